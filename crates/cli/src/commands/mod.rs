@@ -1,0 +1,26 @@
+//! The subcommands, one file each.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Let background work run on a machine in use without its users noticing.
+#[derive(Debug, Parser)]
+#[command(name = "discnice", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+impl Cli {
+    /// Runs the chosen subcommand; returns the exit status.
+    ///
+    /// # Errors
+    /// One line for people: what is wrong and what to do.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {}
+    }
+}

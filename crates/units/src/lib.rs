@@ -1,0 +1,155 @@
+//! Quantities: bytes, rates and nanoseconds.
+//!
+//! This crate is the only place that parses a quantity that a person typed and the only place
+//! that prints one for a person. Everything else carries the newtypes.
+//!
+//! Conventions, valid in the whole workspace:
+//! - sizes and rates typed by people: `B`, `k`/`K`/`KiB`, `M`/`MiB`, `G`/`GiB`, `T`/`TiB` count in
+//!   1024s, `kB`, `MB`, `GB`, `TB` in 1000s; a rate may end in `/s`; `unlimited` is a rate;
+//! - time is nanoseconds of `CLOCK_MONOTONIC`, which stands still while the machine sleeps;
+//! - a name that ends in `_frac` is at most 1.
+//!
+//! ```
+//! use discnice_units::{Bytes, Rate};
+//! assert_eq!("5M".parse::<Rate>().unwrap(), Rate::per_second(5 * 1024 * 1024));
+//! assert_eq!("1.5 kB".parse::<Bytes>().is_err(), true);
+//! assert_eq!(Bytes::new(1536).to_string(), "1.5 KiB");
+//! ```
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+mod parse;
+mod print;
+
+pub use parse::ParseError;
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Self = Self(0);
+
+    /// `count` bytes.
+    #[must_use]
+    pub const fn new(count: u64) -> Self {
+        Self(count)
+    }
+
+    /// The plain number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// Units (bytes, or operations) per second; [`Rate::UNLIMITED`] holds nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// No limit.
+    pub const UNLIMITED: Self = Self(u64::MAX);
+
+    /// `units` per second.
+    #[must_use]
+    pub const fn per_second(units: u64) -> Self {
+        Self(units)
+    }
+
+    /// Units per second; `u64::MAX` stands for [`Rate::UNLIMITED`].
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Whether this rate holds nobody.
+    #[must_use]
+    pub const fn is_unlimited(self) -> bool {
+        self.0 == u64::MAX
+    }
+
+    /// How long `units` take at this rate; zero without a limit.
+    ///
+    /// Saturates at about 584 years, so that a rate of zero cannot divide.
+    #[must_use]
+    pub const fn time_for(self, units: u64) -> Nanos {
+        if self.is_unlimited() {
+            return Nanos(0);
+        }
+        if self.0 == 0 {
+            return Nanos(u64::MAX);
+        }
+        // Up to 18 GB the product fits 64 bits, whose division is several times faster.
+        if let Some(product) = units.checked_mul(Nanos::SECOND.0) {
+            return Nanos(product / self.0);
+        }
+        let nanos = units as u128 * Nanos::SECOND.0 as u128 / self.0 as u128;
+        if nanos > u64::MAX as u128 { Nanos(u64::MAX) } else { Nanos(nanos as u64) }
+    }
+
+    /// How many units pass in `time`; saturates.
+    #[must_use]
+    pub const fn units_in(self, time: Nanos) -> u64 {
+        if self.is_unlimited() {
+            return u64::MAX;
+        }
+        let units = self.0 as u128 * time.0 as u128 / Nanos::SECOND.0 as u128;
+        if units > u64::MAX as u128 { u64::MAX } else { units as u64 }
+    }
+}
+
+/// Nanoseconds: a duration, or a moment of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// One second.
+    pub const SECOND: Self = Self(1_000_000_000);
+
+    /// `count` milliseconds.
+    #[must_use]
+    pub const fn from_millis(count: u64) -> Self {
+        Self(count.saturating_mul(1_000_000))
+    }
+
+    /// The later moment, or the end of time.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The earlier moment, or zero.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Seconds, for people and statistics.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_and_units_are_inverse() {
+        let rate = Rate::per_second(5 << 20);
+        assert_eq!(rate.time_for(5 << 20), Nanos::SECOND);
+        assert_eq!(rate.units_in(Nanos::SECOND), 5 << 20);
+        assert_eq!(rate.time_for(5 << 50), Nanos(1_000_000_000 << 30));
+    }
+
+    #[test]
+    fn extremes_saturate() {
+        assert_eq!(Rate::per_second(0).time_for(1), Nanos(u64::MAX));
+        assert_eq!(Rate::per_second(1).time_for(u64::MAX), Nanos(u64::MAX));
+        assert_eq!(Rate::UNLIMITED.time_for(u64::MAX), Nanos(0));
+        assert_eq!(Rate::UNLIMITED.units_in(Nanos(1)), u64::MAX);
+    }
+}

@@ -1,0 +1,65 @@
+//! Printing for people: three significant places, binary units.
+
+use core::fmt;
+
+use crate::{Bytes, Nanos, Rate};
+
+const STEPS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut value = self.get() as f64;
+        let mut step = 0;
+        while value >= 1024.0 && step + 1 < STEPS.len() {
+            value /= 1024.0;
+            step += 1;
+        }
+        if step == 0 || value >= 100.0 || value % 1.0 == 0.0 {
+            write!(f, "{value:.0} {}", STEPS[step])
+        } else {
+            write!(f, "{value:.1} {}", STEPS[step])
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unlimited() {
+            f.write_str("unlimited")
+        } else {
+            write!(f, "{}/s", Bytes::new(self.get()))
+        }
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n < 1_000 => write!(f, "{n} ns"),
+            n if n < 1_000_000 => write!(f, "{:.1} us", n as f64 / 1e3),
+            n if n < 1_000_000_000 => write!(f, "{:.1} ms", n as f64 / 1e6),
+            n => write!(f, "{:.2} s", n as f64 / 1e9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_people_read_it() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (5 << 20, "5 MiB"),
+            (3 << 40, "3 TiB"),
+        ] {
+            assert_eq!(Bytes::new(bytes).to_string(), text);
+        }
+        assert_eq!(Rate::per_second(5 << 20).to_string(), "5 MiB/s");
+        assert_eq!(Rate::UNLIMITED.to_string(), "unlimited");
+        assert_eq!(Nanos(1_500_000).to_string(), "1.5 ms");
+    }
+}
