@@ -1,0 +1,25 @@
+//! The ledger of a class: one block of memory that all its processes share.
+//!
+//! Any member may be killed at any instruction, so nothing here is ever locked: each step is one
+//! atomic operation, and a step that is missing costs at most the amount it was about. Whatever
+//! is read is treated as a claim, not as a fact: another process of the same user may scribble
+//! over the memory, and then a limit may be wrong, but no program may hang or fail.
+//!
+//! - [`layout`]: the block, field by field, with a version;
+//! - [`meter`]: one threshold and what was charged to it;
+//! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
+//! - [`member`]: one process of the class.
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_code)]
+
+#[cfg(not(loom))]
+pub mod layout;
+pub mod member;
+pub mod meter;
+pub mod primitive;
+pub mod recent;
+
+#[cfg(not(loom))]
+pub use layout::{Class, Direction, Foreign};
+pub use member::{Member, MemberId, State};
+pub use meter::Meter;

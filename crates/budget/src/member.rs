@@ -1,0 +1,273 @@
+//! One process of a class.
+//!
+//! A member keeps how much of the kernel's account of its process has been charged already, so
+//! that every byte is charged exactly once, whichever thread, library instance or program image
+//! of that process notices it.
+
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
+
+/// Bytes kept of a program's name, as in the kernel's `comm`.
+pub const NAME: usize = 16;
+
+/// The life of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// Nobody's.
+    Free = 0,
+    /// Somebody is filling it in.
+    Claimed = 1,
+    /// A regulated process.
+    Active = 2,
+    /// The process is executing a new program, which has not reported yet: for a moment normal,
+    /// for longer the mark of a program that our library cannot enter (static, setuid).
+    Executing = 3,
+}
+
+impl State {
+    fn from_claim(value: u32) -> Self {
+        match value {
+            1 => Self::Claimed,
+            2 => Self::Active,
+            3 => Self::Executing,
+            _ => Self::Free,
+        }
+    }
+}
+
+/// How much of the account has been charged, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Charged {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+/// What of a process's account has been charged; lives in the member, or in the process itself
+/// when the class has no member free.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Books {
+    read: AtomicU64,
+    written: AtomicU64,
+    cancelled: AtomicU64,
+    waited: AtomicU64,
+}
+
+impl Books {
+    /// Empty books.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            read: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+        }
+    }
+
+    /// Enters the account's present state; returns what of it is new. Of several threads that
+    /// enter at once each gets a part, and the parts are the whole.
+    pub fn enter(&self, account: Charged) -> Charged {
+        Charged {
+            read: advance(&self.read, account.read),
+            written: advance(&self.written, account.written),
+        }
+    }
+
+    /// The same for bytes whose write the kernel cancelled.
+    pub fn enter_cancelled(&self, cancelled: u64) -> u64 {
+        advance(&self.cancelled, cancelled)
+    }
+
+    /// Adds time that the process was held, in nanoseconds.
+    pub fn add_wait(&self, nanos: u64) {
+        self.waited.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// What has been charged.
+    #[must_use]
+    pub fn charged(&self) -> Charged {
+        Charged {
+            read: self.read.load(Ordering::Relaxed),
+            written: self.written.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Nanoseconds that the process was held.
+    #[must_use]
+    pub fn waited(&self) -> u64 {
+        self.waited.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self, charged: Charged) {
+        self.read.store(charged.read, Ordering::Relaxed);
+        self.written.store(charged.written, Ordering::Relaxed);
+        self.cancelled.store(0, Ordering::Relaxed);
+        self.waited.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Raises `known` to `value` and returns by how much.
+fn advance(known: &AtomicU64, value: u64) -> u64 {
+    // Relaxed: the read-modify-write alone makes every byte be counted once.
+    value.saturating_sub(known.fetch_max(value, Ordering::Relaxed))
+}
+
+/// A member's slot and generation: names one life of one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberId {
+    /// Position in the class.
+    pub index: u32,
+    /// Which life of the slot.
+    pub generation: u32,
+}
+
+/// One slot.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Member {
+    state: AtomicU32,
+    generation: AtomicU32,
+    process: AtomicU32,
+    /// Padding that keeps the sixty-four bit fields aligned on every machine.
+    _reserved: AtomicU32,
+    books: Books,
+    name: [AtomicU64; NAME / 8],
+}
+
+impl Member {
+    #[cfg(any(test, loom))]
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            process: AtomicU32::new(0),
+            _reserved: AtomicU32::new(0),
+            books: Books {
+                read: AtomicU64::new(0),
+                written: AtomicU64::new(0),
+                cancelled: AtomicU64::new(0),
+                waited: AtomicU64::new(0),
+            },
+            name: [AtomicU64::new(0), AtomicU64::new(0)],
+        }
+    }
+
+    /// The slot's state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        State::from_claim(self.state.load(Ordering::Acquire))
+    }
+
+    /// The process id; zero when the slot is free.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.process.load(Ordering::Relaxed)
+    }
+
+    /// Which life of the slot this is.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// What has been charged.
+    #[must_use]
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Takes the slot if it is free, or if its process is gone.
+    ///
+    /// A claimer that is killed before it finished leaves a slot whose process is gone, which
+    /// the next one takes: no slot is ever lost.
+    pub fn claim(&self, process: u32, charged: Charged, exists: impl Fn(u32) -> bool) -> bool {
+        let owner = self.process.load(Ordering::Acquire);
+        if owner != 0 && exists(owner) {
+            return false;
+        }
+        // The process id is the lock: whoever owns it by this exchange owns the slot, and
+        // whoever dies next is recognised by it.
+        let taken =
+            self.process.compare_exchange(owner, process, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_err() {
+            return false;
+        }
+        self.state.store(State::Claimed as u32, Ordering::Release);
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        self.books.reset(charged);
+        self.state.store(State::Active as u32, Ordering::Release);
+        true
+    }
+
+    /// Marks what the process is doing.
+    pub fn set_state(&self, state: State) {
+        self.state.store(state as u32, Ordering::Release);
+    }
+
+    /// Gives the slot back.
+    pub fn release(&self) {
+        self.state.store(State::Free as u32, Ordering::Relaxed);
+        self.process.store(0, Ordering::Release);
+    }
+
+    /// Notes the program's name, cut to [`NAME`] bytes.
+    pub fn set_name(&self, name: &[u8]) {
+        let mut bytes = [0; NAME];
+        for (to, from) in bytes.iter_mut().zip(name) {
+            *to = *from;
+        }
+        for (word, chunk) in self.name.iter().zip(bytes.chunks_exact(8)) {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(chunk);
+            word.store(u64::from_ne_bytes(eight), Ordering::Relaxed);
+        }
+    }
+
+    /// The program's name, padded with zeroes.
+    #[must_use]
+    pub fn name(&self) -> [u8; NAME] {
+        let mut bytes = [0; NAME];
+        for (word, chunk) in self.name.iter().zip(bytes.chunks_exact_mut(8)) {
+            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_entered_once() {
+        let books = Books::new();
+        assert_eq!(books.enter(Charged { read: 10, written: 4 }), Charged { read: 10, written: 4 });
+        assert_eq!(books.enter(Charged { read: 12, written: 4 }), Charged { read: 2, written: 0 });
+        assert_eq!(books.enter(Charged { read: 11, written: 9 }), Charged { read: 0, written: 5 });
+        assert_eq!(books.charged(), Charged { read: 12, written: 9 });
+    }
+
+    #[test]
+    fn a_dead_members_slot_is_taken_over() {
+        let member = Member::new();
+        assert!(member.claim(7, Charged::default(), |_| true));
+        assert!(!member.claim(8, Charged::default(), |_| true), "7 is alive");
+        let before = member.generation();
+        assert!(member.claim(8, Charged { read: 5, written: 0 }, |_| false));
+        assert_eq!((member.process(), member.generation()), (8, before + 1));
+        assert_eq!(member.books().charged().read, 5);
+        member.release();
+        assert!(member.claim(9, Charged::default(), |_| true));
+    }
+
+    #[test]
+    fn names_are_cut() {
+        let member = Member::new();
+        member.set_name(b"a-very-long-program-name");
+        assert_eq!(&member.name(), b"a-very-long-prog");
+    }
+}

@@ -1,0 +1,193 @@
+//! One threshold of a class, and what was charged to it.
+
+use discnice_policy::{Reservation, Rule};
+use discnice_units::{Nanos, Rate};
+
+use crate::primitive::{AtomicU64, Ordering};
+use crate::recent::Recent;
+
+/// A frontier this far ahead was never written by us: at most the queue's two seconds and what a
+/// single call can cause at a very low rate.
+const BELIEVABLE: Nanos = Nanos(3600 * Nanos::SECOND.0);
+
+/// One threshold.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Meter {
+    /// Units per second; `u64::MAX` for none.
+    rate: AtomicU64,
+    /// See `discnice_policy::pace`.
+    frontier: AtomicU64,
+    /// Units charged since the class was made.
+    total: AtomicU64,
+    recent: Recent,
+}
+
+impl Meter {
+    #[cfg(any(test, loom))]
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self {
+            rate: AtomicU64::new(rate.get()),
+            frontier: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            recent: Recent::new(),
+        }
+    }
+
+    /// The threshold.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        // A rate of zero would never end; we never write one, so it is not ours.
+        match self.rate.load(Ordering::Relaxed) {
+            0 => Rate::UNLIMITED,
+            units => Rate::per_second(units),
+        }
+    }
+
+    /// Units charged since the class was made.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// What passed in the last seconds.
+    #[must_use]
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// When everything charged so far is paid for; zero when nothing is owed.
+    #[inline]
+    #[must_use]
+    pub fn frontier(&self) -> Nanos {
+        Nanos(self.frontier.load(Ordering::Relaxed))
+    }
+
+    /// Takes a place in the queue; `None` when it is too long ([`Rule::reserve`]).
+    pub fn reserve(&self, window: Nanos, now: Nanos, amount: u64) -> Option<Nanos> {
+        let rule = Rule { rate: self.rate(), window };
+        if rule.rate.is_unlimited() {
+            return Some(now);
+        }
+        let mut start = None;
+        let moved = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            let Reservation { start: at, frontier } =
+                rule.reserve(believed(Nanos(frontier), now), now, amount)?;
+            start = Some(at);
+            Some(frontier.0)
+        });
+        moved.ok().and(start)
+    }
+
+    /// When to try [`Meter::reserve`] again.
+    #[must_use]
+    pub fn retry_at(&self, window: Nanos, now: Nanos) -> Nanos {
+        let rule = Rule { rate: self.rate(), window };
+        rule.retry_at(believed(self.frontier(), now), now)
+    }
+
+    /// Records that `actual` units passed, of which `reserved` had been reserved.
+    pub fn settle(&self, window: Nanos, now: Nanos, reserved: u64, actual: u64) {
+        if actual > 0 {
+            self.total.fetch_add(actual, Ordering::Relaxed);
+            self.recent.add(now, actual);
+        }
+        self.correct(window, now, reserved, actual);
+    }
+
+    /// Takes back `units` that were charged and then never reached the disk.
+    pub fn credit(&self, window: Nanos, now: Nanos, units: u64) {
+        let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
+            Some(total.saturating_sub(units))
+        });
+        self.correct(window, now, units, 0);
+    }
+
+    fn correct(&self, window: Nanos, now: Nanos, reserved: u64, actual: u64) {
+        let rule = Rule { rate: self.rate(), window };
+        if rule.rate.is_unlimited() || reserved == actual {
+            return;
+        }
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            let frontier = believed(Nanos(frontier), now);
+            let corrected = if actual > reserved {
+                rule.charge(frontier, now, actual - reserved)
+            } else {
+                rule.refund(frontier, reserved - actual)
+            };
+            Some(corrected.0)
+        });
+    }
+
+    /// Forgets a frontier that has passed with all its credit, so that the way of a cached call
+    /// need not look at the clock.
+    pub fn calm_down(&self, window: Nanos, now: Nanos) {
+        let frontier = self.frontier.load(Ordering::Relaxed);
+        let credit = Rule { rate: Rate::UNLIMITED, window }.credit();
+        if frontier != 0
+            && (frontier < now.minus(credit).0 || believed(Nanos(frontier), now).0 == 0)
+        {
+            // A lost race means that somebody charged: then nothing is calm.
+            let _ =
+                self.frontier.compare_exchange(frontier, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// Changes the threshold; the debt in units stays.
+    pub fn set_rate(&self, window: Nanos, now: Nanos, rate: Rate) {
+        let old = Rule { rate: self.rate(), window };
+        self.rate.store(rate.get(), Ordering::Release);
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            Some(old.rescale(believed(Nanos(frontier), now), now, rate).0)
+        });
+    }
+}
+
+/// A frontier, or none when it cannot be ours.
+fn believed(frontier: Nanos, now: Nanos) -> Nanos {
+    if frontier > now.plus(BELIEVABLE) { Nanos(0) } else { frontier }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discnice_policy::pace::WINDOW;
+
+    const NOW: Nanos = Nanos(1000 * Nanos::SECOND.0);
+
+    #[test]
+    fn reservations_queue_up() {
+        let meter = Meter::new(Rate::per_second(1_000_000));
+        let first = meter.reserve(WINDOW, NOW, 100_000).unwrap();
+        let second = meter.reserve(WINDOW, NOW, 100_000).unwrap();
+        assert_eq!(first, NOW);
+        assert_eq!(second.minus(NOW).0 / 1_000_000, 50, "100 ms of work less 50 ms of credit");
+        while meter.reserve(WINDOW, NOW, 100_000).is_some() {}
+        assert!(meter.retry_at(WINDOW, NOW) > NOW);
+    }
+
+    #[test]
+    fn a_scribbled_frontier_holds_nobody() {
+        let meter = Meter::new(Rate::per_second(1));
+        meter.frontier.store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(meter.reserve(WINDOW, NOW, 1), Some(NOW));
+        meter.frontier.store(u64::MAX, Ordering::Relaxed);
+        meter.calm_down(WINDOW, NOW);
+        assert_eq!(meter.frontier(), Nanos(0));
+        meter.rate.store(0, Ordering::Relaxed);
+        assert_eq!(meter.reserve(WINDOW, NOW, u64::MAX), Some(NOW));
+    }
+
+    #[test]
+    fn settling_corrects_both_ways() {
+        let meter = Meter::new(Rate::per_second(1 << 20));
+        meter.reserve(WINDOW, NOW, 1 << 18);
+        meter.settle(WINDOW, NOW, 1 << 18, 0);
+        assert!(meter.frontier() <= NOW, "nothing passed, nothing owed");
+        meter.settle(WINDOW, NOW, 0, 1 << 20);
+        assert!(meter.frontier() > NOW.plus(Nanos::from_millis(900)));
+        meter.credit(WINDOW, NOW, 1 << 20);
+        assert!(meter.frontier() <= NOW);
+        assert_eq!(meter.total(), 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! What passed recently: the rate window's hundred entries (Rate Windows, 3.2, figure 2).
+//!
+//! The paper's entries are operations; ours are slots of a hundredth of five seconds, into which
+//! any number of processes add, so that the window always covers its full time.
+
+use discnice_units::Nanos;
+
+use crate::primitive::{AtomicU64, Ordering};
+
+/// Entries of the window.
+pub const SLOTS: usize = 100;
+/// Time that one entry covers.
+pub const SLOT: Nanos = Nanos::from_millis(50);
+
+/// A slot packs the number of its time span (24 bits) and the units that passed in it (40 bits).
+const UNITS_BITS: u32 = 40;
+const UNITS_MAX: u64 = (1 << UNITS_BITS) - 1;
+
+/// The window.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Recent {
+    slots: [AtomicU64; SLOTS],
+}
+
+/// The number of the time span, cut to what a slot keeps; it repeats after nine days, when no
+/// slot that old can be mistaken for a new one unless the class was idle just that long.
+const fn span(now: Nanos) -> u64 {
+    (now.0 / SLOT.0) & ((1 << (64 - UNITS_BITS)) - 1)
+}
+
+impl Recent {
+    #[cfg(any(test, loom))]
+    pub(crate) fn new() -> Self {
+        Self { slots: core::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Notes that `units` passed now.
+    pub fn add(&self, now: Nanos, units: u64) {
+        let span = span(now);
+        let slot = &self.slots[(now.0 / SLOT.0) as usize % SLOTS];
+        // Relaxed throughout: the numbers are for people, nothing is published through them.
+        let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
+            let before = if old >> UNITS_BITS == span { old & UNITS_MAX } else { 0 };
+            Some(span << UNITS_BITS | before.saturating_add(units).min(UNITS_MAX))
+        });
+    }
+
+    /// Units that passed in the last `spans` complete slots before now.
+    #[must_use]
+    pub fn sum(&self, now: Nanos, spans: u64) -> u64 {
+        let spans = spans.min(SLOTS as u64 - 1);
+        (1..=spans)
+            .filter_map(|back| {
+                let then = Nanos(now.0.checked_sub(back * SLOT.0)?);
+                let value = self.slots[(then.0 / SLOT.0) as usize % SLOTS].load(Ordering::Relaxed);
+                (value >> UNITS_BITS == span(then)).then_some(value & UNITS_MAX)
+            })
+            .sum()
+    }
+
+    /// Units per second over the last second.
+    #[must_use]
+    pub fn rate(&self, now: Nanos) -> u64 {
+        self.sum(now, Nanos::SECOND.0 / SLOT.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_entries_fall_out() {
+        let recent = Recent::new();
+        let start = Nanos(77 * Nanos::SECOND.0);
+        recent.add(start, 100);
+        recent.add(start.plus(Nanos::from_millis(49)), 1);
+        assert_eq!(recent.sum(start.plus(Nanos::from_millis(60)), 1), 101);
+        assert_eq!(recent.rate(start.plus(Nanos::from_millis(900))), 101);
+        assert_eq!(recent.rate(start.plus(Nanos::from_millis(1100))), 0);
+        assert_eq!(recent.sum(start.plus(Nanos::from_millis(4900)), 99), 101);
+        recent.add(start.plus(Nanos(5 * Nanos::SECOND.0)), 7);
+        assert_eq!(recent.sum(start.plus(Nanos::from_millis(5060)), 99), 7);
+    }
+
+    #[test]
+    fn a_slot_saturates() {
+        let recent = Recent::new();
+        recent.add(Nanos(0), u64::MAX);
+        recent.add(Nanos(0), u64::MAX);
+        assert_eq!(recent.sum(SLOT, 1), UNITS_MAX);
+    }
+}

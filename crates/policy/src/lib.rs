@@ -1,0 +1,16 @@
+//! Regulation as arithmetic: times and amounts in, delays out.
+//!
+//! Nothing here knows a clock, a system call or shared memory, so all of it is tested with
+//! simulated time. Two parts:
+//! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
+//! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
+//!
+//! How a job is made to wait is not decided here; that is a mechanism's business.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod limits;
+pub mod pace;
+
+pub use limits::{Contradiction, Limits};
+pub use pace::{Reservation, Rule};

@@ -1,0 +1,211 @@
+//! The rate window as a frontier.
+//!
+//! The paper (Rate Windows, 3.2, figures 2 and 3) keeps the last 100 operations of the last five
+//! seconds and delays the next one by B/R - T, where B is what the window holds, T how long it
+//! has lasted and R the threshold. Shared by any number of processes, a queue of operations
+//! would need a lock, and a burst after idling may be as long as the window.
+//!
+//! The same delay follows from one number, the *frontier*: the moment at which everything that
+//! has passed is paid for at rate R. An amount may pass once the frontier is reached, and moves
+//! it by amount/R. A frontier in the past is unused allowance; only a hundredth of the window is
+//! kept (the credit), so that over any window of length W at most R (W + W/100) passes, plus the
+//! one amount that crosses the border, which callers keep small ([`Rule::slice`]).
+//!
+//! DiscNice's own N = 1 s (DiscNice, 5.3) is the same rule with a window of one second.
+
+use discnice_units::{Nanos, Rate};
+
+/// The window of the Rate Windows paper, 3.2.
+pub const WINDOW: Nanos = Nanos(5 * Nanos::SECOND.0);
+
+/// Nobody is promised a start later than this; see [`Rule::reserve`].
+const QUEUE: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// A sleep shorter than this is not worth its context switches (Rate Windows, 3.2: the lower
+/// bound of a sleep); the debt stays, so that nothing is lost.
+pub const SHORTEST_SLEEP: Nanos = Nanos::from_millis(1);
+
+/// How much of the rate one piece of work should be at most: the upper bound of a sleep that
+/// splits large operations (Rate Windows, 3.2).
+const SLICE_TIME: Nanos = Nanos::from_millis(40);
+/// Smaller pieces cost more calls than smoothness is worth.
+const SLICE_MIN: u64 = 16 << 10;
+/// Larger pieces gain nothing: a disk is at full speed well before.
+const SLICE_MAX: u64 = 4 << 20;
+
+/// A threshold and the window over which it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The threshold.
+    pub rate: Rate,
+    /// Over which time it holds.
+    pub window: Nanos,
+}
+
+/// A place in the queue: when the amount may pass, and where the frontier is then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// The amount may pass from this moment on.
+    pub start: Nanos,
+    /// The frontier behind it.
+    pub frontier: Nanos,
+}
+
+impl Rule {
+    /// The rate that is aimed at: a limit is a promise not to exceed, so half the credit's
+    /// hundredth stays free for the amounts that cross the window's border.
+    const fn aim(&self) -> Rate {
+        if self.rate.is_unlimited() {
+            return self.rate;
+        }
+        Rate::per_second(self.rate.get() - self.rate.get() / 128)
+    }
+
+    /// Unused allowance that is kept.
+    #[must_use]
+    pub const fn credit(&self) -> Nanos {
+        Nanos(self.window.0 / 100)
+    }
+
+    /// The largest piece, in bytes, in which work should be done under this rule.
+    #[must_use]
+    pub const fn slice(&self) -> u64 {
+        let bytes = self.rate.units_in(SLICE_TIME);
+        let bytes = if bytes < SLICE_MIN { SLICE_MIN } else { bytes };
+        if bytes > SLICE_MAX { SLICE_MAX } else { bytes / 4096 * 4096 }
+    }
+
+    /// The moment from which `amount` units may pass, or `None` when the queue is too long to
+    /// promise one: then wait until [`Rule::retry_at`] and ask again. The bound keeps a crowd of
+    /// waiters that is killed from leaving a debt that nobody spent.
+    #[must_use]
+    pub const fn reserve(&self, frontier: Nanos, now: Nanos, amount: u64) -> Option<Reservation> {
+        let from = self.from(frontier, now);
+        let start = if from.0 > now.0 { from } else { now };
+        if start.0 > now.plus(QUEUE).0 {
+            return None;
+        }
+        Some(Reservation { start, frontier: from.plus(self.aim().time_for(amount)) })
+    }
+
+    /// When to ask again after a refused reservation.
+    #[must_use]
+    pub const fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
+        let due = frontier.minus(Nanos(QUEUE.0 / 2));
+        if due.0 > now.0 { due } else { now }
+    }
+
+    /// The frontier after `amount` more units turned out to have passed.
+    #[must_use]
+    pub const fn charge(&self, frontier: Nanos, now: Nanos, amount: u64) -> Nanos {
+        self.from(frontier, now).plus(self.aim().time_for(amount))
+    }
+
+    /// The frontier after `amount` units turned out not to have passed.
+    #[must_use]
+    pub const fn refund(&self, frontier: Nanos, amount: u64) -> Nanos {
+        frontier.minus(self.aim().time_for(amount))
+    }
+
+    /// The frontier after the rate changed from `self.rate` to `rate`: the debt in units stays.
+    #[must_use]
+    pub const fn rescale(&self, frontier: Nanos, now: Nanos, rate: Rate) -> Nanos {
+        let debt = frontier.minus(now);
+        if rate.is_unlimited() || self.rate.is_unlimited() {
+            return Nanos(0);
+        }
+        let units = self.rate.units_in(debt);
+        if units == 0 { frontier } else { now.plus(rate.time_for(units)) }
+    }
+
+    /// Where the frontier starts: unused allowance older than the credit is forgotten.
+    const fn from(&self, frontier: Nanos, now: Nanos) -> Nanos {
+        let oldest = now.minus(self.credit());
+        if frontier.0 < oldest.0 { oldest } else { frontier }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULE: Rule = Rule { rate: Rate::per_second(5 << 20), window: WINDOW };
+
+    /// Lets a stream of (gap, amount) pass and returns (moment, amount) for each.
+    fn simulate(rule: Rule, work: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let (mut now, mut frontier) = (Nanos::SECOND, Nanos(0));
+        let mut passed = Vec::new();
+        for &(gap, amount) in work {
+            now = now.plus(Nanos(gap));
+            while rule.reserve(frontier, now, amount).is_none() {
+                now = rule.retry_at(frontier, now);
+            }
+            let reserved = rule.reserve(frontier, now, amount).unwrap();
+            now = reserved.start;
+            frontier = reserved.frontier;
+            passed.push((now.0, amount));
+        }
+        passed
+    }
+
+    fn most_in_any(window: u64, passed: &[(u64, u64)]) -> u64 {
+        passed
+            .iter()
+            .map(|&(from, _)| {
+                passed.iter().filter(|p| p.0 >= from && p.0 < from + window).map(|p| p.1).sum()
+            })
+            .max()
+            .unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_exceeds_its_limit(
+            work in prop::collection::vec((0u64..300_000_000, 1u64..200_000), 1..600)
+        ) {
+            let passed = simulate(RULE, &work);
+            let most = most_in_any(WINDOW.0, &passed) as f64;
+            prop_assert!(most <= 1.02 * 5.0 * RULE.rate.get() as f64, "{most}");
+        }
+
+        #[test]
+        fn a_busy_job_gets_its_rate(amounts in prop::collection::vec(4096u64..200_000, 400..600)) {
+            let work: Vec<_> = amounts.iter().map(|&amount| (0, amount)).collect();
+            let passed = simulate(RULE, &work);
+            let bytes: u64 = amounts.iter().rev().skip(1).sum();
+            let seconds = (passed.last().unwrap().0 - passed[0].0) as f64 / 1e9;
+            let rate = bytes as f64 / seconds;
+            prop_assert!(rate >= 0.98 * RULE.rate.get() as f64, "{rate}");
+        }
+
+        #[test]
+        fn arithmetic_never_overflows(
+            frontier: u64, now: u64, amount: u64, rate: u64, window: u64, other: u64
+        ) {
+            let rule = Rule { rate: Rate::per_second(rate), window: Nanos(window) };
+            let (frontier, now) = (Nanos(frontier), Nanos(now));
+            let _ = rule.reserve(frontier, now, amount);
+            let _ = rule.charge(frontier, now, amount);
+            let _ = rule.refund(frontier, amount);
+            let _ = rule.rescale(frontier, now, Rate::per_second(other));
+            prop_assert!((4096..=4 << 20).contains(&rule.slice()));
+        }
+    }
+
+    #[test]
+    fn idling_saves_up_no_more_than_the_credit() {
+        let start = Nanos(100 * Nanos::SECOND.0);
+        let after_idling = RULE.charge(Nanos(0), start, 0);
+        assert_eq!(start.minus(after_idling), Nanos::from_millis(50));
+    }
+
+    #[test]
+    fn a_new_rate_keeps_the_debt() {
+        let now = Nanos(10 * Nanos::SECOND.0);
+        let debt = now.plus(Nanos::SECOND);
+        let faster = RULE.rescale(debt, now, Rate::per_second(50 << 20));
+        assert_eq!(faster.minus(now), Nanos::from_millis(100));
+        assert_eq!(RULE.rescale(debt, now, Rate::UNLIMITED), Nanos(0));
+    }
+}

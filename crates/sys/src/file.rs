@@ -1,0 +1,129 @@
+//! What the regulator asks and tells the kernel about one descriptor.
+//!
+//! A descriptor may be closed or become another file at any moment: it is the program's, not
+//! ours. Every call here is harmless on whatever it has become.
+
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+
+use crate::raw::{Errno, call};
+
+/// What kind of object a descriptor is, as far as disk traffic goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file, a directory or a block device: its I/O can reach a disk.
+    Disk,
+    /// A pipe, socket, terminal or other device: it cannot.
+    Other,
+}
+
+/// The part of stat(2) that matters here.
+#[derive(Debug, Clone, Copy)]
+pub struct Status {
+    /// Whether I/O on it can reach a disk.
+    pub kind: Kind,
+    /// Whether it is a regular file.
+    pub regular: bool,
+    /// Size in bytes.
+    pub size: u64,
+    /// Device number of the file system, as stat(2) encodes it.
+    pub device: u64,
+}
+
+/// fstat(2).
+///
+/// # Errors
+/// `EBADF` when the descriptor is closed.
+pub fn status(fd: i32) -> Result<Status, Errno> {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the kernel fills one struct stat of the native layout, which libc declares.
+    unsafe { call!(libc::SYS_fstat, fd, stat.as_mut_ptr())? };
+    // SAFETY: the call succeeded, so the kernel wrote all of it.
+    let stat = unsafe { stat.assume_init() };
+    let kind = match stat.st_mode & libc::S_IFMT {
+        libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Disk,
+        _ => Kind::Other,
+    };
+    let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+    Ok(Status { kind, regular, size: stat.st_size.max(0) as u64, device: stat.st_dev })
+}
+
+/// The descriptor's offset. lseek(2) with `SEEK_CUR`.
+///
+/// # Errors
+/// `ESPIPE` where there is none.
+pub fn position(fd: i32) -> Result<u64, Errno> {
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_lseek, fd, 0, libc::SEEK_CUR) }.map(|at| at as u64)
+}
+
+/// The open flags (`O_APPEND`, `O_DIRECT`…). fcntl(2) with `F_GETFL`.
+///
+/// # Errors
+/// `EBADF` when the descriptor is closed.
+pub fn flags(fd: i32) -> Result<i32, Errno> {
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.map(|flags| flags as i32)
+}
+
+/// Starts reading a range into the page cache without waiting for it. readahead(2).
+///
+/// The kernel cuts it at one read-ahead window of the device, so callers ask in small pieces.
+///
+/// # Errors
+/// `EINVAL` where the object has no page cache.
+pub fn read_ahead(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_readahead, fd, offset, length) }.map(drop)
+}
+
+/// Advice on the whole file. posix_fadvise(2) with `POSIX_FADV_*`.
+///
+/// # Errors
+/// `ESPIPE` on pipes.
+pub fn advise(fd: i32, advice: i32) -> Result<(), Errno> {
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_fadvise64, fd, 0, 0, advice) }.map(drop)
+}
+
+/// Starts writing dirty pages of a range without waiting. sync_file_range(2) with
+/// `SYNC_FILE_RANGE_WRITE`.
+///
+/// # Errors
+/// `ESPIPE` and others where it makes no sense; overlayfs and FUSE succeed and do nothing.
+pub fn start_write_back(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_sync_file_range, fd, offset, length, libc::SYNC_FILE_RANGE_WRITE) }
+        .map(drop)
+}
+
+/// The same number on every architecture; not yet among libc's constants for all of them.
+const CACHESTAT: core::ffi::c_long = 451;
+
+/// How much of a range the page cache holds, in pages. cachestat(2), Linux 6.5.
+///
+/// # Errors
+/// `EPERM` on a file that is neither ours nor writable by us, `ENOSYS` on an older kernel.
+/// On overlayfs the answer is 0 even when all is cached.
+pub fn cached_pages(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
+    let range = [offset, length];
+    let mut counts = [0u64; 5];
+    // SAFETY: the kernel reads two numbers and writes five.
+    unsafe { call!(CACHESTAT, fd, &raw const range, &raw mut counts, 0)? };
+    Ok(counts[0])
+}
+
+/// Reads the beginning of a small file, as of /proc, into `buffer`; returns the length.
+///
+/// # Errors
+/// That of open(2) or read(2).
+pub fn read_small(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string that outlives the call.
+    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
+    // SAFETY: the kernel writes at most the buffer's length into it.
+    let length = unsafe { call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len()) };
+    // SAFETY: the descriptor is the one opened above.
+    let _ = unsafe { call!(libc::SYS_close, fd) };
+    length
+}

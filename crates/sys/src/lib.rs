@@ -1,0 +1,22 @@
+//! The Linux system calls that DiscNice itself makes inside other people's programs.
+//!
+//! They go to the kernel directly. Three reasons, each of them a promise to the program:
+//! - `errno` is the program's; a call through libc would change it;
+//! - libc's functions may be interposed, by us or by another library, and would recurse;
+//! - everything here may run in a signal handler and between fork and exec.
+//!
+//! A wrapper is one system call, its documentation starts with the C signature's meaning and
+//! names the man page. Failure is an [`Errno`], never a panic.
+#![no_std]
+#![allow(unsafe_code, reason = "this crate is the boundary to the kernel")]
+
+pub mod cycles;
+pub mod file;
+pub mod futex;
+pub mod memory;
+pub mod process;
+mod raw;
+pub mod shm;
+pub mod time;
+
+pub use raw::{Errno, Syscall, syscall};

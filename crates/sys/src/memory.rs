@@ -1,0 +1,56 @@
+//! Private memory without an allocator.
+
+use core::ptr::NonNull;
+
+use crate::raw::{Errno, call};
+
+/// The page size that the kernel's system-call interface rounds to on the machines we support.
+pub const PAGE: usize = 4096;
+
+/// Fresh zeroed private memory of `length` bytes, rounded up to pages; never freed by itself.
+/// mmap(2).
+///
+/// # Errors
+/// No memory.
+pub fn allocate(length: usize) -> Result<NonNull<u8>, Errno> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses.
+    let address = unsafe { call!(libc::SYS_mmap, 0, length, protection, flags, -1isize, 0)? };
+    NonNull::new(address as *mut u8).ok_or(Errno(libc::ENOMEM))
+}
+
+/// Gives memory from [`allocate`] back. munmap(2).
+///
+/// # Safety
+/// `start` and `length` are those of one allocation to which no reference is left.
+pub unsafe fn free(start: NonNull<u8>, length: usize) {
+    // SAFETY: the caller vouches that nobody uses the memory. Failure only keeps it.
+    let _ = unsafe { call!(libc::SYS_munmap, start.as_ptr(), length) };
+}
+
+/// Asks the kernel to hand a forked child zeroes instead of a copy of these pages.
+/// madvise(2), `MADV_WIPEONFORK`, Linux 4.14.
+///
+/// # Errors
+/// `EINVAL` on an older kernel.
+///
+/// # Safety
+/// The pages must hold only data for which all zeroes is a valid value, and be private.
+pub unsafe fn wipe_on_fork(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    // SAFETY: the caller vouches for what lies in the pages.
+    unsafe { call!(libc::SYS_madvise, start.as_ptr(), length, libc::MADV_WIPEONFORK) }.map(drop)
+}
+
+/// Changes the protection of whole pages. mprotect(2).
+///
+/// # Errors
+/// The kernel's reason, for example a security module's `EACCES`.
+///
+/// # Safety
+/// Nobody may depend on a protection that is taken away.
+pub unsafe fn protect(start: usize, length: usize, writable: bool) -> Result<(), Errno> {
+    let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+    // SAFETY: the caller vouches for the range.
+    unsafe { call!(libc::SYS_mprotect, start, length, protection) }.map(drop)
+}

@@ -1,0 +1,53 @@
+//! Facts about this process and others.
+
+use crate::raw::{Errno, call};
+
+/// The process id of the caller. getpid(2); right also in a child of vfork(2), where a cached
+/// value would be the parent's.
+#[must_use]
+pub fn id() -> u32 {
+    // SAFETY: no argument.
+    unsafe { call!(libc::SYS_getpid) }.unwrap_or(0) as u32
+}
+
+/// The caller's effective user id. geteuid(2).
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: no argument.
+    unsafe { call!(libc::SYS_geteuid) }.unwrap_or(u32::MAX as usize) as u32
+}
+
+/// Whether a process with this id exists (also one of another user). kill(2) with signal 0.
+#[must_use]
+pub fn exists(id: u32) -> bool {
+    // SAFETY: signal 0 sends nothing.
+    let asked = unsafe { call!(libc::SYS_kill, id, 0) };
+    asked != Err(Errno::SRCH)
+}
+
+/// What the kernel charged to this process, all its threads, living and dead, and its io_uring
+/// workers, since it was forked (exec(2) does not reset it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Bytes read from devices, counted when the I/O is submitted, read-ahead included.
+    pub read: u64,
+    /// Bytes written, counted when a clean page is dirtied or direct I/O submitted.
+    pub written: u64,
+}
+
+/// Bytes in one `ru_inblock` or `ru_oublock`. getrusage(2); kernel/sched/cputime.c.
+const BLOCK: u64 = 512;
+
+/// The process's account. getrusage(2) with `RUSAGE_SELF`.
+#[must_use]
+pub fn usage() -> Usage {
+    // The kernel's struct rusage on 64-bit machines: two timevals, then fourteen longs.
+    let mut usage = [0u64; 18];
+    // SAFETY: the kernel writes one struct rusage of 144 bytes, the size of `usage`.
+    let done = unsafe { call!(libc::SYS_getrusage, libc::RUSAGE_SELF, &raw mut usage) };
+    if done.is_err() {
+        return Usage::default();
+    }
+    // ru_inblock and ru_oublock are the tenth and eleventh of the fields, after ru_nswap.
+    Usage { read: usage[11] * BLOCK, written: usage[12] * BLOCK }
+}
