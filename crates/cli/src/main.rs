@@ -1,10 +1,18 @@
 //! `discnice`: background work that its neighbours do not notice.
 //!
-//! One file a subcommand, in `commands/`; each has its arguments (one `clap` struct, from which
-//! help, man page and completions come) and a `run` that returns the exit status. `main` owns
-//! exit statuses: the command's own, or 125 for an error of ours, as nice(1) and env(1) do.
+//! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
+//!   man page and completions come) and a `run` that returns the exit status;
+//! - [`classes`]: the classes of this user, which live in shared memory;
+//! - [`launch`]: how a command is made regulated and executed in our place;
+//! - [`program`]: what kind of program a file is, and whether it can be regulated.
+//!
+//! `main` owns exit statuses: the command's own, or 125 for an error of ours, as nice(1) and
+//! env(1) do.
 
+mod classes;
 mod commands;
+mod launch;
+mod program;
 
 use std::process::ExitCode;
 
@@ -16,11 +24,14 @@ const EXIT_OURS: u8 = 125;
 fn main() -> ExitCode {
     let cli = match commands::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let status = if error.use_stderr() { EXIT_OURS } else { 0 };
-            // A closed standard error leaves nobody to tell.
-            let _ = error.print();
-            return ExitCode::from(status);
+        Err(error) if error.use_stderr() => {
+            eprintln!("discnice: {}", one_line(&error));
+            return ExitCode::from(EXIT_OURS);
+        }
+        Err(help) => {
+            // A closed standard output leaves nobody to help.
+            let _ = help.print();
+            return ExitCode::SUCCESS;
         }
     };
     match cli.run() {
@@ -30,4 +41,28 @@ fn main() -> ExitCode {
             ExitCode::from(EXIT_OURS)
         }
     }
+}
+
+/// A usage error as one line: what is wrong and what to do.
+fn one_line(error: &clap::Error) -> String {
+    use clap::error::ErrorKind;
+
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let mut line = first.strip_prefix("error: ").unwrap_or(first).replace(['\n', '\r'], " ");
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            line.push_str("; the command to run stands behind `--` (see --help)");
+        }
+        // The names that are missing, or the commands that there are, stand below.
+        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {
+            if let Some(second) = lines.next() {
+                line.push(' ');
+                line.push_str(second);
+            }
+        }
+        _ => {}
+    }
+    line
 }

@@ -1,1 +1,43 @@
-//! x
+//! `libdiscnice.so`: the regulator inside a program.
+//!
+//! We are guests here. Nothing in this library exits, panics, prints, allocates, holds a
+//! descriptor or a lock over a call, or changes errno; all of it may run in a signal handler and
+//! between fork and exec. If anything of ours is missing, the program's call simply happens.
+//!
+//! Where things are:
+//! - [`hooks`]: one file for each family of libc's functions: decode, decide, real call;
+//! - [`calls`]: the few shapes that such calls have (read, write, copy, metadata);
+//! - [`engine`]: the regulator of this process, and what happens to it at fork;
+//! - [`host`]: the mechanism, Linux;
+//! - [`files`], [`thread`]: state of a descriptor and of a thread;
+//! - [`environment`], [`start`]: how the library gets into a program and its children;
+//! - [`stdio`]: how it gets below libc's own buffers;
+//! - [`real`]: libc's functions behind ours.
+//!
+//! # Safety
+//! The whole library is a boundary: its functions are called by other people's code with
+//! pointers that it cannot check. It never looks through such a pointer where the kernel could
+//! answer EFAULT; it passes them on. Exceptions (environment blocks, which the kernel reads only
+//! after us) say so.
+#![no_std]
+#![allow(unsafe_code, reason = "libc's functions take and give raw pointers")]
+
+mod calls;
+mod engine;
+mod environment;
+mod files;
+mod hooks;
+mod host;
+mod real;
+mod start;
+mod stdio;
+mod thread;
+
+/// No code of ours can panic; the optimised library proves it, because it is linked only if this
+/// function, which names a symbol that does not exist, was found unreachable.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

@@ -1,1 +1,55 @@
-//! x
+//! The way of one call: admit, the real call, complete.
+//!
+//! ```text
+//! program -> hook -> admit(request)     what will it cost? take a place in the class's queue, wait
+//!             |      the real call
+//!             +----> complete(ticket)   settle: charge += account - reservation
+//! ```
+//!
+//! *Pace, then settle.* Whatever a call is expected to cost is reserved before it, and what the
+//! kernel's account says it did cost is settled after it, so errors never accumulate. Nothing is
+//! asked of a call that only touched the page cache: it was too fast to have started I/O, and
+//! whatever its thread did cause since the last look is found by the next look.
+//!
+//! Principles:
+//! - policy ([`discnice_policy`]) and mechanism ([`Host`]) meet here and nowhere else;
+//! - whatever is known about a descriptor ([`File`]) is a hint: the program may close or replace
+//!   it behind our back, and then a charge may come late, but no result changes;
+//! - there are no errors: what cannot be regulated passes.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+mod copy;
+mod file;
+mod host;
+mod metadata;
+mod pacing;
+mod read;
+mod thread;
+mod write;
+
+#[cfg(test)]
+mod simulation;
+
+pub use file::File;
+pub use host::{Advice, FileStatus, Host, Woken};
+pub use pacing::Ticket;
+pub use thread::Thread;
+
+use discnice_budget::{Class, member::Books};
+
+/// Everything that a call needs: who regulates, by which ledger, in whose name.
+#[derive(Debug, Clone, Copy)]
+pub struct Regulator<'a, H> {
+    host: &'a H,
+    class: &'a Class,
+    books: &'a Books,
+}
+
+impl<'a, H: Host> Regulator<'a, H> {
+    /// A regulator for one process of `class` whose charges are kept in `books`.
+    #[must_use]
+    pub const fn new(host: &'a H, class: &'a Class, books: &'a Books) -> Self {
+        Self { host, class, books }
+    }
+}

@@ -1,5 +1,11 @@
 //! The subcommands, one file each.
 
+mod class;
+mod doctor;
+mod limits;
+mod run;
+mod status;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,7 +19,12 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Run(run::Run),
+    Class(class::Args),
+    Status(status::Status),
+    Doctor(doctor::Doctor),
+}
 
 impl Cli {
     /// Runs the chosen subcommand; returns the exit status.
@@ -21,6 +32,11 @@ impl Cli {
     /// # Errors
     /// One line for people: what is wrong and what to do.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {}
+        match self.command {
+            Command::Run(run) => run.run(),
+            Command::Class(class) => class.run(),
+            Command::Status(status) => status.run(),
+            Command::Doctor(doctor) => doctor.run(),
+        }
     }
 }

@@ -1,0 +1,227 @@
+//! The classes of this user.
+//!
+//! A class is a System V shared-memory segment. There is no directory of classes besides the
+//! kernel's own list: the name stands in the segment, and the segment's key follows from name
+//! and user, so that two commands that name the same class at once get the same one.
+
+#![allow(unsafe_code, reason = "shared memory is mapped here and nowhere else in the program")]
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher, Hasher};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use discnice_budget::Class;
+use discnice_sys::{Errno, process, shm};
+
+/// Keys that are tried for one name, should other segments have taken the first.
+const KEYS: u32 = 16;
+
+/// An automatic class that nobody has used for this long is removed.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+/// Longest name, in bytes.
+pub const NAME_MAX: usize = discnice_budget::layout::NAME_MAX;
+
+/// Marks the names of classes that `run` makes by itself, which no user can type.
+const AUTOMATIC: char = '@';
+
+/// A class and where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    /// The mapped class.
+    pub class: &'static Class,
+    /// Its segment's number.
+    pub segment: i32,
+}
+
+impl Found {
+    /// The class's name.
+    pub fn name(&self) -> String {
+        let bytes = self.class.name();
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    /// Whether `run` made it by itself.
+    pub fn is_automatic(&self) -> bool {
+        self.name().starts_with(AUTOMATIC)
+    }
+
+    /// Destroys the class; processes that are in it keep it until they end.
+    ///
+    /// # Errors
+    /// The kernel's reason.
+    pub fn remove(&self) -> anyhow::Result<()> {
+        shm::remove(self.segment).map_err(explain).context("cannot remove the class")
+    }
+
+    fn is_abandoned(&self) -> bool {
+        let Ok(segment) = shm::inspect(self.segment) else { return false };
+        // One of the mappings is ours.
+        let idle_since = u64::try_from(segment.detached_at).unwrap_or(0).max(self.class.created());
+        segment.attached <= 1 && now() > idle_since + ABANDONED.as_secs()
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A kernel error for people.
+pub fn explain(errno: Errno) -> std::io::Error {
+    std::io::Error::from_raw_os_error(errno.0)
+}
+
+/// Checks a name that a person typed.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_name(name: &str) -> Result<String, String> {
+    let accepted =
+        "a class name has 1 to 255 bytes, no `/`, no leading `@` or `.` and no control characters";
+    let bad = name.is_empty()
+        || name.len() > NAME_MAX
+        || name.starts_with([AUTOMATIC, '.'])
+        || name.contains(|c: char| c == '/' || c.is_control());
+    if bad { Err(accepted.into()) } else { Ok(name.into()) }
+}
+
+/// The automatic name of a command's class.
+pub fn automatic_name(command: &str, process: u32) -> String {
+    let end = command.floor_char_boundary(100);
+    format!("{AUTOMATIC}{}-{process}", &command[..end])
+}
+
+fn key(name: &str, attempt: u32) -> i32 {
+    // FNV-1a: every version of this program must find the same key.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let user = process::user().to_le_bytes();
+    for byte in user.iter().chain(name.as_bytes()).chain(&attempt.to_le_bytes()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // Zero means a private segment, and the sign bit confuses ipcs(1).
+    i32::try_from((hash >> 33) | 1).unwrap_or(1)
+}
+
+fn attach(segment: i32) -> Option<Found> {
+    let facts = shm::inspect(segment).ok()?;
+    let mine = facts.owner == process::user() && facts.mode & 0o077 == 0;
+    if !mine || facts.size != Class::SIZE {
+        return None;
+    }
+    let start = shm::attach(segment).ok()?;
+    // SAFETY: the kernel mapped `size` bytes at a page's start; we never detach an adopted one.
+    match unsafe { Class::adopt(start, facts.size, None) } {
+        Ok(class) => Some(Found { class, segment }),
+        Err(_) => {
+            // SAFETY: nothing refers to the mapping.
+            unsafe { shm::detach(start) };
+            None
+        }
+    }
+}
+
+/// The class of this name, if there is one.
+pub fn find(name: &str) -> Option<Found> {
+    (0..KEYS)
+        .map_while(|attempt| match shm::find(key(name, attempt), Class::SIZE) {
+            Err(Errno::NOENT) => None,
+            other => Some(other),
+        })
+        .filter_map(|segment| attach(segment.ok()?))
+        .find(|found| found.name() == name)
+}
+
+/// The class of this name, made if need be; the second value tells whether it was.
+///
+/// # Errors
+/// Shared memory is not to be had.
+pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
+    for attempt in 0..KEYS {
+        if let Some(found) = find(name) {
+            return Ok((found, false));
+        }
+        match shm::create(key(name, attempt), Class::SIZE) {
+            Ok(segment) => return Ok((create(segment, name)?, true)),
+            Err(Errno::EXIST) => {
+                // Somebody else's segment, or a class that is just being made: look once more.
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(errno) => {
+                return Err(explain(errno))
+                    .context("no shared memory for the class (see `discnice doctor`)");
+            }
+        }
+    }
+    if let Some(found) = find(name) {
+        return Ok((found, false));
+    }
+    bail!(
+        "no shared memory for class {name}: other programs hold all its keys; choose another name"
+    )
+}
+
+fn create(segment: i32, name: &str) -> anyhow::Result<Found> {
+    let start = shm::attach(segment).map_err(explain)?;
+    let nonce = RandomState::new().build_hasher().finish();
+    // SAFETY: a new segment is zeroed, `Class::SIZE` bytes long, and nobody else's yet.
+    let class = unsafe { Class::create(start, Class::SIZE, nonce, name.as_bytes(), now()) };
+    match class {
+        Ok(class) => Ok(Found { class, segment }),
+        Err(foreign) => bail!("the kernel's shared memory is {foreign}"),
+    }
+}
+
+/// All classes of this user; removes automatic ones that nobody uses any more.
+///
+/// # Errors
+/// The kernel's list cannot be read.
+pub fn all() -> anyhow::Result<Vec<Found>> {
+    let list = fs::read_to_string("/proc/sysvipc/shm").context("cannot list shared memory")?;
+    let mut classes: Vec<Found> = list
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse().ok())
+        .filter_map(attach)
+        .filter(|found| {
+            let abandoned = found.is_automatic() && found.is_abandoned();
+            !(abandoned && found.remove().is_ok())
+        })
+        .collect();
+    classes.sort_by_key(Found::name);
+    Ok(classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_refused() {
+        for name in ["", "a/b", "..", ".", "@auto", "new\nline", &"x".repeat(300)] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["backup", "näme", "a b", &"x".repeat(255)] {
+            assert!(check_name(name).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_positive_and_differ() {
+        assert!(key("a", 0) > 0 && key("a", 0) != key("a", 1) && key("a", 0) != key("b", 0));
+    }
+
+    #[test]
+    fn a_class_is_found_again_and_removed() {
+        let name = format!("test-{}", std::process::id());
+        let (made, new) = find_or_create(&name).unwrap();
+        assert!(new);
+        let (again, new) = find_or_create(&name).unwrap();
+        assert!(!new && again.segment == made.segment && again.name() == name);
+        assert!(all().unwrap().iter().any(|found| found.segment == made.segment));
+        made.remove().unwrap();
+        assert!(find(&name).is_none());
+    }
+}

@@ -1,0 +1,99 @@
+//! `discnice class`.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args as ClapArgs, Subcommand};
+use discnice_policy::{Limits, pace};
+use discnice_sys::{futex, time};
+
+use super::limits::LimitArgs;
+use super::status;
+use crate::classes::{self, Found};
+
+/// List, show, change or remove classes
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List all classes
+    List {
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one class with its members
+    Show {
+        #[arg(value_parser = classes::check_name)]
+        name: String,
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a class or change its limits; running members follow at once
+    Set {
+        #[arg(value_parser = classes::check_name)]
+        name: String,
+        #[command(flatten)]
+        limits: LimitArgs,
+    },
+    /// Remove a class that has no members
+    Rm {
+        #[arg(value_parser = classes::check_name)]
+        name: String,
+        /// Remove it although it has members, which then go on without limit
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::List { json } => status::print(&classes::all()?, json, false),
+            Action::Show { name, json } => status::print(&[existing(&name)?], json, true),
+            Action::Set { name, limits } => set(&name, &limits),
+            Action::Rm { name, force } => remove(&name, force),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn existing(name: &str) -> anyhow::Result<Found> {
+    classes::find(name).with_context(|| format!("no class {name}; see `discnice class list`"))
+}
+
+fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
+    if limits.is_empty() {
+        bail!("no limit given for class {name}; say for example --disk 5M or --disk unlimited");
+    }
+    limits.over(Limits::UNLIMITED).or_else(|_| limits.over(existing(name)?.class.limits()))?;
+    let (found, _) = classes::find_or_create(name)?;
+    change(&found, limits)
+}
+
+/// Changes limits and wakes everybody who waits by the old ones.
+pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
+    let limits = limits.over(found.class.limits())?;
+    found.class.set_limits(time::now(), &limits, pace::WINDOW);
+    futex::wake_all(found.class.changes());
+    Ok(())
+}
+
+fn remove(name: &str, force: bool) -> anyhow::Result<()> {
+    let found = existing(name)?;
+    let members = found.class.living(discnice_sys::process::exists).count();
+    if members > 0 && !force {
+        bail!(
+            "class {name} has {members} members; end them, or say --force to free them of their limits"
+        );
+    }
+    found.class.set_limits(time::now(), &Limits::UNLIMITED, pace::WINDOW);
+    futex::wake_all(found.class.changes());
+    found.remove()
+}

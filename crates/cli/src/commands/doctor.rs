@@ -1,0 +1,117 @@
+//! `discnice doctor`: what of this machine, and of a program, can be regulated.
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use discnice_budget::Class;
+use discnice_sys::{process, shm};
+
+use crate::classes::explain;
+use crate::{launch, program};
+
+/// Tell what of this machine and of a program can be limited, and why not
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// The program to look at
+    command: Option<OsString>,
+}
+
+/// One finding: what, whether it is well, and what it means.
+struct Finding(&'static str, bool, String);
+
+impl Doctor {
+    /// Prints the findings; exit status 1 when something is wrong.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let mut findings = vec![library(), shared_memory(), orphans(), account(), cancelled()];
+        if let Some(command) = &self.command {
+            let Some(path) = program::find(command) else {
+                bail!("no program {} in PATH", command.display());
+            };
+            let kind = program::kind(&path);
+            let well = kind.obstacle().is_none();
+            let meaning = kind.obstacle().map_or_else(
+                || "can be limited".to_owned(),
+                |why| format!("cannot be limited: it {why}"),
+            );
+            findings.push(Finding("program", well, format!("{}: {meaning}", path.display())));
+        }
+        for Finding(what, well, meaning) in &findings {
+            println!("{:<4} {what:<16} {meaning}", if *well { "ok" } else { "BAD" });
+        }
+        let well = findings.iter().all(|Finding(_, well, _)| *well);
+        Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn library() -> Finding {
+    match launch::library() {
+        Ok(path) => Finding("library", true, path.display().to_string()),
+        Err(error) => Finding("library", false, error.to_string()),
+    }
+}
+
+/// Makes, maps and removes a segment.
+fn shared_memory() -> Finding {
+    let what = "shared memory";
+    let private = 0;
+    match shm::create(private, Class::SIZE) {
+        Ok(segment) => match shm::remove(segment) {
+            Ok(()) => Finding(what, true, "System V segments can be made".into()),
+            Err(errno) => Finding(what, false, explain(errno).to_string()),
+        },
+        Err(errno) => {
+            let why = explain(errno);
+            Finding(what, false, format!("{why}: see kernel.shmmni and kernel.shmall in sysctl(8)"))
+        }
+    }
+}
+
+fn orphans() -> Finding {
+    let path = "/proc/sys/kernel/shm_rmid_forced";
+    let forced = fs::read_to_string(path).is_ok_and(|text| text.trim() == "1");
+    let meaning = if forced {
+        "kernel.shm_rmid_forced is 1: a class is lost when its only process executes another program"
+    } else {
+        "classes outlive their processes"
+    };
+    Finding("classes", !forced, meaning.into())
+}
+
+/// The kernel's account must move when a page is dirtied.
+fn account() -> Finding {
+    let what = "account";
+    let before = process::usage().written;
+    let dirty = (|| -> std::io::Result<()> {
+        let path = std::env::current_dir()?.join(format!(".discnice-doctor-{}", process::id()));
+        let written = fs::write(&path, [1; 65_536]);
+        fs::remove_file(&path)?;
+        written
+    })();
+    let moved = process::usage().written > before;
+    match dirty {
+        Err(error) => Finding(what, true, format!("not tested: cannot write here: {error}")),
+        Ok(()) if moved => {
+            Finding(what, true, "the kernel accounts I/O of files in this folder".into())
+        }
+        Ok(()) => Finding(
+            what,
+            false,
+            "the kernel does not account I/O in this folder (tmpfs needs none; FUSE and network \
+             file systems keep none)"
+                .into(),
+        ),
+    }
+}
+
+fn cancelled() -> Finding {
+    let well = fs::read_to_string("/proc/self/io").is_ok();
+    let meaning = if well {
+        "data that is deleted before it is written costs nothing"
+    } else {
+        "no /proc/self/io: data that is deleted before it is written is charged"
+    };
+    Finding("cancelled writes", well, meaning.into())
+}

@@ -1,0 +1,147 @@
+//! How a command is made regulated and executed in our place, like nice(1): its process id, its
+//! parent, its terminal, its signals and its descriptors are those that it would have had.
+
+#![allow(unsafe_code, reason = "exec and what the Rust runtime changed before main")]
+
+use std::ffi::{CString, OsStr, OsString, c_char};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use anyhow::{Context, bail};
+use discnice_budget::member::Charged;
+use discnice_budget::{MemberId, State};
+use discnice_sys::process;
+
+use crate::classes::Found;
+
+/// The library's file name.
+const LIBRARY: &str = "libdiscnice.so";
+
+/// What SIGPIPE did before the Rust runtime made it ignored.
+static SIGPIPE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+/// Which of the first three descriptors were closed before the Rust runtime opened them.
+static CLOSED: AtomicU32 = AtomicU32::new(0);
+
+/// Runs before the Rust runtime does.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER: extern "C" fn() = remember;
+
+extern "C" fn remember() {
+    // SAFETY: both calls only read the state of this process.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0 {
+            SIGPIPE.store(action.sa_sigaction, Ordering::Relaxed);
+        }
+        for fd in 0..3 {
+            if libc::fcntl(fd, libc::F_GETFD) < 0 {
+                CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Gives the process back the signals and descriptors that it had before the Rust runtime.
+pub fn restore_inheritance() {
+    // SAFETY: the descriptors are /dev/null, opened by the runtime; nothing of ours uses them
+    // from here on. The handler is the one that was there before.
+    unsafe {
+        libc::signal(libc::SIGPIPE, SIGPIPE.load(Ordering::Relaxed));
+        for fd in 0..3 {
+            if CLOSED.load(Ordering::Relaxed) & 1 << fd != 0 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// Where our library lies: beside this program (a build tree) or where `make install` puts it.
+///
+/// # Errors
+/// It is not there, or the dynamic linker could not be told its path.
+pub fn library() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let places = [folder.join(LIBRARY), folder.join("../lib/discnice").join(LIBRARY)];
+    let found = places.iter().find_map(|place| place.canonicalize().ok());
+    let Some(path) = found else {
+        bail!(
+            "{LIBRARY} is neither in {} nor in its ../lib/discnice; install DiscNice again",
+            folder.display()
+        );
+    };
+    if path.as_os_str().as_bytes().iter().any(|byte| b": \t\n$".contains(byte)) {
+        bail!(
+            "{}: the dynamic linker takes no path with spaces, colons or dollars; install DiscNice elsewhere",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+/// The variables that carry the library and the class into the command.
+pub fn variables(
+    found: &Found,
+    member: Option<MemberId>,
+) -> anyhow::Result<[(&'static str, OsString); 2]> {
+    let mut preload = library()?.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let mut token = format!("{:x}:{:x}", found.segment, found.class.nonce());
+    if let Some(id) = member {
+        token.push_str(&format!(":{:x}:{:x}", id.index, id.generation));
+    }
+    Ok([("LD_PRELOAD", preload), ("DISCNICE", token.into())])
+}
+
+/// Makes this process a member of the class, which keeps being so as the command.
+pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
+    let usage = process::usage();
+    let charged = Charged { read: usage.read, written: usage.written };
+    let (id, member) = found.class.register(process::id(), charged, process::exists)?;
+    let base = Path::new(name).file_name().unwrap_or(name);
+    member.set_name(base.as_bytes());
+    member.set_state(State::Executing);
+    Some(id)
+}
+
+/// Executes the command in our place; returns only the error.
+pub fn execute(command: &[OsString], variables: &[(&str, OsString)]) -> io::Error {
+    let arguments: Result<Vec<CString>, _> =
+        command.iter().map(|word| CString::new(word.as_bytes())).collect();
+    let Ok(arguments) = arguments else { return io::Error::from_raw_os_error(libc::EINVAL) };
+    let Some(program) = arguments.first() else {
+        return io::Error::from_raw_os_error(libc::ENOENT);
+    };
+    let block = environment(variables);
+    let argument_list = pointers(&arguments);
+    let block_list = pointers(&block);
+    restore_inheritance();
+    // SAFETY: both lists end with a null pointer and live until the process is replaced.
+    unsafe {
+        libc::execvpe(program.as_ptr(), argument_list.as_ptr(), block_list.as_ptr());
+    }
+    io::Error::last_os_error()
+}
+
+fn environment(variables: &[(&str, OsString)]) -> Vec<CString> {
+    let own = variables.iter().map(|(name, value)| (OsString::from(name), value.clone()));
+    std::env::vars_os()
+        .filter(|(name, _)| variables.iter().all(|(own, _)| name != own))
+        .chain(own)
+        .filter_map(|(mut name, value)| {
+            name.push("=");
+            name.push(value);
+            CString::new(name.into_vec()).ok()
+        })
+        .collect()
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+}

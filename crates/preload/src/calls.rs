@@ -1,0 +1,286 @@
+//! The shapes that calls have. Each is decode, decide, real call, and each has a short way for
+//! the call that costs the disk nothing.
+
+use discnice_regulator::{File, Regulator, Ticket};
+use discnice_sys::cycles;
+
+use crate::host::Linux;
+use crate::thread::{Local, local};
+use crate::{engine, files};
+
+/// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
+/// replaced by means that we do not see.
+const RECHECK: u32 = 1024;
+/// Rewriting the same pages costs the disk nothing; so much may pass between looks.
+const REWRITTEN: u32 = 64 << 10;
+
+/// A call that reads into the program's memory, at the descriptor's offset or at `at`.
+#[inline(always)]
+pub fn read(fd: i32, count: usize, at: Option<u64>, real: impl Fn() -> isize) -> isize {
+    let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else { return real() };
+    let local = local();
+    if file.is_other() {
+        return other(local, fd, file, real);
+    }
+    let short = if class.is_limited() {
+        file.is_plain() && class.is_calm() && !local.thread.missed()
+    } else {
+        file.is_untouched()
+    };
+    if !short {
+        return slow_read(local, fd, file, count, at, real);
+    }
+    let before = cycles::now();
+    let result = real();
+    if local.thread.is_due(cycles::now().wrapping_sub(before), result) {
+        finish_read(local, fd, file, at, result);
+    }
+    result
+}
+
+#[inline(always)]
+fn other(local: &Local, fd: i32, file: &File, real: impl Fn() -> isize) -> isize {
+    let calls = local.others.get().wrapping_add(1);
+    local.others.set(calls);
+    if calls.is_multiple_of(RECHECK) {
+        reclassify(fd, file);
+    }
+    real()
+}
+
+#[cold]
+fn reclassify(fd: i32, file: &File) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.reclassify(fd, file);
+    }
+}
+
+#[cold]
+fn finish_read(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.complete_read(&local.thread, fd, file, Ticket::FREE, at, result);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn slow_read(
+    local: &Local,
+    fd: i32,
+    file: &File,
+    count: usize,
+    at: Option<u64>,
+    real: impl Fn() -> isize,
+) -> isize {
+    let Some(regulator) = engine::regulator() else { return real() };
+    let ticket = regulator.admit_read(&local.thread, fd, file, count, at);
+    let before = cycles::now();
+    let result = real();
+    let cycles = cycles::now().wrapping_sub(before);
+    // A reservation must be settled; a stream's own reads are waits for what is paid already.
+    let reserved = ticket.read > 0;
+    if reserved || local.thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
+        regulator.complete_read(&local.thread, fd, file, ticket, at, result);
+    }
+    result
+}
+
+/// A call that writes `count` bytes from the program's memory. `piece(done, length)` makes the
+/// real call for a part; `whole` says that it must be made as one.
+#[inline(always)]
+pub fn write(
+    fd: i32,
+    count: usize,
+    at: Option<u64>,
+    whole: bool,
+    piece: impl Fn(usize, usize) -> isize,
+) -> isize {
+    let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else {
+        return piece(0, count);
+    };
+    let local = local();
+    if file.is_other() {
+        return other(local, fd, file, || piece(0, count));
+    }
+    if class.is_limited() || !file.is_untouched() {
+        return slow_write(local, fd, file, count, at, whole, piece);
+    }
+    let before = cycles::now();
+    let result = piece(0, count);
+    if local.thread.is_due(cycles::now().wrapping_sub(before), result) {
+        finish_write(local, fd, file, at, result);
+    }
+    result
+}
+
+#[cold]
+fn finish_write(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.complete_write(&local.thread, fd, file, Ticket::FREE, at, result);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn slow_write(
+    local: &Local,
+    fd: i32,
+    file: &File,
+    count: usize,
+    at: Option<u64>,
+    whole: bool,
+    piece: impl Fn(usize, usize) -> isize,
+) -> isize {
+    let Some(regulator) = engine::regulator() else { return piece(0, count) };
+    let one = |done: usize, length: usize| {
+        let at = at.map(|at| at + done as u64);
+        let ticket = regulator.admit_write(fd, file, length as u64);
+        let before = cycles::now();
+        let result = piece(done, length);
+        let cycles = cycles::now().wrapping_sub(before);
+        let due = ticket.write > 0
+            || local.thread.has_written(result, REWRITTEN)
+            || local.thread.is_due(cycles, 0);
+        if due {
+            regulator.complete_write(&local.thread, fd, file, ticket, at, result);
+        }
+        result
+    };
+    if whole || file.is_other() || count as u64 <= regulator.write_piece() || appends(fd) {
+        return one(0, count);
+    }
+    in_pieces(count, regulator.write_piece(), one)
+}
+
+/// Whether concurrent writers rely on each write being one.
+fn appends(fd: i32) -> bool {
+    discnice_sys::file::flags(fd).is_ok_and(|flags| flags & libc::O_APPEND != 0)
+}
+
+/// Makes a long call as several, as the kernel itself would answer one that it could not finish:
+/// what was done is the result, and an error only if nothing was.
+fn in_pieces(count: usize, piece: u64, one: impl Fn(usize, usize) -> isize) -> isize {
+    let piece = usize::try_from(piece).unwrap_or(usize::MAX).max(1);
+    let mut done = 0;
+    while done < count {
+        let length = piece.min(count - done);
+        let before = crate::real::errno();
+        let result = one(done, length);
+        if result < 0 && done > 0 {
+            crate::real::set_errno(before);
+            return done as isize;
+        }
+        if result < 0 {
+            return result;
+        }
+        done += result as usize;
+        if (result as usize) < length {
+            break;
+        }
+    }
+    done as isize
+}
+
+/// A call that copies inside the kernel, from one descriptor to another.
+pub fn copy(
+    from: (i32, Option<u64>),
+    to: (i32, Option<u64>),
+    count: usize,
+    piece: impl Fn(usize) -> isize,
+) -> isize {
+    let files = (engine::class(), files::get(from.0), files::get(to.0));
+    let (Some(class), Some(source), Some(target)) = files else { return piece(count) };
+    let local = local();
+    if source.is_other() && target.is_other() {
+        return piece(count);
+    }
+    let Some(regulator) = engine::regulator() else { return piece(count) };
+    let one = |done: usize, length: usize| {
+        let later = |at: Option<u64>| at.map(|at| at + done as u64);
+        let ticket =
+            regulator.admit_copy((from.0, source), later(from.1), (to.0, target), length as u64);
+        let result = piece(length);
+        regulator.complete_copy(&local.thread, (to.0, target), ticket, later(to.1), result);
+        result
+    };
+    if class.is_limited() && !(target.is_other() && source.is_other()) {
+        in_pieces(count, regulator.copy_piece(), one)
+    } else {
+        one(0, count)
+    }
+}
+
+/// A call that may read directories or inodes, or do I/O as a side effect.
+#[inline(always)]
+pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
+    let Some(class) = engine::class() else { return real() };
+    let local = local();
+    let ticket = if class.is_limited() && local.thread.missed() {
+        admit_metadata(local)
+    } else {
+        Ticket::FREE
+    };
+    let before = cycles::now();
+    let result = real();
+    if ticket != Ticket::FREE || local.thread.is_due(cycles::now().wrapping_sub(before), 0) {
+        finish_metadata(local, ticket);
+    }
+    result
+}
+
+#[cold]
+fn admit_metadata(local: &Local) -> Ticket {
+    engine::regulator().map_or(Ticket::FREE, |regulator| regulator.admit_metadata(&local.thread))
+}
+
+#[cold]
+fn finish_metadata(local: &Local, ticket: Ticket) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.complete_metadata(&local.thread, ticket);
+    }
+}
+
+/// A call that starts I/O of unknown size: it waits for what the class owes.
+pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
+    let Some(regulator) = engine::regulator() else { return real() };
+    regulator.wait_for_debt();
+    let result = real();
+    regulator.look(&local().thread);
+    result
+}
+
+/// A call that returns a new descriptor.
+#[inline(always)]
+pub fn open(real: impl FnOnce() -> i32) -> i32 {
+    let fd = metadata(real);
+    files::forget(fd);
+    fd
+}
+
+/// A call after which a descriptor is closed, whatever it returns.
+#[inline(always)]
+pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
+    if let Some(file) = files::get(fd) {
+        if file.dirtied() > 0 {
+            before_close(fd, file);
+        }
+        // Before the call: afterwards the number may be another thread's new descriptor.
+        file.forget();
+    }
+    metadata(real)
+}
+
+#[cold]
+fn before_close(fd: i32, file: &File) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.before_close(fd, file);
+    }
+}
+
+/// The program advised the kernel about a whole file.
+pub fn advised(fd: i32, advice: discnice_regulator::Advice) {
+    if let (Some(regulator), Some(file)) = (engine::regulator(), files::get(fd)) {
+        let regulator: Regulator<'_, Linux> = regulator;
+        regulator.program_advised(fd, file, advice);
+    }
+}

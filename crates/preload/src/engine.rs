@@ -1,0 +1,189 @@
+//! The regulator of this process.
+//!
+//! A fork is noticed without hooking any of the ways to fork: what identifies the process lies
+//! on a page that the kernel hands to a child as zeroes (`MADV_WIPEONFORK`), and a child that
+//! finds it zero registers itself. A child of vfork(2), which shares its parent's memory until
+//! it executes a program, finds it as it is and charges nothing: its own account is smaller than
+//! what its parent has entered.
+
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use discnice_budget::member::{Books, Charged};
+use discnice_budget::{Class, Member, MemberId, State};
+use discnice_regulator::{Host, Regulator};
+use discnice_sys::{memory, process, shm};
+
+use crate::environment::Token;
+use crate::host::Linux;
+use crate::thread;
+
+/// The class; null while the process is not regulated.
+static CLASS: AtomicPtr<Class> = AtomicPtr::new(ptr::null_mut());
+
+/// What belongs to this process alone; alone on its page.
+#[repr(C, align(4096))]
+struct Page {
+    /// One once the process has registered; zero again in a forked child.
+    known: AtomicU32,
+    /// The member's slot plus one; zero for none.
+    slot: AtomicU32,
+    generation: AtomicU32,
+    process: AtomicU32,
+    /// The books of a process that found no slot.
+    books: Books,
+}
+
+static PAGE: Page = Page {
+    known: AtomicU32::new(0),
+    slot: AtomicU32::new(0),
+    generation: AtomicU32::new(0),
+    process: AtomicU32::new(0),
+    books: Books::new(),
+};
+
+/// The kernel is too old to wipe the page: compare process ids instead.
+static NO_WIPE: AtomicBool = AtomicBool::new(false);
+
+/// How to find the class again from a child: segment and nonce.
+static SEGMENT: AtomicU32 = AtomicU32::new(0);
+static NONCE: AtomicU64 = AtomicU64::new(0);
+
+static HOST: Linux = Linux;
+
+/// The class of this process, if it is regulated.
+#[inline(always)]
+pub fn class() -> Option<&'static Class> {
+    // SAFETY: either null or an adopted class, whose mapping is never given up.
+    unsafe { CLASS.load(Ordering::Relaxed).as_ref() }
+}
+
+/// The regulator, for whatever is not on the way of a cached call.
+pub fn regulator() -> Option<Regulator<'static, Linux>> {
+    let class = class()?;
+    let books = member(class).map_or(&PAGE.books, Member::books);
+    Some(Regulator::new(&HOST, class, books))
+}
+
+/// Enters the class that the environment names.
+pub fn join(token: &Token) {
+    let Some(class) = adopt(token) else { return };
+    // SAFETY: the page holds atomics and books only, for which zero is valid.
+    let wiped = unsafe { memory::wipe_on_fork(NonNull::from(&PAGE).cast(), size_of::<Page>()) };
+    NO_WIPE.store(wiped.is_err(), Ordering::Relaxed);
+    SEGMENT.store(token.segment, Ordering::Relaxed);
+    NONCE.store(token.nonce, Ordering::Relaxed);
+    let pid = process::id();
+    if let Some(member) = token.member.and_then(|id| class.member(id, pid)) {
+        // The same process, executing a new program: its books go on.
+        member.set_state(State::Active);
+        remember(pid, token.member);
+    }
+    CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
+}
+
+fn adopt(token: &Token) -> Option<&'static Class> {
+    let id = i32::try_from(token.segment).ok()?;
+    let segment = shm::inspect(id).ok()?;
+    let user = process::user();
+    // Only what this user, or the superuser for it, made is believed.
+    if segment.owner != user || segment.mode & 0o077 != 0 {
+        return None;
+    }
+    let start = shm::attach(id).ok()?;
+    // SAFETY: the kernel mapped `size` bytes, which no one can shorten, at a page's start.
+    let class = unsafe { Class::adopt(start, segment.size, Some(token.nonce)) };
+    if class.is_err() {
+        // SAFETY: nothing refers to the mapping.
+        unsafe { shm::detach(start) };
+    }
+    class.ok()
+}
+
+fn remember(pid: u32, member: Option<MemberId>) {
+    PAGE.slot.store(member.map_or(0, |id| id.index + 1), Ordering::Relaxed);
+    PAGE.generation.store(member.map_or(0, |id| id.generation), Ordering::Relaxed);
+    PAGE.process.store(pid, Ordering::Relaxed);
+    PAGE.known.store(1, Ordering::Release);
+}
+
+/// This process's member, registering it if need be.
+fn member(class: &'static Class) -> Option<&'static Member> {
+    let known = PAGE.known.load(Ordering::Acquire) != 0
+        && (!NO_WIPE.load(Ordering::Relaxed)
+            || PAGE.process.load(Ordering::Relaxed) == process::id());
+    if !known {
+        register(class);
+    }
+    class.member(id()?, PAGE.process.load(Ordering::Relaxed))
+}
+
+/// This process's slot, if it has one.
+fn id() -> Option<MemberId> {
+    let index = PAGE.slot.load(Ordering::Relaxed).checked_sub(1)?;
+    Some(MemberId { index, generation: PAGE.generation.load(Ordering::Relaxed) })
+}
+
+/// A process that was born with its account at zero: everything it does is the class's.
+fn register(class: &'static Class) {
+    let pid = process::id();
+    let member = class.register(pid, Charged::default(), process::exists);
+    if let Some((_, member)) = member {
+        let mut name = [0; 32];
+        let length = discnice_sys::file::read_small(c"/proc/self/comm", &mut name).unwrap_or(0);
+        member.set_name(name.get(..length.saturating_sub(1)).unwrap_or(&[]));
+    }
+    remember(pid, member.map(|(id, _)| id));
+}
+
+/// What a child needs to find the class: with the member if it will be the same process.
+pub fn token(same_process: bool) -> Option<Token> {
+    class()?;
+    let own = PAGE.process.load(Ordering::Relaxed) == process::id();
+    Some(Token {
+        segment: SEGMENT.load(Ordering::Relaxed),
+        nonce: NONCE.load(Ordering::Relaxed),
+        member: if same_process && own { id() } else { None },
+    })
+}
+
+/// Marks that this process is about to become another program, or that this failed.
+pub fn executing(yes: bool) {
+    let Some(class) = class() else { return };
+    if let Some(id) = id()
+        && let Some(member) = class.member(id, process::id())
+    {
+        member.set_state(if yes { State::Executing } else { State::Active });
+    }
+}
+
+/// Settles what is open and gives the kernel's read-ahead back; before a program ends or is
+/// replaced.
+pub fn let_go() {
+    let Some(regulator) = regulator() else { return };
+    regulator.look(&thread::local().thread);
+    crate::files::for_each(|fd, file| regulator.unshape(fd, file));
+}
+
+/// The process ends.
+pub fn leave() {
+    let_go();
+    if let (Some(class), Some(id)) = (class(), id())
+        && let Some(member) = class.member(id, process::id())
+    {
+        member.release();
+    }
+}
+
+/// The first thing that a new program pays: what loading it cost, and what its class owes.
+pub fn arrive() {
+    if let Some(regulator) = regulator() {
+        regulator.look(&thread::local().thread);
+        regulator.wait_for_debt();
+    }
+}
+
+const _: fn() = || {
+    const fn host<T: Host>() {}
+    host::<Linux>();
+};

@@ -1,0 +1,288 @@
+//! How the library gets from a program into its children, unseen by both.
+//!
+//! Two variables carry it: `LD_PRELOAD`, for the dynamic linker, and `DISCNICE`, which names the
+//! class. When a program starts they are taken out of its environment, so that it finds just
+//! what its parent gave it; when it starts another program they are put back, whatever
+//! environment it passes, `env -i` included.
+
+use core::cell::Cell;
+use core::ffi::{CStr, c_char};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use discnice_budget::MemberId;
+use discnice_sys::memory;
+
+const PRELOAD: &[u8] = b"LD_PRELOAD=";
+const CLASS: &[u8] = b"DISCNICE=";
+/// The library's file name.
+const LIBRARY: &[u8] = b"libdiscnice.so";
+
+/// Names the class, and the member when a process executes another program.
+#[derive(Debug, Clone, Copy)]
+pub struct Token {
+    /// System V segment number.
+    pub segment: u32,
+    /// The class's nonce.
+    pub nonce: u64,
+    /// Who the process already is.
+    pub member: Option<MemberId>,
+}
+
+impl Token {
+    /// Parses `segment:nonce:index:generation`, each in hexadecimal, the last two optional.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut fields = text.split(|byte| *byte == b':').map(hexadecimal);
+        let segment = u32::try_from(fields.next()??).ok()?;
+        let nonce = fields.next()??;
+        let index = fields.next().flatten().and_then(|index| u32::try_from(index).ok());
+        let generation = fields.next().flatten().and_then(|count| u32::try_from(count).ok());
+        let member =
+            index.zip(generation).map(|(index, generation)| MemberId { index, generation });
+        Some(Self { segment, nonce, member })
+    }
+
+    fn write(&self, to: &mut Writer<'_>) {
+        to.bytes(CLASS);
+        to.hexadecimal(self.segment.into());
+        to.bytes(b":");
+        to.hexadecimal(self.nonce);
+        if let Some(id) = self.member {
+            to.bytes(b":");
+            to.hexadecimal(id.index.into());
+            to.bytes(b":");
+            to.hexadecimal(id.generation.into());
+        }
+        to.bytes(b"\0");
+    }
+}
+
+/// Longest text of a token: the name, four numbers of at most sixteen digits, colons, the end.
+const TOKEN_MAX: usize = CLASS.len() + 4 * 17 + 1;
+
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        Some(number << 4 | u64::from((*digit as char).to_digit(16)?))
+    })
+}
+
+/// Where the library lies: copied, because programs may overwrite their environment's memory.
+static PATH: PathBuffer = PathBuffer {
+    bytes: [const { core::sync::atomic::AtomicU8::new(0) }; PATH_MAX],
+    length: AtomicU32::new(0),
+};
+const PATH_MAX: usize = 1024;
+
+struct PathBuffer {
+    bytes: [core::sync::atomic::AtomicU8; PATH_MAX],
+    length: AtomicU32,
+}
+
+impl PathBuffer {
+    fn set(&self, path: &[u8]) -> bool {
+        if path.len() > PATH_MAX {
+            return false;
+        }
+        for (to, from) in self.bytes.iter().zip(path) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        self.length.store(path.len() as u32, Ordering::Release);
+        true
+    }
+
+    fn length(&self) -> usize {
+        self.length.load(Ordering::Acquire) as usize
+    }
+
+    fn write(&self, to: &mut Writer<'_>) {
+        for byte in self.bytes.iter().take(self.length()) {
+            to.bytes(&[byte.load(Ordering::Relaxed)]);
+        }
+    }
+}
+
+/// Takes our variables out of a program's environment; returns what they said.
+///
+/// # Safety
+/// `block` is the environment that the kernel made for this program: an array of C strings that
+/// ends with a null pointer, all of it writable, used by nobody else yet.
+pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
+    let mut token = None;
+    let mut keep = block;
+    let mut at = block;
+    // SAFETY: the caller vouches for the block; `keep` never overtakes `at`.
+    unsafe {
+        while !(*at).is_null() {
+            let entry = *at;
+            let text = CStr::from_ptr(entry).to_bytes();
+            if let Some(value) = text.strip_prefix(CLASS) {
+                token = Token::parse(value);
+            } else if let Some(value) = text.strip_prefix(PRELOAD)
+                && let Some(rest) = take_library(value)
+            {
+                // What else was preloaded stays, under the same name, in the same memory.
+                if rest > 0 {
+                    let name = entry.add(rest);
+                    ptr::copy(PRELOAD.as_ptr().cast(), name, PRELOAD.len());
+                    *keep = name;
+                    keep = keep.add(1);
+                }
+            } else {
+                *keep = entry;
+                keep = keep.add(1);
+            }
+            at = at.add(1);
+        }
+        *keep = ptr::null_mut();
+    }
+    token
+}
+
+/// If the list of libraries begins with ours: notes its path and returns how long the part is
+/// that goes, or zero when nothing else is in the list.
+fn take_library(list: &[u8]) -> Option<usize> {
+    let end = list.iter().position(|byte| matches!(byte, b':' | b' ')).unwrap_or(list.len());
+    let (path, rest) = list.split_at_checked(end)?;
+    if !path.ends_with(LIBRARY) || !PATH.set(path) {
+        return None;
+    }
+    Some(if rest.len() > 1 { end + 1 } else { 0 })
+}
+
+/// Memory for one environment block, kept for the thread's next one. A child of vfork(2) uses
+/// its parent's, which waits for it.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    start: Cell<Option<NonNull<u8>>>,
+    length: Cell<usize>,
+}
+
+impl Scratch {
+    /// At least `length` bytes; what was here before is given up.
+    fn reserve(&self, length: usize) -> Option<NonNull<u8>> {
+        if let Some(start) = self.start.get() {
+            if self.length.get() >= length {
+                return Some(start);
+            }
+            self.start.set(None);
+            // SAFETY: blocks of earlier calls are not used any more: each lived for one call.
+            unsafe { memory::free(start, self.length.get()) };
+        }
+        let length = length.next_multiple_of(memory::PAGE);
+        let start = memory::allocate(length).ok()?;
+        self.length.set(length);
+        self.start.set(Some(start));
+        Some(start)
+    }
+}
+
+/// `block` with our two variables; valid until the thread's next call. A block that names a
+/// class already, as that of a nested `discnice run`, is left alone.
+///
+/// # Safety
+/// `block` is null or an array of C strings that ends with a null pointer.
+pub unsafe fn with_ours(
+    block: *const *const c_char,
+    scratch: &Scratch,
+    token: &Token,
+) -> Option<*const *const c_char> {
+    if PATH.length() == 0 {
+        return None;
+    }
+    // SAFETY: the caller vouches for the block.
+    let (entries, preload) = unsafe { survey(block)? };
+    let others = preload.map_or(&[][..], |value| value);
+    let pointers = (entries + 3) * size_of::<*const c_char>();
+    let text = PRELOAD.len() + PATH.length() + 1 + others.len() + 1 + TOKEN_MAX;
+    let start = scratch.reserve(pointers + text)?;
+    // SAFETY: the memory is ours alone, large enough for both parts, aligned to a page.
+    let (table, text) = unsafe {
+        let table = start.cast::<*const c_char>();
+        (table.as_ptr(), core::slice::from_raw_parts_mut(start.add(pointers).as_ptr(), text))
+    };
+    let mut writer = Writer { text, length: 0 };
+    let library = writer.here();
+    writer.bytes(PRELOAD);
+    PATH.write(&mut writer);
+    if !others.is_empty() {
+        writer.bytes(b":");
+        writer.bytes(others);
+    }
+    writer.bytes(b"\0");
+    let class = writer.here();
+    token.write(&mut writer);
+    // SAFETY: the table has room for all entries, our two and the end.
+    unsafe { fill(table, block, [library, class]) };
+    Some(table)
+}
+
+/// Counts the entries and finds the value of `LD_PRELOAD`; `None` when a class is named.
+unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [u8]>)> {
+    let (mut entries, mut preload) = (0, None);
+    let mut at = block;
+    // SAFETY: the caller's caller vouches for the block.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            let text = CStr::from_ptr(*at).to_bytes();
+            if text.starts_with(CLASS) {
+                return None;
+            }
+            preload = preload.or(text.strip_prefix(PRELOAD));
+            entries += 1;
+            at = at.add(1);
+        }
+    }
+    Some((entries, preload))
+}
+
+unsafe fn fill(table: *mut *const c_char, block: *const *const c_char, ours: [*const c_char; 2]) {
+    let mut to = table;
+    let mut at = block;
+    // SAFETY: the caller made the table large enough and vouches for the block.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            if !CStr::from_ptr(*at).to_bytes().starts_with(PRELOAD) {
+                *to = *at;
+                to = to.add(1);
+            }
+            at = at.add(1);
+        }
+        for entry in ours {
+            *to = entry;
+            to = to.add(1);
+        }
+        *to = ptr::null();
+    }
+}
+
+/// Text into memory that is large enough; what is not fitting is cut.
+struct Writer<'a> {
+    text: &'a mut [u8],
+    length: usize,
+}
+
+impl Writer<'_> {
+    fn here(&self) -> *const c_char {
+        self.text.as_ptr().wrapping_add(self.length).cast()
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(to) = self.text.get_mut(self.length) {
+                *to = *byte;
+                self.length += 1;
+            }
+        }
+    }
+
+    fn hexadecimal(&mut self, number: u64) {
+        let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
+        for digit in (0..digits).rev() {
+            let value = (number >> (4 * digit) & 15) as u8;
+            self.bytes(&[if value < 10 { b'0' + value } else { b'a' + value - 10 }]);
+        }
+    }
+}

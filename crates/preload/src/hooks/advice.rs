@@ -1,0 +1,32 @@
+//! The program's own advice about read-ahead, which ours must not overrule for good.
+
+use core::ffi::c_int;
+
+use discnice_regulator::Advice;
+
+use crate::calls;
+use crate::real::hooks;
+
+hooks! {
+    /// posix_fadvise(3).
+    fn [posix_fadvise posix_fadvise64] (fd: c_int, at: i64, length: i64, advice: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        let result = calls::metadata(|| unsafe { real(fd, at, length, advice) });
+        let known = match advice {
+            libc::POSIX_FADV_NORMAL => Some(Advice::Normal),
+            libc::POSIX_FADV_SEQUENTIAL => Some(Advice::Sequential),
+            libc::POSIX_FADV_RANDOM => Some(Advice::Random),
+            _ => None,
+        };
+        if let (0, Some(advice)) = (result, known) {
+            calls::advised(fd, advice);
+        }
+        result
+    }
+
+    /// readahead(2).
+    fn [readahead] (fd: c_int, at: i64, count: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::start_io(|| unsafe { real(fd, at, count) })
+    }
+}

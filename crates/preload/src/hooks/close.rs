@@ -1,0 +1,45 @@
+//! Calls after which descriptors mean nothing, or the process ends.
+
+use core::ffi::{c_int, c_uint, c_void};
+
+use crate::real::{descriptor, hooks};
+use crate::{calls, engine, files};
+
+hooks! {
+    /// close(2).
+    fn [close] (fd: c_int) -> c_int, real => {
+        // SAFETY: the program's own argument.
+        calls::close(fd, || unsafe { real(fd) })
+    }
+
+    /// fclose(3): what is buffered is written first, then libc closes the descriptor itself.
+    fn [fclose] (stream: *mut c_void) -> c_int, real => {
+        // SAFETY: the program's own argument, still open.
+        let fd = unsafe { descriptor(stream) };
+        // SAFETY: the program's own argument.
+        let result = calls::metadata(|| unsafe { real(stream) });
+        files::forget(fd);
+        result
+    }
+
+    /// close_range(2).
+    fn [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int, real => {
+        files::forget_range(first, last);
+        // SAFETY: the program's own arguments.
+        unsafe { real(first, last, flags) }
+    }
+
+    /// closefrom(3).
+    fn [closefrom] (first: c_int), real => {
+        files::forget_range(first.max(0) as u32, u32::MAX);
+        // SAFETY: the program's own argument.
+        unsafe { real(first) }
+    }
+
+    /// _exit(2): no destructor runs.
+    fn [_exit _Exit] (status: c_int), real => {
+        engine::leave();
+        // SAFETY: the program's own argument.
+        unsafe { real(status) }
+    }
+}

@@ -1,0 +1,44 @@
+//! Copies inside the kernel.
+//!
+//! The offsets that the program points to are moved by the kernel from piece to piece; we never
+//! look at them, so a source whose offset lies there is paced without knowing where it reads.
+
+use core::ffi::{c_int, c_uint, c_void};
+
+use crate::calls;
+use crate::real::hooks;
+
+hooks! {
+    /// sendfile(2).
+    fn [sendfile sendfile64] (to: c_int, from: c_int, at: *mut i64, count: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::copy((from, None), (to, None), count, |length| unsafe { real(to, from, at, length) })
+    }
+
+    /// copy_file_range(2).
+    fn [copy_file_range] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
+        calls::copy((from, None), (to, None), count, |length| {
+            // SAFETY: the program's own arguments.
+            unsafe { real(from, from_at, to, to_at, length, flags) }
+        })
+    }
+
+    /// splice(2): one end is a pipe, whose buffer bounds the call.
+    fn [splice] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::start_io(|| unsafe { real(from, from_at, to, to_at, count, flags) })
+    }
+
+    /// aio_read(3), aio_write(3): a thread of libc's does the I/O, and the process's account
+    /// shows it.
+    fn [aio_read aio_read64 aio_write aio_write64] (request: *mut c_void) -> c_int, real => {
+        // SAFETY: the program's own argument.
+        calls::start_io(|| unsafe { real(request) })
+    }
+
+    /// lio_listio(3).
+    fn [lio_listio lio_listio64] (mode: c_int, list: *const c_void, count: c_int, event: *mut c_void) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        calls::start_io(|| unsafe { real(mode, list, count, event) })
+    }
+}

@@ -1,0 +1,171 @@
+//! exec*(3): the process becomes another program, which must be regulated too.
+
+use core::ffi::{c_char, c_int};
+
+use crate::real::{Real, hooks, reals};
+use crate::thread::local;
+use crate::{engine, environment};
+
+type Block = *const *const c_char;
+
+unsafe extern "C" {
+    /// The program's environment, environ(7).
+    pub(super) static mut environ: *mut *mut c_char;
+}
+
+/// The environment of this moment.
+pub(super) fn current() -> Block {
+    // SAFETY: reading the pointer as every getenv(3) does.
+    unsafe { environ.cast_const().cast() }
+}
+
+/// Executes another program by `real`, given its environment with our variables.
+pub(super) fn execute<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
+    let Some(token) = engine::token(true) else { return real(block) };
+    engine::let_go();
+    // SAFETY: the program gives its own block, which the kernel would read next.
+    let ours = unsafe { environment::with_ours(block, &local().scratch, &token) };
+    engine::executing(true);
+    let failed = real(ours.unwrap_or(block));
+    engine::executing(false);
+    failed
+}
+
+reals! {
+    EXECVE = c"execve";
+    EXECVPE = c"execvpe";
+}
+
+type Execve = unsafe extern "C" fn(*const c_char, Block, Block) -> c_int;
+
+/// execve(2) or execvpe(3) with our variables.
+unsafe fn execute_by(real: &Real, path: *const c_char, arguments: Block, block: Block) -> c_int {
+    // SAFETY: both functions have this signature.
+    let real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Execve>(real.get()) };
+    // SAFETY: the program's own arguments.
+    execute(block, |block| unsafe { real(path, arguments, block) })
+}
+
+hooks! {
+    /// execve(2), execvpe(3).
+    fn [execve execvpe] (path: *const c_char, arguments: Block, block: Block) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        execute(block, |block| unsafe { real(path, arguments, block) })
+    }
+
+    /// execv(3).
+    fn [execv] (path: *const c_char, arguments: Block) -> c_int, _real => {
+        // SAFETY: the program's own arguments.
+        unsafe { execute_by(&EXECVE, path, arguments, current()) }
+    }
+
+    /// execvp(3).
+    fn [execvp] (path: *const c_char, arguments: Block) -> c_int, _real => {
+        // SAFETY: the program's own arguments.
+        unsafe { execute_by(&EXECVPE, path, arguments, current()) }
+    }
+
+    /// fexecve(3).
+    fn [fexecve] (fd: c_int, arguments: Block, block: Block) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        execute(block, |block| unsafe { real(fd, arguments, block) })
+    }
+
+    /// execveat(2).
+    fn [execveat] (directory: c_int, path: *const c_char, arguments: Block, block: Block, flags: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        execute(block, |block| unsafe { real(directory, path, arguments, block, flags) })
+    }
+}
+
+/// Puts the register arguments of a call with a variable list in front of those that lie on the
+/// stack, so that the list is an array, and calls `target(first, array)`.
+macro_rules! list_hook {
+    ($(#[$meta:meta])* $name:ident => $target:ident) => {
+        $(#[$meta])*
+        ///
+        /// # Safety
+        /// As libc's function of this name.
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, first: *const c_char) -> c_int {
+            // The return address moves from above the register arguments to below them, and
+            // back. Six words lie between the two, so the stack is aligned at the call.
+            core::arch::naked_asm!(
+                "pop rax",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "mov rsi, rsp",
+                "push rax",
+                "call {target}",
+                "pop rcx",
+                "add rsp, 40",
+                "push rcx",
+                "ret",
+                target = sym $target,
+            )
+        }
+
+        $(#[$meta])*
+        ///
+        /// # Safety
+        /// As libc's function of this name.
+        #[cfg(target_arch = "aarch64")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, first: *const c_char) -> c_int {
+            core::arch::naked_asm!(
+                "sub sp, sp, 64",
+                "str x1, [sp, 8]",
+                "stp x2, x3, [sp, 16]",
+                "stp x4, x5, [sp, 32]",
+                "stp x6, x7, [sp, 48]",
+                "add x1, sp, 8",
+                "stp x29, x30, [sp, -16]!",
+                "bl {target}",
+                "ldp x29, x30, [sp], 16",
+                "add sp, sp, 64",
+                "ret",
+                target = sym $target,
+            )
+        }
+    };
+}
+
+unsafe extern "C" fn execute_list(path: *const c_char, arguments: Block) -> c_int {
+    // SAFETY: the list is the program's, laid out as an array.
+    unsafe { execute_by(&EXECVE, path, arguments, current()) }
+}
+
+unsafe extern "C" fn execute_list_by_path(path: *const c_char, arguments: Block) -> c_int {
+    // SAFETY: as above.
+    unsafe { execute_by(&EXECVPE, path, arguments, current()) }
+}
+
+unsafe extern "C" fn execute_list_with_block(path: *const c_char, arguments: Block) -> c_int {
+    let mut end = arguments;
+    // SAFETY: the list ends with a null pointer, behind which execle(3) takes the environment.
+    unsafe {
+        while !(*end).is_null() {
+            end = end.add(1);
+        }
+        execute_by(&EXECVE, path, arguments, *end.add(1).cast::<Block>())
+    }
+}
+
+list_hook! {
+    /// execl(3).
+    execl => execute_list
+}
+list_hook! {
+    /// execlp(3).
+    execlp => execute_list_by_path
+}
+list_hook! {
+    /// execle(3).
+    execle => execute_list_with_block
+}

@@ -1,0 +1,45 @@
+//! syscall(2): programs that call the kernel by number.
+
+use core::ffi::{c_long, c_void};
+
+use crate::real::hooks;
+use crate::{calls, files};
+
+hooks! {
+    /// syscall(2), with the seven arguments that it can have.
+    fn [syscall] (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long, real => {
+        // SAFETY: the program's own arguments.
+        let call = || unsafe { real(number, a, b, c, d, e, f) };
+        let fd = a as i32;
+        match number {
+            libc::SYS_read | libc::SYS_readv => calls::read(fd, c, None, || call() as isize) as c_long,
+            libc::SYS_pread64 | libc::SYS_preadv => {
+                calls::read(fd, c, Some(d as u64), || call() as isize) as c_long
+            }
+            libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev => {
+                calls::write(fd, c, None, true, |_, _| call() as isize) as c_long
+            }
+            libc::SYS_sendfile | libc::SYS_copy_file_range | libc::SYS_splice
+            | libc::SYS_readahead | libc::SYS_io_submit | libc::SYS_io_uring_enter => calls::start_io(call),
+            libc::SYS_openat | libc::SYS_openat2 => calls::open(|| call() as i32).into(),
+            libc::SYS_close => calls::close(fd, call),
+            libc::SYS_close_range => {
+                files::forget_range(a as u32, b as u32);
+                call()
+            }
+            libc::SYS_execve => {
+                super::exec::execute(c as *const *const _, |environment| {
+                    // SAFETY: the program's own arguments, with our environment.
+                    unsafe { real(number, a, b, environment.cast::<c_void>() as usize, d, e, f) }
+                })
+            }
+            libc::SYS_execveat => {
+                super::exec::execute(d as *const *const _, |environment| {
+                    // SAFETY: the program's own arguments, with our environment.
+                    unsafe { real(number, a, b, c, environment.cast::<c_void>() as usize, e, f) }
+                })
+            }
+            _ => call(),
+        }
+    }
+}

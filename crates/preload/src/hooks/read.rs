@@ -1,0 +1,62 @@
+//! read(2) and its relatives.
+
+use core::ffi::{c_int, c_void};
+
+use crate::calls;
+use crate::real::hooks;
+
+/// The sum of an array of buffers is not known without reading the program's memory, which only
+/// the kernel may do safely; this many bytes are assumed.
+pub const VECTOR: usize = 64 << 10;
+
+/// `RWF_NOWAIT`: the program does not want to wait, so neither do we.
+const NOWAIT: c_int = 8;
+
+fn offset(at: i64) -> Option<u64> {
+    u64::try_from(at).ok()
+}
+
+hooks! {
+    /// read(2).
+    fn [read] (fd: c_int, buffer: *mut c_void, count: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::read(fd, count, None, || unsafe { real(fd, buffer, count) })
+    }
+
+    /// pread(2).
+    fn [pread pread64] (fd: c_int, buffer: *mut c_void, count: usize, at: i64) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::read(fd, count, offset(at), || unsafe { real(fd, buffer, count, at) })
+    }
+
+    /// readv(2).
+    fn [readv] (fd: c_int, vector: *const c_void, buffers: c_int) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::read(fd, VECTOR, None, || unsafe { real(fd, vector, buffers) })
+    }
+
+    /// preadv(2).
+    fn [preadv preadv64] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::read(fd, VECTOR, offset(at), || unsafe { real(fd, vector, buffers, at) })
+    }
+
+    /// preadv2(2).
+    fn [preadv2 preadv64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        let call = || unsafe { real(fd, vector, buffers, at, flags) };
+        if flags & NOWAIT != 0 { calls::metadata(call) } else { calls::read(fd, VECTOR, offset(at), call) }
+    }
+
+    /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.
+    fn [__read_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::read(fd, count, None, || unsafe { real(fd, buffer, count, size) })
+    }
+
+    /// pread(2) as compiled with `_FORTIFY_SOURCE`.
+    fn [__pread_chk __pread64_chk] (fd: c_int, buffer: *mut c_void, count: usize, at: i64, size: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::read(fd, count, offset(at), || unsafe { real(fd, buffer, count, at, size) })
+    }
+}

@@ -1,0 +1,80 @@
+//! Starting another program in a new process.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::hooks::exec::{current, environ};
+use crate::real::hooks;
+use crate::thread::local;
+use crate::{engine, environment, files};
+
+type Block = *const *const c_char;
+
+/// Calls `real` with the environment for a new process.
+fn spawn<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
+    let Some(token) = engine::token(false) else { return real(block) };
+    // SAFETY: the program gives its own block, which libc would read next.
+    let ours = unsafe { environment::with_ours(block, &local().scratch, &token) };
+    real(ours.unwrap_or(block))
+}
+
+/// Calls a function of libc that starts a program with the environment of the moment, while our
+/// variables are in it. Reading the environment in another thread meanwhile is harmless; changing
+/// it is not, which system(3) and popen(3) already say (attributes(7), "env").
+fn with_environment<T>(real: impl FnOnce() -> T) -> T {
+    let before = current();
+    spawn(before, |block| {
+        if ptr::eq(block, before) {
+            return real();
+        }
+        // SAFETY: a pointer-sized, pointer-aligned variable of libc's, exchanged atomically.
+        let variable = unsafe { AtomicPtr::from_ptr(&raw mut environ) };
+        let ours = block.cast_mut().cast();
+        variable.store(ours, Ordering::Release);
+        let result = real();
+        // If somebody changed the environment meanwhile, theirs stays; ours is taken out of it.
+        let before = before.cast_mut().cast();
+        if let Err(theirs) =
+            variable.compare_exchange(ours, before, Ordering::AcqRel, Ordering::Acquire)
+            && !theirs.is_null()
+        {
+            // SAFETY: setenv(3) made it as a copy of a block of C strings.
+            unsafe { environment::take(theirs) };
+        }
+        result
+    })
+}
+
+hooks! {
+    /// posix_spawn(3), posix_spawnp(3).
+    fn [posix_spawn posix_spawnp] (pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
+        // SAFETY: the program's own arguments, with our environment.
+        spawn(block, |block| unsafe { real(pid, path, actions, attributes, arguments, block) })
+    }
+
+    /// system(3).
+    fn [system] (command: *const c_char) -> c_int, real => {
+        // SAFETY: the program's own argument.
+        with_environment(|| unsafe { real(command) })
+    }
+
+    /// popen(3).
+    fn [popen] (command: *const c_char, mode: *const c_char) -> *mut c_void, real => {
+        // SAFETY: the program's own arguments.
+        with_environment(|| unsafe { real(command, mode) })
+    }
+
+    /// wordexp(3), which may run a shell.
+    fn [wordexp] (words: *const c_char, result: *mut c_void, flags: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        with_environment(|| unsafe { real(words, result, flags) })
+    }
+
+    /// pclose(3): libc closes the descriptor itself.
+    fn [pclose] (stream: *mut c_void) -> c_int, real => {
+        files::forget_range(0, u32::MAX);
+        // SAFETY: the program's own argument.
+        unsafe { real(stream) }
+    }
+}

@@ -1,0 +1,48 @@
+//! write(2) and its relatives.
+
+use core::ffi::{c_int, c_void};
+
+use crate::calls;
+use crate::hooks::read::VECTOR;
+use crate::real::hooks;
+
+fn offset(at: i64) -> Option<u64> {
+    u64::try_from(at).ok()
+}
+
+hooks! {
+    /// write(2).
+    fn [write] (fd: c_int, buffer: *const c_void, count: usize) -> isize, real => {
+        calls::write(fd, count, None, false, |done, length| {
+            // SAFETY: the program's own arguments, or a part of its buffer.
+            unsafe { real(fd, buffer.wrapping_byte_add(done), length) }
+        })
+    }
+
+    /// pwrite(2).
+    fn [pwrite pwrite64] (fd: c_int, buffer: *const c_void, count: usize, at: i64) -> isize, real => {
+        calls::write(fd, count, offset(at), at < 0, |done, length| {
+            // SAFETY: the program's own arguments, or a part of its buffer.
+            unsafe { real(fd, buffer.wrapping_byte_add(done), length, at.wrapping_add(done as i64)) }
+        })
+    }
+
+    /// writev(2).
+    fn [writev] (fd: c_int, vector: *const c_void, buffers: c_int) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::write(fd, VECTOR, None, true, |_, _| unsafe { real(fd, vector, buffers) })
+    }
+
+    /// pwritev(2).
+    fn [pwritev pwritev64] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::write(fd, VECTOR, offset(at), true, |_, _| unsafe { real(fd, vector, buffers, at) })
+    }
+
+    /// pwritev2(2).
+    fn [pwritev2 pwritev64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        let call = |_, _| unsafe { real(fd, vector, buffers, at, flags) };
+        calls::write(fd, VECTOR, offset(at), true, call)
+    }
+}

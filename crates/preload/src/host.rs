@@ -1,0 +1,104 @@
+//! The mechanism inside a program: system calls that the program does not notice.
+
+use discnice_budget::member::Charged;
+use discnice_budget::primitive::AtomicU32;
+use discnice_regulator::{Advice, FileStatus, Host, Woken};
+use discnice_sys::{file, futex, process, time};
+use discnice_units::Nanos;
+
+/// readahead(2) reads at most one read-ahead window of the device for each call; this is the
+/// smallest window in use, the kernel's default.
+const WINDOW: u64 = 128 << 10;
+
+/// Linux.
+#[derive(Debug)]
+pub struct Linux;
+
+impl Host for Linux {
+    fn now(&self) -> Nanos {
+        time::now()
+    }
+
+    fn account(&self) -> Charged {
+        let usage = process::usage();
+        Charged { read: usage.read, written: usage.written }
+    }
+
+    fn cancelled(&self) -> Option<u64> {
+        let mut text = [0; 256];
+        let length = file::read_small(c"/proc/self/io", &mut text).ok()?;
+        number_after(text.get(..length)?, b"cancelled_write_bytes: ")
+    }
+
+    fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken {
+        match futex::wait(word, seen, until) {
+            futex::Woken::Due => Woken::Due,
+            futex::Woken::Changed => Woken::Changed,
+            futex::Woken::Interrupted => Woken::Interrupted,
+        }
+    }
+
+    fn status(&self, fd: i32) -> Option<FileStatus> {
+        let status = file::status(fd).ok()?;
+        let disk = status.kind == file::Kind::Disk;
+        Some(FileStatus { disk, regular: status.regular, size: status.size })
+    }
+
+    fn position(&self, fd: i32) -> Option<u64> {
+        file::position(fd).ok()
+    }
+
+    fn is_cached(&self, fd: i32, offset: u64, length: u64) -> Option<bool> {
+        let size = file::status(fd).ok()?.size;
+        let end = offset.saturating_add(length).min(size);
+        if end <= offset {
+            return Some(true);
+        }
+        let first = offset / memory_page();
+        let pages = end.div_ceil(memory_page()) - first;
+        let cached = file::cached_pages(fd, offset, end - offset).ok()?;
+        // Overlayfs always answers 0, so less than all means "not known".
+        (cached >= pages).then_some(true)
+    }
+
+    fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
+        let mut done = 0;
+        while done < length {
+            let piece = (length - done).min(WINDOW);
+            if file::read_ahead(fd, offset.saturating_add(done), piece).is_err() {
+                return;
+            }
+            done += piece;
+        }
+    }
+
+    fn advise(&self, fd: i32, advice: Advice) {
+        let advice = match advice {
+            Advice::Normal => libc::POSIX_FADV_NORMAL,
+            Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+            Advice::Random => libc::POSIX_FADV_RANDOM,
+        };
+        // A descriptor that takes no advice has no read-ahead either.
+        let _ = file::advise(fd, advice);
+    }
+
+    fn write_back(&self, fd: i32, offset: u64, length: u64) {
+        // Where it is refused, the kernel's own write-back does the work, later.
+        let _ = file::start_write_back(fd, offset, length);
+    }
+}
+
+const fn memory_page() -> u64 {
+    discnice_sys::memory::PAGE as u64
+}
+
+/// The decimal number behind `label` in a file of /proc.
+fn number_after(text: &[u8], label: &[u8]) -> Option<u64> {
+    let at = text.windows(label.len()).position(|window| window == label)?;
+    let digits = text.get(at + label.len()..)?.iter().take_while(|byte| byte.is_ascii_digit());
+    Some(
+        digits.fold(0u64, |number, digit| {
+            number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
+        }),
+    )
+}

@@ -1,0 +1,168 @@
+//! libc's functions behind ours.
+//!
+//! All are looked up once, when the library is loaded: dlsym(3) takes the dynamic linker's lock,
+//! which a forked child of a threaded program may find held for ever.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    fn __errno_location() -> *mut c_int;
+}
+
+/// The next definition after this library's, dlsym(3).
+const RTLD_NEXT: *mut c_void = -1isize as *mut c_void;
+
+/// One function of libc.
+#[derive(Debug)]
+pub struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    /// A function that will be looked up by name.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Its address, or that of [`missing`].
+    #[inline(always)]
+    pub fn get(&self) -> *mut c_void {
+        let address = self.address.load(Ordering::Relaxed);
+        if address.is_null() { self.look_up() } else { address }
+    }
+
+    /// Whether libc has it.
+    pub fn exists(&self) -> bool {
+        self.get() != missing as *mut c_void
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        // SAFETY: the name is a C string; dlsym may be called from any thread.
+        let mut address = unsafe { dlsym(RTLD_NEXT, self.name.as_ptr()) };
+        if address.is_null() {
+            address = missing as *mut c_void;
+        }
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
+}
+
+/// Stands for a function that this libc does not have.
+extern "C" fn missing() -> c_int {
+    set_errno(libc::ENOSYS);
+    -1
+}
+
+/// Sets the program's errno: only where a call of the program's fails.
+pub fn set_errno(value: c_int) {
+    // SAFETY: libc's per-thread errno is always there.
+    unsafe { *__errno_location() = value }
+}
+
+/// The program's errno.
+pub fn errno() -> c_int {
+    // SAFETY: as above.
+    unsafe { *__errno_location() }
+}
+
+unsafe extern "C" {
+    // The linker defines these around every section whose name is a C identifier.
+    #[link_name = "__start_discnice_real"]
+    static FIRST: c_void;
+    #[link_name = "__stop_discnice_real"]
+    static END: c_void;
+}
+
+/// Looks all of them up.
+pub fn look_all_up() {
+    let mut at = (&raw const FIRST).cast::<&'static Real>();
+    let end = (&raw const END).cast::<&'static Real>();
+    while at < end {
+        // SAFETY: the section is an array of such references, made by the `hook!` macro.
+        unsafe {
+            (*at).get();
+            at = at.add(1);
+        }
+    }
+}
+
+/// Defines functions of libc that we call besides those that we replace.
+macro_rules! reals {
+    ($($name:ident = $symbol:literal;)+) => {
+        $(
+            static $name: $crate::real::Real = $crate::real::Real::new($symbol);
+            const _: () = {
+                #[used]
+                #[unsafe(link_section = "discnice_real")]
+                static ENTRY: &$crate::real::Real = &$name;
+            };
+        )+
+    };
+}
+pub(crate) use reals;
+
+reals! {
+    FILENO = c"fileno_unlocked";
+}
+
+/// The descriptor below a stream of libc's, or -1. fileno(3)
+///
+/// # Safety
+/// `stream` is an open stream.
+pub unsafe fn descriptor(stream: *mut c_void) -> c_int {
+    type Fileno = unsafe extern "C" fn(*mut c_void) -> c_int;
+    let before = errno();
+    // SAFETY: libc's function has this signature, and the caller vouches for the stream.
+    let fd = unsafe { core::mem::transmute::<*mut c_void, Fileno>(FILENO.get())(stream) };
+    // A stream without a descriptor (fmemopen) is no error of the program's.
+    set_errno(before);
+    fd
+}
+
+/// Defines exported functions that take the place of libc's.
+///
+/// `fn [pread pread64] (fd: c_int, …) -> isize, real => { … }` defines one function for each name
+/// with the same body, in which `real` is libc's function of that name.
+macro_rules! hooks {
+    ($(
+        $(#[doc = $doc:literal])+
+        fn [$($name:ident)+] $arguments:tt $(-> $result:ty)? , $real:ident => $body:block
+    )+) => {
+        $( hooks!(@each [$($name)+] [$($doc)+] $arguments [$($result)?] $real $body); )+
+    };
+    (@each [] $doc:tt $arguments:tt $result:tt $real:ident $body:block) => {};
+    (@each [$name:ident $($more:ident)*] $doc:tt $arguments:tt $result:tt $real:ident $body:block) => {
+        hooks!(@one $name $doc $arguments $result $real $body);
+        hooks!(@each [$($more)*] $doc $arguments $result $real $body);
+    };
+    (@one $name:ident [$($doc:literal)+] ($($argument:ident : $type:ty),* $(,)?) [$($result:ty)?] $real:ident $body:block) => {
+        $(#[doc = $doc])+
+        ///
+        /// # Safety
+        /// As libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            static REAL: $crate::real::Real = {
+                const NAME: &str = concat!(stringify!($name), "\0");
+                match core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes()) {
+                    Ok(name) => $crate::real::Real::new(name),
+                    Err(_) => panic!(),
+                }
+            };
+            #[used]
+            #[unsafe(link_section = "discnice_real")]
+            static ENTRY: &$crate::real::Real = &REAL;
+            type Signature = unsafe extern "C" fn($($type),*) $(-> $result)?;
+            // SAFETY: libc's function of this name has this signature; one that libc lacks is
+            // replaced by a function that ignores its arguments.
+            let $real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Signature>(REAL.get()) };
+            $body
+        }
+    };
+}
+pub(crate) use hooks;

@@ -1,0 +1,31 @@
+//! A program starts, and ends.
+
+use core::ffi::{c_char, c_int};
+
+use crate::{engine, environment, real, stdio};
+
+/// The dynamic linker calls this before the program's own constructors, with main's arguments
+/// (System V ABI, "Initialization and Termination Functions", as glibc extends it).
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
+    real::look_all_up();
+    if environment.is_null() {
+        return;
+    }
+    // SAFETY: the environment is the one that the kernel made; the program has not started yet.
+    let Some(token) = (unsafe { environment::take(environment) }) else { return };
+    engine::join(&token);
+    stdio::enter();
+    engine::arrive();
+}
+
+extern "C" fn end() {
+    engine::leave();
+}

@@ -1,0 +1,83 @@
+//! libc's buffered streams.
+//!
+//! Their reads and writes do not pass through the names `read` and `write`: libc calls its own
+//! copies, through a table of functions that all ordinary streams share (`_IO_file_jumps`).
+//! Two of its entries are replaced by ours. The table itself stays where it is, so libc's check
+//! that a stream's table is a genuine one still holds; no code is changed, only two pointers in
+//! memory that the dynamic linker had made read-only after relocation, and that is made so again.
+//! Nothing is replaced unless each entry is just the function that libc exports under the name
+//! that belongs there.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use discnice_sys::memory;
+
+use crate::calls;
+use crate::real::{descriptor, reals};
+
+/// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read and write.
+const READ: usize = 14;
+const WRITE: usize = 15;
+
+type Transfer = unsafe extern "C" fn(*mut c_void, *mut c_void, isize) -> isize;
+
+reals! {
+    IO_FILE_READ = c"_IO_file_read";
+    IO_FILE_WRITE = c"_IO_file_write";
+    IO_FILE_JUMPS = c"_IO_file_jumps";
+    IO_WFILE_JUMPS = c"_IO_wfile_jumps";
+}
+
+/// Puts our functions into libc's tables, if they are what we know.
+pub fn enter() {
+    if !(IO_FILE_READ.exists() && IO_FILE_WRITE.exists()) {
+        return;
+    }
+    for table in [&IO_FILE_JUMPS, &IO_WFILE_JUMPS].into_iter().filter(|table| table.exists()) {
+        let slots = table.get().cast::<AtomicPtr<c_void>>();
+        // SAFETY: libc exports the table as an object of 21 pointers; both lie within it.
+        let (reading, writing) = unsafe { (&*slots.add(READ), &*slots.add(WRITE)) };
+        let known = reading.load(Ordering::Relaxed) == IO_FILE_READ.get()
+            && writing.load(Ordering::Relaxed) == IO_FILE_WRITE.get();
+        if known {
+            replace(reading, writing);
+        }
+    }
+}
+
+fn replace(reading: &AtomicPtr<c_void>, writing: &AtomicPtr<c_void>) {
+    let page = reading.as_ptr() as usize & !(memory::PAGE - 1);
+    let end = writing.as_ptr() as usize + size_of::<*mut c_void>();
+    let length = (end - page).next_multiple_of(memory::PAGE);
+    // SAFETY: the pages are libc's relocated data, writable until the linker protected them;
+    // adding the right to write takes nothing from anybody.
+    if unsafe { memory::protect(page, length, true) }.is_err() {
+        return;
+    }
+    reading.store(read as *mut c_void, Ordering::Release);
+    writing.store(write as *mut c_void, Ordering::Release);
+    // SAFETY: the pages were read-only before (RELRO), so nobody writes to them.
+    let _ = unsafe { memory::protect(page, length, false) };
+}
+
+unsafe extern "C" fn read(stream: *mut c_void, buffer: *mut c_void, count: isize) -> isize {
+    // SAFETY: `enter` found this function with this signature in the table.
+    let real = unsafe { core::mem::transmute::<*mut c_void, Transfer>(IO_FILE_READ.get()) };
+    // SAFETY: libc gave us this stream.
+    let fd = unsafe { descriptor(stream) };
+    // SAFETY: libc's own arguments, passed on.
+    calls::read(fd, count.max(0) as usize, None, || unsafe { real(stream, buffer, count) })
+}
+
+unsafe extern "C" fn write(stream: *mut c_void, buffer: *mut c_void, count: isize) -> isize {
+    // SAFETY: `enter` found this function with this signature in the table.
+    let real = unsafe { core::mem::transmute::<*mut c_void, Transfer>(IO_FILE_WRITE.get()) };
+    // SAFETY: libc gave us this stream.
+    let fd = unsafe { descriptor(stream) };
+    let piece = |done: usize, length: usize| {
+        // SAFETY: libc's own arguments, or a part of its buffer.
+        unsafe { real(stream, buffer.wrapping_byte_add(done), length as isize) }
+    };
+    calls::write(fd, count.max(0) as usize, None, false, piece)
+}

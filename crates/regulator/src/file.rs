@@ -1,0 +1,220 @@
+//! What is known about one descriptor.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Cannot reach a disk.
+const OTHER: u32 = 1;
+/// Can reach a disk.
+const DISK: u32 = 1 << 1;
+/// A regular file.
+const REGULAR: u32 = 1 << 2;
+/// The kernel's read-ahead is off, by us.
+const SHAPED: u32 = 1 << 3;
+/// The program asked for no read-ahead: then we do none either.
+const PROGRAM_RANDOM: u32 = 1 << 4;
+/// The program asked for more read-ahead, which we give back when the limit is lifted.
+const PROGRAM_SEQUENTIAL: u32 = 1 << 5;
+/// Reads come in order and miss the cache: we read ahead.
+const STREAM: u32 = 1 << 6;
+/// Writes hit pages that are dirty already.
+const REWRITES: u32 = 1 << 7;
+
+/// Hints about one descriptor; all zeroes means that nothing is known.
+///
+/// Threads that use one descriptor at once may mix their hints up. That is why they are hints.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct File {
+    flags: AtomicU32,
+    /// Read-ahead slices in a row that found everything cached.
+    dry: AtomicU32,
+    /// Where a reader in order would read next.
+    next: AtomicU64,
+    /// Up to where a stream has been read ahead and paid for.
+    paid: AtomicU64,
+    /// Length of the next slice.
+    ramp: AtomicU64,
+    /// Bytes dirtied since write-back was last started.
+    dirtied: AtomicU64,
+    /// Lowest and highest offset written since then.
+    low: AtomicU64,
+    high: AtomicU64,
+}
+
+/// Relaxed everywhere: hints publish nothing.
+const R: Ordering = Ordering::Relaxed;
+
+impl File {
+    /// Nothing is known.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            flags: AtomicU32::new(0),
+            dry: AtomicU32::new(0),
+            next: AtomicU64::new(0),
+            paid: AtomicU64::new(0),
+            ramp: AtomicU64::new(0),
+            dirtied: AtomicU64::new(0),
+            low: AtomicU64::new(0),
+            high: AtomicU64::new(0),
+        }
+    }
+
+    /// Forgets everything: the descriptor was opened, closed or replaced.
+    #[inline]
+    pub fn forget(&self) {
+        if self.flags.load(R) != 0 {
+            self.flags.store(0, R);
+            self.next.store(0, R);
+            self.dirtied.store(0, R);
+        }
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.flags.load(R) & flag != 0
+    }
+
+    fn set(&self, flag: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(flag, R);
+        } else {
+            self.flags.fetch_and(!flag, R);
+        }
+    }
+
+    /// Known not to reach a disk.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_other(&self) -> bool {
+        self.has(OTHER)
+    }
+
+    /// Nothing but timing is needed: known to be on a disk, read without our read-ahead.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.flags.load(R) & (DISK | STREAM) == DISK
+    }
+
+    /// Neither shaped nor streaming: a class without limit has nothing to undo.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        self.flags.load(R) & (SHAPED | STREAM) == 0
+    }
+
+    pub(crate) fn is_classified(&self) -> bool {
+        self.has(DISK | OTHER)
+    }
+
+    pub(crate) fn classify(&self, disk: bool, regular: bool) {
+        self.set(DISK | OTHER | REGULAR, false);
+        self.set(if disk { DISK } else { OTHER }, true);
+        self.set(REGULAR, regular);
+    }
+
+    pub(crate) fn is_regular(&self) -> bool {
+        self.has(REGULAR)
+    }
+
+    pub(crate) fn is_shaped(&self) -> bool {
+        self.has(SHAPED)
+    }
+
+    pub(crate) fn set_shaped(&self, on: bool) {
+        self.set(SHAPED, on);
+    }
+
+    pub(crate) fn wants_random(&self) -> bool {
+        self.has(PROGRAM_RANDOM)
+    }
+
+    pub(crate) fn wants_sequential(&self) -> bool {
+        self.has(PROGRAM_SEQUENTIAL)
+    }
+
+    pub(crate) fn program_wants(&self, random: bool, sequential: bool) {
+        self.set(PROGRAM_RANDOM, random);
+        self.set(PROGRAM_SEQUENTIAL, sequential);
+    }
+
+    pub(crate) fn rewrites(&self) -> bool {
+        self.has(REWRITES)
+    }
+
+    pub(crate) fn set_rewrites(&self, on: bool) {
+        self.set(REWRITES, on);
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.has(STREAM)
+    }
+
+    /// Starts a stream that has been read up to `position`.
+    pub(crate) fn start_stream(&self, position: u64, ramp: u64) {
+        self.paid.store(position, R);
+        self.ramp.store(ramp, R);
+        self.dry.store(0, R);
+        self.set(STREAM, true);
+    }
+
+    pub(crate) fn end_stream(&self) {
+        self.set(STREAM, false);
+    }
+
+    pub(crate) fn paid(&self) -> u64 {
+        self.paid.load(R)
+    }
+
+    pub(crate) fn set_paid(&self, position: u64) {
+        self.paid.store(position, R);
+    }
+
+    pub(crate) fn ramp(&self) -> u64 {
+        self.ramp.load(R)
+    }
+
+    pub(crate) fn set_ramp(&self, length: u64) {
+        self.ramp.store(length, R);
+    }
+
+    /// Counts slices that cost nothing, in a row.
+    pub(crate) fn note_slice(&self, cost: u64) -> u32 {
+        let dry = if cost == 0 { self.dry.load(R).saturating_add(1) } else { 0 };
+        self.dry.store(dry, R);
+        dry
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next.load(R)
+    }
+
+    pub(crate) fn set_next(&self, position: u64) {
+        self.next.store(position, R);
+    }
+
+    /// Adds dirtied bytes that lie somewhere in `from..to`; returns how many are waiting.
+    pub(crate) fn add_dirtied(&self, bytes: u64, from: u64, to: u64) -> u64 {
+        let before = self.dirtied.fetch_add(bytes, R);
+        if before == 0 {
+            self.low.store(from, R);
+            self.high.store(to, R);
+        } else {
+            self.low.fetch_min(from, R);
+            self.high.fetch_max(to, R);
+        }
+        before + bytes
+    }
+
+    /// Bytes dirtied since write-back was last started.
+    #[must_use]
+    pub fn dirtied(&self) -> u64 {
+        self.dirtied.load(R)
+    }
+
+    /// Takes the range to write back.
+    pub(crate) fn take_dirtied(&self) -> (u64, u64) {
+        self.dirtied.store(0, R);
+        (self.low.load(R), self.high.load(R))
+    }
+}

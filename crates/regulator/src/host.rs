@@ -1,0 +1,69 @@
+//! The mechanism: what a regulator needs of the system it runs on.
+
+use discnice_budget::member::Charged;
+use discnice_budget::primitive::AtomicU32;
+use discnice_units::Nanos;
+
+/// Why a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// The deadline has come.
+    Due,
+    /// The limits changed.
+    Changed,
+    /// A signal handler ran.
+    Interrupted,
+}
+
+/// How a file will be used, as posix_fadvise(2) takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// The kernel's own read-ahead.
+    Normal,
+    /// The kernel's own read-ahead, twice as long.
+    Sequential,
+    /// No read-ahead by the kernel: exactly what is asked is read.
+    Random,
+}
+
+/// What a descriptor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStatus {
+    /// Whether its I/O can reach a disk (regular file, directory, block device).
+    pub disk: bool,
+    /// Whether it is a regular file.
+    pub regular: bool,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The contract of a mechanism:
+///
+/// 1. no method changes what the program can see: its errno, its file offsets, its data;
+/// 2. a method that cannot do its work does nothing and says so by `None`, never by failing;
+/// 3. every method may be called in a signal handler, and between fork and exec;
+/// 4. only [`Host::wait`] sleeps;
+/// 5. descriptors are claims: each may be closed or mean another file at any moment.
+pub trait Host {
+    /// The time, of a clock that stands still while the machine sleeps.
+    fn now(&self) -> Nanos;
+    /// The kernel's account of this process: bytes read and written since it was born.
+    fn account(&self) -> Charged;
+    /// Bytes of the account's writes that the kernel dropped, because the file was truncated or
+    /// deleted before they were written. Expensive; `None` where the kernel does not tell.
+    fn cancelled(&self) -> Option<u64>;
+    /// Sleeps until `until` or until `word` is no longer `seen`.
+    fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken;
+    /// What the descriptor is.
+    fn status(&self, fd: i32) -> Option<FileStatus>;
+    /// The descriptor's offset.
+    fn position(&self, fd: i32) -> Option<u64>;
+    /// Whether all of a range is in the page cache, if the system tells honestly.
+    fn is_cached(&self, fd: i32, offset: u64, length: u64) -> Option<bool>;
+    /// Starts reading a range into the page cache.
+    fn read_ahead(&self, fd: i32, offset: u64, length: u64);
+    /// Changes the kernel's read-ahead for a descriptor.
+    fn advise(&self, fd: i32, advice: Advice);
+    /// Starts writing a range's dirty pages.
+    fn write_back(&self, fd: i32, offset: u64, length: u64);
+}

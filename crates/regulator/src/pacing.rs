@@ -1,0 +1,172 @@
+//! Reserving, waiting, settling.
+
+use discnice_budget::Direction;
+use discnice_budget::primitive::Ordering;
+use discnice_policy::pace::SHORTEST_SLEEP;
+use discnice_units::{Nanos, Rate};
+
+use crate::host::{Host, Woken};
+use crate::{Regulator, Thread};
+
+/// No sleep lasts longer without another look at the ledger.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
+
+/// A disk does one operation for at most so many bytes: Linux's common `max_sectors_kb`.
+const OPERATION: u64 = 512 << 10;
+
+/// What was reserved for one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use = "a reservation that is not settled is lost to the class"]
+pub struct Ticket {
+    /// Bytes to be read.
+    pub read: u64,
+    /// Bytes to be written.
+    pub write: u64,
+    /// Whether the account must be looked at when the call is done.
+    pub look: bool,
+}
+
+impl Ticket {
+    /// Nothing was reserved, and nothing needs to be settled.
+    pub const FREE: Self = Self { read: 0, write: 0, look: false };
+    /// Nothing was reserved, but the cost is not known.
+    pub const OPEN: Self = Self { read: 0, write: 0, look: true };
+}
+
+/// Operations that so many bytes take at least.
+const fn operations(bytes: u64) -> u64 {
+    bytes.div_ceil(OPERATION)
+}
+
+impl<H: Host> Regulator<'_, H> {
+    /// Whether the class owes time in this direction.
+    pub(crate) fn owes(&self, direction: Direction) -> bool {
+        if self.class.is_calm() {
+            return false;
+        }
+        let now = self.host.now();
+        let owed = self.frontier(direction) > now;
+        if !owed {
+            self.calm_down(now);
+        }
+        owed
+    }
+
+    fn frontier(&self, direction: Direction) -> Nanos {
+        let class = self.class;
+        let meters = [class.total(), class.direction(direction), class.operations()];
+        meters.iter().map(|meter| meter.frontier()).max().unwrap_or_default()
+    }
+
+    fn calm_down(&self, now: Nanos) {
+        let (class, window) = (self.class, self.class.window());
+        class.total().calm_down(window, now);
+        class.direction(Direction::Read).calm_down(window, now);
+        class.direction(Direction::Write).calm_down(window, now);
+        class.operations().calm_down(window, now);
+    }
+
+    /// Takes a place in the queue for `bytes` and waits for it.
+    pub(crate) fn reserve_and_wait(&self, direction: Direction, bytes: u64) {
+        self.wait_for(self.class.total(), bytes);
+        self.wait_for(self.class.direction(direction), bytes);
+        self.wait_for(self.class.operations(), operations(bytes));
+    }
+
+    fn wait_for(&self, meter: &discnice_budget::Meter, amount: u64) {
+        let window = self.class.window();
+        while !meter.rate().is_unlimited() {
+            let now = self.host.now();
+            if let Some(start) = meter.reserve(window, now, amount) {
+                return self.wait_until(start, meter);
+            }
+            let retry = meter.retry_at(window, now);
+            self.wait_until(retry.max(now.plus(SHORTEST_SLEEP)), meter);
+        }
+    }
+
+    /// Sleeps until `start`, which moves when the meter's rate is changed meanwhile.
+    fn wait_until(&self, mut start: Nanos, meter: &discnice_budget::Meter) {
+        let begun = self.host.now();
+        if start <= begun.plus(SHORTEST_SLEEP) {
+            return;
+        }
+        let mut now = begun;
+        let mut rate = meter.rate();
+        while now < start {
+            let seen = self.class.changes().load(Ordering::Acquire);
+            let current = meter.rate();
+            if current != rate {
+                start = now.plus(stretched(start.minus(now), rate, current));
+                rate = current;
+                continue;
+            }
+            let until = start.min(now.plus(LONGEST_SLEEP));
+            // A signal handler that ran changes nothing: disk I/O is not interruptible either.
+            let (Woken::Due | Woken::Changed | Woken::Interrupted) =
+                self.host.wait(self.class.changes(), seen, until);
+            now = self.host.now();
+        }
+        self.books.add_wait(now.minus(begun).0);
+        self.class.note_wait(now.minus(begun));
+    }
+
+    /// Enters what the kernel charged since the last look and settles it against the ticket;
+    /// returns the bytes read and written since then.
+    pub(crate) fn settle(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
+        let new = self.books.enter(self.host.account());
+        thread.looked(new.read > 0);
+        self.settle_as(ticket, new.read, new.written);
+        (new.read, new.written)
+    }
+
+    pub(crate) fn settle_as(&self, ticket: Ticket, read: u64, written: u64) {
+        if ticket.read | ticket.write | read | written == 0 {
+            return;
+        }
+        let (class, window, now) = (self.class, self.class.window(), self.host.now());
+        class.total().settle(window, now, ticket.read + ticket.write, read + written);
+        class.direction(Direction::Read).settle(window, now, ticket.read, read);
+        class.direction(Direction::Write).settle(window, now, ticket.write, written);
+        let reserved = operations(ticket.read) + operations(ticket.write);
+        class.operations().settle(window, now, reserved, operations(read) + operations(written));
+    }
+
+    /// Looks at the account outside of any call, for example when a program starts or ends.
+    pub fn look(&self, thread: &Thread) {
+        let _ = self.settle(thread, Ticket::FREE);
+    }
+
+    /// Waits until the class owes nothing in either direction: what a program pays whose I/O was
+    /// seen too late to wait before it (page faults while it was loaded).
+    pub fn wait_for_debt(&self) {
+        for direction in [Direction::Read, Direction::Write] {
+            if self.class.is_limited() && self.owes(direction) {
+                self.reserve_and_wait(direction, 0);
+            }
+        }
+    }
+
+    /// Takes back what the kernel dropped unwritten; returns whether that was anything.
+    pub(crate) fn credit_cancelled(&self) -> bool {
+        let Some(cancelled) = self.host.cancelled() else { return false };
+        let bytes = self.books.enter_cancelled(cancelled);
+        if bytes == 0 {
+            return false;
+        }
+        let (class, window, now) = (self.class, self.class.window(), self.host.now());
+        class.total().credit(window, now, bytes);
+        class.direction(Direction::Write).credit(window, now, bytes);
+        class.operations().credit(window, now, operations(bytes));
+        true
+    }
+}
+
+/// `rest` of a wait at the old rate, at the new one.
+fn stretched(rest: Nanos, old: Rate, new: Rate) -> Nanos {
+    if new.is_unlimited() || old.is_unlimited() {
+        Nanos(0)
+    } else {
+        new.time_for(old.units_in(rest))
+    }
+}

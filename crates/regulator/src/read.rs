@@ -1,0 +1,210 @@
+//! Reading: bounded read-ahead of our own.
+//!
+//! The kernel's read-ahead makes one small read cost megabytes, at moments that nobody can
+//! foretell. Under a limit it is switched off for the descriptor (`POSIX_FADV_RANDOM`: exactly
+//! what is asked is read), and a reader in order gets slices read ahead for it that are reserved
+//! and paid before they are read. The program's own call then finds its data in the cache.
+
+use discnice_budget::Direction;
+
+use crate::host::{Advice, Host};
+use crate::{File, Regulator, Thread, Ticket};
+
+/// First slice of a stream, so that a reader of a file's beginning costs little.
+const FIRST_SLICE: u64 = 32 << 10;
+/// Slices in a row that cost nothing and so show that the file is cached.
+const DRY: u32 = 2;
+/// The page size of the cache.
+const PAGE: u64 = 4096;
+
+/// A read that a program asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask {
+    pub(crate) fd: i32,
+    /// Bytes.
+    pub(crate) count: u64,
+    /// Offset, unless it is the descriptor's own.
+    pub(crate) at: Option<u64>,
+}
+
+impl<H: Host> Regulator<'_, H> {
+    /// Admits a read of `count` bytes, at the descriptor's offset or at `at`.
+    pub fn admit_read(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        count: usize,
+        at: Option<u64>,
+    ) -> Ticket {
+        if !self.is_regulated(fd, file) {
+            return Ticket::FREE;
+        }
+        let ask = Ask { fd, count: count as u64, at };
+        self.shape(fd, file);
+        if file.is_stream() {
+            return self.admit_stream(thread, file, ask);
+        }
+        let slice = self.class.rule(Direction::Read).slice();
+        if ask.count > slice && file.is_regular() && !file.wants_random() {
+            return self.admit_large(thread, file, ask, slice);
+        }
+        self.admit_plain(thread, ask)
+    }
+
+    /// Completes a read that returned `result`.
+    pub fn complete_read(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        ticket: Ticket,
+        at: Option<u64>,
+        result: isize,
+    ) {
+        let (read, _) = self.settle(thread, ticket);
+        self.classify(fd, file);
+        if read == 0 || result <= 0 || !self.class.is_limited() || !file.is_regular() {
+            return;
+        }
+        if file.is_stream() || file.wants_random() {
+            return;
+        }
+        let moved = result as u64;
+        let Some(end) = at.map(|at| at + moved).or_else(|| self.host.position(fd)) else { return };
+        let begin = end.saturating_sub(moved);
+        if begin == 0 || begin == file.next() {
+            file.start_stream(end.next_multiple_of(PAGE), FIRST_SLICE.max(2 * moved));
+        }
+        file.set_next(end);
+    }
+
+    /// Whether a limit holds and the descriptor can reach a disk; undoes our shaping otherwise.
+    pub(crate) fn is_regulated(&self, fd: i32, file: &File) -> bool {
+        if self.class.is_limited() {
+            self.classify(fd, file);
+            return !file.is_other();
+        }
+        self.unshape(fd, file);
+        false
+    }
+
+    pub(crate) fn classify(&self, fd: i32, file: &File) {
+        if !file.is_classified()
+            && let Some(status) = self.host.status(fd)
+        {
+            file.classify(status.disk, status.regular);
+        }
+    }
+
+    /// Looks again what the descriptor is; the program may have replaced it unseen.
+    pub fn reclassify(&self, fd: i32, file: &File) {
+        file.forget();
+        self.classify(fd, file);
+    }
+
+    pub(crate) fn shape(&self, fd: i32, file: &File) {
+        if file.is_regular() && !file.is_shaped() && !file.wants_random() {
+            self.host.advise(fd, Advice::Random);
+            file.set_shaped(true);
+        }
+    }
+
+    /// Gives the kernel's read-ahead back, as the program had it.
+    pub fn unshape(&self, fd: i32, file: &File) {
+        if file.is_shaped() {
+            let sequential = file.wants_sequential();
+            self.host.advise(fd, if sequential { Advice::Sequential } else { Advice::Normal });
+            file.set_shaped(false);
+        }
+        file.end_stream();
+    }
+
+    /// The program gave advice of its own about the whole file, which the kernel has taken.
+    pub fn program_advised(&self, fd: i32, file: &File, advice: Advice) {
+        file.program_wants(advice == Advice::Random, advice == Advice::Sequential);
+        if file.is_shaped() {
+            file.set_shaped(false);
+            if self.is_regulated(fd, file) {
+                self.shape(fd, file);
+            }
+        }
+    }
+
+    /// A read that is not part of a stream: it waits only if the class owes time, or if it is
+    /// likely to miss the cache as the thread's last one did.
+    fn admit_plain(&self, thread: &Thread, ask: Ask) -> Ticket {
+        let owes = self.owes(Direction::Read);
+        if !owes && !thread.missed() {
+            return Ticket::OPEN;
+        }
+        if owes && self.is_cached(ask) == Some(true) {
+            return Ticket::OPEN;
+        }
+        let expected = self.within_file(ask);
+        self.reserve_and_wait(Direction::Read, expected);
+        Ticket { read: expected, write: 0, look: true }
+    }
+
+    /// What the read can cost: the pages of its range that the file has.
+    fn within_file(&self, ask: Ask) -> u64 {
+        let size = self.host.status(ask.fd).map_or(u64::MAX, |status| status.size);
+        let at = ask.at.or_else(|| self.host.position(ask.fd)).unwrap_or(0);
+        let bytes = ask.count.min(size.saturating_sub(at));
+        bytes.saturating_add(PAGE - 1) / PAGE * PAGE
+    }
+
+    fn is_cached(&self, ask: Ask) -> Option<bool> {
+        let at = ask.at.or_else(|| self.host.position(ask.fd))?;
+        self.host.is_cached(ask.fd, at, ask.count)
+    }
+
+    /// A read longer than a slice: brought into the cache slice by slice first, so that the one
+    /// real call, which is never split, costs nothing.
+    fn admit_large(&self, thread: &Thread, file: &File, ask: Ask, slice: u64) -> Ticket {
+        if self.is_cached(ask) == Some(true) {
+            return Ticket::OPEN;
+        }
+        let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+        file.start_stream(at / PAGE * PAGE, slice);
+        self.extend(thread, file, ask.fd, at.saturating_add(ask.count), true);
+        Ticket::OPEN
+    }
+
+    fn admit_stream(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
+        let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+        let end = at.saturating_add(ask.count);
+        let paid = file.paid();
+        let reach = self.class.rule(Direction::Read).slice().max(ask.count).saturating_mul(2);
+        if at > paid || at.saturating_add(reach) < paid {
+            // It jumped: a reader in order never is ahead of what we read for it.
+            file.end_stream();
+            return self.admit_plain(thread, ask);
+        }
+        if paid >= end.saturating_add(file.ramp() / 2) {
+            return Ticket::FREE;
+        }
+        self.extend(thread, file, ask.fd, end, false);
+        Ticket { look: file.paid() < end, ..Ticket::FREE }
+    }
+
+    /// Reads ahead slice by slice until `end` and half a slice are paid for. A file that turns
+    /// out to be cached ends the stream, unless `to_the_end` asks for every page.
+    fn extend(&self, thread: &Thread, file: &File, fd: i32, end: u64, to_the_end: bool) {
+        let size = self.host.status(fd).map_or(0, |status| status.size);
+        let longest = self.class.rule(Direction::Read).slice();
+        while file.paid() < size && file.paid() < end.saturating_add(file.ramp() / 2) {
+            let from = file.paid();
+            let length = file.ramp().min(longest).min(size.next_multiple_of(PAGE) - from);
+            self.reserve_and_wait(Direction::Read, length);
+            self.host.read_ahead(fd, from, length);
+            file.set_paid(from + length);
+            file.set_ramp((file.ramp() * 2).min(longest));
+            let (cost, _) = self.settle(thread, Ticket { read: length, ..Ticket::FREE });
+            if file.note_slice(cost) >= DRY && !to_the_end {
+                file.end_stream();
+                return;
+            }
+        }
+    }
+}

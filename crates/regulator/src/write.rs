@@ -1,0 +1,107 @@
+//! Writing: charged when a page is dirtied, written back steadily.
+//!
+//! Left alone the kernel collects dirty pages for seconds and then writes them at full speed,
+//! which no throttle of the process can prevent any more. So write-back of what a descriptor
+//! dirtied is started in small portions. Only newly dirtied bytes count: a program that rewrites
+//! the same pages keeps doing so for free.
+
+use discnice_budget::Direction;
+use discnice_units::Nanos;
+
+use crate::host::Host;
+use crate::{File, Regulator, Thread, Ticket};
+
+/// How much of the rate is written back at once.
+const PORTION_TIME: Nanos = Nanos::from_millis(250);
+/// Smaller portions cost seeks.
+const PORTION_MIN: u64 = 256 << 10;
+/// Larger ones cost the caller too long (166 us for each MiB).
+const PORTION_MAX: u64 = 2 << 20;
+/// A file closed with less than this is left to the kernel: it may be deleted soon.
+const CLOSE_MIN: u64 = 256 << 10;
+
+impl<H: Host> Regulator<'_, H> {
+    /// Admits a write of `count` bytes.
+    pub fn admit_write(&self, fd: i32, file: &File, count: u64) -> Ticket {
+        if !self.is_regulated(fd, file) {
+            return Ticket::FREE;
+        }
+        if file.rewrites() {
+            return Ticket::FREE;
+        }
+        self.reserve_write(count);
+        Ticket { read: 0, write: count, look: true }
+    }
+
+    pub(crate) fn reserve_write(&self, count: u64) {
+        if self.owes(Direction::Write) {
+            // Perhaps what is owed was never written: then nothing is owed.
+            self.credit_cancelled();
+        }
+        self.reserve_and_wait(Direction::Write, count);
+    }
+
+    /// The longest piece in which a write should be made, in bytes.
+    #[must_use]
+    pub fn write_piece(&self) -> u64 {
+        if self.class.is_limited() { self.class.rule(Direction::Write).slice() } else { u64::MAX }
+    }
+
+    /// Completes a write that returned `result`, of bytes ending at the descriptor's offset or
+    /// at `at + result`.
+    pub fn complete_write(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        ticket: Ticket,
+        at: Option<u64>,
+        result: isize,
+    ) {
+        let (_, written) = self.settle(thread, ticket);
+        self.classify(fd, file);
+        if !self.class.is_limited() || !file.is_regular() {
+            return;
+        }
+        file.set_rewrites(written == 0 && result > 0);
+        if written > 0 {
+            self.note_dirtied(fd, file, written, at, result.max(0) as u64);
+        }
+    }
+
+    /// Counts dirtied bytes towards the next portion.
+    pub(crate) fn note_dirtied(
+        &self,
+        fd: i32,
+        file: &File,
+        written: u64,
+        at: Option<u64>,
+        moved: u64,
+    ) {
+        let Some(end) = at.map(|at| at + moved).or_else(|| self.host.position(fd)) else { return };
+        // What was dirtied since the last look ends here, if the program writes in order.
+        let begin = end.saturating_sub(moved.max(written));
+        if file.add_dirtied(written, begin, end) >= self.portion() {
+            self.write_back(fd, file);
+        }
+    }
+
+    fn portion(&self) -> u64 {
+        let rate = self.class.rule(Direction::Write).rate;
+        rate.units_in(PORTION_TIME).clamp(PORTION_MIN, PORTION_MAX)
+    }
+
+    fn write_back(&self, fd: i32, file: &File) {
+        let (low, high) = file.take_dirtied();
+        if low < high {
+            self.host.write_back(fd, low, high - low);
+        }
+    }
+
+    /// The program is about to close the descriptor.
+    pub fn before_close(&self, fd: i32, file: &File) {
+        if self.class.is_limited() && file.dirtied() >= CLOSE_MIN {
+            self.write_back(fd, file);
+        }
+    }
+}
