@@ -51,7 +51,8 @@ pub struct Charged {
 pub struct Books {
     read: AtomicU64,
     written: AtomicU64,
-    cancelled: AtomicU64,
+    /// Keeps the member's size a power of two.
+    _reserved: AtomicU64,
     waited: AtomicU64,
 }
 
@@ -63,7 +64,7 @@ impl Books {
         Self {
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
+            _reserved: AtomicU64::new(0),
             waited: AtomicU64::new(0),
         }
     }
@@ -75,11 +76,6 @@ impl Books {
             read: advance(&self.read, account.read),
             written: advance(&self.written, account.written),
         }
-    }
-
-    /// The same for bytes whose write the kernel cancelled.
-    pub fn enter_cancelled(&self, cancelled: u64) -> u64 {
-        advance(&self.cancelled, cancelled)
     }
 
     /// Adds time that the process was held, in nanoseconds.
@@ -105,7 +101,6 @@ impl Books {
     fn reset(&self, charged: Charged) {
         self.read.store(charged.read, Ordering::Relaxed);
         self.written.store(charged.written, Ordering::Relaxed);
-        self.cancelled.store(0, Ordering::Relaxed);
         self.waited.store(0, Ordering::Relaxed);
     }
 }
@@ -149,7 +144,7 @@ impl Member {
             books: Books {
                 read: AtomicU64::new(0),
                 written: AtomicU64::new(0),
-                cancelled: AtomicU64::new(0),
+                _reserved: AtomicU64::new(0),
                 waited: AtomicU64::new(0),
             },
             name: [AtomicU64::new(0), AtomicU64::new(0)],

@@ -101,9 +101,8 @@ pub fn variables(
 
 /// Makes this process a member of the class, which keeps being so as the command.
 pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
-    let usage = process::usage();
-    let charged = Charged { read: usage.read, written: usage.written };
-    let (id, member) = found.class.register(process::id(), charged, process::exists)?;
+    // What reading ourselves into memory cost is the job's too.
+    let (id, member) = found.class.register(process::id(), Charged::default(), process::exists)?;
     let base = Path::new(name).file_name().unwrap_or(name);
     member.set_name(base.as_bytes());
     member.set_state(State::Executing);

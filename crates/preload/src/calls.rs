@@ -134,7 +134,7 @@ fn slow_write(
     let Some(regulator) = engine::regulator() else { return piece(0, count) };
     let one = |done: usize, length: usize| {
         let at = at.map(|at| at + done as u64);
-        let ticket = regulator.admit_write(fd, file, length as u64);
+        let ticket = regulator.admit_write(&local.thread, fd, file, length as u64);
         let before = cycles::now();
         let result = piece(done, length);
         let cycles = cycles::now().wrapping_sub(before);
@@ -197,8 +197,13 @@ pub fn copy(
     let Some(regulator) = engine::regulator() else { return piece(count) };
     let one = |done: usize, length: usize| {
         let later = |at: Option<u64>| at.map(|at| at + done as u64);
-        let ticket =
-            regulator.admit_copy((from.0, source), later(from.1), (to.0, target), length as u64);
+        let ticket = regulator.admit_copy(
+            &local.thread,
+            (from.0, source),
+            later(from.1),
+            (to.0, target),
+            length as u64,
+        );
         let result = piece(length);
         regulator.complete_copy(&local.thread, (to.0, target), ticket, later(to.1), result);
         result

@@ -26,7 +26,8 @@ impl Host for Linux {
 
     fn cancelled(&self) -> Option<u64> {
         let mut text = [0; 256];
-        let length = file::read_small(c"/proc/self/io", &mut text).ok()?;
+        // The process's own file would count those of its dead children again.
+        let length = file::read_small(c"/proc/thread-self/io", &mut text).ok()?;
         number_after(text.get(..length)?, b"cancelled_write_bytes: ")
     }
 

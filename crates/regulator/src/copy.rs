@@ -10,6 +10,7 @@ impl<H: Host> Regulator<'_, H> {
     /// holes cost nothing, which only the account knows afterwards.
     pub fn admit_copy(
         &self,
+        thread: &Thread,
         from: (i32, &File),
         at: Option<u64>,
         to: (i32, &File),
@@ -21,7 +22,7 @@ impl<H: Host> Regulator<'_, H> {
         }
         if self.is_regulated(to.0, to.1) && to.1.is_regular() {
             ticket.write = if ticket.read > 0 { ticket.read } else { count };
-            self.reserve_write(ticket.write);
+            self.reserve_write(thread, ticket.write);
         }
         ticket
     }

@@ -49,7 +49,7 @@ pub trait Host {
     fn now(&self) -> Nanos;
     /// The kernel's account of this process: bytes read and written since it was born.
     fn account(&self) -> Charged;
-    /// Bytes of the account's writes that the kernel dropped, because the file was truncated or
+    /// Bytes of the calling thread's writes that the kernel dropped so far, because the file was truncated or
     /// deleted before they were written. Expensive; `None` where the kernel does not tell.
     fn cancelled(&self) -> Option<u64>;
     /// Sleeps until `until` or until `word` is no longer `seen`.

@@ -147,18 +147,16 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Takes back what the kernel dropped unwritten; returns whether that was anything.
-    pub(crate) fn credit_cancelled(&self) -> bool {
-        let Some(cancelled) = self.host.cancelled() else { return false };
-        let bytes = self.books.enter_cancelled(cancelled);
+    /// Takes back what the kernel dropped unwritten.
+    pub(crate) fn credit_cancelled(&self, thread: &Thread) {
+        let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
         if bytes == 0 {
-            return false;
+            return;
         }
         let (class, window, now) = (self.class, self.class.window(), self.host.now());
         class.total().credit(window, now, bytes);
         class.direction(Direction::Write).credit(window, now, bytes);
         class.operations().credit(window, now, operations(bytes));
-        true
     }
 }
 

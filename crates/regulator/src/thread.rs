@@ -22,6 +22,7 @@ pub struct Thread {
     bytes: Cell<u32>,
     written: Cell<u32>,
     missed: Cell<bool>,
+    cancelled: Cell<u64>,
 }
 
 impl Thread {
@@ -52,6 +53,13 @@ impl Thread {
         self.bytes.set(0);
         self.written.set(0);
         self.missed.set(missed);
+    }
+
+    /// Enters how many bytes of the thread's writes the kernel has dropped so far; returns how many
+    /// are new. A forked child's count begins anew, which shows as a smaller one.
+    pub(crate) fn enter_cancelled(&self, cancelled: u64) -> u64 {
+        let before = self.cancelled.replace(cancelled);
+        cancelled.checked_sub(before).unwrap_or(cancelled)
     }
 
     /// Whether the last look found that the disk had been read: the best guess for the next.

@@ -22,21 +22,21 @@ const CLOSE_MIN: u64 = 256 << 10;
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits a write of `count` bytes.
-    pub fn admit_write(&self, fd: i32, file: &File, count: u64) -> Ticket {
+    pub fn admit_write(&self, thread: &Thread, fd: i32, file: &File, count: u64) -> Ticket {
         if !self.is_regulated(fd, file) {
             return Ticket::FREE;
         }
         if file.rewrites() {
             return Ticket::FREE;
         }
-        self.reserve_write(count);
+        self.reserve_write(thread, count);
         Ticket { read: 0, write: count, look: true }
     }
 
-    pub(crate) fn reserve_write(&self, count: u64) {
+    pub(crate) fn reserve_write(&self, thread: &Thread, count: u64) {
         if self.owes(Direction::Write) {
             // Perhaps what is owed was never written: then nothing is owed.
-            self.credit_cancelled();
+            self.credit_cancelled(thread);
         }
         self.reserve_and_wait(Direction::Write, count);
     }
