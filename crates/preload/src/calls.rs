@@ -278,7 +278,7 @@ pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
 #[cold]
 fn before_close(fd: i32, file: &File) {
     if let Some(regulator) = engine::regulator() {
-        regulator.before_close(fd, file);
+        regulator.before_close(&local().thread, fd, file);
     }
 }
 

@@ -23,6 +23,7 @@ pub struct Thread {
     written: Cell<u32>,
     missed: Cell<bool>,
     cancelled: Cell<u64>,
+    left: Cell<u64>,
 }
 
 impl Thread {
@@ -59,7 +60,19 @@ impl Thread {
     /// are new. A forked child's count begins anew, which shows as a smaller one.
     pub(crate) fn enter_cancelled(&self, cancelled: u64) -> u64 {
         let before = self.cancelled.replace(cancelled);
-        cancelled.checked_sub(before).unwrap_or(cancelled)
+        let new = cancelled.checked_sub(before).unwrap_or(cancelled);
+        if new > 0 {
+            self.left.set(0);
+        }
+        new
+    }
+
+    /// Notes that a file is closed with `bytes` left dirty; returns how many were left like this
+    /// since the thread last deleted what it had written.
+    pub(crate) fn leave_dirty(&self, bytes: u64) -> u64 {
+        let left = self.left.get().saturating_add(bytes);
+        self.left.set(left);
+        left
     }
 
     /// Whether the last look found that the disk had been read: the best guess for the next.
