@@ -148,7 +148,7 @@ fn believed(frontier: Nanos, now: Nanos) -> Nanos {
     if frontier > now.plus(BELIEVABLE) { Nanos(0) } else { frontier }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use discnice_policy::pace::WINDOW;

@@ -13,6 +13,7 @@ use crate::classes::{self, Found};
 
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
+#[command(disable_help_subcommand = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
