@@ -7,11 +7,14 @@
 #![allow(unsafe_code, reason = "shared memory is mapped here and nowhere else in the program")]
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_budget::Class;
 use discnice_sys::{Errno, process, shm};
 
@@ -73,18 +76,25 @@ pub fn explain(errno: Errno) -> std::io::Error {
     std::io::Error::from_raw_os_error(errno.0)
 }
 
-/// Checks a name that a person typed.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_name(name: &str) -> Result<String, String> {
-    let accepted =
-        "a class name has 1 to 255 bytes, no `/`, no leading `@` or `.` and no control characters";
+/// Parses a name that a person typed.
+pub fn name_parser() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().try_map(|name| check_name(&name))
+}
+
+fn check_name(name: &OsStr) -> Result<String, String> {
     let bad = name.is_empty()
         || name.len() > NAME_MAX
-        || name.starts_with([AUTOMATIC, '.'])
-        || name.contains(|c: char| c == '/' || c.is_control());
-    if bad { Err(accepted.into()) } else { Ok(name.into()) }
+        || name.as_bytes().starts_with(b".")
+        || name.as_bytes().starts_with(&[AUTOMATIC as u8]);
+    match name.to_str() {
+        Some(text) if !bad && !text.contains(|c: char| c == '/' || c.is_control()) => {
+            Ok(text.into())
+        }
+        _ => Err(format!(
+            "{name:?} is no class name; give 1 to {NAME_MAX} bytes of text without `/` and control \
+             characters that does not begin with `@` or `.`"
+        )),
+    }
 }
 
 /// The automatic name of a command's class.
@@ -235,10 +245,11 @@ mod tests {
     #[test]
     fn names_that_are_refused() {
         for name in ["", "a/b", "..", ".", "@auto", "new\nline", &"x".repeat(300)] {
-            assert!(check_name(name).is_err(), "{name:?}");
+            assert!(check_name(OsStr::new(name)).is_err(), "{name:?}");
         }
+        assert!(check_name(OsStr::from_bytes(b"\xff")).is_err());
         for name in ["backup", "näme", "a b", &"x".repeat(255)] {
-            assert!(check_name(name).is_ok(), "{name:?}");
+            assert!(check_name(OsStr::new(name)).is_ok(), "{name:?}");
         }
     }
 

@@ -36,21 +36,17 @@ fn one_line(error: &clap::Error) -> String {
     use clap::error::ErrorKind;
 
     let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default();
-    let mut line = first.strip_prefix("error: ").unwrap_or(first).replace(['\n', '\r'], " ");
+    // What follows an empty line is usage, tips and a pointer to --help.
+    let message = text.split("\n\n").next().unwrap_or(&text);
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            line.push_str("; the command to run stands behind `--` (see --help)");
+            format!("{line}; the command to run stands behind `--` (see --help)")
         }
-        // The names that are missing, or the commands that there are, stand below.
-        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {
-            if let Some(second) = lines.next() {
-                line.push(' ');
-                line.push_str(second);
-            }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            "no subcommand given; see `discnice --help`".into()
         }
-        _ => {}
+        _ => line,
     }
-    line
 }

@@ -12,9 +12,9 @@ use crate::host::Host;
 use crate::{File, Regulator, Thread, Ticket};
 
 /// How much of the rate is written back at once.
-const PORTION_TIME: Nanos = Nanos::from_millis(250);
+const PORTION_TIME: Nanos = Nanos::from_millis(100);
 /// Smaller portions cost seeks.
-const PORTION_MIN: u64 = 256 << 10;
+const PORTION_MIN: u64 = 128 << 10;
 /// Larger ones cost the caller too long (166 us for each MiB).
 const PORTION_MAX: u64 = 2 << 20;
 /// A small file is left to the kernel when it is closed, because it may be deleted soon, until a
