@@ -8,6 +8,10 @@ const CALLS: u32 = 64;
 /// The same for bytes.
 const BYTES: u32 = 1 << 20;
 
+/// The same without a limit.
+const CALLS_UNLIMITED: u32 = 1024;
+const BYTES_UNLIMITED: u32 = 16 << 20;
+
 /// Cycles of the time-stamp counter in which no call can have started disk I/O: allocating a
 /// page, building and submitting a request take several times as long. At 1.6 to 5 GHz this is
 /// 0.8 to 2.5 microseconds; a cached 4 KiB read takes 0.2 to 0.4.
@@ -37,6 +41,17 @@ impl Thread {
         self.calls.set(calls);
         self.bytes.set(total);
         cycles > FAST + moved / BYTES_PER_CYCLE || calls >= CALLS || total >= BYTES
+    }
+
+    /// Notes a call in a class without limit, where nobody waits for what is found: it is only
+    /// counted, and the account looked at now and then.
+    #[inline(always)]
+    pub fn is_due_by_count(&self, bytes: isize) -> bool {
+        let calls = self.calls.get() + 1;
+        let total = self.bytes.get().saturating_add(bytes.max(0) as u32);
+        self.calls.set(calls);
+        self.bytes.set(total);
+        calls >= CALLS_UNLIMITED || total >= BYTES_UNLIMITED
     }
 
     /// Notes that `bytes` were written into the cache, whose cost no clock shows; returns
