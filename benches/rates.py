@@ -210,11 +210,14 @@ def main():
             wanted = programs(disk, rate)
             names = [n for n in arguments.programs.split(",") if n] or list(wanted)
             for name in names:
-                free = measure(disk, wanted[name], None)[0] if arguments.unlimited else 0
+                free, unlimited = 0, []
+                if arguments.unlimited:
+                    free, unlimited, _ = measure(disk, wanted[name], None)
                 limited = f"{arguments.discnice} run --disk {text}M -- sh -c '{quote(wanted[name])}'"
                 elapsed, samples, status = measure(disk, limited, 240)
                 row(name, text, rate, free, elapsed, samples, status)
-                record.append({"program": name, "rate": rate, "samples": samples})
+                record.append({"program": name, "rate": rate, "samples": samples,
+                               "unlimited": unlimited})
     finally:
         disk.close()
         shutil.rmtree(folder)
