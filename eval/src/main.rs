@@ -1,46 +1,35 @@
 //! `discnice-eval`: every table and figure of the papers, measured on the reader's own machine.
 //!
-//! `disk/` is the emulated disk, on which seeks cost what they cost the papers' authors.
+//! - `disk/` is the emulated disk, on which seeks cost what they cost the papers' authors;
+//! - `frame/` is what experiments share: the paper's values, requirements, records, the runner;
+//! - `lab/` is where they run: programs as an unprivileged user, counters, control groups;
+//! - `experiments/` are the tables and figures; `report/` compares, draws and prints them.
 
+mod commands;
 mod disk;
+mod experiments;
+mod frame;
+mod lab;
 mod proc;
+mod random;
+mod report;
+mod site;
 mod stop;
 mod tool;
 mod users;
+mod workload;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 /// Exit status for an error of our own, as `discnice` has it.
 const EXIT_OURS: u8 = 125;
 /// Begin of every message.
 pub const PREFIX: &str = "discnice-eval: ";
 
-/// Measure what the papers measured, on this machine
-#[derive(Debug, Parser)]
-#[command(name = "discnice-eval", version, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    #[command(subcommand)]
-    Disk(disk::DiskCommand),
-}
-
-impl Command {
-    fn run(self) -> anyhow::Result<()> {
-        match self {
-            Self::Disk(command) => command.run(),
-        }
-    }
-}
-
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match commands::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let status = if error.use_stderr() { EXIT_OURS } else { 0 };
@@ -49,7 +38,7 @@ fn main() -> ExitCode {
             return ExitCode::from(status);
         }
     };
-    match cli.command.run() {
+    match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{PREFIX}{error:#}");

@@ -94,6 +94,14 @@ pub fn schedulers(device: &Path) -> anyhow::Result<Vec<String>> {
     Ok(text.split_whitespace().map(|name| name.trim_matches(['[', ']']).to_owned()).collect())
 }
 
+/// The device's number as `major:minor`.
+///
+/// # Errors
+/// The device is gone.
+pub fn number(device: &Path) -> anyhow::Result<String> {
+    attribute(device, "dev")
+}
+
 fn set(device: &Path, name: &str, value: &str) -> anyhow::Result<()> {
     let file = folder(device)?.join("queue").join(name);
     fs::write(&file, value)

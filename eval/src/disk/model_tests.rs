@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::super::profile::ProfileName;
 use super::*;
+use crate::random::Random;
 
 const MB: u64 = 1_000_000;
 const SIZE: u64 = 4 << 30;
@@ -22,14 +23,6 @@ fn read_in_turn(model: &mut Model, mut now: Nanos, offsets: &[u64], length: u64)
     now
 }
 
-/// The finaliser of splitmix64: neighbouring numbers become unrelated ones.
-fn scramble(n: u64) -> u64 {
-    let n = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    n ^ (n >> 31)
-}
-
 #[test]
 fn a_sequential_read_runs_at_the_transfer_rate() {
     let mut model = hdd();
@@ -44,7 +37,8 @@ fn a_sequential_read_runs_at_the_transfer_rate() {
 #[test]
 fn a_random_read_costs_seek_and_half_a_turn_on_average() {
     let mut model = hdd();
-    let offsets: Vec<u64> = (1..=2000u64).map(|n| scramble(n) % (SIZE - 4096)).collect();
+    let mut random = Random::new(1);
+    let offsets: Vec<u64> = (0..2000).map(|_| random.below(SIZE - 4096)).collect();
     let end = read_in_turn(&mut model, Nanos(0), &offsets, 4096);
     let each = millis(end) / 2000.0;
     assert!((10.0..17.0).contains(&each), "{each} ms a read");

@@ -66,6 +66,16 @@ pub fn unmount_patiently(target: &Path) -> anyhow::Result<()> {
     bail!("{} is in use; end what uses it (fuser -vm {0}) and try again", target.display())
 }
 
+/// Writes everything of this one file system to its device.
+///
+/// # Errors
+/// As syncfs(2).
+pub fn sync(target: &Path) -> anyhow::Result<()> {
+    let directory =
+        fs::File::open(target).with_context(|| format!("cannot open {}", target.display()))?;
+    rustix::fs::syncfs(directory).with_context(|| format!("cannot sync {}", target.display()))
+}
+
 /// Takes the mount out of the tree at once, whoever uses it.
 ///
 /// # Errors

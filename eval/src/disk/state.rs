@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use discnice_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::filesystem::IMAGE_NAME;
@@ -161,6 +162,26 @@ pub struct State {
     pub scheduler: String,
     /// Read-ahead asked for, in KiB.
     pub read_ahead_kb: u64,
+}
+
+impl State {
+    /// Profile, size, scheduler and read-ahead: what distinguishes two disks.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        in_words(self.profile, self.size, &self.scheduler, self.read_ahead_kb)
+    }
+}
+
+/// One sentence without a full stop, the same for the same disk.
+pub(super) fn in_words(
+    profile: ProfileName,
+    size: u64,
+    scheduler: &str,
+    read_ahead_kb: u64,
+) -> String {
+    let profile = format!("{profile:?}").to_lowercase();
+    let (size, read_ahead) = (Bytes::new(size), Bytes::new(read_ahead_kb * 1024));
+    format!("emulated {profile} of {size}, scheduler {scheduler}, read-ahead {read_ahead}")
 }
 
 /// An unprivileged user, by numbers.

@@ -35,6 +35,14 @@ pub struct Wanted {
     pub read_ahead_kb: u64,
 }
 
+impl Wanted {
+    /// As [`State::in_words`] of the disk that will be up.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        super::state::in_words(self.profile, self.size.get(), &self.scheduler, self.read_ahead_kb)
+    }
+}
+
 /// Below this ext4 has no room for a journal.
 const SMALLEST: Bytes = Bytes::new(16 << 20);
 
@@ -124,7 +132,7 @@ fn build(places: &Places, wanted: &Wanted) -> anyhow::Result<State> {
     mounts::mount_ext4(&device, &wanted.mount)?;
     chown(&wanted.mount, Some(wanted.owner.uid), Some(wanted.owner.gid))
         .with_context(|| format!("cannot give away {}", wanted.mount.display()))?;
-    rustix::fs::sync();
+    mounts::sync(&wanted.mount)?;
     control::ask(&places.socket(), Ask::Pace)?;
     stop::check()?;
     Ok(state)

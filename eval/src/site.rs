@@ -1,0 +1,91 @@
+//! Where we are: the emulated disk that is wanted, the `discnice` program, the unprivileged user.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::disk::{self, Owner, UpArguments, Wanted};
+
+/// The machine as the arguments describe it.
+#[derive(Debug, Clone, Args)]
+pub struct Site {
+    #[command(flatten)]
+    disk: UpArguments,
+    /// The discnice program [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    discnice: Option<PathBuf>,
+    /// A configured source tree for the experiments that compile (a Debian source package)
+    #[arg(long, value_name = "DIR")]
+    make_source: Option<PathBuf>,
+}
+
+impl Site {
+    /// The disk that is wanted.
+    ///
+    /// # Errors
+    /// No such user.
+    pub fn wanted(&self) -> anyhow::Result<Wanted> {
+        self.disk.wanted()
+    }
+
+    /// The source tree to compile, if one was given.
+    #[must_use]
+    pub fn make_source(&self) -> Option<&Path> {
+        self.make_source.as_deref()
+    }
+
+    /// Why no emulated disk can be had.
+    #[must_use]
+    pub fn disk_lack(&self) -> Option<String> {
+        let wanted = match self.wanted() {
+            Ok(wanted) => wanted,
+            Err(error) => return Some(format!("{error:#}")),
+        };
+        if disk::running().is_ok() {
+            return None;
+        }
+        disk::requirements(wanted.size).err().map(|error| format!("{error:#}"))
+    }
+
+    /// The `discnice` program, if it is there, can limit a command and can be run by the user.
+    ///
+    /// # Errors
+    /// What is lacking.
+    pub fn discnice(&self) -> anyhow::Result<PathBuf> {
+        let program = match &self.discnice {
+            Some(path) => path.clone(),
+            None => std::env::current_exe()
+                .context("cannot find this program's file")?
+                .with_file_name("discnice"),
+        };
+        if !program.is_file() {
+            bail!("there is no {}; build it or give --discnice PATH", program.display());
+        }
+        let program = program.canonicalize().context("cannot find the discnice program")?;
+        try_run(&program, self.wanted()?.owner)?;
+        Ok(program)
+    }
+}
+
+/// Whether `discnice run --disk unlimited -- true` succeeds as the user under test.
+fn try_run(program: &Path, owner: Owner) -> anyhow::Result<()> {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(program);
+    command.args(["run", "--disk", "unlimited", "--", "true"]);
+    if rustix::process::geteuid().is_root() {
+        command.uid(owner.uid).gid(owner.gid);
+    }
+    let output = command.current_dir("/").stdin(Stdio::null()).output().with_context(|| {
+        format!(
+            "user {} cannot run {}; install it outside of private folders",
+            owner.uid,
+            program.display()
+        )
+    })?;
+    if !output.status.success() {
+        bail!("{} cannot limit a command yet (discnice run fails)", program.display());
+    }
+    Ok(())
+}
