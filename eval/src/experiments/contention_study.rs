@@ -77,31 +77,33 @@ pub fn rates(records: &[Record]) -> Study {
 
 /// Processor use over time in the same situations: DiscNice figure 2.
 ///
-/// Keys: `cpu alone`, `cpu beside`, in % of all processors.
+/// Keys: `cpu alone`, `cpu beside` of the programs under test, `system beside` of everything on the
+/// machine; in % of all processors.
 pub fn cpu(records: &[Record]) -> Study {
     let mut study = Study::default();
-    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    let (mut alone, mut beside, mut system) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         let percent = 100.0 / record.facts.cpus.max(1) as f64;
+        let mean = |sample: &Sample, seconds: &str| {
+            Some(sample.values.get(seconds)? / sample.values.get("seconds")? * percent)
+        };
         let mut series = Vec::new();
         for (case, situation) in situations() {
-            for sample in record.samples.iter().filter(|sample| sample.case == case) {
-                let (Some(cpu), Some(seconds)) =
-                    (sample.values.get("cpu seconds"), sample.values.get("seconds"))
-                else {
-                    continue;
-                };
-                let into = if case == Peer::Alone.case() { &mut alone } else { &mut beside };
-                into.push(cpu / seconds * percent);
+            let samples = || record.samples.iter().filter(|sample| sample.case == case);
+            let own = samples().filter_map(|sample| mean(sample, "own cpu seconds"));
+            if case == Peer::Alone.case() {
+                alone.extend(own);
+            } else {
+                beside.extend(own);
+                system.extend(samples().filter_map(|s| mean(s, "system cpu seconds")));
             }
-            let first = record.samples.iter().find(|sample| sample.case == case);
-            if let Some(mut line) = first.and_then(|s| course(s, "cpu", 1.0 / percent)) {
+            if let Some(mut line) = samples().find_map(|s| course(s, "own cpu", 1.0 / percent)) {
                 line.name = situation.into();
                 series.push(line);
             }
         }
         study.plots.push(Plot {
-            title: format!("{}: processor use", record.name),
+            title: format!("{}: processor use of the programs", record.name),
             x_label: "seconds".into(),
             y_label: "% of all processors".into(),
             chart: Chart::Lines { series, threshold: None },
@@ -109,6 +111,7 @@ pub fn cpu(records: &[Record]) -> Study {
     }
     study.report("cpu alone", alone);
     study.report("cpu beside", beside);
+    study.report("system beside", system);
     study
 }
 

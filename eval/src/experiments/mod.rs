@@ -189,7 +189,7 @@ mod tests {
         let mut record = Record::new(name, String::new(), settings, Facts::default());
         let mut values: Vec<String> = ["seconds", "device bytes", "background bytes"]
             .into_iter()
-            .chain(["cpu seconds", "rate", "peak", "actual", "predicted"])
+            .chain(["own cpu seconds", "system cpu seconds", "rate", "peak", "actual", "predicted"])
             .map(str::to_owned)
             .collect();
         for age in ["fresh", "aged", "refreshed"] {

@@ -104,25 +104,33 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
         reading.insert("device write".into(), counters.write_bytes as f64);
         reading.insert("device".into(), (counters.read_bytes + counters.write_bytes) as f64);
     }
+    let mut own_cpu = 0.0;
     for (name, group) in groups {
-        reading.insert((*name).into(), group_bytes(*group) as f64);
+        let (bytes, seconds) = group_counters(*group);
+        reading.insert((*name).into(), bytes as f64);
+        own_cpu += seconds;
     }
+    reading.insert("own cpu".into(), own_cpu);
     if let Some(busy) = cpu_seconds() {
         reading.insert("cpu".into(), busy);
     }
     reading
 }
 
-/// Disk bytes of all processes of a group: read_bytes and write_bytes of proc_pid_io(5).
-fn group_bytes(group: u32) -> u64 {
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
-    processes
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.group == group))
-        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/io")).ok())
-        .map(|text| field(&text, "read_bytes: ") + field(&text, "write_bytes: "))
-        .sum()
+/// Of all processes of a group: disk bytes (proc_pid_io(5)) and seconds of processor time.
+fn group_counters(group: u32) -> (u64, f64) {
+    let Ok(processes) = fs::read_dir("/proc") else { return (0, 0.0) };
+    let (mut bytes, mut ticks) = (0, 0);
+    for entry in processes.flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some((pid, stat)) = pid.and_then(|pid| Some((pid, Stat::of(pid)?))) else { continue };
+        if stat.group == group {
+            let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+            bytes += field(&io, "read_bytes: ") + field(&io, "write_bytes: ");
+            ticks += stat.cpu_ticks;
+        }
+    }
+    (bytes, ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 fn field(text: &str, name: &str) -> u64 {

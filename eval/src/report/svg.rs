@@ -115,7 +115,7 @@ impl<'a> Page<'a> {
              stroke=\"#0072b2\"/>",
             x - half,
             2.0 * half,
-            q1 - q3
+            (q1 - q3).max(0.5)
         ));
         self.line((x - half, middle), (x + half, middle), "stroke=\"#0072b2\" stroke-width=\"2\"");
         for number in numbers {
@@ -158,8 +158,10 @@ impl<'a> Page<'a> {
             let colour = COLOURS[index % COLOURS.len()];
             self.add(&format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"));
             // Numbers beside the points and names below: names would cover each other.
-            let number = format!("{}", index + 1);
-            self.text(x + 7.0, y - 5.0, "font-size=\"11\"", &number);
+            // They alternate between right and left, since neighbours in the list are often close.
+            let (side, anchor) = if index % 2 == 0 { (7.0, "start") } else { (-7.0, "end") };
+            let style = format!("font-size=\"11\" text-anchor=\"{anchor}\"");
+            self.text(x + side, y - 5.0, &style, &(index + 1).to_string());
         }
         for (index, (name, x, y)) in points.iter().enumerate() {
             let text = format!("{} {name}: {} MB/s, {} times", index + 1, short(*x), short(*y));
@@ -176,12 +178,14 @@ impl<'a> Page<'a> {
         self.height += 16.0 * points.len().div_ceil(2) as f64 + 8.0;
     }
 
+    /// Below the axis, where no line can cross it.
     fn legend(&mut self, index: usize, colour: &str, name: &str) {
-        let y = TOP + 14.0 + index as f64 * 16.0;
-        let x = WIDTH - RIGHT - 190.0;
+        let x = LEFT + (index % 3) as f64 * 190.0;
+        let y = Self::bottom() + 56.0 + (index / 3) as f64 * 16.0;
         let style = format!("stroke=\"{colour}\" stroke-width=\"2.5\"");
         self.line((x, y - 4.0), (x + 18.0, y - 4.0), &style);
         self.text(x + 24.0, y, "", name);
+        self.height = self.height.max(y + 12.0);
     }
 
     fn finish(self) -> String {
