@@ -1,12 +1,13 @@
 //! Where we are: the emulated disk that is wanted, the `discnice` program, the unprivileged user.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::disk::{self, Owner, UpArguments, Wanted};
+use crate::disk::{self, UpArguments, Wanted};
 
 /// The machine as the arguments describe it.
 #[derive(Debug, Clone, Args)]
@@ -64,28 +65,34 @@ impl Site {
             bail!("there is no {}; build it or give --discnice PATH", program.display());
         }
         let program = program.canonicalize().context("cannot find the discnice program")?;
-        try_run(&program, self.wanted()?.owner)?;
+        self.try_run(&program, &["run", "--disk", "unlimited"])?;
         Ok(program)
     }
-}
 
-/// Whether `discnice run --disk unlimited -- true` succeeds as the user under test.
-fn try_run(program: &Path, owner: Owner) -> anyhow::Result<()> {
-    use std::os::unix::process::CommandExt;
-    let mut command = Command::new(program);
-    command.args(["run", "--disk", "unlimited", "--", "true"]);
-    if rustix::process::geteuid().is_root() {
-        command.uid(owner.uid).gid(owner.gid);
+    /// Why `discnice` cannot be polite without numbers; `None` if it can.
+    #[must_use]
+    pub fn polite_lack(&self) -> Option<String> {
+        let tried = self.discnice().and_then(|program| self.try_run(&program, &["run"]));
+        tried.err().map(|error| format!("{error:#}"))
     }
-    let output = command.current_dir("/").stdin(Stdio::null()).output().with_context(|| {
-        format!(
-            "user {} cannot run {}; install it outside of private folders",
-            owner.uid,
-            program.display()
-        )
-    })?;
-    if !output.status.success() {
-        bail!("{} cannot limit a command yet (discnice run fails)", program.display());
+
+    /// Whether `discnice ARGUMENTS -- true` succeeds as the user under test.
+    fn try_run(&self, program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+        let owner = self.wanted()?.owner;
+        let mut command = Command::new(program);
+        command.args(arguments).args(["--", "true"]).current_dir("/").stdin(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.uid(owner.uid).gid(owner.gid);
+        }
+        let output = command.output().with_context(|| {
+            let (uid, program) = (owner.uid, program.display());
+            format!("user {uid} cannot run {program}; install it outside of private folders")
+        })?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            let why = complaint.lines().next().unwrap_or("it says nothing");
+            bail!("{} {} fails: {why}", program.display(), arguments.join(" "));
+        }
+        Ok(())
     }
-    Ok(())
 }

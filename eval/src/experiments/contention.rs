@@ -151,6 +151,8 @@ impl Experiment for Contention {
         let values = &mut sample.values;
         values.insert("seconds".into(), seconds);
         values.insert("device bytes".into(), courses.total("device"));
+        // Many small requests cost the foreground more than few large ones.
+        values.insert("device requests".into(), courses.total("requests"));
         values.insert("background bytes".into(), courses.total("background"));
         values.insert("own cpu seconds".into(), courses.total("own cpu"));
         values.insert("system cpu seconds".into(), courses.total("cpu"));

@@ -63,6 +63,7 @@ impl Peer {
                     .then(|| format!("this kernel has no I/O scheduler {scheduler}"))
             }
             Self::Cgroup(_) => cgroup::lack(),
+            Self::Polite => lab.site.polite_lack(),
             _ => None,
         }
     }

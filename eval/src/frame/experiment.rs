@@ -59,7 +59,7 @@ pub trait Experiment: Sync {
     /// Takes one sample.
     ///
     /// # Errors
-    /// A program under test fails, or a stop was requested; ends the experiment.
+    /// A program under test fails, or a stop was requested; the step stays to be done.
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample>;
 
     /// Makes numbers and plots of samples, which may be few of those asked for.

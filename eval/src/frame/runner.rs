@@ -26,7 +26,7 @@ pub struct Run<'a> {
 
 /// Measures the named entries and prints a page for each; a view measures what it shows.
 ///
-/// An experiment that fails or lacks something does not keep the others from running.
+/// A measurement that fails, or an experiment that lacks something, does not keep the others from running.
 ///
 /// # Errors
 /// A stop was requested, a record cannot be read or written, or an experiment failed.
@@ -99,7 +99,7 @@ fn one(
         .into_iter()
         .filter(|step| !record.has(&step.case, step.round))
         .collect();
-    if record.complete || missing.is_empty() {
+    if missing.is_empty() {
         return Ok(());
     }
     if let Some(lack) = lack(experiment, plan.site) {
@@ -124,19 +124,32 @@ fn measure(
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
     record.skipped.clear();
+    let mut failures = 0;
     for step in missing {
         stop::check()?;
         bar.set_message(format!("{}: {}, round {}", record.name, step.case, step.round + 1));
-        if let Some(reason) = experiment.cannot(lab, &step.case) {
-            let line = format!("{}: {reason}", step.case);
-            if !record.skipped.contains(&line) {
-                record.skipped.push(line);
-            }
-        } else {
-            record.samples.push(experiment.measure(lab, step)?);
-            plan.archive.store(record)?;
-        }
+        let reason = match experiment.cannot(lab, &step.case) {
+            Some(reason) => Some(reason),
+            None => match experiment.measure(lab, step) {
+                Ok(sample) => {
+                    record.samples.push(sample);
+                    None
+                }
+                Err(error) => {
+                    // What a stop request has killed did not fail.
+                    stop::check()?;
+                    failures += 1;
+                    Some(format!("{error:#}"))
+                }
+            },
+        };
+        let line = reason.map(|reason| format!("{}: {reason}", step.case));
+        record.skipped.extend(line.filter(|line| !record.skipped.contains(line)));
+        plan.archive.store(record)?;
         bar.inc(step.seconds.ceil() as u64);
+    }
+    if failures > 0 {
+        bail!("{failures} of {} measurements failed; run it again to repeat them", missing.len());
     }
     record.complete = true;
     plan.archive.store(record)
@@ -147,9 +160,8 @@ fn bar(plan: &Run, measured: &[(&'static str, &dyn Experiment)]) -> anyhow::Resu
     let mut seconds = 0;
     for (name, experiment) in measured {
         let record = plan.archive.load(name)?;
-        let done = |step: &Step| {
-            record.as_ref().is_some_and(|r| r.complete || r.has(&step.case, step.round))
-        };
+        let done =
+            |step: &Step| record.as_ref().is_some_and(|record| record.has(&step.case, step.round));
         if lack(*experiment, plan.site).is_none() {
             let missing = steps(*experiment, plan.scale).into_iter().filter(|step| !done(step));
             seconds += missing.map(|step| step.seconds.ceil() as u64).sum::<u64>();

@@ -100,8 +100,7 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
     let mut reading = Reading::new();
     // What cannot be read is missing from the record, not invented.
     if let Ok(counters) = DeviceCounters::of(device) {
-        reading.insert("device read".into(), counters.read_bytes as f64);
-        reading.insert("device write".into(), counters.write_bytes as f64);
+        reading.insert("requests".into(), (counters.reads + counters.writes) as f64);
         reading.insert("device".into(), (counters.read_bytes + counters.write_bytes) as f64);
     }
     let mut own_cpu = 0.0;
