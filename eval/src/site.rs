@@ -76,6 +76,19 @@ impl Site {
         tried.err().map(|error| format!("{error:#}"))
     }
 
+    /// Why `discnice` cannot report its predictions; `None` if it can.
+    #[must_use]
+    pub fn prediction_lack(&self) -> Option<String> {
+        let name = format!("discnice-eval-probe-{}.json", std::process::id());
+        let report = std::env::temp_dir().join(name);
+        let name = report.to_string_lossy();
+        let arguments = ["run", "--disk", "unlimited", "--estimator", "predict", "--report", &name];
+        let tried = self.discnice().and_then(|program| self.try_run(&program, &arguments));
+        // It is there only if the option is.
+        let _ = std::fs::remove_file(&report);
+        tried.err().map(|error| format!("{error:#}"))
+    }
+
     /// Whether `discnice ARGUMENTS -- true` succeeds as the user under test.
     fn try_run(&self, program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         let owner = self.wanted()?.owner;

@@ -24,7 +24,7 @@ pub struct Prediction {
 
 impl Experiment for Prediction {
     fn requirements(&self) -> Vec<Requirement> {
-        vec![Requirement::Disk, Requirement::Discnice]
+        vec![Requirement::Disk, Requirement::Prediction]
     }
 
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {

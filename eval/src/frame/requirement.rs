@@ -17,6 +17,8 @@ pub enum Requirement {
     Memory(Bytes),
     /// The `discnice` program with its `run` command.
     Discnice,
+    /// `discnice run` with `--estimator predict` and `--report FILE.json`.
+    Prediction,
 }
 
 impl Requirement {
@@ -32,6 +34,7 @@ impl Requirement {
                 let free = Bytes::new(meminfo("MemAvailable").unwrap_or(0));
                 (free < needed).then(|| format!("needs {needed} of memory, {free} are available"))
             }
+            Self::Prediction => site.prediction_lack(),
             Self::Discnice => site.discnice().err().map(|error| format!("{error:#}")),
         }
     }
