@@ -24,7 +24,10 @@ pub fn run(
         .process_group(0)
         .output()
         .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => anyhow!("{program} is not installed"),
+            // A folder of the search path that is closed to us looks like a closed program.
+            ErrorKind::NotFound | ErrorKind::PermissionDenied if find(program).is_none() => {
+                anyhow!("{program} is not installed")
+            }
             _ => anyhow!(error).context(format!("cannot run {program}")),
         })?;
     if !output.status.success() {

@@ -4,6 +4,7 @@
 //! cannot be had the test says so and is skipped.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -36,6 +37,11 @@ fn refuse(arguments: &[&str], words: &str) {
     assert!(complaint.starts_with("discnice-eval: ") && complaint.contains(words), "{complaint}");
 }
 
+/// Says so even where the output of tests that pass is not shown.
+fn skipped(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {}", reason.trim_end());
+}
+
 fn is_root() -> bool {
     fs::metadata("/proc/self").expect("there is /proc").uid() == 0
 }
@@ -64,8 +70,7 @@ fn left_behind() -> Vec<String> {
 #[test]
 fn a_disk_from_up_to_down_and_after_a_crash() {
     if !is_root() || Path::new(STATE).exists() {
-        eprintln!("skipped: needs root and no disk that is up");
-        return;
+        return skipped("needs root and no disk that is up");
     }
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mount = folder.path().join("mount");
@@ -73,8 +78,7 @@ fn a_disk_from_up_to_down_and_after_a_crash() {
     let up = ["disk", "up", "--profile", "ssd", "--size", "64M", "--mount", mount];
     let first = run(&up);
     if !first.status.success() {
-        eprintln!("skipped: {}", String::from_utf8_lossy(&first.stderr));
-        return;
+        return skipped(&String::from_utf8_lossy(&first.stderr));
     }
     let down = Down;
     succeed(&["disk", "down"]);

@@ -11,6 +11,7 @@ use super::profile::ProfileName;
 use super::state::{Owner, Places};
 use super::up::Wanted;
 use super::{down, drop_caches, server, stats, up};
+use crate::lab::scratch;
 use crate::{stop, users};
 
 /// Make, remove or look at the emulated disk (needs root)
@@ -114,7 +115,7 @@ impl DiskCommand {
                 if !down::down(&places, busy)? {
                     println!("no disk is up");
                 }
-                Ok(())
+                scratch::remove_stale()
             }
             Self::Drop => {
                 let state = drop_caches::running(&places)?;

@@ -6,10 +6,11 @@ pub mod cgroup;
 pub mod files;
 pub mod job;
 pub mod sampler;
+pub mod scratch;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,12 +44,15 @@ impl Lab {
             Err(_) => (disk::up(&site.wanted()?)?, true),
         };
         let guard = DiskGuard(owns_disk);
-        let memory = user_folder(Path::new("/dev/shm"), &disk)?;
-        let programs = user_folder(&std::env::temp_dir(), &disk)?;
+        scratch::remove_stale()?;
+        let memory = scratch::make(&scratch::memory(), disk.owner)?;
+        let programs = scratch::make(&std::env::temp_dir(), disk.owner)?;
         // The program's own file may lie where the unprivileged user cannot reach it.
         let own = std::env::current_exe().context("cannot find this program's file")?;
         fs::copy(own, programs.path().join("discnice-eval")).context("cannot copy this program")?;
         let folder = disk.mount.join(name);
+        // A run that was killed may have left one on a disk that is still up.
+        remove_folder(&folder)?;
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         chown(&folder, Some(disk.owner.uid), Some(disk.owner.gid))?;
         std::mem::forget(guard);
@@ -145,12 +149,7 @@ impl Lab {
         if std::mem::take(&mut self.owns_disk) {
             return disk::down();
         }
-        match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).context("cannot clean the disk")
-            }
-            _ => Ok(()),
-        }
+        remove_folder(&self.folder)
     }
 }
 
@@ -159,6 +158,15 @@ impl Drop for Lab {
         if let Err(error) = self.remove_all() {
             eprintln!("{}{error:#}", crate::PREFIX);
         }
+    }
+}
+
+fn remove_folder(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -173,14 +181,4 @@ impl Drop for DiskGuard {
             eprintln!("{}{error:#}", crate::PREFIX);
         }
     }
-}
-
-fn user_folder(parent: &Path, disk: &State) -> anyhow::Result<TempDir> {
-    let folder = tempfile::Builder::new()
-        .prefix("discnice-eval-")
-        .tempdir_in(parent)
-        .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
-    chown(folder.path(), Some(disk.owner.uid), Some(disk.owner.gid))?;
-    Ok(folder)
 }
