@@ -15,6 +15,7 @@ const ORDER: &[&str] = &[
     "discnice-regulator",
     "discnice-preload",
     "discnice-cli",
+    "discnice-eval",
     "xtask",
 ];
 
