@@ -21,7 +21,7 @@ test: build ## All tests that need nothing but this machine
 lint: ## Formatting, clippy, layers, exported symbols, documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
 	$(CARGO) xtask check-layers
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 

@@ -199,7 +199,7 @@ def programs(disk, rate):
         "perl": f"perl -ne '$n++; END {{ print $n }}' {lines}",
         "md5sum": f"md5sum {data}",
         "java": f"java {reader} {data}",
-        "make-j8": f"make -s -j8 -C {project} clean all",
+        "make-j8": f"make -s -C {project} clean && make -s -j8 -C {project} all",
         "gcc": f"sh -c 'for i in 1 2 3 4 5 6; do echo \"#include <stdio.h>\n#include <stdlib.h>\" | "
                f"gcc -isystem {tree_size}/include -x c -c -o {out}$i.o -; done'",
     }
