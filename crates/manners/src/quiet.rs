@@ -31,8 +31,8 @@ pub struct Signals {
 
 /// Below this, a signal is what an idle machine shows.
 const FLOOR: [f64; SIGNALS] = [0.2, 512.0 * 1024.0, 0.05, 256.0 * 1024.0, 0.05, 0.05, 0.02];
-/// Signals that the job's own running raises, so that they say nothing while it runs.
-const OWN: [bool; SIGNALS] = [false, false, true, false, true, true, true];
+/// Signals that the job's own running raises (its network traffic has no account of its own), so that they say nothing while it runs.
+const OWN: [bool; SIGNALS] = [false, false, true, true, true, true, true];
 /// Below this share of its level at the suspension, a signal has dropped.
 const DROPPED_FRAC: f64 = 0.2;
 /// Up to this much above its level of good times, a signal is as in good times.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_steady_neighbour_that_never_harmed_does_not_hold_the_job() {
-        let daemon = Signals { network: 5e6, cpu: 0.5, ..Signals::default() };
+        let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };
         let mut detector = QuietDetector::default();
         assert_eq!(detector.while_running(&daemon), Others::Busy);
         (0..100).for_each(|_| detector.learn_good(&daemon));
