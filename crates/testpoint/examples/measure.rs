@@ -11,10 +11,16 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use discnice_manners::Config;
 use discnice_testpoint::{Outcome, Settings, configure, set_priority, testpoint};
+use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() {
+    // As section 9.1 of the paper: without probation, which a machine in use would impose.
+    let config = Config { probation: Nanos(0), ..Config::default() };
+    let settings = Settings { targets: None, config, ..Settings::default() };
+    configure(settings).expect("first call");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let numbers = || arguments[1..].iter().filter_map(|a| a.parse::<usize>().ok());
     match arguments.first().map(String::as_str) {
@@ -77,7 +83,8 @@ fn worker(priority: u32) {
     let mut told = Instant::now();
     loop {
         let before = Instant::now();
-        std::hint::black_box(hash(done as u64));
+        // Sleeping work measures turns alone: it neither contends nor notices contention for processors.
+        std::thread::sleep(Duration::from_millis(2));
         done += 1.0;
         ran += before.elapsed().as_nanos() as u64;
         if let Outcome::Suspended(time) = testpoint(0, &[done]) {
@@ -178,8 +185,6 @@ fn idle(runs: usize) {
 
 /// Puts this process and the load on one processor, loads it for 20 s, and tells what happened.
 fn resume() {
-    let settings = Settings { targets: None, ..Settings::default() };
-    let _ = configure(settings);
     let mut one = rustix::thread::CpuSet::new();
     one.set(0);
     rustix::thread::sched_setaffinity(None, &one).expect("affinity");

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use discnice_manners::{Config, Signals, Targets};
 use discnice_units::Nanos;
 
+use crate::arbiter::Seat;
 use crate::store::{Loaded, Store};
 use crate::watch::{Usage, Watch};
 use crate::{at_exit, clock, paths};
@@ -14,6 +15,9 @@ use crate::{at_exit, clock, paths};
 const SAVE_EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// While the job runs, the machine is looked at this often.
 const LOOK_EVERY: Nanos = Nanos(2 * Nanos::SECOND.0);
+/// Until it is this old, a job looks more often, to start its calibration with what is known.
+const EARLY_LIFE: Nanos = Nanos(10 * Nanos::SECOND.0);
+const LOOK_EARLY: Nanos = Nanos(250_000_000);
 
 /// What a program may set before its first testpoint.
 #[derive(Debug, Clone)]
@@ -66,6 +70,9 @@ pub(crate) struct Job {
     notices: Vec<String>,
     name: String,
     pid: u32,
+    started: Nanos,
+    /// What of this process's usage has been added to that of all polite jobs.
+    published: Usage,
 }
 
 impl Job {
@@ -81,6 +88,8 @@ impl Job {
             notices: Vec::new(),
             name,
             pid: std::process::id(),
+            started: clock::now(),
+            published: Usage::own(),
         };
         job.load();
         job
@@ -124,14 +133,30 @@ impl Job {
     }
 
     /// A look at the machine if the last one is old enough, for a thread that runs.
-    pub(crate) fn look_while_running(&mut self, now: Nanos) -> Option<Signals> {
-        let due = now.minus(self.watch.looked_at()) >= LOOK_EVERY;
-        due.then(|| self.look(now)).flatten()
+    pub(crate) fn look_while_running(
+        &mut self,
+        now: Nanos,
+        seat: Option<&Seat>,
+    ) -> Option<Signals> {
+        let young = now.minus(self.started) < EARLY_LIFE;
+        let every = if young { LOOK_EARLY } else { LOOK_EVERY };
+        let due = now.minus(self.watch.looked_at()) >= every;
+        due.then(|| self.look(now, seat)).flatten()
     }
 
     /// A look at the machine, for a thread that is suspended.
-    pub(crate) fn look(&mut self, now: Nanos) -> Option<Signals> {
-        self.watch.look(now, Usage::own())
+    pub(crate) fn look(&mut self, now: Nanos, seat: Option<&Seat>) -> Option<Signals> {
+        let polite = self.publish(seat);
+        self.watch.look(now, polite)
+    }
+
+    /// Tells the other polite jobs what this process used; returns what all of them used.
+    pub(crate) fn publish(&mut self, seat: Option<&Seat>) -> Usage {
+        let own = Usage::own();
+        let Some(seat) = seat else { return own };
+        let used = own.since(self.published);
+        self.published = own;
+        seat.publish(used)
     }
 }
 

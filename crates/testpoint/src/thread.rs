@@ -137,7 +137,10 @@ impl Supervised {
         }
         let verdict = job::with(|job| {
             job.tend(at);
-            if let Some(signals) = job.look_while_running(at) {
+            if let Some(seat) = self.seat.as_ref().filter(|seat| !seat.alone()) {
+                let _ = job.publish(Some(seat));
+            }
+            if let Some(signals) = job.look_while_running(at, self.seat.as_ref()) {
                 self.others = self.detector.while_running(&signals);
                 self.seen = Some(signals);
             }
@@ -183,7 +186,9 @@ impl Supervised {
         if let Some(seat) = &self.seat {
             seat.away();
         }
-        let early = wait(&mut self.detector, until, early_from, |now| job::with(|j| j.look(now)));
+        let early = wait(&mut self.detector, until, early_from, |now| {
+            job::with(|job| job.look(now, self.seat.as_ref()))
+        });
         if let Some(seat) = &self.seat {
             seat.turn(|| ());
         }

@@ -37,6 +37,16 @@ impl Usage {
         Self { cpu, ..Self::disk_of("/proc/self/io") }
     }
 
+    /// What was used since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            cpu: self.cpu - earlier.cpu,
+            read: self.read - earlier.read,
+            written: self.written - earlier.written,
+        }
+    }
+
     /// The disk part, from a file in the format of `/proc/PID/io`.
     fn disk_of(file: &str) -> Self {
         let text = fs::read_to_string(file).unwrap_or_default();

@@ -21,9 +21,12 @@ pub struct Table {
     pub magic: AtomicU64,
     /// When the usages were last decayed, in nanoseconds of `CLOCK_MONOTONIC`.
     pub decayed_at: AtomicU64,
+    /// What all polite jobs together have used: processor nanoseconds, bytes read, bytes dirtied.
+    /// Each process adds what it used since it last did, so a death takes nothing away.
+    pub polite: [AtomicU64; 3],
     /// One more than the highest seat ever taken: where a search may stop.
     pub high_water: AtomicU32,
-    reserved: [u32; 11],
+    reserved: [u32; 5],
     pub seats: [Entry; SEATS],
 }
 

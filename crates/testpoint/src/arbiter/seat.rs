@@ -15,6 +15,7 @@ use super::layout::{AWAY, Entry, RUNNING, SEATS, WAITING, store};
 use super::map::{Locked, Map};
 use super::process::{can_tell, start_time};
 use crate::clock;
+use crate::watch::Usage;
 
 /// How long a waiter sleeps before it looks for itself: a granted turn shows at once by a wake-up,
 /// a dead process or a lost wake-up after this.
@@ -65,6 +66,21 @@ impl Seat {
     pub fn declare(&self, weight: f64, resources: Resources) {
         store(&self.entry().weight, weight);
         self.entry().resources.store(resources.0, Ordering::Relaxed);
+    }
+
+    /// Adds `used` to what all polite jobs together used, and returns the sum: polite jobs are
+    /// not the others that a polite job steps aside for.
+    #[must_use]
+    pub fn publish(&self, used: Usage) -> Usage {
+        let add = |i: usize, amount: f64| {
+            let amount = amount.max(0.0) as u64;
+            self.map.polite[i].fetch_add(amount, Ordering::Relaxed).wrapping_add(amount) as f64
+        };
+        Usage {
+            cpu: add(0, used.cpu * 1e9) / 1e9,
+            read: add(1, used.read),
+            written: add(2, used.written),
+        }
     }
 
     /// Gives up the turn, if held, and returns when it is this thread's turn again. `pause` is
@@ -123,7 +139,8 @@ impl Seat {
     }
 
     /// Whether nobody else is there who could want a turn.
-    fn alone(&self) -> bool {
+    #[must_use]
+    pub fn alone(&self) -> bool {
         seats_in_use(&self.map).enumerate().all(|(i, entry)| {
             i == self.number
                 || entry.pid.load(Ordering::Acquire) == 0
