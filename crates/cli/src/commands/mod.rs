@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+mod attach;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,7 +15,9 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Attach(attach::Attach),
+}
 
 impl Cli {
     /// Runs the chosen subcommand; returns the exit status.
@@ -21,6 +25,8 @@ impl Cli {
     /// # Errors
     /// One line for people: what is wrong and what to do.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {}
+        match self.command {
+            Command::Attach(command) => command.run(),
+        }
     }
 }
