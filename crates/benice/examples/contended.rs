@@ -28,10 +28,10 @@ fn main() {
         Some("regulate") => regulated(number(1, 0) as i32, &arguments[2]),
         Some("idle") => idle(number(1, 5)),
         Some("cpu") => {
-            contended(&Load::cpu(folder.path(), number(2, 25)), folder.path(), number(1, 3))
+            contended(&Load::cpu(folder.path(), number(2, 25)), folder.path(), number(1, 3));
         }
         Some("disk") => {
-            contended(&Load::disk(folder.path(), number(2, 25)), folder.path(), number(1, 3))
+            contended(&Load::disk(folder.path(), number(2, 25)), folder.path(), number(1, 3));
         }
         _ => eprintln!("contended: say cpu, disk or idle"),
     }
