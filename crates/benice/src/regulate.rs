@@ -213,7 +213,9 @@ impl Job {
             watch.look(now, used.total(tree, seat.as_ref()))
         });
         if let Some(seat) = &self.seat {
-            seat.turn(|| ());
+            seat.turn(|| {
+                let _ = self.guardian.check();
+            });
         }
         self.guardian.resume();
         self.regulator.resumed(clock::now(), early);
@@ -225,8 +227,10 @@ impl Job {
         let (guardian, tree) = (&mut self.guardian, &mut self.tree);
         let mut waited = false;
         seat.turn(|| {
-            waited = true;
-            if let Err(error) = stopper::stop(guardian, tree) {
+            if std::mem::replace(&mut waited, true) {
+                // Without a guardian the job has been continued.
+                let _ = guardian.check();
+            } else if let Err(error) = stopper::stop(guardian, tree) {
                 tell(&format!("cannot stop the job: {error}"));
             }
         });

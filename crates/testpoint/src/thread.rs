@@ -200,7 +200,7 @@ impl Supervised {
 const LOOK: Nanos = Nanos(250_000_000);
 
 /// Waits until `until`, or from `early_from` on until `look` shows a quiet machine; whether the
-/// latter.
+/// latter. `look` is called four times a second in any case.
 pub fn wait(
     detector: &mut QuietDetector,
     until: Nanos,
@@ -213,12 +213,8 @@ pub fn wait(
         if now >= until {
             return false;
         }
-        let Some(from) = early_from else {
-            clock::sleep(until.minus(now));
-            continue;
-        };
         let quiet = look(now).is_some_and(|signals| detector.look(&signals));
-        if quiet && now >= from {
+        if quiet && early_from.is_some_and(|from| now >= from) {
             return true;
         }
         clock::sleep(LOOK.min(until.minus(now)));

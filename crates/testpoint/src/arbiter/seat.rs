@@ -83,9 +83,10 @@ impl Seat {
         }
     }
 
-    /// Gives up the turn, if held, and returns when it is this thread's turn again. `pause` is
-    /// called before the first sleep: the place to stop a job that runs elsewhere.
-    pub fn turn(&self, mut pause: impl FnMut()) {
+    /// Gives up the turn, if held, and returns when it is this thread's turn again. `waiting`
+    /// is called before each sleep of at most 50 ms: the place to stop a job that runs elsewhere, and
+    /// to see that it does not stay stopped.
+    pub fn turn(&self, mut waiting: impl FnMut()) {
         let now = clock::now();
         let ran_since = Nanos(self.entry().since.load(Ordering::Relaxed));
         if self.alone() && self.running() {
@@ -101,11 +102,8 @@ impl Seat {
             // The table is of no use now; the job is worth more than the order.
             None => return,
         }
-        let mut paused = false;
         while !self.running() {
-            if !std::mem::replace(&mut paused, true) {
-                pause();
-            }
+            waiting();
             let _ = futex::wait(&self.entry().state, futex::Flags::empty(), WAITING, Some(&LOOK));
             if self.running() {
                 break;
