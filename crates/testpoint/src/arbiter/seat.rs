@@ -40,6 +40,7 @@ impl Seat {
         let pid = std::process::id();
         let number = {
             let lock = map.lock().ok_or(io::ErrorKind::WouldBlock)?;
+            clear_the_dead(&map);
             let free = free_seat(&map).ok_or(io::ErrorKind::WouldBlock)?;
             let usage = usage_at_entry(&threads(&map), weight);
             let entry = &map.seats[free];
@@ -109,7 +110,7 @@ impl Seat {
                 break;
             }
             let Some(lock) = self.map.lock() else { return };
-            self.clear_the_dead();
+            clear_the_dead(&self.map);
             // Somebody may have taken this process for dead and cleared its seat.
             if self.entry().pid.load(Ordering::Acquire) != self.pid {
                 return;
@@ -184,18 +185,6 @@ impl Seat {
             store(&entry.usage, entry.read().usage * factor);
         }
     }
-
-    fn clear_the_dead(&self) {
-        if !can_tell() {
-            return;
-        }
-        for entry in seats_in_use(&self.map) {
-            let state = entry.state.load(Ordering::Acquire);
-            if state != AWAY && is_dead(entry) {
-                entry.pid.store(0, Ordering::Release);
-            }
-        }
-    }
 }
 
 impl Drop for Seat {
@@ -223,9 +212,17 @@ fn is_dead(entry: &Entry) -> bool {
     pid != 0 && start_time(pid) != Some(entry.started.load(Ordering::Relaxed))
 }
 
-/// A seat that nobody has, or whose owner is gone.
+/// Frees the seats whose processes are gone.
+fn clear_the_dead(map: &Map) {
+    if !can_tell() {
+        return;
+    }
+    for entry in seats_in_use(map).filter(|entry| is_dead(entry)) {
+        entry.pid.store(0, Ordering::Release);
+    }
+}
+
+/// A seat that nobody has.
 fn free_seat(map: &Map) -> Option<usize> {
-    let nobody = |entry: &Entry| entry.pid.load(Ordering::Acquire) == 0;
-    let free = map.seats.iter().position(nobody);
-    free.or_else(|| can_tell().then(|| map.seats.iter().position(is_dead)).flatten())
+    map.seats.iter().position(|entry| entry.pid.load(Ordering::Acquire) == 0)
 }
