@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod attach;
 mod class;
 mod doctor;
 mod limits;
@@ -23,6 +24,7 @@ enum Command {
     Run(run::Run),
     Class(class::Args),
     Status(status::Status),
+    Attach(attach::Attach),
     Doctor(doctor::Doctor),
 }
 
@@ -37,6 +39,7 @@ impl Cli {
             Command::Class(class) => class.run(),
             Command::Status(status) => status.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Attach(command) => command.run(),
         }
     }
 }

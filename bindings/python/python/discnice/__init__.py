@@ -1,0 +1,101 @@
+"""Background jobs that step aside when others need the machine.
+
+The job reports its progress; when the progress lags behind what the job can do
+undisturbed, somebody else is using what it needs, and it is suspended for a while::
+
+    import discnice
+
+    for path in discnice.polite(paths):
+        index(path)
+
+or, with counters of its own::
+
+    with discnice.Job() as job:
+        for path in paths:
+            job.add(files=1, bytes=index(path))
+
+Nothing here raises because of the machine: without its directories or its shared
+memory a job runs unregulated, and :func:`notices` says so.
+"""
+
+import os
+import sys
+
+from . import _discnice
+from ._discnice import flush, notices, set_critical, set_job_name, set_priority, set_resources
+
+__all__ = [
+    "Job",
+    "flush",
+    "notices",
+    "polite",
+    "set_critical",
+    "set_job_name",
+    "set_priority",
+    "set_resources",
+    "testpoint",
+]
+
+# The interpreter runs many jobs; the script's path tells them apart.
+if sys.argv and sys.argv[0] not in ("", "-c", "-m"):
+    set_job_name(os.path.realpath(sys.argv[0]))
+
+
+def testpoint(*metrics, index=0):
+    """Report cumulative counters and return when it is fine to go on.
+
+    ``index`` names the set of metrics, such as a phase of the job; a set always has the
+    same number of metrics, 1 to 16. Returns the outcome: ``"went"``, ``"too soon"``,
+    ``"suspended"``, ``"held"`` or ``"skipped"``.
+    """
+    return _discnice.testpoint(index, metrics)[0]
+
+
+class Job:
+    """Named counters with a testpoint at each addition; a context manager.
+
+    All counters are named at the first addition or at construction. Leaving the block
+    saves the learned targets.
+    """
+
+    def __init__(self, *names, index=0):
+        self.index = index
+        self.counters = dict.fromkeys(names, 0.0)
+        #: Seconds that this job was made to wait.
+        self.waited = 0.0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        flush()
+
+    def add(self, **progress):
+        """Add progress by name and make a testpoint; returns its outcome."""
+        if not self.counters:
+            self.counters = dict.fromkeys(progress, 0.0)
+        for name, amount in progress.items():
+            if name not in self.counters:
+                known = ", ".join(self.counters)
+                raise KeyError(f"no counter {name!r}; this job has {known}")
+            self.counters[name] += amount
+        outcome, seconds = _discnice.testpoint(self.index, list(self.counters.values()))
+        self.waited += seconds
+        return outcome
+
+
+def polite(iterable, *, amount=None, index=0):
+    """Yield the items of ``iterable``, with a testpoint after each.
+
+    The progress is the number of items, and with ``amount``, a function of an item,
+    also the sum of its values, such as file sizes.
+    """
+    done = total = 0.0
+    for item in iterable:
+        yield item
+        done += 1
+        if amount is None:
+            _discnice.testpoint(index, [done])
+        else:
+            total += amount(item)
+            _discnice.testpoint(index, [done, total])

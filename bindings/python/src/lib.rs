@@ -1,0 +1,65 @@
+//! The extension module `discnice._discnice`: the Rust API, one function each. What is comfortable in
+//! Python is written in Python, in `python/discnice/__init__.py`.
+
+use discnice_testpoint::Outcome;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Reports cumulative counters; returns `(outcome, seconds waited)`. Other Python threads run
+/// meanwhile.
+#[pyfunction]
+fn testpoint(py: Python<'_>, index: u32, metrics: Vec<f64>) -> (&'static str, f64) {
+    let outcome = py.detach(|| discnice_testpoint::testpoint(index, &metrics));
+    match outcome {
+        Outcome::TooSoon => ("too soon", 0.0),
+        Outcome::Went(_) => ("went", 0.0),
+        Outcome::Suspended(time) => ("suspended", time.as_secs_f64()),
+        Outcome::Held(time) => ("held", time.as_secs_f64()),
+        Outcome::Skipped(_) => ("skipped", 0.0),
+    }
+}
+
+#[pyfunction]
+fn set_priority(priority: u32) -> PyResult<()> {
+    if priority == 0 {
+        return Err(PyValueError::new_err("priority must be at least 1"));
+    }
+    discnice_testpoint::set_priority(priority);
+    Ok(())
+}
+
+#[pyfunction]
+fn set_resources(bits: u64) {
+    discnice_testpoint::set_resources(bits);
+}
+
+#[pyfunction]
+fn set_critical(critical: bool) {
+    discnice_testpoint::set_critical(critical);
+}
+
+#[pyfunction]
+fn set_job_name(py: Python<'_>, name: &str) {
+    py.detach(|| discnice_testpoint::set_job_name(name));
+}
+
+#[pyfunction]
+fn flush(py: Python<'_>) {
+    py.detach(discnice_testpoint::flush);
+}
+
+#[pyfunction]
+fn notices() -> Vec<String> {
+    discnice_testpoint::notices()
+}
+
+#[pymodule]
+fn _discnice(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(testpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(set_priority, module)?)?;
+    module.add_function(wrap_pyfunction!(set_resources, module)?)?;
+    module.add_function(wrap_pyfunction!(set_critical, module)?)?;
+    module.add_function(wrap_pyfunction!(set_job_name, module)?)?;
+    module.add_function(wrap_pyfunction!(flush, module)?)?;
+    module.add_function(wrap_pyfunction!(notices, module)?)
+}

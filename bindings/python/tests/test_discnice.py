@@ -1,0 +1,88 @@
+"""The installed package, as a job would use it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+SCENE = tempfile.mkdtemp()
+os.environ["XDG_STATE_HOME"] = SCENE
+os.environ["XDG_RUNTIME_DIR"] = SCENE
+
+import discnice  # noqa: E402
+
+
+class Testpoints(unittest.TestCase):
+    def test_items_pass_through_unchanged(self):
+        items = list(range(1000))
+        self.assertEqual(list(discnice.polite(items)), items)
+        self.assertEqual(list(discnice.polite(items, amount=float, index=1)), items)
+
+    def test_bad_counters_do_not_raise(self):
+        for bad in (float("nan"), float("inf"), -5):
+            self.assertIn(discnice.testpoint(bad, index=2), ("skipped", "too soon"))
+
+    def test_wrong_types_do_raise(self):
+        with self.assertRaises(TypeError):
+            discnice.testpoint("many")
+        with self.assertRaises(OverflowError):
+            discnice.testpoint(1, index=-1)
+        with self.assertRaises(ValueError):
+            discnice.set_priority(0)
+
+    def test_a_job_counts_by_name(self):
+        with discnice.Job("files", "bytes", index=3) as job:
+            job.add(files=1, bytes=100)
+            job.add(bytes=50)
+            with self.assertRaises(KeyError):
+                job.add(speed=1)
+        self.assertEqual(job.counters, {"files": 1, "bytes": 150})
+
+    def test_other_threads_run_while_one_waits(self):
+        def work():
+            for i in range(20):
+                discnice.testpoint(i, index=9)
+                time.sleep(0.03)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        ticks = 0
+        while thread.is_alive():
+            ticks += 1
+            time.sleep(0.01)
+        self.assertGreater(ticks, 20)
+
+
+class Persistence(unittest.TestCase):
+    def test_targets_are_saved_for_each_script(self):
+        with tempfile.TemporaryDirectory() as scene:
+            script = os.path.join(scene, "indexer.py")
+            with open(script, "w") as out:
+                out.write(
+                    "import discnice, time\n"
+                    "for i in discnice.polite(range(8)): time.sleep(0.06)\n"
+                    "assert discnice.notices() == [], discnice.notices()\n"
+                )
+            environment = {**os.environ, "XDG_STATE_HOME": scene, "XDG_RUNTIME_DIR": scene}
+            subprocess.run([sys.executable, script], env=environment, check=True)
+            targets = os.path.join(scene, "discnice", "targets")
+            files = os.listdir(targets)
+            self.assertEqual(len(files), 1, files)
+            with open(os.path.join(targets, files[0])) as saved:
+                self.assertIn("indexer.py", saved.read())
+            with open(os.path.join(targets, files[0]), "w") as saved:
+                saved.write("damaged")
+            script_that_asks = "import sys; sys.argv[0] = %r\n" % script
+            script_that_asks += "import discnice\nprint(discnice.notices())"
+            told = subprocess.run(
+                [sys.executable, "-c", script_that_asks],
+                env=environment, check=True, capture_output=True, text=True,
+            ).stdout
+            self.assertIn("set aside", told)
+
+
+if __name__ == "__main__":
+    unittest.main()

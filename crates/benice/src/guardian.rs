@@ -1,0 +1,165 @@
+//! The guardian: a second process that continues a stopped job when its regulator dies.
+//!
+//! The regulator tells it through a pipe what it is about to stop and what it has continued. When
+//! the regulator ends, in whatever way, the pipe's end tells the guardian, which continues all that
+//! is still stopped and ends itself. If the guardian dies first, the next message fails and the
+//! regulator starts another. Only if both die within one look (a quarter of a second) does a job
+//! stay stopped.
+#![allow(unsafe_code, reason = "fork(2) without exec")]
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::tree::{Process, stat};
+
+/// One message: what, PID, start time. Shorter than `PIPE_BUF`, so never torn (pipe(7)).
+const LENGTH: usize = 13;
+const STOPPED: u8 = b'S';
+const CONTINUED: u8 = b'C';
+const STILL_THERE: u8 = b'P';
+
+/// The regulator's end.
+#[derive(Debug)]
+pub struct Guardian {
+    pipe: File,
+    stopped: HashSet<Process>,
+}
+
+impl Guardian {
+    /// Starts a guardian.
+    ///
+    /// # Errors
+    /// As fork(2) and pipe(2); `Unsupported` in a program with several threads, whose copy could
+    /// hold locks of threads that it does not have.
+    pub fn start() -> io::Result<Self> {
+        Ok(Self { pipe: start()?, stopped: HashSet::new() })
+    }
+
+    /// Stops a process, with the guardian's knowledge. False when it is gone, or was stopped
+    /// already by somebody else, whose business it then is to continue it.
+    ///
+    /// # Errors
+    /// As pidfd_send_signal(2), or where no guardian can be had: then nothing was stopped.
+    pub fn stop(&mut self, process: Process) -> io::Result<bool> {
+        if self.stopped.contains(&process) {
+            return Ok(false);
+        }
+        let Some(found) = stat(process.pid) else { return Ok(false) };
+        if found.process != process || found.state == 'T' {
+            return Ok(false);
+        }
+        // The guardian learns it first: to continue a process that runs does no harm.
+        self.stopped.insert(process);
+        if let Err(error) = self.tell(STOPPED, process).and_then(|()| send(process, Signal::STOP)) {
+            self.stopped.remove(&process);
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    /// Continues everything that [`Self::stop`] stopped.
+    pub fn resume(&mut self) {
+        for process in std::mem::take(&mut self.stopped) {
+            // Gone meanwhile, or not ours to signal any more: nothing left to continue.
+            let _ = send(process, Signal::CONT);
+            let _ = self.tell(CONTINUED, process);
+        }
+    }
+
+    /// Makes sure that there is a guardian; call while something is stopped.
+    ///
+    /// # Errors
+    /// Where none can be had. Everything has been continued then.
+    pub fn check(&mut self) -> io::Result<()> {
+        let Some(&any) = self.stopped.iter().next() else { return Ok(()) };
+        self.tell(STILL_THERE, any).inspect_err(|_| self.resume())
+    }
+
+    fn tell(&mut self, what: u8, process: Process) -> io::Result<()> {
+        if self.pipe.write_all(&message(what, process)).is_ok() {
+            return Ok(());
+        }
+        self.pipe = start()?;
+        for &stopped in &self.stopped {
+            self.pipe.write_all(&message(STOPPED, stopped))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        self.resume();
+    }
+}
+
+fn message(what: u8, process: Process) -> [u8; LENGTH] {
+    let mut bytes = [what; LENGTH];
+    bytes[1..5].copy_from_slice(&process.pid.as_raw_nonzero().get().to_ne_bytes());
+    bytes[5..].copy_from_slice(&process.started.to_ne_bytes());
+    bytes
+}
+
+fn parse(bytes: &[u8; LENGTH]) -> Option<(u8, Process)> {
+    let pid = i32::from_ne_bytes(bytes[1..5].try_into().ok()?);
+    let started = u64::from_ne_bytes(bytes[5..].try_into().ok()?);
+    Some((bytes[0], Process { pid: Pid::from_raw(pid)?, started }))
+}
+
+/// Sends a signal to exactly this process: its descriptor cannot come to mean another one.
+fn send(process: Process, signal: Signal) -> io::Result<()> {
+    let descriptor = pidfd_open(process.pid, PidfdFlags::empty())?;
+    match stat(process.pid) {
+        Some(found) if found.process == process => Ok(pidfd_send_signal(descriptor, signal)?),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+fn start() -> io::Result<File> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a guardian must be started before any thread",
+        ));
+    }
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: this process has one thread, so no lock is held by a thread that the copy lacks.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            drop(writer);
+            guard(reader);
+            // SAFETY: ends the copy without running what the original registered for its end.
+            unsafe { libc::_exit(0) }
+        }
+        _ => Ok(File::from(writer)),
+    }
+}
+
+/// The guardian's whole life.
+fn guard(reader: OwnedFd) {
+    // A terminal's interrupt or hang-up that ends the regulator must not end the guardian.
+    let _ = rustix::process::setsid();
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+        // SAFETY: only sets the disposition of a signal to ignored, in this one-threaded copy.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    let mut pipe = File::from(reader);
+    let mut stopped = HashSet::new();
+    let mut bytes = [0; LENGTH];
+    while pipe.read_exact(&mut bytes).is_ok() {
+        match parse(&bytes) {
+            Some((STOPPED, process)) => drop(stopped.insert(process)),
+            Some((CONTINUED, process)) => drop(stopped.remove(&process)),
+            _ => {}
+        }
+    }
+    for process in stopped {
+        let _ = send(process, Signal::CONT);
+    }
+}

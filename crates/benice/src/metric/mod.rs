@@ -1,0 +1,168 @@
+//! Progress as seen from outside (MS Manners, section 7.2).
+//!
+//! | specification | what it counts |
+//! |---|---|
+//! | `cpu` | processor seconds of the job's processes |
+//! | `bytes` | bytes that they read and wrote, cached or not (rchar + wchar of `/proc/PID/io`) |
+//! | `read`, `written` | bytes that they caused the disk to read, and to write some time |
+//! | `operations` | read and write calls |
+//! | `faults` | page faults |
+//! | `position:PATH` | how far they are in PATH (the `pos` of `/proc/PID/fdinfo`) |
+//! | `lines:PATH` | lines written to PATH since the start |
+//! | `match:PATH:REGEX` | the number in the last match's first group, or without a group the count of matches |
+//! | `openmetrics:SOURCE#NAME` | the samples of NAME, added up, in a file or at an `http://` address |
+
+pub(crate) mod account;
+mod log;
+mod openmetrics;
+mod position;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::tree::Tree;
+
+/// One kind of progress, as specified by a person.
+#[derive(Debug, Clone)]
+pub struct Metric {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Account(account::What),
+    Position(PathBuf),
+    Lines(PathBuf),
+    Match(PathBuf, regex::bytes::Regex),
+    OpenMetrics(openmetrics::Place, String),
+}
+
+/// Reads one metric of a running job.
+pub trait Source {
+    /// The counter now.
+    ///
+    /// # Errors
+    /// Where the source has vanished or does not answer in time. The job is then let be.
+    fn read(&mut self, tree: &Tree) -> io::Result<f64>;
+}
+
+impl Metric {
+    /// The default combination: processor time and bytes read and written. Together they follow
+    /// what computes, what reads and writes, and what does both in turn.
+    #[must_use]
+    pub fn default_set() -> Vec<Self> {
+        ["cpu", "bytes"].iter().filter_map(|text| text.parse().ok()).collect()
+    }
+
+    /// Starts reading this metric.
+    #[must_use]
+    pub fn open(&self) -> Box<dyn Source> {
+        match &self.kind {
+            Kind::Account(what) => Box::new(account::Account::new(*what)),
+            Kind::Position(path) => Box::new(position::Position::new(path.clone())),
+            Kind::Lines(path) => Box::new(log::Log::lines(path.clone())),
+            Kind::Match(path, regex) => Box::new(log::Log::matches(path.clone(), regex.clone())),
+            Kind::OpenMetrics(place, name) => {
+                Box::new(openmetrics::Endpoint::new(place.clone(), name.clone()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Why a text is no metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseMetricError(String);
+
+impl fmt::Display for ParseMetricError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseMetricError {}
+
+/// What may be typed, for error messages.
+const ACCEPTED: &str = "give cpu, bytes, read, written, operations, faults, position:PATH, lines:PATH, \
+     match:PATH:REGEX or openmetrics:SOURCE#NAME";
+
+impl FromStr for Metric {
+    type Err = ParseMetricError;
+
+    fn from_str(text: &str) -> Result<Self, ParseMetricError> {
+        let wrong = |why: &str| ParseMetricError(format!("{why}; {ACCEPTED}"));
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(what) = account::What::named(kind).filter(|_| rest.is_empty()) {
+            return Ok(Self { text: text.into(), kind: Kind::Account(what) });
+        }
+        if rest.is_empty() {
+            return Err(wrong("unknown metric, or its path is missing"));
+        }
+        let kind = match kind {
+            "position" => Kind::Position(rest.into()),
+            "lines" => Kind::Lines(rest.into()),
+            "match" => {
+                let (path, regex) =
+                    rest.split_once(':').ok_or_else(|| wrong("match needs a path and a regex"))?;
+                let regex = regex::bytes::Regex::new(regex).map_err(|error| {
+                    ParseMetricError(format!("bad regular expression: {error}"))
+                })?;
+                Kind::Match(path.into(), regex)
+            }
+            "openmetrics" => {
+                let (place, name) = rest
+                    .rsplit_once('#')
+                    .filter(|(place, name)| !place.is_empty() && !name.is_empty())
+                    .ok_or_else(|| wrong("openmetrics needs SOURCE#NAME"))?;
+                let place = place.parse().map_err(ParseMetricError)?;
+                Kind::OpenMetrics(place, name.into())
+            }
+            _ => return Err(wrong("unknown metric")),
+        };
+        Ok(Self { text: text.into(), kind })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_accepted_and_refused() {
+        for good in [
+            "cpu",
+            "bytes",
+            "read",
+            "written",
+            "operations",
+            "faults",
+            "position:/var/tmp/a:b",
+            "lines:log",
+            r"match:/tmp/log:(\d+) files",
+            "openmetrics:/run/m.prom#done_total",
+            "openmetrics:http://localhost:9100/metrics#done_total",
+        ] {
+            assert_eq!(good.parse::<Metric>().map(|m| m.to_string()), Ok(good.into()));
+        }
+        for bad in [
+            "",
+            "speed",
+            "cpu:x",
+            "position:",
+            "match:log",
+            "match:log:(",
+            "openmetrics:x",
+            "openmetrics:https://x/#a",
+        ] {
+            assert!(bad.parse::<Metric>().is_err(), "{bad}");
+        }
+    }
+}

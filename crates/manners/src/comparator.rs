@@ -1,0 +1,128 @@
+//! The statistical rate comparator (paper sections 4.2 and 6.1).
+//!
+//! Each testpoint gives one bit: did this progress take longer than its target. The comparator
+//! gathers bits until the sign test decides. A bit is compared against its own target, so one
+//! sample may span phases with different metrics.
+
+use std::sync::Arc;
+
+use crate::binomial::{MAX_SAMPLE, Thresholds};
+
+/// What the comparator says of the progress rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgment {
+    /// At or above target: the job may go on, its suspension time is reset.
+    Good,
+    /// Below target: the job steps aside.
+    Poor,
+    /// Too few samples to say; the job goes on and its suspension time stays.
+    Indeterminate,
+}
+
+/// Gathers samples of one thread and judges them.
+#[derive(Debug, Clone)]
+pub struct Comparator {
+    thresholds: Arc<Thresholds>,
+    /// In force between a poor judgment and the next good one.
+    probe_thresholds: Arc<Thresholds>,
+    probing: bool,
+    samples: usize,
+    below: usize,
+}
+
+impl Comparator {
+    /// An empty sample, to be judged by `thresholds`, and after a poor judgment by
+    /// `probe_thresholds` until a good one; the paper's comparator has the same for both.
+    #[must_use]
+    pub fn new(thresholds: Arc<Thresholds>, probe_thresholds: Arc<Thresholds>) -> Self {
+        Self { thresholds, probe_thresholds, probing: false, samples: 0, below: 0 }
+    }
+
+    /// Adds a sample that lay below its target rate (`below`) or not, and judges all since the
+    /// last decision. A decision starts a new sample. `likely` tells that there are other signs
+    /// of contention, so that `probe_thresholds` apply.
+    pub fn compare(&mut self, below: bool, likely: bool) -> Judgment {
+        self.samples += 1;
+        self.below += usize::from(below);
+        let judgment = self.judge(self.probing || likely);
+        match judgment {
+            Judgment::Good => self.probing = false,
+            Judgment::Poor => self.probing = true,
+            Judgment::Indeterminate => {}
+        }
+        // A sample of this size without a decision lies on the target; old bits would only make
+        // the test slow to notice what happens next.
+        if judgment != Judgment::Indeterminate || self.samples == MAX_SAMPLE {
+            self.reset();
+        }
+        judgment
+    }
+
+    fn judge(&self, likely: bool) -> Judgment {
+        let thresholds = if likely { &self.probe_thresholds } else { &self.thresholds };
+        if thresholds.is_poor(self.samples, self.below) {
+            Judgment::Poor
+        } else if thresholds.is_good(self.samples, self.below) {
+            Judgment::Good
+        } else {
+            Judgment::Indeterminate
+        }
+    }
+
+    /// Forgets the samples gathered so far.
+    pub fn reset(&mut self) {
+        self.samples = 0;
+        self.below = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparator() -> Comparator {
+        let thresholds = |alpha| Arc::new(Thresholds::new(alpha, 0.2));
+        Comparator::new(thresholds(0.05), thresholds(0.125))
+    }
+
+    #[test]
+    fn five_in_a_row_below_are_poor() {
+        let mut comparator = comparator();
+        let judged: Vec<_> = (0..5).map(|_| comparator.compare(true, false)).collect();
+        assert_eq!(judged[..4], [Judgment::Indeterminate; 4]);
+        assert_eq!(judged[4], Judgment::Poor);
+    }
+
+    #[test]
+    fn a_probe_is_judged_sooner_until_progress_is_good() {
+        let mut comparator = comparator();
+        let mut until_poor =
+            || (1..).find(|_| comparator.compare(true, false) == Judgment::Poor).unwrap_or(0);
+        assert_eq!([until_poor(), until_poor(), until_poor()], [5, 3, 3]);
+        assert_eq!([false; 3].map(|below| comparator.compare(below, false))[2], Judgment::Good);
+        let judged: Vec<_> = (0..5).map(|_| comparator.compare(true, false)).collect();
+        assert_eq!(judged[3..], [Judgment::Indeterminate, Judgment::Poor]);
+    }
+
+    #[test]
+    fn balanced_samples_stay_indeterminate() {
+        let mut comparator = comparator();
+        for i in 0..1000 {
+            assert_eq!(
+                comparator.compare(i % 2 == 0, false),
+                Judgment::Indeterminate,
+                "sample {i}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_decision_starts_anew() {
+        let mut comparator = comparator();
+        assert_eq!([false; 3].map(|below| comparator.compare(below, false))[2], Judgment::Good);
+        assert_eq!(
+            [false; 2].map(|below| comparator.compare(below, false))[1],
+            Judgment::Indeterminate
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Beyond the paper: has the machine gone quiet?
+//!
+//! A suspended job uses nothing, so whatever the machine still does is done for others. The
+//! detector keeps two memories of a few cheap signals: how busy others were when the job was made
+//! to step aside, and how busy they are when the job's progress is good. The machine counts as
+//! quiet when every signal is near its idle floor, near its level of good times, or far below its
+//! level at the suspension, twice in a row. No resource is singled out: a signal that was never
+//! high decides nothing.
+
+/// How many signals there are.
+pub const SIGNALS: usize = 7;
+
+/// What others do to the machine, as rates over the last look. All are at least zero.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Signals {
+    /// Processors in use by others, in processors.
+    pub cpu: f64,
+    /// Disk traffic of others, in bytes a second.
+    pub disk: f64,
+    /// Time that the busiest disk had requests in flight, as a share.
+    pub disk_busy_frac: f64,
+    /// Network traffic of others, in bytes a second, both ways.
+    pub network: f64,
+    /// Share of time in which some task waited for a processor (pressure stall information).
+    pub cpu_pressure_frac: f64,
+    /// Share of time in which some task waited for a disk.
+    pub io_pressure_frac: f64,
+    /// Share of time in which some task waited for memory.
+    pub memory_pressure_frac: f64,
+}
+
+/// Below this, a signal is what an idle machine shows.
+const FLOOR: [f64; SIGNALS] = [0.2, 512.0 * 1024.0, 0.05, 256.0 * 1024.0, 0.05, 0.05, 0.02];
+/// Signals that the job's own running raises (its network traffic has no account of its own), so that they say nothing while it runs.
+const OWN: [bool; SIGNALS] = [false, false, true, true, true, true, true];
+/// Below this share of its level at the suspension, a signal has dropped.
+const DROPPED_FRAC: f64 = 0.2;
+/// Up to this much above its level of good times, a signal is as in good times.
+const AS_GOOD: f64 = 1.25;
+/// Weight of a new look in the level of good times.
+const GOOD_WEIGHT: f64 = 0.1;
+/// Looks that must agree.
+const LOOKS: u32 = 2;
+
+impl Signals {
+    fn array(&self) -> [f64; SIGNALS] {
+        [
+            self.cpu,
+            self.disk,
+            self.disk_busy_frac,
+            self.network,
+            self.cpu_pressure_frac,
+            self.io_pressure_frac,
+            self.memory_pressure_frac,
+        ]
+    }
+
+    /// Whether, while the job runs, every signal that its own work does not raise is below `bound`.
+    fn below(&self, bound: &[f64; SIGNALS]) -> bool {
+        self.array().iter().zip(bound).zip(OWN).all(|((now, bound), own)| own || now <= bound)
+    }
+}
+
+/// What others do to the machine while the job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Others {
+    /// Nobody can say.
+    #[default]
+    Unknown,
+    /// Nothing: every signal is at its idle floor.
+    Idle,
+    /// No more than what the job's progress was good with.
+    AsUsual,
+    /// More than that.
+    Busy,
+}
+
+/// Decides whether a suspended job may probe early.
+#[derive(Debug, Clone, Default)]
+pub struct QuietDetector {
+    good: [f64; SIGNALS],
+    at_suspension: [f64; SIGNALS],
+    agreeing: u32,
+}
+
+impl QuietDetector {
+    /// Learns what others do while the job's progress is good.
+    pub fn learn_good(&mut self, signals: &Signals) {
+        for ((level, now), own) in self.good.iter_mut().zip(signals.array()).zip(OWN) {
+            if !own {
+                *level += GOOD_WEIGHT * (now - *level);
+            }
+        }
+    }
+
+    /// What others do, from a look taken while the job runs.
+    #[must_use]
+    pub fn while_running(&self, signals: &Signals) -> Others {
+        if signals.below(&FLOOR) {
+            return Others::Idle;
+        }
+        let usual: [f64; SIGNALS] = std::array::from_fn(|i| self.usual(i));
+        if signals.below(&usual) { Others::AsUsual } else { Others::Busy }
+    }
+
+    /// Up to here, signal `i` is as in good times.
+    fn usual(&self, i: usize) -> f64 {
+        FLOOR[i].max(AS_GOOD * self.good[i])
+    }
+
+    /// A suspension begins.
+    pub fn suspended(&mut self) {
+        self.at_suspension = [0.0; SIGNALS];
+        self.agreeing = 0;
+    }
+
+    /// One look while suspended; whether the machine now counts as quiet.
+    pub fn look(&mut self, signals: &Signals) -> bool {
+        let now = signals.array();
+        for (level, value) in self.at_suspension.iter_mut().zip(now) {
+            *level = level.max(value);
+        }
+        let quiet =
+            (0..SIGNALS).all(|i| now[i] <= self.usual(i).max(DROPPED_FRAC * self.at_suspension[i]));
+        self.agreeing = if quiet { self.agreeing + 1 } else { 0 };
+        self.agreeing >= LOOKS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy() -> Signals {
+        Signals { cpu: 1.9, cpu_pressure_frac: 0.4, ..Signals::default() }
+    }
+
+    #[test]
+    fn quiet_needs_two_looks() {
+        let mut detector = QuietDetector::default();
+        detector.suspended();
+        assert!(!detector.look(&busy()));
+        assert!(!detector.look(&Signals::default()));
+        assert!(detector.look(&Signals::default()));
+        assert!(!detector.look(&busy()));
+    }
+
+    #[test]
+    fn a_steady_neighbour_that_never_harmed_does_not_hold_the_job() {
+        let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };
+        let mut detector = QuietDetector::default();
+        assert_eq!(detector.while_running(&daemon), Others::Busy);
+        (0..100).for_each(|_| detector.learn_good(&daemon));
+        assert_eq!(detector.while_running(&daemon), Others::AsUsual);
+        detector.suspended();
+        assert!(!detector.look(&Signals { cpu: 1.5, ..daemon }));
+        assert!(!detector.look(&daemon));
+        assert!(detector.look(&daemon));
+    }
+
+    #[test]
+    fn any_one_busy_signal_is_enough() {
+        for i in 0..SIGNALS {
+            let mut values = [0.0; SIGNALS];
+            values[i] = FLOOR[i] * 10.0;
+            let [cpu, disk, disk_busy_frac, network, cpu_p, io_p, mem_p] = values;
+            let signals = Signals {
+                cpu,
+                disk,
+                disk_busy_frac,
+                network,
+                cpu_pressure_frac: cpu_p,
+                io_pressure_frac: io_p,
+                memory_pressure_frac: mem_p,
+            };
+            let mut detector = QuietDetector::default();
+            detector.suspended();
+            assert!(!(0..10).any(|_| detector.look(&signals)), "signal {i}");
+            let others = detector.while_running(&signals);
+            assert_eq!(others == Others::Idle, OWN[i], "signal {i}");
+        }
+    }
+}

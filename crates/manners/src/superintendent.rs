@@ -1,0 +1,195 @@
+//! Which thread of low importance may run (paper sections 4.5 and 7.1).
+//!
+//! Regulated threads that ran side by side would slow each other and be suspended for it. So one
+//! runs at a time, until its next testpoint (time-multiplex isolation). Beyond the paper, threads
+//! that declare disjoint resources may run side by side. Execution time is shared in proportion to
+//! priorities by decay-usage scheduling: of the threads that wait, the one goes first that ran
+//! least for its priority lately.
+//!
+//! The functions here look at the table of all threads and say what may change; they keep no
+//! state. Whoever holds the table may thus decide for all, and nobody depends on one arbiter.
+
+use discnice_units::Nanos;
+
+/// The resources that a thread uses, one bit each; what the bits mean is the jobs' convention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resources(pub u64);
+
+impl Resources {
+    /// Undeclared: shares something with everybody.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// Whether two threads must not run side by side.
+    #[must_use]
+    pub fn conflicts(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What a thread is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Suspended, or gone: neither runs nor wants to.
+    Away,
+    /// Ready since this moment.
+    Waiting(Nanos),
+    /// Has the permission to run since this moment.
+    Running(Nanos),
+}
+
+/// One thread as the superintendent sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Thread {
+    /// What it is doing.
+    pub state: State,
+    /// Priority: its share relative to the others'; above zero.
+    pub weight: f64,
+    /// Seconds of permission used lately, decayed.
+    pub usage: f64,
+    /// What it uses.
+    pub resources: Resources,
+}
+
+impl Thread {
+    fn used(&self) -> f64 {
+        self.usage / self.weight
+    }
+}
+
+/// Time in which usage loses half of its meaning: long against a round of a hundred threads, or
+/// the decay itself would blur their shares.
+pub const USAGE_HALF_LIFE: Nanos = Nanos(600 * Nanos::SECOND.0);
+
+/// The factor by which usage decays in `elapsed`.
+#[must_use]
+pub fn usage_decay(elapsed: Nanos) -> f64 {
+    (-elapsed.as_secs_f64() / USAGE_HALF_LIFE.as_secs_f64()).exp2()
+}
+
+/// The thread that gets the permission next, as a position in `threads`; `None` while all who
+/// wait must go on waiting. Call again after granting: several may run side by side.
+///
+/// A thread that has been running for longer than `hung` is presumed hung and keeps nobody.
+#[must_use]
+pub fn next_to_run(threads: &[Thread], now: Nanos, hung: Nanos) -> Option<usize> {
+    let mut taken = threads
+        .iter()
+        .filter(|thread| matches!(thread.state, State::Running(since) if now.minus(since) <= hung))
+        .fold(Resources(0), |sum, thread| sum.and(thread.resources));
+    let mut waiting: Vec<(f64, Nanos, usize)> = threads
+        .iter()
+        .enumerate()
+        .filter_map(|(i, thread)| match thread.state {
+            State::Waiting(since) => Some((thread.used(), since, i)),
+            _ => None,
+        })
+        .collect();
+    waiting.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+    for (_, _, i) in waiting {
+        if !threads[i].resources.conflicts(taken) {
+            return Some(i);
+        }
+        // Nobody behind may take what the first in line still misses, or pairs of narrow
+        // threads could keep a wide one waiting for ever.
+        taken = taken.and(threads[i].resources);
+    }
+    None
+}
+
+/// The usage with which a thread of `weight` enters: as if it had run as much as the least served
+/// of those present, so that it neither starves them nor is starved.
+#[must_use]
+pub fn usage_at_entry(threads: &[Thread], weight: f64) -> f64 {
+    let least = threads
+        .iter()
+        .filter(|thread| thread.state != State::Away)
+        .map(Thread::used)
+        .min_by(f64::total_cmp);
+    least.unwrap_or(0.0) * weight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HUNG: Nanos = Nanos(10 * Nanos::SECOND.0);
+
+    fn thread(state: State, weight: f64, resources: u64) -> Thread {
+        Thread { state, weight, usage: 0.0, resources: Resources(resources) }
+    }
+
+    /// Runs `threads` for `slices` of 100 ms and returns the share of each.
+    fn shares(threads: &mut [Thread], slices: u64) -> Vec<f64> {
+        let mut ran = vec![0.0; threads.len()];
+        for slice in 0..slices {
+            let now = Nanos::from_millis(slice * 100);
+            let i = next_to_run(threads, now, HUNG).expect("somebody waits");
+            ran[i] += 1.0;
+            threads[i].usage += 0.1;
+            threads[i].state = State::Waiting(now);
+            let decay = usage_decay(Nanos::from_millis(100));
+            threads.iter_mut().for_each(|thread| thread.usage *= decay);
+        }
+        ran.iter().map(|count| count / slices as f64).collect()
+    }
+
+    #[test]
+    fn shares_follow_priorities() {
+        for count in [2usize, 10, 100] {
+            let mut threads: Vec<_> = (0..count)
+                .map(|i| thread(State::Waiting(Nanos(0)), 1.0 + (i % 3) as f64, u64::MAX))
+                .collect();
+            let total: f64 = threads.iter().map(|t| t.weight).sum();
+            let weights: Vec<f64> = threads.iter().map(|t| t.weight).collect();
+            for (share, weight) in shares(&mut threads, 50_000).iter().zip(weights) {
+                let ratio = share * total / weight;
+                assert!((0.95..1.05).contains(&ratio), "{count} threads: {ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_unless_disjoint() {
+        let waiting = State::Waiting(Nanos(0));
+        let mut threads = [
+            thread(State::Running(Nanos(0)), 1.0, 1),
+            thread(waiting, 1.0, 1),
+            thread(waiting, 1.0, 2),
+        ];
+        assert_eq!(next_to_run(&threads, Nanos(1), HUNG), Some(2));
+        threads[2].state = State::Running(Nanos(1));
+        assert_eq!(next_to_run(&threads, Nanos(2), HUNG), None);
+    }
+
+    #[test]
+    fn a_wide_thread_is_not_starved_by_narrow_ones() {
+        let mut threads = [
+            thread(State::Running(Nanos(0)), 1.0, 1),
+            thread(State::Waiting(Nanos(0)), 1.0, u64::MAX),
+            thread(State::Waiting(Nanos(0)), 1.0, 2),
+        ];
+        threads[2].usage = 1.0;
+        assert_eq!(next_to_run(&threads, Nanos(1), HUNG), None);
+    }
+
+    #[test]
+    fn the_hung_keep_nobody() {
+        let threads =
+            [thread(State::Running(Nanos(0)), 1.0, 1), thread(State::Waiting(HUNG), 1.0, 1)];
+        assert_eq!(next_to_run(&threads, HUNG, HUNG), None);
+        assert_eq!(next_to_run(&threads, HUNG.plus(Nanos(1)), HUNG), Some(1));
+    }
+
+    #[test]
+    fn a_newcomer_enters_beside_the_least_served() {
+        let mut threads = [thread(State::Waiting(Nanos(0)), 2.0, 1); 2];
+        threads[0].usage = 8.0;
+        threads[1].usage = 6.0;
+        assert!((usage_at_entry(&threads, 1.0) - 3.0).abs() < 1e-12);
+        assert!(usage_at_entry(&[], 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,75 @@
+//! Hours of regulation on a simulated machine: what figures 7, 8 and 10 show must hold.
+
+#[path = "../examples/figures/sim.rs"]
+#[allow(dead_code, reason = "the example prints more than the test looks at")]
+mod sim;
+
+use discnice_manners::{Config, Regulator};
+use discnice_units::Nanos;
+use sim::{IDEAL, Job, Load, Random};
+
+const HOUR: f64 = 3600.0;
+
+/// A job that learned its targets on the idle machine, as in section 9.1.
+fn calibrated(config: &Config, signals: bool, seed: u64) -> Job {
+    let config = Config { probation: Nanos(0), ..config.clone() };
+    let mut job = Job::new(&config, signals, seed);
+    job.run(&Load(Vec::new()), f64::INFINITY, 2000);
+    job.at = 0.0;
+    job.stretches.clear();
+    job.regulator = Regulator::new(&config);
+    job
+}
+
+/// Seconds from the end of a load of `seconds` to the next running.
+fn overshoot(config: &Config, signals: bool, seconds: f64, seed: u64) -> f64 {
+    let mut job = calibrated(config, signals, seed);
+    job.run(&Load(vec![(30.0, 30.0 + seconds)]), seconds + 900.0, usize::MAX);
+    job.stretches.iter().find(|s| s.to > 30.0 + seconds).unwrap().from - (30.0 + seconds)
+}
+
+#[test]
+fn the_papers_back_off_overshoots_and_ours_does_not() {
+    let paper: Vec<f64> = (0..20).map(|s| overshoot(&Config::paper(), false, 600.0, s)).collect();
+    let ours: Vec<f64> = (0..20).map(|s| overshoot(&Config::default(), true, 600.0, s)).collect();
+    assert!(paper.iter().any(|&s| s > 60.0), "{paper:?}");
+    assert!(ours.iter().all(|&s| s < 2.0), "{ours:?}");
+}
+
+#[test]
+fn an_idle_machine_is_used() {
+    for seed in 0..5 {
+        let mut job = calibrated(&Config::default(), true, seed);
+        job.run(&Load(Vec::new()), HOUR, usize::MAX);
+        let (active, _) = job.activity(0.0, HOUR);
+        assert!(active > 0.995, "{active}");
+    }
+}
+
+#[test]
+fn calibration_from_within_a_load() {
+    for (signals, seed) in [(true, 1), (true, 2), (false, 3), (false, 4)] {
+        let config = Config::default();
+        let mut job = Job::new(&config, signals, seed);
+        let load = Load::bursty(600.0, HOUR, &mut Random(seed));
+        job.run(&load, 600.0, usize::MAX);
+        let (in_load, _) = job.activity(0.0, 600.0);
+        assert!(in_load <= config.probation_duty_frac * 1.05, "{in_load}");
+        job.run(&load, HOUR / 2.0, usize::MAX);
+        let off = job.target().unwrap() / IDEAL - 1.0;
+        assert!(off.abs() < 0.1, "signals {signals} seed {seed}: {off}");
+    }
+}
+
+#[test]
+fn half_the_time_under_load() {
+    for seed in 1..4 {
+        let mut job = calibrated(&Config::default(), true, seed);
+        let load = Load::bursty(900.0, 48.0 * HOUR, &mut Random(seed));
+        job.run(&load, 48.0 * HOUR, usize::MAX);
+        let (active, loaded) = job.activity(0.0, 48.0 * HOUR);
+        let share = load.share(0.0, 48.0 * HOUR);
+        assert!((0.45..0.55).contains(&share), "{share}");
+        assert!(active >= 0.45 && loaded <= 0.06, "active {active}, loaded {loaded}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Is a process still the one that it was?
+
+use std::fs;
+
+/// The start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5));
+/// `None` when there is no such process, or it is a zombie.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the name in parentheses and may itself contain any character.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// Whether `/proc` can be asked at all; without it nobody may be called dead.
+pub fn can_tell() -> bool {
+    start_time(std::process::id()).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_living_and_the_dead() {
+        assert!(can_tell());
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id();
+        let started = start_time(pid).unwrap();
+        assert!(started >= start_time(std::process::id()).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(start_time(pid), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! What all threads of a process share: targets, their file, and the look at the machine.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use discnice_manners::{Config, Signals, Targets};
+use discnice_units::Nanos;
+
+use crate::arbiter::Seat;
+use crate::store::{Loaded, Store};
+use crate::watch::{Usage, Watch};
+use crate::{at_exit, clock, paths};
+
+/// Targets are saved this often, and at exit.
+const SAVE_EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
+/// While the job runs, the machine is looked at this often.
+const LOOK_EVERY: Nanos = Nanos(2 * Nanos::SECOND.0);
+/// Until it is this old, a job looks more often, to start its calibration with what is known.
+const EARLY_LIFE: Nanos = Nanos(10 * Nanos::SECOND.0);
+const LOOK_EARLY: Nanos = Nanos(250_000_000);
+
+/// What a program may set before its first testpoint.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Parameters of the regulation.
+    pub config: Config,
+    /// Testpoints closer together than this return at once; default 100 ms.
+    pub interval: Nanos,
+    /// Whether polite threads of this user take turns; default true.
+    pub take_turns: bool,
+    /// Where targets are kept; `None` keeps none. Default [`paths::targets`].
+    pub targets: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            interval: Nanos::from_millis(100),
+            take_turns: true,
+            targets: paths::targets(),
+        }
+    }
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+static JOB: Mutex<Option<Job>> = Mutex::new(None);
+
+/// Sets `settings` for this process.
+///
+/// # Errors
+/// Gives them back where a testpoint has been made already or `configure` called before, and
+/// where the parameters would not make a stable system.
+pub fn configure(settings: Settings) -> Result<(), Box<Settings>> {
+    if settings.config.check().is_err() {
+        return Err(Box::new(settings));
+    }
+    SETTINGS.set(settings).map_err(Box::new)
+}
+
+pub(crate) fn settings() -> &'static Settings {
+    SETTINGS.get_or_init(Settings::default)
+}
+
+pub(crate) struct Job {
+    pub(crate) targets: Targets,
+    store: Option<Store>,
+    watch: Watch,
+    saved_at: Nanos,
+    notices: Vec<String>,
+    name: String,
+    pid: u32,
+    started: Nanos,
+    /// What of this process's usage has been added to that of all polite jobs.
+    published: Usage,
+}
+
+impl Job {
+    fn start(name: String) -> Self {
+        let executable = std::env::current_exe().unwrap_or_default();
+        let identity = format!("{}\0{name}", executable.display());
+        let store = settings().targets.clone().map(|directory| Store::new(directory, identity));
+        let mut job = Self {
+            targets: Targets::default(),
+            store,
+            watch: Watch::default(),
+            saved_at: clock::now(),
+            notices: Vec::new(),
+            name,
+            pid: std::process::id(),
+            started: clock::now(),
+            published: Usage::own(),
+        };
+        job.load();
+        job
+    }
+
+    fn load(&mut self) {
+        let Some(store) = &self.store else { return };
+        match store.load() {
+            Loaded::Targets(targets) => self.targets = *targets,
+            Loaded::Nothing => {}
+            Loaded::SetAside { now, why } => {
+                self.notices.push(format!("targets set aside as {}: {why}", now.display()));
+            }
+            Loaded::Unreadable(error) => {
+                let file = store.file();
+                self.notices.push(format!("targets in {} not read: {error}", file.display()));
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        self.saved_at = clock::now();
+        // A forked child that only calls exit(3) has nothing new to say.
+        if self.pid != std::process::id() || self.targets.iter().next().is_none() {
+            return;
+        }
+        if let Some(store) = &self.store
+            && let Err(error) = store.save(&self.targets)
+        {
+            self.notices.truncate(100);
+            self.notices.push(format!("targets not saved: {error}"));
+        }
+    }
+
+    /// Saves when it is time to.
+    pub(crate) fn tend(&mut self, now: Nanos) {
+        if now.minus(self.saved_at) >= SAVE_EVERY {
+            self.pid = std::process::id();
+            self.save();
+        }
+    }
+
+    /// A look at the machine if the last one is old enough, for a thread that runs.
+    pub(crate) fn look_while_running(
+        &mut self,
+        now: Nanos,
+        seat: Option<&Seat>,
+    ) -> Option<Signals> {
+        let young = now.minus(self.started) < EARLY_LIFE;
+        let every = if young { LOOK_EARLY } else { LOOK_EVERY };
+        let due = now.minus(self.watch.looked_at()) >= every;
+        due.then(|| self.look(now, seat)).flatten()
+    }
+
+    /// A look at the machine, for a thread that is suspended.
+    pub(crate) fn look(&mut self, now: Nanos, seat: Option<&Seat>) -> Option<Signals> {
+        let polite = self.publish(seat);
+        self.watch.look(now, polite)
+    }
+
+    /// Tells the other polite jobs what this process used; returns what all of them used.
+    pub(crate) fn publish(&mut self, seat: Option<&Seat>) -> Usage {
+        let own = Usage::own();
+        let Some(seat) = seat else { return own };
+        let used = own.since(self.published);
+        self.published = own;
+        seat.publish(used)
+    }
+}
+
+/// The job, started on first use.
+pub(crate) fn with<T>(work: impl FnOnce(&mut Job) -> T) -> T {
+    let mut guard = lock();
+    let job = guard.get_or_insert_with(|| {
+        at_exit::register(flush_at_exit);
+        Job::start(String::new())
+    });
+    work(job)
+}
+
+fn lock() -> MutexGuard<'static, Option<Job>> {
+    JOB.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Names the job, where one executable runs many: a script's path for an interpreter. Targets of
+/// that job are loaded; those of the unnamed one are saved.
+pub fn set_job_name(name: &str) {
+    let mut guard = lock();
+    match &mut *guard {
+        Some(job) if job.name == name => {}
+        Some(job) => {
+            job.save();
+            *job = Job::start(name.to_owned());
+        }
+        None => {
+            at_exit::register(flush_at_exit);
+            *guard = Some(Job::start(name.to_owned()));
+        }
+    }
+}
+
+/// Saves the targets now, for a program that ends without exit(3).
+pub fn flush() {
+    if let Some(job) = &mut *lock() {
+        job.pid = std::process::id();
+        job.save();
+    }
+}
+
+/// What went wrong without stopping the job: a damaged target file, a directory not writable.
+#[must_use]
+pub fn notices() -> Vec<String> {
+    lock().as_ref().map(|job| job.notices.clone()).unwrap_or_default()
+}
+
+extern "C" fn flush_at_exit() {
+    // Another thread may be in the middle of a testpoint; the end does not wait for it.
+    if let Ok(mut guard) = JOB.try_lock()
+        && let Some(job) = &mut *guard
+    {
+        job.save();
+    }
+}
