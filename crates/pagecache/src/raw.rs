@@ -178,14 +178,23 @@ pub(crate) fn expect_random(fd: i32) {
     unsafe { libc::posix_fadvise64(fd, 0, 0, libc::POSIX_FADV_RANDOM) };
 }
 
-/// Bytes that this thread has made the disk read (getrusage, 512-byte units); 0 where the kernel
-/// does not say.
-pub(crate) fn disk_read() -> u64 {
+/// What getrusage(2) says about this thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    /// Bytes that it has made the disk read; stays 0 where the kernel does not say.
+    pub disk_read: u64,
+    /// How often it gave up the processor to wait.
+    pub waits: libc::c_long,
+}
+
+/// The calling thread's account so far.
+pub(crate) fn usage() -> Usage {
     // SAFETY: rusage is plain old data, for which all bits zero is a value.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
     // SAFETY: the pointer is to a local variable that outlives the call.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    u64::try_from(usage.ru_inblock).unwrap_or(0) * 512
+    let disk_read = u64::try_from(usage.ru_inblock).unwrap_or(0) * 512;
+    Usage { disk_read, waits: usage.ru_nvcsw }
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.

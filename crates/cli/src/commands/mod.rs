@@ -1,5 +1,9 @@
 //! The subcommands, one file each.
 
+mod cached;
+mod file_status;
+mod order;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,7 +17,10 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Cached(cached::Cached),
+    Order(order::Order),
+}
 
 impl Cli {
     /// Runs the chosen subcommand; returns the exit status.
@@ -21,6 +28,9 @@ impl Cli {
     /// # Errors
     /// One line for people: what is wrong and what to do.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {}
+        match self.command {
+            Command::Cached(command) => command.run(),
+            Command::Order(command) => command.run(),
+        }
     }
 }
