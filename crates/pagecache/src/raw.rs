@@ -163,19 +163,58 @@ fn mincore_window(
     result
 }
 
-/// Reads one byte at `offset` (pread64): the number of bytes read, 0 at the end of the file.
-pub(crate) fn read_byte(fd: i32, offset: u64) -> Result<usize, Errno> {
-    let mut byte = 0u8;
-    let offset = libc::off64_t::try_from(offset).map_err(|_| Errno(libc::EOVERFLOW))?;
-    // SAFETY: the pointer is to one local byte, which outlives the call.
-    let rc = unsafe { libc::pread64(fd, (&raw mut byte).cast(), 1, offset) };
-    usize::try_from(rc).map_err(|_| errno())
+/// Has the byte at `offset` read into the cache and says how long that took, in nanoseconds: a
+/// page fault on a mapping that asks for no read-ahead.
+///
+/// A read(2) of the byte would start an asynchronous read-ahead of megabytes whenever it met the
+/// page that carries the kernel's read-ahead mark, even after POSIX_FADV_RANDOM; a fault under
+/// MADV_RANDOM never does.
+///
+/// # Errors
+/// As mmap(2) and madvise(2); `EFAULT` beyond the end of the file.
+pub(crate) fn timed_fault(fd: i32, offset: u64) -> Result<u64, Errno> {
+    let page = page_size();
+    let start =
+        libc::off64_t::try_from(offset - offset % page).map_err(|_| Errno(libc::EOVERFLOW))?;
+    let length = usize::try_from(page).map_err(|_| Errno(libc::EOVERFLOW))?;
+    let (access, kind) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: a new mapping at a place of the kernel's choice touches nothing of ours.
+    let map = unsafe { libc::mmap64(ptr::null_mut(), length, access, kind, fd, start) };
+    if map == libc::MAP_FAILED {
+        return Err(errno());
+    }
+    // SAFETY: the page mapped above. Nobody reads it, so that its contents may change, and
+    // MADV_POPULATE_READ reports a fault that cannot be served instead of raising SIGBUS.
+    let result = unsafe {
+        libc::madvise(map, length, libc::MADV_RANDOM);
+        let before = now();
+        let rc = libc::madvise(map, length, libc::MADV_POPULATE_READ);
+        let after = now();
+        if rc == 0 { Ok(after - before) } else { Err(errno()) }
+    };
+    // SAFETY: the mapping made above, of which no pointer is left.
+    unsafe { libc::munmap(map, length) };
+    result
 }
 
-/// Tells the kernel not to read ahead on this open file description (posix_fadvise).
-pub(crate) fn expect_random(fd: i32) {
+/// Reads one byte at `offset` (pread64) and says how long that took, in nanoseconds.
+///
+/// # Errors
+/// As pread(2); `EFAULT` beyond the end of the file, as [`timed_fault`].
+pub(crate) fn timed_read(fd: i32, offset: u64) -> Result<u64, Errno> {
+    let mut byte = 0u8;
+    let offset = libc::off64_t::try_from(offset).map_err(|_| Errno(libc::EOVERFLOW))?;
     // SAFETY: plain numbers. Advice may be refused, which costs a larger read and no more.
     unsafe { libc::posix_fadvise64(fd, 0, 0, libc::POSIX_FADV_RANDOM) };
+    let before = now();
+    // SAFETY: the pointer is to one local byte, which outlives the call.
+    let rc = unsafe { libc::pread64(fd, (&raw mut byte).cast(), 1, offset) };
+    let after = now();
+    match rc {
+        0 => Err(Errno(libc::EFAULT)),
+        1.. => Ok(after - before),
+        _ => Err(errno()),
+    }
 }
 
 /// What getrusage(2) says about this thread.
@@ -198,7 +237,7 @@ pub(crate) fn usage() -> Usage {
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.
-pub(crate) fn now() -> u64 {
+fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a local variable that outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

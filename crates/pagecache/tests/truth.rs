@@ -60,7 +60,7 @@ fn cachestat_mincore_and_probes_agree() {
 #[test]
 fn beyond_the_end_is_an_error_and_not_a_hit() {
     let (_dir, file) = cold_file();
-    assert_eq!(probe(file.as_raw_fd(), PAGES * page_size()), Err(Errno(22)));
+    assert_eq!(probe(file.as_raw_fd(), PAGES * page_size()), Err(Errno(14)));
     assert_eq!(probe(-1, 0), Err(Errno(9)));
     assert_eq!(Oracle::of(-1).cached_pages(0, 1), None);
 }

@@ -30,10 +30,9 @@ const BUFFER: usize = 256 << 10;
 /// # Errors
 /// Of the file and the output; `UnexpectedEof` if the file shrinks meanwhile.
 pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> io::Result<()> {
-    // The probing switches the read-ahead of its open file description off, so that it gets one
-    // of its own.
-    let own = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
-    let residency = fccd::residency(&own?, &fccd::Options::default())?;
+    let residency = fccd::residency(file, &fccd::Options::default())?;
+    // Probing may have switched the read-ahead of the open file description off.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Normal);
     let mut buffer = vec![0; BUFFER];
     for (start, end) in units(&residency, options) {
         let mut at = start;
