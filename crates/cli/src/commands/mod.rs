@@ -3,6 +3,7 @@
 mod cached;
 mod file_status;
 mod order;
+mod refresh;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ pub struct Cli {
 enum Command {
     Cached(cached::Cached),
     Order(order::Order),
+    Refresh(refresh::Refresh),
 }
 
 impl Cli {
@@ -31,6 +33,7 @@ impl Cli {
         match self.command {
             Command::Cached(command) => command.run(),
             Command::Order(command) => command.run(),
+            Command::Refresh(command) => command.run(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! inode number is the paper's guess.
 
 mod fiemap;
+pub mod refresh;
 
 use std::fs::File;
 
