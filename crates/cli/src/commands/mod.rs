@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod admit;
 mod cached;
 mod file_status;
 mod order;
@@ -19,6 +20,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Admit(admit::Admit),
     Cached(cached::Cached),
     Order(order::Order),
     Refresh(refresh::Refresh),
@@ -31,6 +33,7 @@ impl Cli {
     /// One line for people: what is wrong and what to do.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
+            Command::Admit(command) => command.run(),
             Command::Cached(command) => command.run(),
             Command::Order(command) => command.run(),
             Command::Refresh(command) => command.run(),

@@ -32,15 +32,24 @@ impl Timer {
     /// Time since the start.
     #[must_use]
     pub fn elapsed(self) -> Nanos {
-        match self {
-            Self::Counter(start) => {
+        self.until(Self::start())
+    }
+
+    /// Time from this start to a later one.
+    #[must_use]
+    pub fn until(self, later: Self) -> Nanos {
+        match (self, later) {
+            (Self::Counter(start), Self::Counter(end)) => {
                 // A thread that moved to a core whose counter is a little behind has spent no time.
-                let counts = counter().saturating_sub(start);
+                let counts = end.saturating_sub(start);
                 Nanos((counts as f64 * nanos_per_count().unwrap_or(1.0)) as u64)
             }
-            Self::Clock(start) => {
-                Nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+            (Self::Clock(start), Self::Clock(end)) => {
+                let passed = end.saturating_duration_since(start).as_nanos();
+                Nanos(u64::try_from(passed).unwrap_or(u64::MAX))
             }
+            // A process uses one kind only.
+            _ => Nanos(0),
         }
     }
 }
