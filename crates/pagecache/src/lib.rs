@@ -22,7 +22,7 @@ mod raw;
 
 pub use oracle::{Means, Oracle};
 pub use probe::{Probe, probe};
-pub use raw::{Counts, cachestat, file_size, mincore, mincore_is_honest, page_size};
+pub use raw::{Counts, Usage, cachestat, file_size, mincore, mincore_is_honest, page_size, usage};
 
 /// An error number of errno(3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -219,21 +219,28 @@ pub(crate) fn timed_read(fd: i32, offset: u64) -> Result<u64, Errno> {
 
 /// What getrusage(2) says about this thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// Bytes that it has made the disk read; stays 0 where the kernel does not say.
     pub disk_read: u64,
+    /// Bytes that it has given the disk to write; charged when pages become dirty.
+    pub disk_written: u64,
     /// How often it gave up the processor to wait.
     pub waits: libc::c_long,
 }
 
 /// The calling thread's account so far.
-pub(crate) fn usage() -> Usage {
+#[must_use]
+pub fn usage() -> Usage {
     // SAFETY: rusage is plain old data, for which all bits zero is a value.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
     // SAFETY: the pointer is to a local variable that outlives the call.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    let disk_read = u64::try_from(usage.ru_inblock).unwrap_or(0) * 512;
-    Usage { disk_read, waits: usage.ru_nvcsw }
+    let bytes = |blocks: libc::c_long| u64::try_from(blocks).unwrap_or(0) * 512;
+    Usage {
+        disk_read: bytes(usage.ru_inblock),
+        disk_written: bytes(usage.ru_oublock),
+        waits: usage.ru_nvcsw,
+    }
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.

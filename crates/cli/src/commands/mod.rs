@@ -2,6 +2,7 @@
 
 mod admit;
 mod cached;
+mod calibrate;
 mod file_status;
 mod order;
 mod refresh;
@@ -22,6 +23,7 @@ pub struct Cli {
 enum Command {
     Admit(admit::Admit),
     Cached(cached::Cached),
+    Calibrate(calibrate::Calibrate),
     Order(order::Order),
     Refresh(refresh::Refresh),
 }
@@ -35,6 +37,7 @@ impl Cli {
         match self.command {
             Command::Admit(command) => command.run(),
             Command::Cached(command) => command.run(),
+            Command::Calibrate(command) => command.run(),
             Command::Order(command) => command.run(),
             Command::Refresh(command) => command.run(),
         }

@@ -12,6 +12,7 @@ use discnice_graybox::input::{InputError, open};
 use discnice_graybox::order::{
     By, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
 };
+use discnice_profile::{FigureName, Profile};
 use discnice_units::Bytes;
 
 use super::file_status::{complain, status};
@@ -87,18 +88,28 @@ impl Order {
 
     fn cat_to(&self, out: &mut dyn Write) -> io::Result<bool> {
         let path = Path::new(&self.files[0]);
-        let file = match open(path) {
-            Ok((file, _)) => file,
+        let (file, facts) = match open(path) {
+            Ok(opened) => opened,
             Err(error) => {
                 complain(path, &error);
                 return Ok(false);
             }
         };
         let defaults = CatOptions::default();
+        let unit = self.unit.map(Bytes::get).or_else(|| access_unit(facts.dev));
         let options = CatOptions {
-            access_unit: self.unit.map_or(defaults.access_unit, Bytes::get),
+            access_unit: unit.unwrap_or(defaults.access_unit),
             align: self.align.map_or(defaults.align, Bytes::get),
         };
         cat(&file, &options, out).map(|()| true)
     }
+}
+
+/// What the device reads in twenty times its seek time, so that seeking costs 5 % at most: the
+/// paper's "near-peak performance from the disk". `None` without a host profile.
+fn access_unit(dev: u64) -> Option<u64> {
+    let profile = Profile::load().ok()?;
+    let seek_seconds = profile.device(FigureName::Seek, dev)? / 1e9;
+    let bytes_per_second = profile.device(FigureName::SequentialRead, dev)?;
+    Some(((seek_seconds * bytes_per_second * 20.0) as u64).clamp(1 << 20, 64 << 20))
 }

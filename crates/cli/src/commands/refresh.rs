@@ -1,12 +1,14 @@
 //! `discnice refresh`: rewrites a directory in layout order (gray-box paper, section 4.2.1).
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
+use discnice_profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
 
 /// Rewrite a directory so that its files lie in one row on the disk, small files first
@@ -30,9 +32,41 @@ pub struct Refresh {
     dir: PathBuf,
 }
 
-/// A disk for the estimate: seek time and rate of a common 7200-turn disk.
-const SEEK_SECONDS: f64 = 0.008;
-const BYTES_PER_SECOND: f64 = 150e6;
+/// The disk that the time is estimated for.
+struct Disk {
+    seek_seconds: f64,
+    bytes_per_second: f64,
+    name: &'static str,
+}
+
+impl Disk {
+    /// As measured for the host profile, else a common one with 7200 turns a minute.
+    fn below(dir: &Path) -> Self {
+        let known = || {
+            let profile = Profile::load().ok()?;
+            let dev = std::fs::metadata(dir).ok()?.dev();
+            Some(Self {
+                seek_seconds: profile.device(FigureName::Seek, dev)? / 1e9,
+                bytes_per_second: profile.device(FigureName::SequentialRead, dev)?,
+                name: "this disk",
+            })
+        };
+        known().unwrap_or(Self {
+            seek_seconds: 0.008,
+            bytes_per_second: 150e6,
+            name: "a turning disk",
+        })
+    }
+
+    fn describe(&self, survey: &Survey) -> String {
+        let seconds = survey.seconds(self.seek_seconds, self.bytes_per_second);
+        let time = Nanos((seconds * 1e9) as u64);
+        format!(
+            "{} files in {} pieces, {} seeks to read all, about {time} on {}",
+            survey.files, survey.extents, survey.seeks, self.name
+        )
+    }
+}
 
 impl Refresh {
     /// Refreshes; 1 if it was refused or failed, and then nothing is changed.
@@ -75,7 +109,7 @@ impl Refresh {
     }
 
     fn tell(&self, report: &Report) {
-        let dir = self.dir.display();
+        let (dir, disk) = (self.dir.display(), Disk::below(&self.dir));
         if report.recovered {
             println!("{dir}: cleared up after an interrupted refresh");
         }
@@ -84,9 +118,9 @@ impl Refresh {
         println!("{dir}: {verb} {members} files and directories, {bytes}");
         match (report.before, report.after) {
             (Some(before), Some(after)) => {
-                println!("  before  {}", describe(&before));
+                println!("  before  {}", disk.describe(&before));
                 let name = if self.dry_run { "hoped " } else { "after " };
-                println!("  {name}  {}", describe(&after));
+                println!("  {name}  {}", disk.describe(&after));
             }
             _ => println!("  this file system does not tell where files lie"),
         }
@@ -101,15 +135,6 @@ impl Refresh {
             }
         }
     }
-}
-
-fn describe(survey: &Survey) -> String {
-    let seconds = survey.seconds(SEEK_SECONDS, BYTES_PER_SECOND);
-    let time = Nanos((seconds * 1e9) as u64);
-    format!(
-        "{} files in {} pieces, {} seeks to read all, about {time} on a turning disk",
-        survey.files, survey.extents, survey.seeks
-    )
 }
 
 fn show_progress(last: &mut String, step: &str, done: u64, total: u64) {

@@ -15,6 +15,7 @@ mod runtime_dir;
 pub use alloc::{Grant, Thresholds, gb_alloc, gb_alloc_with};
 pub use facts::{Facts, facts};
 pub use ledger::{Admission, Ledger};
+pub use region::Region;
 pub use runtime_dir::runtime_dir;
 
 /// How much memory a caller can use, in bytes.

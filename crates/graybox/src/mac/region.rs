@@ -33,7 +33,23 @@ impl Region {
         }
     }
 
+    /// Fills the region, each eight bytes with what `next` says.
+    pub fn fill(&mut self, mut next: impl FnMut() -> u64) {
+        for at in (0..self.length / 8 * 8).step_by(8) {
+            // SAFETY: `at + 8` is at most the length of the mapping, which is ours and writable,
+            // starts on a page and hence keeps the word aligned.
+            unsafe { self.start.as_ptr().add(at).cast::<u64>().write_volatile(next()) };
+        }
+    }
+
+    /// Asks the kernel to move the pages to swap, as far as there is some (Linux 5.4).
+    pub fn page_out(&mut self) {
+        // SAFETY: our own mapping; where its pages are changes nothing about their contents.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.length, libc::MADV_PAGEOUT) };
+    }
+
     /// First byte.
+    #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
