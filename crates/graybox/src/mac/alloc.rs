@@ -97,6 +97,11 @@ impl Grant {
         self.region.start()
     }
 
+    /// The memory.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.region.as_mut_slice()[..self.length as usize]
+    }
+
     /// Bytes allocated.
     #[must_use]
     pub const fn length(&self) -> u64 {

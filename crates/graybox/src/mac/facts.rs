@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What is known, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +20,11 @@ pub struct Facts {
 /// One part in so many is left to others and to errors of the estimate.
 const MARGIN: u64 = 16;
 
-/// Percentage of the last ten seconds, in hundredths, in which somebody waited for memory, that
-/// counts as pressure.
-const PRESSED: u64 = 500;
+/// Part of the time in which somebody waits for memory, that counts as pressure: one in so many.
+const PRESSED: u64 = 20;
+/// How long to watch for it, if there has been some of late: the kernel's own averages remember
+/// it for ten seconds, in which the memory may have come free.
+const WATCH: Duration = Duration::from_millis(10);
 
 /// Reads the facts for the calling process; files that do not exist say nothing.
 #[must_use]
@@ -30,7 +33,7 @@ pub fn facts() -> Facts {
     let total = meminfo("MemTotal:").unwrap_or(0);
     let machine = machine.saturating_sub(total / MARGIN / 2);
     let group = groups().iter().map(Group::available).min().unwrap_or(u64::MAX);
-    let pressed = pressure(Path::new("/proc/pressure/memory")).is_some_and(|now| now >= PRESSED);
+    let pressed = is_pressed(Path::new("/proc/pressure/memory"));
     Facts { available: machine.min(group), group_limited: group < machine, pressed }
 }
 
@@ -41,13 +44,23 @@ fn meminfo(key: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// `some avg10` in hundredths of a percent (Documentation/accounting/psi.rst).
-fn pressure(path: &Path) -> Option<u64> {
+/// Whether tasks wait for memory now (Documentation/accounting/psi.rst).
+fn is_pressed(path: &Path) -> bool {
+    let Some((average, before)) = pressure(path) else { return false };
+    if average * (PRESSED as f64) < 100.0 {
+        return false;
+    }
+    std::thread::sleep(WATCH);
+    let after = pressure(path).map_or(before, |(_, total)| total);
+    u128::from(after.saturating_sub(before) * PRESSED) >= WATCH.as_micros()
+}
+
+/// `some`: percent of the last ten seconds, and microseconds since boot.
+fn pressure(path: &Path) -> Option<(f64, u64)> {
     let text = fs::read_to_string(path).ok()?;
     let some = text.lines().find(|line| line.starts_with("some"))?;
-    let average = some.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
-    let percent: f64 = average.parse().ok()?;
-    Some((percent * 100.0) as u64)
+    let value = |key| some.split_whitespace().find_map(|word| word.strip_prefix(key));
+    Some((value("avg10=")?.parse().ok()?, value("total=")?.parse().ok()?))
 }
 
 /// A cgroup's memory account.
@@ -183,7 +196,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, "some avg10=12.34 avg60=0.00 avg300=0.00 total=1\nfull avg10=0\n")
             .unwrap();
-        assert_eq!(pressure(file.path()), Some(1234));
+        assert_eq!(pressure(file.path()), Some((12.34, 1)));
+        assert!(!is_pressed(file.path()), "the past is no pressure");
         assert_eq!(pressure(Path::new("/nonexistent")), None);
     }
 }

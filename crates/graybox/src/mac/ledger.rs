@@ -17,6 +17,11 @@ use super::{Demand, Facts, facts, runtime_dir};
 const MAGIC: u64 = u64::from_le_bytes(*b"dnmem\0\0\x01");
 const SLOT: usize = 64;
 
+/// Ticket of a member; others count from 1.
+const MEMBER: u64 = 0;
+/// A process that holds nothing and has not asked for so many milliseconds competes no more.
+const COMPETES: u64 = 1000;
+
 /// The promises of one user.
 #[derive(Debug)]
 pub struct Ledger {
@@ -29,12 +34,14 @@ struct Entry {
     pid: u32,
     /// Start time of the process in clock ticks since boot: ids are used again.
     started: u64,
-    /// Distinguishes the entries of a process, and orders those who wait.
+    /// Distinguishes the entries of a process, and orders those who wait. [`MEMBER`] of the one
+    /// that says that the process competes for memory.
     ticket: u64,
     /// Promised bytes; 0 of one who waits.
     bytes: u64,
     /// Of the promised bytes, touched, so that the kernel's figures know them. Of a command
-    /// ([`Entry::is_command`]), what it uses is looked up instead.
+    /// ([`Entry::is_command`]), what it uses is looked up instead; of a member, it is the moment
+    /// of its last request, in milliseconds since boot.
     touched: u64,
     is_command: bool,
 }
@@ -152,9 +159,33 @@ impl Locked<'_> {
         if facts.pressed { 0 } else { facts.available.saturating_sub(promised) }
     }
 
+    /// What each of the processes that compete by `gb_alloc` would have if all had the same: the
+    /// first to come must not take all and leave the others waiting on an idle processor.
+    fn fair_share(&self, unpromised: u64, now: u64) -> u64 {
+        let allocated = |entry: &&Entry| !entry.is_command && entry.ticket != MEMBER;
+        let granted: u64 = self.entries().filter(allocated).map(|entry| entry.bytes).sum();
+        let competing = |member: &&Entry| {
+            member.ticket == MEMBER
+                && (now.saturating_sub(member.touched) < COMPETES
+                    || self.entries().filter(allocated).any(|entry| entry.pid == member.pid))
+        };
+        let members = self.entries().filter(competing).count() as u64;
+        (unpromised + granted) / members.max(1)
+    }
+
+    /// Notes that this process competes now.
+    fn join(&mut self, now: u64) -> io::Result<()> {
+        let member = Entry { touched: now, ..own_entry(MEMBER, 0, false) };
+        match self.find(member.pid, MEMBER) {
+            Some(index) => self.write(index, Some(member)),
+            None => self.add(member),
+        }
+    }
+
     /// The ticket of the first who waits.
     fn head(&self) -> Option<u64> {
-        self.entries().filter(|entry| entry.bytes == 0).map(|entry| entry.ticket).min()
+        let waits = |entry: &&Entry| entry.is_command && entry.bytes == 0;
+        self.entries().filter(waits).map(|entry| entry.ticket).min()
     }
 }
 
@@ -197,17 +228,22 @@ impl Ledger {
         Ok(Locked { file: &self.file, slots })
     }
 
-    /// Takes what `demand` can get now, without waiting and without passing those who wait;
-    /// returns a ticket and the bytes promised.
+    /// Takes what `demand` can get now, without waiting and without passing those who wait, and
+    /// no more than a fair share if other processes compete; returns a ticket and the bytes
+    /// promised.
     ///
     /// # Errors
     /// Of the file.
     pub fn take(&self, demand: &Demand) -> io::Result<Option<(u64, u64)>> {
         let mut locked = self.lock()?;
+        let now = millis_since_boot();
+        locked.join(now)?;
         if locked.head().is_some() {
             return Ok(None);
         }
-        let Some(bytes) = demand.take(locked.unpromised(&facts())) else { return Ok(None) };
+        let free = locked.unpromised(&facts());
+        let share = locked.fair_share(free, now).max(demand.min);
+        let Some(bytes) = demand.take(free.min(share)) else { return Ok(None) };
         let ticket = next_ticket(&locked);
         locked.add(own_entry(ticket, bytes, false))?;
         Ok(Some((ticket, bytes)))
@@ -272,6 +308,11 @@ impl Ledger {
     }
 }
 
+fn millis_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    (now.tv_sec * 1000 + now.tv_nsec / 1_000_000).unsigned_abs()
+}
+
 /// Greater than every ticket in use; those that have been given back may come again.
 fn next_ticket(locked: &Locked<'_>) -> u64 {
     locked.entries().map(|entry| entry.ticket).max().unwrap_or(0) + 1
@@ -305,6 +346,30 @@ mod tests {
         assert_eq!(ledger.take(&as_much).unwrap(), None, "the same memory was promised twice");
         ledger.give_back(ticket).unwrap();
         assert!(ledger.take(&as_much).unwrap().is_some());
+    }
+
+    #[test]
+    fn competing_processes_share() {
+        let (_dir, ledger) = ledger();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let member = Entry {
+            pid: other.id(),
+            started: start_time(other.id()).unwrap(),
+            ticket: MEMBER,
+            bytes: 0,
+            touched: millis_since_boot(),
+            is_command: false,
+        };
+        ledger.lock().unwrap().add(member).unwrap();
+        let all = Demand::new(MIB, 1 << 50, MIB).unwrap();
+        let available = facts().available;
+        let (ticket, bytes) = ledger.take(&all).unwrap().unwrap();
+        assert!(bytes <= available / 3 * 2, "{bytes} of {available} is no half");
+        ledger.give_back(ticket).unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let (_, bytes) = ledger.take(&all).unwrap().unwrap();
+        assert!(bytes > available / 3 * 2, "the dead do not compete");
     }
 
     #[test]

@@ -48,6 +48,13 @@ impl Region {
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.length, libc::MADV_PAGEOUT) };
     }
 
+    /// All of it; untouched pages come as zeros.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `length` bytes from `start` on are our own mapping, readable, writable and
+        // always initialised; the borrow of `self` keeps it in place and others out.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+
     /// First byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {

@@ -2,7 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Advice, fadvise};
 
 use crate::fccd::{self, Residency};
 
@@ -17,12 +20,15 @@ pub struct CatOptions {
 
 impl Default for CatOptions {
     fn default() -> Self {
-        Self { access_unit: 4 << 20, align: 1 }
+        Self { access_unit: 1 << 20, align: 1 }
     }
 }
 
 /// Bytes copied at a time.
 const BUFFER: usize = 256 << 10;
+
+/// Bytes read ahead in one go; up to two such stretches are under way.
+const AHEAD: u64 = 1 << 20;
 
 /// Writes the bytes that the file has now, each once, whole access units in best order. If the
 /// file's size is no multiple of the record length, its rest comes last.
@@ -31,12 +37,17 @@ const BUFFER: usize = 256 << 10;
 /// Of the file and the output; `UnexpectedEof` if the file shrinks meanwhile.
 pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> io::Result<()> {
     let residency = fccd::residency(file, &fccd::Options::default())?;
-    // Probing may have switched the read-ahead of the open file description off.
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Normal);
+    // The kernel's read-ahead would run on behind an access unit, into what has been written
+    // already and may have left the cache since. Ours stops at its end.
+    let _ = fadvise(file, 0, None, Advice::Random);
     let mut buffer = vec![0; BUFFER];
     for (start, end) in units(&residency, options) {
+        let mut ahead = start;
         let mut at = start;
         while at < end {
+            if ahead - at < AHEAD {
+                ahead = read_ahead(file, ahead, end);
+            }
             let count = usize::try_from(end - at).map_or(BUFFER, |left| left.min(BUFFER));
             file.read_exact_at(&mut buffer[..count], at)?;
             out.write_all(&buffer[..count])?;
@@ -44,6 +55,17 @@ pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> io::Result
         }
     }
     out.flush()
+}
+
+/// Has the next bytes from `start` on read in the background, not beyond `end`; returns where
+/// that stops.
+fn read_ahead(file: &File, start: u64, end: u64) -> u64 {
+    let length = (end - start).min(AHEAD);
+    if let Some(length) = NonZeroU64::new(length) {
+        // Refused, the reading waits for each page; the bytes are the same.
+        let _ = fadvise(file, start, Some(length), Advice::WillNeed);
+    }
+    start + length
 }
 
 /// The access units as (start, end), best first: by quarters of being cached, then in file order,
