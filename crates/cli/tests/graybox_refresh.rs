@@ -259,3 +259,51 @@ fn a_kill_at_any_moment_leaves_the_directory_complete() {
     assert!(killed > kills / 4, "only {killed} of {kills} were killed in time");
     make_removable(&tree);
 }
+
+/// A tmpfs of 1 MiB, unmounted at the end; `None`, said visibly, without the right to mount.
+struct SmallDisk<'a>(&'a Scratch);
+
+impl<'a> SmallDisk<'a> {
+    fn mount(scratch: &'a Scratch) -> Option<Self> {
+        fs::create_dir(scratch.path("disk")).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m", "none"]).arg(scratch.path("disk"));
+        if run(&mut mount).status != 0 {
+            eprintln!("SKIP: needs the right to mount");
+            return None;
+        }
+        Some(Self(scratch))
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let out = run(Command::new("umount").arg(self.0.path("disk")));
+        if out.status != 0 {
+            eprintln!("{}", out.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_full_and_a_read_only_disk() {
+    let scratch = Scratch::new();
+    let Some(disk) = SmallDisk::mount(&scratch) else { return };
+    let tree = scratch.path("disk/tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), vec![1; 700_000]).unwrap();
+    let before = manifest(&tree);
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert_eq!(out.status, 1);
+    assert!(out.stderr.starts_with("discnice: disk/tree: needs "), "{}", out.stderr);
+    fs::write(tree.join("file"), b"small now").unwrap();
+    let remount = ["-o", "remount,ro"];
+    assert_eq!(run(Command::new("mount").args(remount).arg(scratch.path("disk"))).status, 0);
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert_eq!(out.status, 1);
+    assert!(out.stderr.contains("Read-only file system"), "{}", out.stderr);
+    assert_eq!(before.len(), manifest(&tree).len());
+    let root = run(&mut scratch.discnice(["refresh", "disk"]));
+    assert!(root.stderr.contains("a mount point or subvolume"), "{}", root.stderr);
+    drop(disk);
+}
