@@ -131,7 +131,7 @@ fn prepare(
     force: bool,
     progress: &mut dyn FnMut(&'static str, u64),
 ) -> Result<OwnedFd> {
-    let (old, new) = (place.dir.as_fd(), work.aside()?);
+    let (old, new) = (place.dir.as_fd(), work.make_aside()?);
     let hashes = build::build(tree, old, new.as_fd(), &mut |done| progress("copying", done))?;
     work.sync()?;
     build::verify(tree, old, new.as_fd(), &hashes, &mut |done| progress("checking", done))?;

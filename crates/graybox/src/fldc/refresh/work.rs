@@ -1,8 +1,12 @@
 //! The work area beside the directory, and the swap.
 //!
-//! `PARENT/.discnice-refresh-HASH/` holds a marker and `new/`, the tree that is being built; after
-//! the swap `new/` is the old tree. The directory itself is therefore complete at every moment,
-//! and whatever is found in a work area is rubbish: the next refresh removes it.
+//! `PARENT/.discnice-refresh-HASH/` holds a marker and the lock; `PARENT/.discnice-refresh-HASH.new/`
+//! is the tree that is being built, and after the swap the old tree. The directory itself is
+//! therefore complete at every moment, and whatever is found aside is rubbish: the next refresh
+//! removes it.
+//!
+//! The tree is built in the same parent, as a directory that moves to another parent gets a new
+//! modification time on xfs.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +20,6 @@ use super::error::{Context, RefreshError, Result};
 use super::tree::{self, stat};
 
 const MARKER: &CStr = c"made-by-discnice-refresh";
-const NEW: &CStr = c"new";
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A directory to refresh, by its parent.
@@ -63,6 +66,7 @@ impl Place {
 pub struct Work<'a> {
     place: &'a Place,
     name: CString,
+    aside: CString,
     fd: OwnedFd,
 }
 
@@ -104,10 +108,11 @@ impl<'a> Work<'a> {
             let line = format!("{}: not made by discnice; move it away", shown());
             return Err(RefreshError::Refused(vec![line]));
         }
-        Ok(Some(Self { place, name: name.clone(), fd }))
+        let aside = CString::new([name.as_bytes(), b".new"].concat()).unwrap_or_default();
+        Ok(Some(Self { place, name: name.clone(), aside, fd }))
     }
 
-    /// Makes a work area with an empty `new/`, after a test that the file system can swap.
+    /// Makes a work area, after a test that the file system can swap.
     ///
     /// # Errors
     /// As mkdir(2); refused where renameat2(2) knows no `RENAME_EXCHANGE`.
@@ -133,25 +138,31 @@ impl<'a> Work<'a> {
         let shown = || self.name.to_string_lossy().into_owned();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
         rustix::fs::openat(&self.fd, MARKER, flags, Mode::RUSR).doing("write", shown)?;
-        for name in [NEW, c"other"] {
+        let pair = [c"one", c"other"];
+        for name in pair {
             rustix::fs::mkdirat(&self.fd, name, Mode::RWXU).doing("write", shown)?;
         }
-        let swap =
-            rustix::fs::renameat_with(&self.fd, NEW, &self.fd, c"other", RenameFlags::EXCHANGE);
-        rustix::fs::unlinkat(&self.fd, c"other", AtFlags::REMOVEDIR).doing("remove", shown)?;
+        let [one, other] = pair;
+        let swap = rustix::fs::renameat_with(&self.fd, one, &self.fd, other, RenameFlags::EXCHANGE);
+        for name in pair {
+            rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR).doing("remove", shown)?;
+        }
         swap.map_err(|_| {
             let line = ".: this file system cannot swap two directories atomically";
             RefreshError::Refused(vec![line.into()])
         })
     }
 
-    /// Opens `new/`: the new tree before the swap, the old one after it.
+    /// Makes and opens the directory in which the new tree is built.
     ///
     /// # Errors
-    /// As open(2).
-    pub fn aside(&self) -> Result<OwnedFd> {
-        rustix::fs::openat(&self.fd, NEW, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-            .doing("open", || "new".into())
+    /// As mkdir(2) and open(2).
+    pub fn make_aside(&self) -> Result<OwnedFd> {
+        let shown = || self.aside.to_string_lossy().into_owned();
+        let parent = &self.place.parent;
+        rustix::fs::mkdirat(parent, &self.aside, Mode::RWXU).doing("make", shown)?;
+        let flags = DIRECTORY | OFlags::NOFOLLOW;
+        rustix::fs::openat(parent, &self.aside, flags, Mode::empty()).doing("open", shown)
     }
 
     /// Puts all that was written on the disk.
@@ -162,18 +173,18 @@ impl<'a> Work<'a> {
         rustix::fs::syncfs(&self.fd).doing("write to the disk", || ".".into())
     }
 
-    /// Swaps the directory and `new/`, and makes sure that the disk knows it.
+    /// Swaps the directory and the tree aside, and makes sure that the disk knows it.
     ///
     /// # Errors
     /// As renameat2(2); then nothing was swapped.
     pub fn swap(&self) -> Result<()> {
         let Place { parent, name, .. } = self.place;
-        rustix::fs::renameat_with(parent, name, &self.fd, NEW, RenameFlags::EXCHANGE)
+        rustix::fs::renameat_with(parent, name, parent, &self.aside, RenameFlags::EXCHANGE)
             .doing("swap", || name.to_string_lossy().into_owned())?;
         self.sync()
     }
 
-    /// Moves what is in `new/` out to where people find it; returns the name beside the
+    /// Gives the tree aside a name that people find; returns the name beside the
     /// directory.
     ///
     /// # Errors
@@ -184,25 +195,25 @@ impl<'a> Work<'a> {
             [self.place.name.as_bytes(), format!(".before-refresh-{id}").as_bytes()].concat();
         let kept = CString::new(kept).unwrap_or_default();
         let shown = kept.to_string_lossy().into_owned();
-        rustix::fs::renameat(&self.fd, NEW, &self.place.parent, &kept)
+        rustix::fs::renameat(&self.place.parent, &self.aside, &self.place.parent, &kept)
             .doing("keep the old directory", || shown.clone())?;
         self.remove()?;
         Ok(shown)
     }
 
-    /// Removes the work area with all that is in it. The marker goes last but one, so that a
-    /// crash in between leaves something known to be ours.
+    /// Removes the tree aside and the work area. The marker, without which nothing aside is ours,
+    /// goes last but one, so that a crash in between leaves something known to be ours.
     ///
     /// # Errors
     /// Of the first member that cannot be removed.
     pub fn remove(self) -> Result<()> {
         let shown = || self.name.to_string_lossy().into_owned();
-        for name in [NEW, c"other"] {
+        for name in [c"one", c"other"] {
             tree::remove(self.fd.as_fd(), name)?;
         }
-        match rustix::fs::unlinkat(&self.fd, MARKER, AtFlags::empty()) {
-            Err(Errno::NOENT) => {}
-            other => other.doing("remove", shown)?,
+        if stat(self.fd.as_fd(), MARKER).is_ok() {
+            tree::remove(self.place.parent.as_fd(), &self.aside)?;
+            rustix::fs::unlinkat(&self.fd, MARKER, AtFlags::empty()).doing("remove", shown)?;
         }
         rustix::fs::unlinkat(&self.place.parent, &self.name, AtFlags::REMOVEDIR)
             .doing("remove", shown)
