@@ -1,9 +1,15 @@
 //! The subcommands, one file each.
 
+mod admit;
 mod attach;
+mod cached;
+mod calibrate;
 mod class;
 mod doctor;
+mod file_status;
 mod limits;
+mod order;
+mod refresh;
 mod run;
 mod status;
 
@@ -26,6 +32,11 @@ enum Command {
     Status(status::Status),
     Attach(attach::Attach),
     Doctor(doctor::Doctor),
+    Admit(admit::Admit),
+    Cached(cached::Cached),
+    Calibrate(calibrate::Calibrate),
+    Order(order::Order),
+    Refresh(refresh::Refresh),
 }
 
 impl Cli {
@@ -40,6 +51,11 @@ impl Cli {
             Command::Status(status) => status.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Attach(command) => command.run(),
+            Command::Admit(command) => command.run(),
+            Command::Cached(command) => command.run(),
+            Command::Calibrate(command) => command.run(),
+            Command::Order(command) => command.run(),
+            Command::Refresh(command) => command.run(),
         }
     }
 }

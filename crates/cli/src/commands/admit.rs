@@ -1,0 +1,137 @@
+//! `discnice admit`: starts a command when the memory for it is really there (gray-box paper,
+//! section 4.3).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use discnice_graybox::input::reason;
+use discnice_graybox::mac::{Admission, Demand, Ledger};
+use discnice_units::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// Start COMMAND when at least MIN memory is free, and tell it how much it may use
+///
+/// The grant, in bytes, is in DISCNICE_MEMORY and in place of every {} in the arguments. First
+/// come, first served. Example: discnice admit --min 2G --max 8G -- sort -S {}b big
+#[derive(Debug, Args)]
+pub struct Admit {
+    /// The least that COMMAND can do with
+    #[arg(long, value_name = "SIZE")]
+    min: Bytes,
+    /// The most that it can use
+    #[arg(long, value_name = "SIZE")]
+    max: Bytes,
+    /// Grant whole multiples of this
+    #[arg(long, value_name = "SIZE", default_value = "1M")]
+    multiple: Bytes,
+    /// Give up after so many seconds, with exit status 124
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u32>,
+    /// Command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// As timeout(1).
+const TIMED_OUT: u8 = 124;
+/// As env(1) and nice(1).
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// How long to wait before looking again although no holder of a promise has ended: memory also
+/// comes free by others.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+impl Admit {
+    /// Waits for the memory and becomes the command.
+    ///
+    /// # Errors
+    /// A senseless demand; no access to the shared ledger.
+    pub fn run(self) -> Result<ExitCode> {
+        let demand = Demand::new(self.min.get(), self.max.get(), self.multiple.get())?;
+        let Some(program) = self.command.first() else { bail!("no command given") };
+        let ledger = Ledger::open().context("cannot open the ledger of memory grants")?;
+        let ticket = ledger.queue().context("cannot queue up for memory")?;
+        let Some(bytes) = self.wait(&ledger, ticket, &demand)? else {
+            ledger.give_back(ticket)?;
+            eprintln!("discnice: {} of memory did not come free in time", self.min);
+            return Ok(ExitCode::from(TIMED_OUT));
+        };
+        let amount = bytes.to_string();
+        let error = Command::new(program)
+            .args(self.command[1..].iter().map(|argument| substitute(argument, &amount)))
+            .env("DISCNICE_MEMORY", &amount)
+            .exec();
+        ledger.give_back(ticket)?;
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        eprintln!("discnice: cannot start {}: {}", program.display(), reason(&error));
+        Ok(ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE }))
+    }
+
+    /// The bytes granted; `None` after the timeout.
+    fn wait(&self, ledger: &Ledger, ticket: u64, demand: &Demand) -> Result<Option<u64>> {
+        let start = Instant::now();
+        let timeout = self.timeout.map(|seconds| Duration::from_secs(seconds.into()));
+        loop {
+            let holders = match ledger.admit(ticket, demand)? {
+                Admission::Granted(bytes) => return Ok(Some(bytes)),
+                Admission::Wait(holders) => holders,
+            };
+            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            wait_for_one(&holders, left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN)));
+        }
+    }
+}
+
+/// Waits until one of the processes ends, at most `longest`.
+fn wait_for_one(pids: &[u32], longest: Duration) {
+    let raw = pids.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?));
+    // One that has ended in between must not be waited for.
+    let handles: Vec<_> = raw.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect();
+    if handles.len() < pids.len() {
+        return std::thread::sleep(longest.min(Duration::from_millis(10)));
+    }
+    let mut polled: Vec<_> =
+        handles.iter().map(|handle| PollFd::new(handle, PollFlags::IN)).collect();
+    let timeout = Timespec {
+        tv_sec: i64::try_from(longest.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: longest.subsec_nanos().into(),
+    };
+    // A signal only makes us look earlier.
+    let _ = poll(&mut polled, Some(&timeout));
+}
+
+/// Puts the amount in place of every `{}`.
+fn substitute(argument: &OsString, amount: &str) -> OsString {
+    let mut bytes = argument.as_bytes();
+    let mut result = Vec::with_capacity(bytes.len());
+    while let Some(at) = bytes.windows(2).position(|pair| pair == b"{}") {
+        result.extend_from_slice(&bytes[..at]);
+        result.extend_from_slice(amount.as_bytes());
+        bytes = &bytes[at + 2..];
+    }
+    result.extend_from_slice(bytes);
+    OsString::from_vec(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_are_replaced() {
+        for (given, wanted) in [("{}", "42"), ("-S{}b", "-S42b"), ("{}{}", "4242"), ("{ }", "{ }")]
+        {
+            assert_eq!(substitute(&given.into(), "42"), OsString::from(wanted));
+        }
+    }
+}

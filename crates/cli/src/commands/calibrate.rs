@@ -1,0 +1,111 @@
+//! `discnice calibrate`: measures the machine and keeps the host profile (gray-box paper,
+//! section 5).
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use discnice_graybox::input::reason;
+use discnice_profile::{Calibration, Figure, Profile, Unit, busy, calibrate, default_path};
+use discnice_units::{Nanos, Rate};
+
+/// Measure this machine and write the host profile
+///
+/// Takes at most a minute, and a quiet machine. Example: discnice calibrate --dir /srv --dir ~
+#[derive(Debug, Args)]
+pub struct Calibrate {
+    /// Measure the device and file system of this folder (default: here, home and /var/tmp)
+    #[arg(long = "dir", value_name = "DIR")]
+    dirs: Vec<PathBuf>,
+    /// Write the profile here instead of into the cache folder
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also on a busy machine, over a profile from a quiet one
+    #[arg(long)]
+    force: bool,
+}
+
+const AT_MOST: Duration = Duration::from_secs(50);
+
+impl Calibrate {
+    /// Measures and writes.
+    ///
+    /// # Errors
+    /// A busy machine; no place for the profile.
+    pub fn run(self) -> Result<ExitCode> {
+        let path = match self.output.or_else(default_path) {
+            Some(path) => path,
+            None => bail!("neither XDG_CACHE_HOME nor HOME is set; give --output FILE"),
+        };
+        let noise = busy();
+        if let Some(noise) = &noise
+            && !self.force
+        {
+            bail!("{noise}; the figures would be wrong: wait, or use --force");
+        }
+        let named = !self.dirs.is_empty();
+        let dirs = if named { self.dirs } else { default_dirs() };
+        let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+        let calibration =
+            Calibration { dirs: &dirs, at_most: AT_MOST, while_busy: noise.is_some() };
+        let visible = io::stderr().is_terminal();
+        let mut all_well = true;
+        let mut progress = |step: &str| {
+            if visible {
+                eprintln!("measuring {step} ...");
+            }
+        };
+        let profile = calibrate(&calibration, &mut progress, &mut |dir, error| {
+            if named {
+                eprintln!("discnice: {}: {}", dir.display(), reason(error));
+                all_well = false;
+            }
+        });
+        profile.save_to(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        print(&profile, &path);
+        Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn default_dirs() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    std::iter::once(PathBuf::from(".")).chain(home).chain([PathBuf::from("/var/tmp")]).collect()
+}
+
+fn print(profile: &Profile, path: &Path) {
+    for figure in &profile.figures {
+        let name = format!("{:?}", figure.name);
+        let place = match (&figure.file_system, &figure.device) {
+            (Some(file_system), Some(device)) => format!("{file_system} on {device}"),
+            _ => "machine".into(),
+        };
+        let value = quantity(figure, figure.value);
+        let spread = figure.spread / figure.value.max(f64::MIN_POSITIVE) * 100.0;
+        println!("{name:<15} {value:>12}  +- {spread:>4.1} %  {place}");
+    }
+    for trust in &profile.trusts {
+        let percent = |frac: f64| format!("{:.0} %", frac * 100.0);
+        println!(
+            "{} on {}: of cold reads {} is charged, of writes {}, of rewrites {}; cachestat {}, mincore {}",
+            trust.file_system,
+            trust.device,
+            trust.reads_frac.map_or("(never cold)".into(), percent),
+            percent(trust.writes_frac),
+            percent(trust.rewrites_frac),
+            if trust.cachestat { "tells the truth" } else { "is wrong" },
+            if trust.mincore { "tells the truth" } else { "is wrong" },
+        );
+    }
+    println!("written to {}", path.display());
+}
+
+fn quantity(figure: &Figure, value: f64) -> String {
+    match figure.unit {
+        Unit::Nanoseconds if value < 100.0 => format!("{value:.1} ns"),
+        Unit::Nanoseconds => Nanos(value as u64).to_string(),
+        Unit::BytesPerSecond => Rate::per_second(value as u64).to_string(),
+    }
+}

@@ -1,0 +1,115 @@
+//! `discnice order`: files, or the parts of one file, in best access order (gray-box paper,
+//! sections 4.1.2 and 4.2.4).
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use discnice_graybox::input::{InputError, open};
+use discnice_graybox::order::{
+    By, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
+};
+use discnice_profile::{FigureName, Profile};
+use discnice_units::Bytes;
+
+use super::file_status::{complain, status};
+
+/// Print files in the order in which reading them costs the least disk
+///
+/// Without FILEs, names are read from standard input. Example:
+/// find . -type f -print0 | discnice order -0 | xargs -0 grep word
+#[derive(Debug, Args)]
+pub struct Order {
+    /// Most cached files first
+    #[arg(long, conflicts_with_all = ["layout", "compose"])]
+    cached: bool,
+    /// As the files lie on the disk
+    #[arg(long, conflicts_with = "compose")]
+    layout: bool,
+    /// Cached files, then the others, each as they lie on the disk (the default)
+    #[arg(long)]
+    compose: bool,
+    /// Names end in a zero byte instead of a newline, in and out
+    #[arg(short = '0', long)]
+    null: bool,
+    /// Order this many names at a time; bounds the memory that an endless input takes
+    #[arg(long, value_name = "N", default_value = "1048576")]
+    window: std::num::NonZeroU32,
+    /// Write the bytes of one FILE instead, its cached parts first
+    #[arg(long, conflicts_with_all = ["layout", "compose", "null"])]
+    cat: bool,
+    /// With --cat: records are N bytes long and stay whole and in one piece
+    #[arg(long, value_name = "N", requires = "cat")]
+    align: Option<Bytes>,
+    /// With --cat: bytes to read in one go
+    #[arg(long, value_name = "SIZE", requires = "cat")]
+    unit: Option<Bytes>,
+    /// Files to order
+    #[arg(value_name = "FILE")]
+    files: Vec<OsString>,
+}
+
+impl Order {
+    /// Lists or writes; 1 if some input failed.
+    ///
+    /// # Errors
+    /// Wrong usage; a failing output.
+    pub fn run(self) -> Result<ExitCode> {
+        if self.cat && self.files.len() != 1 {
+            bail!("order --cat needs exactly one FILE");
+        }
+        let mut out = BufWriter::new(io::stdout().lock());
+        let done = if self.cat { self.cat_to(&mut out) } else { self.list_to(&mut out) };
+        status(done.and_then(|all_well| out.flush().map(|()| all_well)))
+    }
+
+    fn list_to(&self, out: &mut dyn Write) -> io::Result<bool> {
+        let by = match (self.cached, self.layout) {
+            (true, _) => By::Cached,
+            (_, true) => By::Layout,
+            _ => By::Compose,
+        };
+        let delimiter = if self.null { Delimiter::Nul } else { Delimiter::Newline };
+        let window = usize::try_from(self.window.get()).unwrap_or(usize::MAX);
+        let options = ListOptions { by, delimiter, window };
+        let mut tell = |path: &Path, error: &InputError| complain(path, error);
+        let failed = if self.files.is_empty() {
+            list(&mut io::stdin().lock(), out, &options, &mut tell)?
+        } else {
+            let mut names = Names::default();
+            self.files.iter().for_each(|name| names.push(name));
+            list_names(&names, out, &options, &mut tell)?
+        };
+        Ok(failed == 0)
+    }
+
+    fn cat_to(&self, out: &mut dyn Write) -> io::Result<bool> {
+        let path = Path::new(&self.files[0]);
+        let (file, facts) = match open(path) {
+            Ok(opened) => opened,
+            Err(error) => {
+                complain(path, &error);
+                return Ok(false);
+            }
+        };
+        let defaults = CatOptions::default();
+        let unit = self.unit.map(Bytes::get).or_else(|| access_unit(facts.dev));
+        let options = CatOptions {
+            access_unit: unit.unwrap_or(defaults.access_unit),
+            align: self.align.map_or(defaults.align, Bytes::get),
+        };
+        cat(&file, &options, out).map(|()| true)
+    }
+}
+
+/// What the device reads in twenty times its seek time, so that seeking costs 5 % at most: the
+/// paper's "near-peak performance from the disk". `None` without a host profile.
+fn access_unit(dev: u64) -> Option<u64> {
+    let profile = Profile::load().ok()?;
+    let seek_seconds = profile.device(FigureName::Seek, dev)? / 1e9;
+    let bytes_per_second = profile.device(FigureName::SequentialRead, dev)?;
+    Some(((seek_seconds * bytes_per_second * 20.0) as u64).clamp(1 << 20, 64 << 20))
+}

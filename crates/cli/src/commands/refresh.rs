@@ -1,0 +1,147 @@
+//! `discnice refresh`: rewrites a directory in layout order (gray-box paper, section 4.2.1).
+
+use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
+use discnice_profile::{FigureName, Profile};
+use discnice_units::{Bytes, Nanos};
+
+/// Rewrite a directory so that its files lie in one row on the disk, small files first
+///
+/// The directory is complete at every moment: the new one is built aside, written to the disk,
+/// compared with the old one and swapped with it in one step. Whatever an interrupted refresh has
+/// left is cleared up by the next. Example: discnice refresh --dry-run ~/mail
+#[derive(Debug, Args)]
+pub struct Refresh {
+    /// Only show how the files lie and what may be gained
+    #[arg(long)]
+    dry_run: bool,
+    /// Also if files are in use, whose users go on in the old ones, or have other hard links
+    /// outside, which are separated
+    #[arg(long)]
+    force: bool,
+    /// File with paths below DIR, one a line, in the order wanted
+    #[arg(long, value_name = "LIST")]
+    order: Option<PathBuf>,
+    /// Directory to rewrite, with all that is in it
+    dir: PathBuf,
+}
+
+/// The disk that the time is estimated for.
+struct Disk {
+    seek_seconds: f64,
+    bytes_per_second: f64,
+    name: &'static str,
+}
+
+impl Disk {
+    /// As measured for the host profile, else a common one with 7200 turns a minute.
+    fn below(dir: &Path) -> Self {
+        let known = || {
+            let profile = Profile::load().ok()?;
+            let dev = std::fs::metadata(dir).ok()?.dev();
+            Some(Self {
+                seek_seconds: profile.device(FigureName::Seek, dev)? / 1e9,
+                bytes_per_second: profile.device(FigureName::SequentialRead, dev)?,
+                name: "this disk",
+            })
+        };
+        known().unwrap_or(Self {
+            seek_seconds: 0.008,
+            bytes_per_second: 150e6,
+            name: "a turning disk",
+        })
+    }
+
+    fn describe(&self, survey: &Survey) -> String {
+        let seconds = survey.seconds(self.seek_seconds, self.bytes_per_second);
+        let time = Nanos((seconds * 1e9) as u64);
+        format!(
+            "{} files in {} pieces, {} seeks to read all, about {time} on {}",
+            survey.files, survey.extents, survey.seeks, self.name
+        )
+    }
+}
+
+impl Refresh {
+    /// Refreshes; 1 if it was refused or failed, and then nothing is changed.
+    ///
+    /// # Errors
+    /// An unreadable list.
+    pub fn run(self) -> Result<ExitCode> {
+        let order: Vec<String> = match &self.order {
+            None => Vec::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the list {}", path.display()))?
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+        };
+        if !self.dir.is_dir() && self.dir.exists() {
+            bail!("{}: not a directory", self.dir.display());
+        }
+        let options = Options { dry_run: self.dry_run, force: self.force, order: &order };
+        let visible = std::io::stderr().is_terminal();
+        let mut last = String::new();
+        let result = refresh(&self.dir, &options, &mut |step, done, total| {
+            if visible {
+                show_progress(&mut last, step, done, total);
+            }
+        });
+        if visible && !last.is_empty() {
+            eprint!("\r\x1b[K");
+        }
+        match result {
+            Ok(report) => {
+                self.tell(&report);
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(error) => {
+                self.complain(&error);
+                Ok(ExitCode::FAILURE)
+            }
+        }
+    }
+
+    fn tell(&self, report: &Report) {
+        let (dir, disk) = (self.dir.display(), Disk::below(&self.dir));
+        if report.recovered {
+            println!("{dir}: cleared up after an interrupted refresh");
+        }
+        let (members, bytes) = (report.members, Bytes::new(report.bytes));
+        let verb = if self.dry_run { "would rewrite" } else { "rewrote" };
+        println!("{dir}: {verb} {members} files and directories, {bytes}");
+        match (report.before, report.after) {
+            (Some(before), Some(after)) => {
+                println!("  before  {}", disk.describe(&before));
+                let name = if self.dry_run { "hoped " } else { "after " };
+                println!("  {name}  {}", disk.describe(&after));
+            }
+            _ => println!("  this file system does not tell where files lie"),
+        }
+    }
+
+    /// One line for each problem; members are named from DIR on.
+    fn complain(&self, error: &RefreshError) {
+        for line in error.to_string().lines() {
+            match line.strip_prefix(".: ") {
+                Some(about_dir) => eprintln!("discnice: {}: {about_dir}", self.dir.display()),
+                None => eprintln!("discnice: {line}"),
+            }
+        }
+    }
+}
+
+fn show_progress(last: &mut String, step: &str, done: u64, total: u64) {
+    let percent = (done * 100).checked_div(total).unwrap_or(100).min(100);
+    let line = format!("{step} {percent} %");
+    if line != *last {
+        eprint!("\r\x1b[K{line}");
+        *last = line;
+    }
+}

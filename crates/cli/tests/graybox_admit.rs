@@ -1,0 +1,70 @@
+//! `discnice admit`: the grant reaches the command, one after the other, and never for ever.
+
+mod graybox_support;
+
+use std::time::{Duration, Instant};
+
+use graybox_support::{Scratch, run};
+
+#[test]
+fn the_grant_reaches_the_command() {
+    let scratch = Scratch::new();
+    let out = run(scratch
+        .discnice(["admit", "--min", "1M", "--max", "64M", "--multiple", "1M"])
+        .args(["--", "sh", "-c", "echo $DISCNICE_MEMORY {}; exit 7"]));
+    assert_eq!(out.status, 7, "{}", out.stderr);
+    assert_eq!(out.stdout, "67108864 67108864\n");
+}
+
+#[test]
+fn senseless_demands_and_missing_commands() {
+    let scratch = Scratch::new();
+    for (words, status) in [
+        (&["--min", "2G", "--max", "1G", "--", "true"][..], 125),
+        (&["--min", "99999999999T", "--max", "1G", "--", "true"], 125),
+        (&["--min", "5K", "--max", "9K", "--multiple", "10K", "--", "true"], 125),
+        (&["--min", "1M", "--max", "1M"], 125),
+        (&["--min", "1M", "--max", "1M", "--", "no-such-program-here"], 127),
+        (&["--min", "1M", "--max", "1M", "--", "/"], 126),
+        (&["--min", "1024T", "--max", "2048T", "--timeout", "0", "--", "true"], 124),
+    ] {
+        let out = run(scratch.discnice(["admit"]).args(words));
+        assert_eq!(out.status, status, "{words:?}: {}", out.stderr);
+        assert!(!out.stderr.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn two_that_do_not_fit_together_run_one_after_the_other() {
+    let scratch = Scratch::new();
+    let available = discnice_graybox::mac::facts().available;
+    let (min, max) = ((available / 3 * 2).to_string(), available.to_string());
+    let start = Instant::now();
+    let mut children: Vec<_> = (0..2)
+        .map(|_| {
+            scratch
+                .discnice(["admit", "--min", &min, "--max", &max, "--", "sleep", "0.5"])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert!(start.elapsed() >= Duration::from_secs(1), "they ran at the same time");
+}
+
+#[test]
+fn a_killed_waiter_does_not_block_the_queue() {
+    let scratch = Scratch::new();
+    let mut waiter = scratch
+        .discnice(["admit", "--min", "1024T", "--max", "1024T", "--", "true"])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let behind = ["admit", "--min", "1M", "--max", "1M", "--timeout", "0", "--", "true"];
+    assert_eq!(run(&mut scratch.discnice(behind)).status, 124, "passed one who was first");
+    waiter.kill().unwrap();
+    waiter.wait().unwrap();
+    assert_eq!(run(&mut scratch.discnice(behind)).status, 0);
+}

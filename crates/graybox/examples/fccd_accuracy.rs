@@ -1,0 +1,120 @@
+//! Figure 1 of the gray-box paper, for today's means: which fraction of a file's pages does each
+//! means classify right, against the truth (cachestat as owner), and how much does it read?
+//!
+//! `cargo run --release -p discnice-graybox --example fccd_accuracy -- DIR [MiB]`
+//!
+//! For each access unit a new file of the size given (default 512 MiB) is made in DIR, emptied
+//! out of the cache and read in access units at random places until about half of it is cached.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use discnice_graybox::fccd::{Options, Residency, residency};
+use discnice_graybox::toolbox::Correlation;
+use discnice_pagecache::{mincore, page_size};
+use rustix::fs::Advice;
+
+const MIB: u64 = 1 << 20;
+
+fn main() -> io::Result<()> {
+    let mut args = std::env::args_os().skip(1);
+    let dir = args.next().ok_or_else(|| io::Error::other("give a folder on the file system"))?;
+    let mib = args.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(512);
+    println!("access unit  means                   right %  extra read %  probes  correlation");
+    for unit in [1, 10, 100] {
+        let file = half_cached(Path::new(&dir), mib * MIB, unit * MIB)?;
+        let truth = truth(&file)?;
+        for (name, options) in [
+            ("best honest", Options::default()),
+            ("probes, 4 MiB", Options { probes_only: true, ..Options::default() }),
+            ("probes, access unit", probes(unit * MIB)),
+            ("probes, 256 KiB", probes(256 << 10)),
+        ] {
+            let before = truth_count(&truth);
+            let seen = residency(&file, &options)?;
+            let right = right_share(&seen, &truth);
+            let brought = truth_count(&self::truth(&file)?).saturating_sub(before);
+            let share = brought as f64 * page_size() as f64 / (mib * MIB) as f64;
+            println!(
+                "{unit:>7} MiB  {name:<20} {:>9.2} {:>13.3} {:>7}  {}",
+                right * 100.0,
+                share * 100.0,
+                seen.heisenberg.probes,
+                correlation(&truth, unit * MIB).map_or("-".into(), |r| format!("{r:.2}")),
+            );
+            restore(&file, &truth)?;
+        }
+    }
+    Ok(())
+}
+
+fn probes(unit: u64) -> Options {
+    Options { probes_only: true, prediction_unit: Some(unit), ..Options::default() }
+}
+
+fn half_cached(dir: &Path, size: u64, unit: u64) -> io::Result<File> {
+    let mut file = tempfile::tempfile_in(dir)?;
+    let mut chunk = vec![0; MIB as usize];
+    for _ in 0..size / MIB {
+        fastrand::fill(&mut chunk);
+        file.write_all(&chunk)?;
+    }
+    file.sync_all()?;
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+    // Nothing but the access units themselves.
+    rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
+    while truth_count(&truth(&file)?) * page_size() < size / 2 {
+        let start = fastrand::u64(0..=(size - unit.min(size)));
+        for at in (start..start + unit).step_by(MIB as usize) {
+            file.read_at(&mut chunk, at)?;
+        }
+    }
+    Ok(file)
+}
+
+fn truth(file: &File) -> io::Result<Vec<bool>> {
+    let mut pages = Vec::new();
+    let size = file.metadata()?.len();
+    mincore(file.as_raw_fd(), 0, size, |_, resident| pages.push(resident))
+        .map_err(|error| io::Error::from_raw_os_error(error.0))?;
+    Ok(pages)
+}
+
+fn truth_count(truth: &[bool]) -> u64 {
+    truth.iter().filter(|page| **page).count() as u64
+}
+
+/// Gives up what the probing has brought in.
+fn restore(file: &File, truth: &[bool]) -> io::Result<()> {
+    let page = page_size();
+    for (index, resident) in (0..).zip(truth) {
+        if !resident {
+            let one = std::num::NonZeroU64::new(page);
+            rustix::fs::fadvise(file, index * page, one, Advice::DontNeed)?;
+        }
+    }
+    Ok(())
+}
+
+fn right_share(seen: &Residency, truth: &[bool]) -> f64 {
+    let page = page_size();
+    let right = (0..).zip(truth).filter(|(index, resident)| {
+        (seen.cached_within(index * page, page) * 2 >= page) == **resident
+    });
+    right.count() as f64 / truth.len() as f64
+}
+
+/// Correlation of a random page's presence with the cached part of the prediction unit around it,
+/// as the paper plots it, with a prediction unit of 4 MiB or the access unit if that is less.
+fn correlation(truth: &[bool], unit: u64) -> Option<f64> {
+    let pages = (unit.min(4 * MIB) / page_size()) as usize;
+    let mut correlation = Correlation::default();
+    for unit in truth.chunks(pages) {
+        let cached = truth_count(unit) as f64 / unit.len() as f64;
+        correlation.push(f64::from(u8::from(unit[fastrand::usize(..unit.len())])), cached);
+    }
+    correlation.coefficient()
+}

@@ -1,0 +1,96 @@
+//! A worker for figure 7: the in-memory phase of a sort in passes, whose size is either given or
+//! asked of MAC. Run several at once in a memory-limited group: `measure/mac.sh`.
+//!
+//! `mac_sort TOTAL-MiB PASS-MiB`, or `mac_sort TOTAL-MiB mac [MIN-MiB]`
+//!
+//! Prints one line: seconds, passes, mean pass in MiB, seconds in gb_alloc, seconds waited for
+//! memory, major faults during the passes.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use discnice_graybox::mac::{Region, gb_alloc};
+
+const MIB: u64 = 1 << 20;
+
+fn main() -> io::Result<()> {
+    let mut args = std::env::args().skip(1);
+    let mut number = |default: u64| match args.next().as_deref() {
+        Some("mac") => None,
+        Some(text) => text.parse().ok(),
+        None => Some(default),
+    };
+    let total = number(256).unwrap_or(256) * MIB;
+    let pass = number(64).map(|mib| mib * MIB);
+    let min = number(16).unwrap_or(16) * MIB;
+    let mut tally = Tally::default();
+    let start = Instant::now();
+    let mut left = total;
+    while left > 0 {
+        left -= match pass {
+            Some(bytes) => by_plan(bytes.min(left), &mut tally)?,
+            None => by_mac(min.min(left), left, &mut tally)?,
+        };
+        tally.passes += 1;
+    }
+    println!(
+        "{:.2} {} {:.0} {:.3} {:.3} {}",
+        start.elapsed().as_secs_f64(),
+        tally.passes,
+        (total / MIB) as f64 / f64::from(tally.passes),
+        tally.allocating.as_secs_f64(),
+        tally.waiting.as_secs_f64(),
+        tally.major_faults,
+    );
+    Ok(())
+}
+
+#[derive(Default)]
+struct Tally {
+    passes: u32,
+    allocating: Duration,
+    waiting: Duration,
+    major_faults: u64,
+}
+
+fn by_plan(bytes: u64, tally: &mut Tally) -> io::Result<u64> {
+    let mut region = Region::reserve(bytes as usize)?;
+    work(region.as_mut_slice(), tally);
+    Ok(bytes)
+}
+
+fn by_mac(min: u64, max: u64, tally: &mut Tally) -> io::Result<u64> {
+    let mut pause = Duration::from_millis(10);
+    loop {
+        let start = Instant::now();
+        let grant = gb_alloc(min, max, MIB)?;
+        let taken = start.elapsed();
+        if let Some(mut grant) = grant {
+            tally.allocating += taken;
+            let bytes = grant.length();
+            work(grant.as_mut_slice(), tally);
+            return Ok(bytes);
+        }
+        // Asking costs about a millisecond of processor time, which others could use.
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(100));
+        tally.waiting += start.elapsed();
+    }
+}
+
+/// Reads records (made up, as a disk would bring them) and sorts them by their keys.
+fn work(memory: &mut [u8], tally: &mut Tally) {
+    let before = major_faults();
+    let mut random = fastrand::Rng::with_seed(1);
+    random.fill(memory);
+    let (records, _) = memory.as_chunks_mut::<100>();
+    records.sort_unstable();
+    tally.major_faults += major_faults() - before;
+}
+
+/// Field 12 of /proc/self/stat.
+fn major_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    after.split_whitespace().nth(9).and_then(|text| text.parse().ok()).unwrap_or(0)
+}

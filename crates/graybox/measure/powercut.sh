@@ -1,0 +1,86 @@
+#!/bin/bash
+# Power cuts during discnice refresh: at random moments the disk of a running refresh is copied as
+# it is, mounted as after a crash, and compared with what it was.
+# usage: sudo powercut.sh [CUTS] [ext4|xfs] [FOLDER]
+set -u
+cuts=${1:-200}
+fs=${2:-ext4}
+base=$(mktemp -d "${3:-/var/tmp}/discnice-cut-XXXXXX")
+discnice=$(realpath "${CARGO_TARGET_DIR:-target}/release/discnice")
+[ "$(id -u)" = 0 ] || { echo "powercut.sh: needs root to mount" >&2; exit 77; }
+[ -x "$discnice" ] || { echo "powercut.sh: build first: $discnice" >&2; exit 77; }
+export XDG_CACHE_HOME=$base
+
+clean_up() {
+    for at in "$base/copy" "$base/disk"; do mountpoint -q "$at" && umount "$at"; done
+    rm -rf "$base"
+}
+trap clean_up EXIT
+
+# Everything that must be kept, of the tree in $1. Access times are not: reading moves them.
+manifest() {
+    (cd "$1" && find . -printf '%p %y %m %U %G %T@ %l ' \( -type d -printf '\n' -o -printf '%s %n\n' \) | LC_ALL=C sort
+        find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+        find . -print0 | LC_ALL=C sort -z | xargs -0 getfacl -P 2>/dev/null
+        find . -print0 | LC_ALL=C sort -z | xargs -0 getfattr -hd 2>/dev/null)
+}
+
+# xfs does not mount two disks with one identity without being told; btrfs cannot at all.
+case $fs in
+ext4) options=loop ;;
+xfs) options=loop,nouuid ;;
+*) echo "powercut.sh: ext4 or xfs" >&2; exit 125 ;;
+esac
+mkdir "$base/disk" "$base/copy"
+truncate -s 400M "$base/image"
+mkfs.$fs -q "$base/image" >/dev/null && mount -o loop "$base/image" "$base/disk" || exit 1
+tree=$base/disk/tree
+mkdir -p "$tree/sub/deeper"
+python3 - "$tree" <<'PY'
+import os, random, sys
+random.seed(1)
+for number in range(1500):
+    folder = random.choice(["", "sub/", "sub/deeper/"])
+    with open(f"{sys.argv[1]}/{folder}{number}", "wb") as file:
+        file.write(random.randbytes(random.randrange(60000)))
+with open(os.fsencode(sys.argv[1]) + b"/odd \xff\n", "wb") as file:
+    file.truncate(5_000_000)
+os.link(f"{sys.argv[1]}/odd \udcff\n", f"{sys.argv[1]}/sub/linked")
+os.symlink("nowhere", f"{sys.argv[1]}/sub/link")
+os.chown(f"{sys.argv[1]}/sub", 1234, 5678)
+os.setxattr(f"{sys.argv[1]}/sub", "user.test", b"kept")
+PY
+chmod 4711 "$tree/sub/linked"
+sync
+manifest "$tree" >"$base/wanted"
+"$discnice" refresh "$tree" >/dev/null || exit 1
+start=$(date +%s%N)
+"$discnice" refresh "$tree" >/dev/null || exit 1
+whole=$((($(date +%s%N) - start) / 1000000 % 1000))
+echo "$fs: a refresh of $(wc -l <"$base/wanted") facts takes $whole ms"
+
+bad=0 old=0 new=0 late=0
+for ((cut = 0; cut < cuts; cut++)); do
+    inode=$(stat -c %i "$tree")
+    "$discnice" refresh "$tree" >/dev/null 2>&1 &
+    refresh=$!
+    sleep "$(printf '0.%03d' $((RANDOM % whole)))"
+    kill -STOP $refresh 2>/dev/null || late=$((late + 1))
+    cp --sparse=always "$base/image" "$base/cut"
+    kill -KILL $refresh 2>/dev/null
+    wait $refresh 2>/dev/null
+    if ! mount -o "$options" "$base/cut" "$base/copy"; then
+        bad=$((bad + 1))
+        continue
+    fi
+    if [ "$(stat -c %i "$base/copy/tree")" = "$inode" ]; then old=$((old + 1)); else new=$((new + 1)); fi
+    manifest "$base/copy/tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "cut $cut: differs"; }
+    "$discnice" refresh "$base/copy/tree" >/dev/null || { bad=$((bad + 1)); echo "cut $cut: no recovery"; }
+    manifest "$base/copy/tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "cut $cut: differs after recovery"; }
+    [ "$(ls -A "$base/copy" | grep -vc '^lost+found$')" = 1 ] || { bad=$((bad + 1)); echo "cut $cut: something left"; }
+    umount "$base/copy"
+    # The kill itself, without a power cut.
+    manifest "$tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "kill $cut: differs"; }
+done
+echo "$fs: $cuts power cuts and kills: $old found the old directory, $new the new one, $late came late; $bad bad"
+[ $bad = 0 ]

@@ -1,0 +1,123 @@
+//! `gbp`: the gray-box paper's utility with its flags, for use in backquotes:
+//! ``grep foo `gbp -mem *` ``, `gbp -mem -out infile | app -`.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use discnice_graybox::input::{InputError, open, reason};
+use discnice_graybox::order::{
+    By, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
+};
+
+const USAGE: &str = "usage: gbp [-mem | -file | -compose] [-0] [FILE...]
+       gbp [-mem] -out [-align N] FILE
+
+Prints FILEs (or the names on standard input) in best access order.
+  -mem      cached files first
+  -file     as they lie on the disk
+  -compose  cached files, then the others, each as they lie on the disk (default)
+  -out      write the bytes of one FILE, cached parts first
+  -align N  with -out: records are N bytes long and stay whole
+  -0        names end in a zero byte instead of a newline, in and out
+";
+
+#[derive(Default)]
+struct Args {
+    by: By,
+    out: bool,
+    align: u64,
+    delimiter: Delimiter,
+    files: Vec<OsString>,
+}
+
+/// What to print instead of working, and whether it is an error.
+enum Stop {
+    Help,
+    Wrong(String),
+}
+
+fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Args, Stop> {
+    let mut args = Args { align: 1, ..Args::default() };
+    let mut flags = true;
+    while let Some(word) = words.next() {
+        match word.to_str().filter(|text| flags && text.starts_with('-') && *text != "-") {
+            None => args.files.push(word),
+            Some("--") => flags = false,
+            Some("-mem") => args.by = By::Cached,
+            Some("-file") => args.by = By::Layout,
+            Some("-compose") => args.by = By::Compose,
+            Some("-out") => args.out = true,
+            Some("-0") => args.delimiter = Delimiter::Nul,
+            Some("-align") => {
+                let number = words.next().and_then(|word| word.to_str()?.parse().ok());
+                args.align = number
+                    .filter(|align| *align > 0)
+                    .ok_or_else(|| Stop::Wrong("-align needs a number of bytes above 0".into()))?;
+            }
+            Some("-h" | "-help" | "--help") => return Err(Stop::Help),
+            Some(other) => return Err(Stop::Wrong(format!("unknown flag {other}; see gbp -help"))),
+        }
+    }
+    if args.out && args.files.len() != 1 {
+        return Err(Stop::Wrong("-out needs exactly one FILE".into()));
+    }
+    Ok(args)
+}
+
+fn complain(path: &Path, error: &InputError) {
+    eprintln!("gbp: {}: {error}", path.display());
+}
+
+/// Whether all files could be read.
+fn run(args: &Args) -> io::Result<bool> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.out {
+        let path = Path::new(&args.files[0]);
+        let file = match open(path) {
+            Ok((file, _)) => file,
+            Err(error) => {
+                complain(path, &error);
+                return Ok(false);
+            }
+        };
+        let options = CatOptions { align: args.align, ..CatOptions::default() };
+        cat(&file, &options, &mut out)?;
+        return Ok(true);
+    }
+    let options = ListOptions { by: args.by, delimiter: args.delimiter, ..ListOptions::default() };
+    let failed = if args.files.is_empty() {
+        list(&mut io::stdin().lock(), &mut out, &options, &mut complain)?
+    } else {
+        let mut names = Names::default();
+        args.files.iter().for_each(|name| names.push(name));
+        list_names(&names, &mut out, &options, &mut complain)?
+    };
+    out.flush()?;
+    Ok(failed == 0)
+}
+
+fn main() -> ExitCode {
+    let args = match parse(std::env::args_os().skip(1)) {
+        Ok(args) => args,
+        Err(Stop::Help) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(Stop::Wrong(why)) => {
+            eprintln!("gbp: {why}");
+            return ExitCode::from(125);
+        }
+    };
+    match run(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        // The reader has seen enough, as in `gbp -mem * | head -1`.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gbp: {}", reason(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

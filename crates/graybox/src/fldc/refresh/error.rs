@@ -1,0 +1,67 @@
+//! What can go wrong with a refresh; in every case the directory is what it was, or complete.
+
+use std::fmt;
+use std::io;
+
+use crate::input::reason;
+
+/// Why a directory was not refreshed.
+#[derive(Debug)]
+pub enum RefreshError {
+    /// Something in the directory could not be kept or must not be touched: one line each.
+    Refused(Vec<String>),
+    /// A system call failed; the directory is as before.
+    Io {
+        /// What was being done, as "cannot …" goes on.
+        action: &'static str,
+        /// To what.
+        path: String,
+        /// The error.
+        error: io::Error,
+    },
+    /// Somebody changed this while it was being copied; the directory is as before.
+    Changed(String),
+    /// The copy of this read back different; the directory is as before.
+    Differs(String),
+    /// Somebody changed the old directory in the very moment of the swap. It has been kept under
+    /// this name beside the new one.
+    KeptBoth(String),
+}
+
+impl fmt::Display for RefreshError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(lines) => f.write_str(&lines.join("\n")),
+            Self::Io { action, path, error } => {
+                write!(f, "{path}: cannot {action}: {}", reason(error))
+            }
+            Self::Changed(path) => {
+                write!(f, "{path}: changed during the refresh; nothing was done, try again later")
+            }
+            Self::Differs(path) => {
+                write!(f, "{path}: the copy differs from the original; nothing was done")
+            }
+            Self::KeptBoth(path) => write!(
+                f,
+                "{path}: changed in the moment of the swap; the old directory is kept there"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RefreshError {}
+
+/// A result of this module.
+pub type Result<T> = std::result::Result<T, RefreshError>;
+
+/// Adds what was being done, to what, to a system call's error.
+pub trait Context<T> {
+    /// "PATH: cannot ACTION: reason"; the path is only made in case of an error.
+    fn doing(self, action: &'static str, path: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
+    fn doing(self, action: &'static str, path: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| RefreshError::Io { action, path: path(), error: error.into() })
+    }
+}

@@ -1,0 +1,203 @@
+//! What today's Linux tells about memory: MemAvailable, the limits of the cgroups above us, and
+//! memory pressure. Exceeding a cgroup's limit means being killed, not paging.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is known, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Memory that can be taken without paging, after a margin: the least of the machine's and
+    /// of every cgroup's above us.
+    pub available: u64,
+    /// A cgroup, not the machine, is the bound.
+    pub group_limited: bool,
+    /// Tasks are already waiting for memory (PSI).
+    pub pressed: bool,
+}
+
+/// One part in so many is left to others and to errors of the estimate.
+const MARGIN: u64 = 16;
+
+/// Part of the time in which somebody waits for memory, that counts as pressure: one in so many.
+const PRESSED: u64 = 20;
+/// How long to watch for it, if there has been some of late: the kernel's own averages remember
+/// it for ten seconds, in which the memory may have come free.
+const WATCH: Duration = Duration::from_millis(10);
+
+/// Reads the facts for the calling process; files that do not exist say nothing.
+#[must_use]
+pub fn facts() -> Facts {
+    let machine = meminfo("MemAvailable:").unwrap_or(u64::MAX);
+    let total = meminfo("MemTotal:").unwrap_or(0);
+    let machine = machine.saturating_sub(total / MARGIN / 2);
+    let group = groups().iter().map(Group::available).min().unwrap_or(u64::MAX);
+    let pressed = is_pressed(Path::new("/proc/pressure/memory"));
+    Facts { available: machine.min(group), group_limited: group < machine, pressed }
+}
+
+fn meminfo(key: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Whether tasks wait for memory now (Documentation/accounting/psi.rst).
+fn is_pressed(path: &Path) -> bool {
+    let Some((average, before)) = pressure(path) else { return false };
+    if average * (PRESSED as f64) < 100.0 {
+        return false;
+    }
+    std::thread::sleep(WATCH);
+    let after = pressure(path).map_or(before, |(_, total)| total);
+    u128::from(after.saturating_sub(before) * PRESSED) >= WATCH.as_micros()
+}
+
+/// `some`: percent of the last ten seconds, and microseconds since boot.
+fn pressure(path: &Path) -> Option<(f64, u64)> {
+    let text = fs::read_to_string(path).ok()?;
+    let some = text.lines().find(|line| line.starts_with("some"))?;
+    let value = |key| some.split_whitespace().find_map(|word| word.strip_prefix(key));
+    Some((value("avg10=")?.parse().ok()?, value("total=")?.parse().ok()?))
+}
+
+/// A cgroup's memory account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    limit: u64,
+    used: u64,
+    /// Cached file pages not in use of late, which the kernel gives up first.
+    reclaimable: u64,
+}
+
+impl Group {
+    fn available(&self) -> u64 {
+        let used = self.used.saturating_sub(self.reclaimable);
+        self.limit.saturating_sub(self.limit / MARGIN).saturating_sub(used)
+    }
+}
+
+/// Names of the same things in the two versions of cgroups.
+struct Version {
+    limits: &'static [&'static str],
+    used: &'static str,
+    reclaimable: &'static str,
+}
+
+const V1: Version = Version {
+    limits: &["memory.limit_in_bytes"],
+    used: "memory.usage_in_bytes",
+    reclaimable: "total_inactive_file",
+};
+/// Above `memory.high` a group is not killed but paged and slowed down, which is to be avoided
+/// as well.
+const V2: Version = Version {
+    limits: &["memory.max", "memory.high"],
+    used: "memory.current",
+    reclaimable: "inactive_file",
+};
+
+/// The groups with a memory limit from ours up to the mount.
+fn groups() -> Vec<Group> {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (membership, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
+    let mut groups = Vec::new();
+    for line in membership.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (_, Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let version = match controllers {
+            "" => &V2,
+            list if list.split(',').any(|name| name == "memory") => &V1,
+            _ => continue,
+        };
+        let Some((mount, root)) = mount_of(&mounts, controllers.is_empty()) else { continue };
+        // A process in a container sees its own group as the mount's root.
+        let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
+        let own = mount.join(below.strip_prefix("/").unwrap_or(below));
+        let levels = own.ancestors().take_while(|level| level.starts_with(&mount));
+        groups.extend(levels.filter_map(|level| read_group(level, version)));
+    }
+    groups
+}
+
+/// Mount point and root of the unified hierarchy, or of the memory controller's own.
+fn mount_of(mounts: &str, unified: bool) -> Option<(PathBuf, PathBuf)> {
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut kind = kind.split(' ');
+        let (name, options) = (kind.next()?, kind.nth(1)?);
+        let wanted = match unified {
+            true => name == "cgroup2",
+            false => name == "cgroup" && options.split(',').any(|option| option == "memory"),
+        };
+        let mut place = place.split(' ').skip(3);
+        let (root, point) = (place.next()?, place.next()?);
+        wanted.then(|| (PathBuf::from(point), PathBuf::from(root)))
+    })
+}
+
+fn read_group(level: &Path, version: &Version) -> Option<Group> {
+    let number = |name: &str| -> Option<u64> {
+        fs::read_to_string(level.join(name)).ok()?.trim().parse().ok()
+    };
+    // "max" is no number and no limit; version 1 writes a huge one.
+    let limit = version.limits.iter().filter_map(|name| number(name)).min()?;
+    let used = number(version.used)?;
+    let stat = fs::read_to_string(level.join("memory.stat")).unwrap_or_default();
+    let reclaimable = stat
+        .lines()
+        .find_map(|line| line.strip_prefix(version.reclaimable)?.trim().parse().ok())
+        .unwrap_or(0);
+    Some(Group { limit, used, reclaimable })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_memory() {
+        let facts = facts();
+        assert!(facts.available > 0 && facts.available < 1 << 50, "{facts:?}");
+    }
+
+    #[test]
+    fn mounts_of_both_versions() {
+        let mounts = "\
+            30 23 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+            31 23 0:27 /docker/x /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory\n";
+        let place = |mount: &str, root: &str| Some((PathBuf::from(mount), PathBuf::from(root)));
+        assert_eq!(mount_of(mounts, true), place("/sys/fs/cgroup/unified", "/"));
+        assert_eq!(mount_of(mounts, false), place("/sys/fs/cgroup/memory", "/docker/x"));
+    }
+
+    #[test]
+    fn a_group_with_a_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        write("memory.max", "1600\n");
+        write("memory.high", "max\n");
+        write("memory.current", "1000\n");
+        write("memory.stat", "anon 1\ninactive_file 600\n");
+        let group = read_group(dir.path(), &V2).unwrap();
+        assert_eq!(group, Group { limit: 1600, used: 1000, reclaimable: 600 });
+        assert_eq!(group.available(), 1100);
+        write("memory.max", "max\n");
+        assert_eq!(read_group(dir.path(), &V2), None);
+    }
+
+    #[test]
+    fn pressure_is_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "some avg10=12.34 avg60=0.00 avg300=0.00 total=1\nfull avg10=0\n")
+            .unwrap();
+        assert_eq!(pressure(file.path()), Some((12.34, 1)));
+        assert!(!is_pressed(file.path()), "the past is no pressure");
+        assert_eq!(pressure(Path::new("/nonexistent")), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Memory-based admission controller (section 4.3): how much memory is really there, and taking
+//! it in one step.
+//!
+//! The paper's processes know nothing of each other and probe against each other, which cost them
+//! 54 %. Here competing callers share a [`Ledger`] of what has been promised and not yet
+//! touched, and what Linux tells by now ([`Facts`]) bounds the probing, which is left to find out
+//! what the facts do not know.
+
+mod alloc;
+mod facts;
+mod ledger;
+mod region;
+mod runtime_dir;
+
+pub use alloc::{Grant, Thresholds, gb_alloc, gb_alloc_with};
+pub use facts::{Facts, facts};
+pub use ledger::{Admission, Ledger};
+pub use region::Region;
+pub use runtime_dir::runtime_dir;
+
+/// How much memory a caller can use, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    min: u64,
+    max: u64,
+    multiple: u64,
+}
+
+/// Why a demand makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DemandError {
+    /// The least wanted is more than the most wanted.
+    MinAboveMax,
+    /// A size or the multiple is 0.
+    Zero,
+    /// No multiple lies between the least and the most.
+    NoMultiple,
+    /// More than an address space.
+    TooLarge,
+}
+
+impl std::fmt::Display for DemandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::MinAboveMax => "the least memory wanted is above the most",
+            Self::Zero => "memory sizes must be above 0",
+            Self::NoMultiple => "no multiple lies between the least and the most memory wanted",
+            Self::TooLarge => "more memory than an address space has",
+        })
+    }
+}
+
+impl std::error::Error for DemandError {}
+
+impl Demand {
+    /// At least `min`, at most `max` bytes, in multiples of `multiple`.
+    ///
+    /// # Errors
+    /// As [`DemandError`] says.
+    pub const fn new(min: u64, max: u64, multiple: u64) -> Result<Self, DemandError> {
+        if min == 0 || max == 0 || multiple == 0 {
+            return Err(DemandError::Zero);
+        }
+        if min > max {
+            return Err(DemandError::MinAboveMax);
+        }
+        if max > isize::MAX as u64 {
+            return Err(DemandError::TooLarge);
+        }
+        if max / multiple * multiple < min {
+            return Err(DemandError::NoMultiple);
+        }
+        Ok(Self { min, max, multiple })
+    }
+
+    /// What of `free` bytes this demand takes; `None` if it is too little.
+    #[must_use]
+    pub const fn take(&self, free: u64) -> Option<u64> {
+        let most = if free < self.max { free } else { self.max };
+        let whole = most / self.multiple * self.multiple;
+        if whole < self.min { None } else { Some(whole) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demands() {
+        assert_eq!(Demand::new(2, 1, 1), Err(DemandError::MinAboveMax));
+        assert_eq!(Demand::new(1, 1, 0), Err(DemandError::Zero));
+        assert_eq!(Demand::new(5, 9, 10), Err(DemandError::NoMultiple));
+        assert_eq!(Demand::new(1, u64::MAX, 1), Err(DemandError::TooLarge));
+        let demand = Demand::new(100, 1000, 30).unwrap();
+        assert_eq!(demand.take(99), None);
+        assert_eq!(demand.take(119), None);
+        assert_eq!(demand.take(121), Some(120));
+        assert_eq!(demand.take(u64::MAX), Some(990));
+    }
+}

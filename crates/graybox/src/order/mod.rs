@@ -1,0 +1,12 @@
+//! Best access order for files, and for the parts of one file: the paper's `gbp` (sections 4.1.2
+//! and 4.2.4).
+
+mod cat;
+mod list;
+mod names;
+mod rank;
+
+pub use cat::{CatOptions, cat};
+pub use list::{ListOptions, list, list_names};
+pub use names::{Delimiter, Names};
+pub use rank::{By, Ranking, rank};

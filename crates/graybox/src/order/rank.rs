@@ -1,0 +1,193 @@
+//! Ranks files by what the detectors say.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use discnice_pagecache::{Oracle, Probe, page_size};
+
+use super::names::Names;
+use crate::fccd::{PREDICTION_UNIT, Verdicts, sample};
+use crate::fldc::{Place, place};
+use crate::input::{Facts, InputError, open};
+use crate::toolbox::split;
+
+/// What the order is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// Most cached first (FCCD).
+    Cached,
+    /// As they lie on the disk (FLDC).
+    Layout,
+    /// The cached ones, then the others, each as they lie on the disk.
+    #[default]
+    Compose,
+}
+
+/// Two clusters of cached fractions must have means this far apart to be two.
+const CLEARLY_APART: f64 = 0.25;
+
+/// Windows that speak for a large file, and bytes in each.
+const WINDOWS: u64 = 32;
+const WINDOW: u64 = 32 << 10;
+
+/// The order found.
+#[derive(Debug, Default)]
+pub struct Ranking {
+    /// Indices into the names, best first; names that could not be looked at are left out.
+    pub order: Vec<u32>,
+    /// How many could not be looked at.
+    pub failed: usize,
+}
+
+/// What is known of one file.
+struct Seen {
+    index: u32,
+    /// Cached part of the file, at most 1.
+    cached_frac: f32,
+    /// Mean time of its probes in nanoseconds; 0 without probes.
+    probe_nanos: f32,
+    place: Place,
+}
+
+/// Ranks the files; `complain` is told of each that cannot be looked at. A name that comes twice
+/// is ranked twice. At most `u32::MAX` names.
+pub fn rank(names: &Names, by: By, complain: &mut dyn FnMut(&Path, &InputError)) -> Ranking {
+    let mut seen = Vec::with_capacity(names.len());
+    let mut probes = Vec::new();
+    for index in 0..u32::try_from(names.len()).unwrap_or(u32::MAX) {
+        let path = names.get(index as usize);
+        match look(path, index, by, &mut probes) {
+            Ok(file) => seen.push(file),
+            Err(error) => complain(path, &error),
+        }
+    }
+    judge(&mut seen, &probes);
+    sort(&mut seen, by);
+    let failed = names.len() - seen.len();
+    Ranking { order: seen.into_iter().map(|file| file.index).collect(), failed }
+}
+
+/// A probe and the index of its file.
+type FileProbe = (u32, Probe);
+
+fn look(path: &Path, index: u32, by: By, probes: &mut Vec<FileProbe>) -> Result<Seen, InputError> {
+    let (file, facts) = open(path)?;
+    let place = match by {
+        By::Cached => Place { dev: facts.dev, physical: None, ino: facts.ino },
+        By::Layout | By::Compose => place(&file, &facts),
+    };
+    let cached_frac = match by {
+        By::Layout => 0.0,
+        By::Cached | By::Compose => cached_frac(&file, &facts, index, probes)?,
+    };
+    Ok(Seen { index, cached_frac, probe_nanos: 0.0, place })
+}
+
+/// The cached part of a file; 0 for now, and probes to judge later, without an exact means.
+fn cached_frac(
+    file: &File,
+    facts: &Facts,
+    index: u32,
+    probes: &mut Vec<FileProbe>,
+) -> Result<f32, InputError> {
+    let fd = file.as_raw_fd();
+    if facts.size == 0 {
+        return Ok(1.0);
+    }
+    if let Some(cached_frac) = exact_frac(&mut Oracle::of(fd), facts.size) {
+        return Ok(cached_frac as f32);
+    }
+    let samples = sample(fd, facts.size, PREDICTION_UNIT)?;
+    probes.extend(samples.into_iter().map(|sample| (index, sample.probe)));
+    Ok(0.0)
+}
+
+/// The cached part of a file by an exact means: of all of it, or of windows spread over it if it is
+/// large. Counting takes time with every page, and an order needs no more than an estimate.
+fn exact_frac(oracle: &mut Oracle, size: u64) -> Option<f64> {
+    if size <= WINDOWS * WINDOW * 2 {
+        let (pages, _) = oracle.cached_pages(0, size)?;
+        return Some((pages as f64 / size.div_ceil(page_size()) as f64).min(1.0));
+    }
+    let stride = size / WINDOWS;
+    let mut bytes = 0;
+    for index in 0..WINDOWS {
+        // At random, so that no regular pattern of reading looks all cached or not at all.
+        let start = index * stride + fastrand::u64(0..=stride - WINDOW);
+        let start = start / page_size() * page_size();
+        let (pages, _) = oracle.cached_pages(start, WINDOW)?;
+        bytes += (pages * page_size()).min(WINDOW);
+    }
+    Some(bytes as f64 / (WINDOWS * WINDOW) as f64)
+}
+
+/// Judges all probes together, as only among many is a fast one known from a slow one. Both lists
+/// are in the order of the names.
+fn judge(seen: &mut [Seen], probes: &[FileProbe]) {
+    let verdicts = Verdicts::of(probes.iter().map(|(_, probe)| probe));
+    for own in probes.chunk_by(|one, next| one.0 == next.0) {
+        let Ok(at) = seen.binary_search_by_key(&own[0].0, |file| file.index) else { continue };
+        let count = own.len() as f32;
+        let hits = own.iter().filter(|(_, probe)| verdicts.is_hit(probe)).count();
+        let nanos: u64 = own.iter().map(|(_, probe)| probe.nanos).sum();
+        seen[at].cached_frac = hits as f32 / count;
+        seen[at].probe_nanos = nanos as f32 / count;
+    }
+}
+
+fn sort(seen: &mut [Seen], by: By) {
+    match by {
+        By::Layout => seen.sort_unstable_by_key(|file| (file.place, file.index)),
+        By::Cached => seen.sort_unstable_by(|one, other| {
+            other
+                .cached_frac
+                .total_cmp(&one.cached_frac)
+                .then(one.probe_nanos.total_cmp(&other.probe_nanos))
+                .then(one.index.cmp(&other.index))
+        }),
+        By::Compose => {
+            let fractions: Vec<f64> = seen.iter().map(|file| f64::from(file.cached_frac)).collect();
+            let cut = split(&fractions)
+                .filter(|split| split.high_mean - split.low_mean >= CLEARLY_APART)
+                .map_or(-1.0, |split| split.cut as f32);
+            seen.sort_unstable_by_key(|file| (file.cached_frac <= cut, file.place, file.index));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(index: u32, cached_frac: f32, physical: u64) -> Seen {
+        let place = Place { dev: 1, physical: Some(physical), ino: 9 };
+        Seen { index, cached_frac, probe_nanos: 0.0, place }
+    }
+
+    fn sorted(by: By) -> Vec<u32> {
+        let mut seen = [
+            file(0, 0.0, 10),
+            file(1, 1.0, 30),
+            file(2, 0.05, 5),
+            file(3, 0.9, 20),
+            file(4, 1.0, 7),
+        ];
+        sort(&mut seen, by);
+        seen.iter().map(|file| file.index).collect()
+    }
+
+    #[test]
+    fn each_order() {
+        assert_eq!(sorted(By::Layout), [2, 4, 0, 3, 1]);
+        assert_eq!(sorted(By::Cached), [1, 4, 3, 2, 0]);
+        assert_eq!(sorted(By::Compose), [4, 3, 1, 2, 0]);
+    }
+
+    #[test]
+    fn one_cluster_is_in_layout_order() {
+        let mut seen = [file(0, 0.1, 3), file(1, 0.0, 2), file(2, 0.05, 1)];
+        sort(&mut seen, By::Compose);
+        assert_eq!(seen.map(|file| file.index), [2, 1, 0]);
+    }
+}

@@ -1,0 +1,66 @@
+//! The means against each other on a real file: cold, half read, foreign.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+
+use discnice_pagecache::{Errno, Means, Oracle, cachestat, mincore, page_size, probe};
+
+const PAGES: u64 = 256;
+
+/// A file of 256 pages on a disk file system, all of them cold.
+fn cold_file() -> (tempfile::TempDir, File) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("data");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&vec![7; usize::try_from(PAGES * page_size()).unwrap()]).unwrap();
+    file.sync_all().unwrap();
+    let status = std::process::Command::new("dd")
+        .arg(format!("if={}", path.display()))
+        .args(["iflag=nocache", "count=0", "status=none"])
+        .status();
+    assert!(status.unwrap().success());
+    (dir, File::open(path).unwrap())
+}
+
+fn resident_by_mincore(fd: i32) -> Vec<u64> {
+    let mut resident = Vec::new();
+    mincore(fd, 0, PAGES * page_size(), |at, yes| {
+        if yes {
+            resident.push(at);
+        }
+    })
+    .unwrap();
+    resident
+}
+
+#[test]
+fn cachestat_mincore_and_probes_agree() {
+    let (_dir, file) = cold_file();
+    let fd = file.as_raw_fd();
+    match cachestat(fd, 0, PAGES * page_size()) {
+        Err(Errno(38)) => return eprintln!("SKIP: this kernel has no cachestat"),
+        Ok(counts) if counts.cached > 0 => {
+            return eprintln!("SKIP: this file system does not drop its cache");
+        }
+        other => assert_eq!(other.unwrap().cached, 0),
+    }
+    let offset = 100 * page_size() + 17;
+    let seen = probe(fd, offset).unwrap();
+    assert_eq!(seen.disk_bytes, page_size(), "a miss brings in one page and no read-ahead");
+    assert_eq!(probe(fd, offset).unwrap().disk_bytes, 0);
+    assert_eq!(resident_by_mincore(fd), [100 * page_size()]);
+    assert_eq!(cachestat(fd, 0, PAGES * page_size()).unwrap().cached, 1);
+
+    let mut oracle = Oracle::of(fd);
+    assert_eq!(oracle.cached_pages(0, PAGES * page_size()), Some((1, Means::Cachestat)));
+    assert_eq!(oracle.cached_pages(0, page_size()), Some((0, Means::Cachestat)));
+}
+
+#[test]
+fn beyond_the_end_is_an_error_and_not_a_hit() {
+    let (_dir, file) = cold_file();
+    assert_eq!(probe(file.as_raw_fd(), PAGES * page_size()), Err(Errno(14)));
+    assert_eq!(probe(-1, 0), Err(Errno(9)));
+    assert_eq!(Oracle::of(-1).cached_pages(0, 1), None);
+}

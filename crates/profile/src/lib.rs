@@ -1,0 +1,14 @@
+//! Host profile: what this machine's parts cost, measured once and kept in one versioned file that
+//! every part reads (gray-box paper, section 5).
+//!
+//! - [`Profile`]: the file, `$XDG_CACHE_HOME/discnice/profile.toml`;
+//! - [`calibrate`]: the microbenchmarks, at most a minute of them;
+//! - [`busy`]: whether the machine is quiet enough to believe them.
+
+mod bench;
+mod quiet;
+mod store;
+
+pub use bench::{Calibration, calibrate};
+pub use quiet::busy;
+pub use store::{Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION, default_path};

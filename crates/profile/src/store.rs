@@ -1,0 +1,277 @@
+//! The file that keeps the figures.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the file's layout; a file of another version is measured anew.
+pub const VERSION: u32 = 1;
+
+/// What was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureName {
+    /// Reading the fast timer once.
+    TimerCost,
+    /// Allocating and zeroing a page, at its first touch.
+    PageZeroing,
+    /// Writing a byte of a resident page.
+    MemoryAccess,
+    /// Writing a byte of a page in swap.
+    SwapAccess,
+    /// Reading a page from the page cache.
+    CacheHit,
+    /// Reading a page that is not in the page cache.
+    CacheMiss,
+    /// Moving to another place of the device, beyond the time of the transfer.
+    Seek,
+    /// Reading in a row.
+    SequentialRead,
+}
+
+/// Unit of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Bytes per second.
+    #[serde(rename = "B/s")]
+    BytesPerSecond,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nanoseconds => "ns",
+            Self::BytesPerSecond => "B/s",
+        })
+    }
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: FigureName,
+    /// Median of the repetitions.
+    pub value: f64,
+    /// Its unit, and that of the spread.
+    pub unit: Unit,
+    /// Standard deviation of the repetitions without outliers.
+    pub spread: f64,
+    /// Repetitions.
+    pub samples: u64,
+    /// Device as `MAJOR:MINOR` of stat(2); none if it is of the machine as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// File system on the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+    /// When, in RFC 3339.
+    pub date: String,
+}
+
+/// What the kernel's account of a file system can be trusted for: bytes that it charged to us for
+/// each byte that was due. About 1 is exact, 0 is silent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trust {
+    /// Device as `MAJOR:MINOR`.
+    pub device: String,
+    /// File system type.
+    pub file_system: String,
+    /// Charged for each byte of a cold read; none if pages never leave the cache, as on tmpfs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_frac: Option<f64>,
+    /// Charged for each byte newly written.
+    pub writes_frac: f64,
+    /// Charged for each byte written again while still dirty; should be 0.
+    pub rewrites_frac: f64,
+    /// cachestat(2) counts the pages that are there.
+    pub cachestat: bool,
+    /// mincore(2) does.
+    pub mincore: bool,
+    /// When, in RFC 3339.
+    pub date: String,
+}
+
+/// All that is known of this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Kernel release on which it was measured.
+    pub kernel: String,
+    /// Measured although the machine was busy.
+    pub while_busy: bool,
+    /// Figures of the machine and of its devices.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<Figure>,
+    /// What to trust, by file system.
+    #[serde(default, rename = "trust")]
+    pub trusts: Vec<Trust>,
+}
+
+/// Why there is no profile.
+#[derive(Debug)]
+pub enum LoadError {
+    /// Never calibrated.
+    Missing,
+    /// Of another version of this program.
+    Version(u32),
+    /// Not readable or not in the format.
+    Broken(String),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("no host profile; run discnice calibrate"),
+            Self::Version(found) => {
+                write!(f, "the host profile has version {found}; run discnice calibrate")
+            }
+            Self::Broken(why) => {
+                write!(f, "unreadable host profile ({why}); run discnice calibrate")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// `$XDG_CACHE_HOME/discnice/profile.toml`, or `~/.cache/…`; none without either variable.
+#[must_use]
+pub fn default_path() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(base.join("discnice/profile.toml"))
+}
+
+impl Profile {
+    /// Reads the profile of this user.
+    ///
+    /// # Errors
+    /// As [`LoadError`] says.
+    pub fn load() -> Result<Self, LoadError> {
+        Self::load_from(&default_path().ok_or(LoadError::Missing)?)
+    }
+
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// As [`LoadError`] says.
+    pub fn load_from(path: &Path) -> Result<Self, LoadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: u32,
+        }
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(LoadError::Missing);
+            }
+            other => other.map_err(|error| LoadError::Broken(error.to_string()))?,
+        };
+        let broken = |error: toml::de::Error| LoadError::Broken(error.message().to_owned());
+        let head: Head = toml::from_str(&text).map_err(broken)?;
+        if head.version != VERSION {
+            return Err(LoadError::Version(head.version));
+        }
+        toml::from_str(&text).map_err(broken)
+    }
+
+    /// Writes the profile in one step: a reader sees the old one or the new one.
+    ///
+    /// # Errors
+    /// As the system calls.
+    pub fn save_to(&self, path: &Path) -> io::Result<()> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        file.write_all(b"# Written by discnice calibrate. Figures are medians; spread is one\n")?;
+        file.write_all(b"# standard deviation in the same unit; device is of stat(2).\n")?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// A figure of the machine as a whole.
+    #[must_use]
+    pub fn host(&self, name: FigureName) -> Option<f64> {
+        let is = |figure: &&Figure| figure.name == name && figure.device.is_none();
+        self.figures.iter().find(is).map(|figure| figure.value)
+    }
+
+    /// A figure of the device with this `st_dev`.
+    #[must_use]
+    pub fn device(&self, name: FigureName, dev: u64) -> Option<f64> {
+        let device = device_name(dev);
+        let is = |figure: &&Figure| {
+            figure.name == name && figure.device.as_deref() == Some(device.as_str())
+        };
+        self.figures.iter().find(is).map(|figure| figure.value)
+    }
+}
+
+/// `MAJOR:MINOR` of an `st_dev`.
+pub(crate) fn device_name(dev: u64) -> String {
+    format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        let figure = |name, value, device: Option<&str>| Figure {
+            name,
+            value,
+            unit: Unit::Nanoseconds,
+            spread: 1.5,
+            samples: 9,
+            device: device.map(str::to_owned),
+            file_system: None,
+            date: "2026-01-01T00:00:00Z".into(),
+        };
+        Profile {
+            version: VERSION,
+            kernel: "6.18".into(),
+            while_busy: false,
+            figures: vec![
+                figure(FigureName::TimerCost, 20.0, None),
+                figure(FigureName::Seek, 8e6, Some("8:1")),
+            ],
+            trusts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn comes_back_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("made/on/demand/profile.toml");
+        profile().save_to(&path).unwrap();
+        let back = Profile::load_from(&path).unwrap();
+        assert_eq!(back, profile());
+        assert_eq!(back.host(FigureName::TimerCost), Some(20.0));
+        assert_eq!(back.device(FigureName::Seek, rustix::fs::makedev(8, 1)), Some(8e6));
+        assert_eq!(back.device(FigureName::Seek, rustix::fs::makedev(8, 2)), None);
+        assert_eq!(back.host(FigureName::Seek), None);
+    }
+
+    #[test]
+    fn other_files_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profile.toml");
+        assert!(matches!(Profile::load_from(&path), Err(LoadError::Missing)));
+        fs::write(&path, "version = 999\n").unwrap();
+        assert!(matches!(Profile::load_from(&path), Err(LoadError::Version(999))));
+        fs::write(&path, "\0\0").unwrap();
+        assert!(matches!(Profile::load_from(&path), Err(LoadError::Broken(_))));
+        fs::write(&path, "version = 1\n").unwrap();
+        assert!(matches!(Profile::load_from(&path), Err(LoadError::Broken(_))));
+    }
+}
