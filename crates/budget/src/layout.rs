@@ -56,7 +56,7 @@ struct Header {
     waited: AtomicU64,
     /// Seconds since 1970.
     created: AtomicU64,
-    /// Since when nobody has been seen to use the class, seconds since 1970; zero while used.
+    /// Since when nobody has been seen to use the class, seconds since 1970; zero while in use.
     idle_since: AtomicU64,
     name: [AtomicU64; NAME_MAX.div_ceil(8)],
 }
@@ -218,16 +218,16 @@ impl Class {
         &self.operations
     }
 
-    /// Notes whether the class is in use, and otherwise that it is not since `moment` at the
-    /// latest; returns since when it has not been.
-    pub fn idle_since(&self, used: bool, moment: u64) -> Option<u64> {
-        let idle = &self.header.idle_since;
-        if used {
-            idle.store(0, Ordering::Relaxed);
-            return None;
-        }
-        let known = idle.compare_exchange(0, moment, Ordering::Relaxed, Ordering::Relaxed);
-        Some(known.err().unwrap_or(moment))
+    /// Notes that nobody uses the class since `moment` at the latest; returns since when that is
+    /// known. A class that was made for one job is never used again.
+    pub fn idle_since(&self, moment: u64) -> u64 {
+        let known = self.header.idle_since.compare_exchange(
+            0,
+            moment,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        known.err().unwrap_or(moment)
     }
 
     /// The rate window's length; a claim outside of what can be set counts as the default.

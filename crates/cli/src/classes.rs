@@ -151,7 +151,7 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
     if let Ok(listed) = Listed::all()
         && listed.len() > FEW
     {
-        sweep(&listed);
+        sweep(&listed, false);
     }
     for attempt in 0..KEYS {
         if let Some(found) = find(name) {
@@ -212,14 +212,14 @@ impl Listed {
     }
 }
 
-/// Removes automatic classes that nobody uses any more.
-fn sweep(listed: &[Listed]) {
+/// Removes automatic classes that nobody uses any more. Looking at a class touches it, so that one
+/// who looks often (`thoroughly`) goes by what stands in the class: since when nobody used it.
+fn sweep(listed: &[Listed], thoroughly: bool) {
     let patience = if listed.len() > CROWD { ABANDONED_IN_CROWD } else { ABANDONED };
-    for one in listed {
+    let old = |since: u64| now() > since + patience.as_secs();
+    for one in listed.iter().filter(|one| one.attached == 0 && (thoroughly || old(one.touched))) {
         let Some(found) = attach(one.segment).filter(Found::is_automatic) else { continue };
-        // Looking at a class touches it, so since when nobody used it stands in the class.
-        let since = found.class.idle_since(one.attached > 0, one.touched);
-        if since.is_some_and(|since| now() > since + patience.as_secs()) {
+        if old(found.class.idle_since(one.touched)) {
             // Another command may have been first.
             let _ = found.remove();
         }
@@ -231,7 +231,7 @@ fn sweep(listed: &[Listed]) {
 /// # Errors
 /// The kernel's list cannot be read.
 pub fn all() -> anyhow::Result<Vec<Found>> {
-    sweep(&Listed::all()?);
+    sweep(&Listed::all()?, true);
     let mut classes: Vec<Found> =
         Listed::all()?.iter().filter_map(|one| attach(one.segment)).collect();
     classes.sort_by_key(Found::name);
