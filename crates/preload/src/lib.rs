@@ -5,14 +5,14 @@
 //! between fork and exec. If anything of ours is missing, the program's call simply happens.
 //!
 //! Where things are:
-//! - [`hooks`]: one file for each family of libc's functions: decode, decide, real call;
-//! - [`calls`]: the few shapes that such calls have (read, write, copy, metadata);
-//! - [`engine`]: the regulator of this process, and what happens to it at fork;
-//! - [`host`]: the mechanism, Linux;
-//! - [`files`], [`thread`]: state of a descriptor and of a thread;
-//! - [`environment`], [`start`]: how the library gets into a program and its children;
-//! - [`stdio`]: how it gets below libc's own buffers;
-//! - [`real`]: libc's functions behind ours.
+//! - `hooks`: one file for each family of libc's functions: decode, decide, real call;
+//! - `calls`: the few shapes that such calls have (read, write, copy, metadata);
+//! - `engine`: the regulator of this process, and what happens to it at fork;
+//! - `host`: the mechanism, Linux;
+//! - `files`, `thread`: state of a descriptor and of a thread;
+//! - `environment`, `start`: how the library gets into a program and its children;
+//! - `stdio`: how it gets below libc's own buffers;
+//! - `real`: libc's functions behind ours.
 //!
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with

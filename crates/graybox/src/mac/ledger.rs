@@ -203,7 +203,7 @@ impl Ledger {
     /// The ledger of this user.
     ///
     /// # Errors
-    /// As [`runtime_dir`] and open(2).
+    /// As [`runtime_dir()`] and open(2).
     pub fn open() -> io::Result<Self> {
         Self::open_at(&runtime_dir()?.join("memory-grants"))
     }
