@@ -2,7 +2,7 @@
 //!
 //! [`metric`] reads a program's progress from outside, [`tree`] knows which processes belong to it,
 //! [`stopper`] stops and continues them, and a [`guardian`] process continues them if the
-//! regulator dies. [`regulate`] is the loop that ties these to `discnice-manners`.
+//! regulator dies. [`regulate()`] is the loop that ties these to `discnice-manners`.
 //!
 //! Whatever fails here (a metric that vanishes, an endpoint that hangs, a process that may not be
 //! stopped), the program goes on unregulated rather than stay stopped.

@@ -9,7 +9,7 @@
 //! | probe     | no    | one page a miss    | never, but speaks for one page only                |
 //!
 //! [`Oracle`] knows which of the first two tells the truth about *this* descriptor and uses no
-//! other; [`probe`] is the caller's to use, because it costs I/O. The decision rests on what the
+//! other; [`mod@probe`] is the caller's to use, because it costs I/O. The decision rests on what the
 //! kernel answers for the descriptor, never on a list of file systems.
 //!
 //! The crate may be linked into the preload library: no allocation, no panic, at most 1 KiB of

@@ -68,7 +68,7 @@ impl Oracle {
         }
     }
 
-    /// Whether an exact means exists at all; without, [`crate::probe`] is left.
+    /// Whether an exact means exists at all; without, [`crate::probe()`] is left.
     #[must_use]
     pub const fn is_exact(&self) -> bool {
         self.mincore || matches!(self.standing, Standing::Proven)
