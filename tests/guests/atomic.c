@@ -61,7 +61,7 @@ static void through_pipe(void) {
 
 int main(int count, char **arguments) {
     (void)arguments;
-    write_blocks("small", O_CREAT | O_TRUNC | O_WRONLY | O_APPEND, 0, 1000, 200);
+    write_blocks("small", O_CREAT | O_WRONLY | O_APPEND, 0, 1000, 200);
     write_blocks("large", O_CREAT | O_WRONLY | O_APPEND, 0, 500000, 4);
     write_blocks("shared", O_CREAT | O_TRUNC | O_WRONLY, 1, 1000, 200);
     if (count > 1) write_blocks("shared-large", O_CREAT | O_TRUNC | O_WRONLY, 1, 500000, 4);

@@ -1,6 +1,7 @@
 //! Apart from time, a program cannot tell: guests of one concern each print all that they can
 //! see, and print the same under every limit as they do bare.
 
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
@@ -19,19 +20,32 @@ type Prepare = fn(&Path);
 
 fn nothing(_: &Path) {}
 
-/// A fresh working folder for one run.
-fn in_fresh_folder(command: &mut Command, prepare: Prepare) -> Outcome {
-    let folder = product::folder();
-    prepare(folder.path());
-    run(command.current_dir(folder.path()).env("LC_ALL", "C"))
+/// Working folders for runs that are compared: all at the same path, each run's fresh.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(product::folder())
+    }
+
+    fn run(&self, command: &mut Command, prepare: Prepare) -> Outcome {
+        let work = self.0.path().join("work");
+        fs::create_dir(&work).expect("the folder is ours");
+        fs::set_permissions(&work, Permissions::from_mode(0o777)).expect("the folder is ours");
+        prepare(&work);
+        let outcome = run(command.current_dir(&work).env("LC_ALL", "C"));
+        fs::remove_dir_all(&work).expect("the folder is ours");
+        outcome
+    }
 }
 
 /// Runs the command bare and under every limit, and compares.
 fn compare(words: &[&str], prepare: Prepare) -> Outcome {
-    let bare = in_fresh_folder(product::as_user(words[0]).args(&words[1..]), prepare);
+    let place = Place::new();
+    let bare = place.run(product::as_user(words[0]).args(&words[1..]), prepare);
     for limit in LIMITS {
         let class = Class::new(limit);
-        let held = in_fresh_folder(&mut class.command(words), prepare);
+        let held = place.run(&mut class.command(words), prepare);
         assert_same(&bare, &held, &format!("{words:?} under {limit}"));
     }
     bare
@@ -177,8 +191,9 @@ fn nested_runs_work() {
     let (inner, outer) = (Class::new("1M"), Class::new("50M"));
     let data = |folder: &Path| cold::make(&folder.join("data"), 300_000).expect("a file");
     let words = [program, "run", "--class", inner.name(), "--disk", "1M", "--", "sh", "-c", "cat data | md5sum; env | grep -c DISC"];
-    let bare = in_fresh_folder(product::as_user("sh").args(&words[8..]), data);
-    let held = in_fresh_folder(&mut outer.command(words), data);
+    let place = Place::new();
+    let bare = place.run(product::as_user("sh").args(&words[8..]), data);
+    let held = place.run(&mut outer.command(words), data);
     assert_same(&bare, &held, "nested");
     assert!(inner.charged().0 >= 300_000, "the inner class is charged: {:?}", inner.show());
 }
@@ -195,7 +210,7 @@ fn assert_one_warning(bare: &Outcome, held: &Outcome) {
 fn setuid_programs_run_with_one_warning() {
     let mut tried = 0;
     for words in [["/bin/su", "--version"], ["/usr/bin/passwd", "--help"], ["/usr/bin/mount", "--version"]] {
-        let Ok(meta) = std::fs::metadata(words[0]) else { continue };
+        let Ok(meta) = fs::metadata(words[0]) else { continue };
         if meta.permissions().mode() & 0o4000 == 0 {
             continue;
         }
@@ -313,7 +328,8 @@ fn chroot_and_namespaces() {
     let folder = product::folder();
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
     let program = compiler.compile("confined.c");
-    let bare = in_fresh_folder(&mut Command::new(&program), nothing).succeeded();
+    let place = Place::new();
+    let bare = place.run(&mut Command::new(&program), nothing).succeeded();
     for limit in LIMITS {
         let name = format!("test-root-{}-{limit}", std::process::id());
         let discnice = |words: &[&str]| {
@@ -322,7 +338,7 @@ fn chroot_and_namespaces() {
             command
         };
         let mut command = discnice(&["run", "--class", &name, "--disk", limit, "--"]);
-        let held = in_fresh_folder(command.arg(&program), nothing);
+        let held = place.run(command.arg(&program), nothing);
         let _ = run(&mut discnice(&["class", "rm", "--force", &name]));
         assert_same(&bare, &held, limit);
     }
@@ -367,7 +383,7 @@ fn what_the_command_inherits_is_what_discnice_inherited() {
             let mut command = product::as_user("sh");
             command.args(["-c", script, "sh"]).args(prefix);
             let ended = run(command.args(["/usr/bin/python3", "-S", "-c", report]).current_dir(folder.path()));
-            (ended, std::fs::read_to_string(folder.path().join("out")))
+            (ended, fs::read_to_string(folder.path().join("out")))
         };
         if !Path::new("/usr/bin/python3").exists() {
             skip!("no python3");
@@ -387,8 +403,8 @@ fn what_the_command_inherits_is_what_discnice_inherited() {
 fn programs_named_by_links_and_relative_paths() {
     fn link(folder: &Path) {
         symlink("/bin/echo", folder.join("echo")).expect("a link");
-        std::fs::create_dir(folder.join("sub dir")).expect("a folder");
-        std::fs::copy("/bin/echo", folder.join("sub dir/my echo")).expect("a copy");
+        fs::create_dir(folder.join("sub dir")).expect("a folder");
+        fs::copy("/bin/echo", folder.join("sub dir/my echo")).expect("a copy");
     }
     compare(&["./echo", "hello", "", "two words"], link).succeeded();
     compare(&["sub dir/my echo", "-n", "--", "x"], link).succeeded();
