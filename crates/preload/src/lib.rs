@@ -17,8 +17,8 @@
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with
 //! pointers that it cannot check. It never looks through such a pointer where the kernel could
-//! answer EFAULT; it passes them on. Exceptions (environment blocks, which the kernel reads only
-//! after us) say so.
+//! answer EFAULT; it passes them on. Environment blocks, which the kernel reads only after us, are
+//! looked at after asking the kernel whether they can be read.
 #![no_std]
 #![allow(unsafe_code, reason = "libc's functions take and give raw pointers")]
 
