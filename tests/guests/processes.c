@@ -71,10 +71,13 @@ int main(void) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, 1, 5);
-    SAY(posix_spawn(&child, "/bin/sh", &actions, NULL, arguments, environment));
+    int error = posix_spawn(&child, "/bin/sh", &actions, NULL, arguments, environment);
     say_end("posix_spawn", child);
-    SAY(posix_spawnp(&child, "sh", &actions, NULL, arguments, environ));
+    printf("error %d\n", error);
+    fflush(stdout);
+    error = posix_spawnp(&child, "sh", &actions, NULL, arguments, environ);
     say_end("posix_spawnp", child);
+    printf("error %d\n", error);
     SAY(posix_spawn(&child, "/nowhere", NULL, NULL, arguments, environ));
     SAY(system("cat a > g; exit 12"));
     SAY(system(NULL) != 0);

@@ -4,6 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use discnice_tests::class::Class;
@@ -245,9 +246,10 @@ fn static_programs_are_warned_of_and_shown_while_they_run() {
     assert_one_warning(&bare, &run(&mut class.command(words)));
 
     for prefix in [&[][..], &["sh", "-c", "\"$@\"; true", "sh"], &["env", "-i"]] {
+        let class = Class::new("50M");
         let mut command = class.command(prefix.iter().chain(&words).chain(&["5"]));
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
-        let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().expect("it starts");
+        let mut child = command.process_group(0).spawn().expect("it starts");
         let mut line = [0; 5];
         std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line).expect("its output");
         let shown = class.show();
@@ -255,12 +257,43 @@ fn static_programs_are_warned_of_and_shown_while_they_run() {
         discnice_tests::process::kill_group(child.id());
         child.wait().expect("our child");
         let members = shown["members"].as_array().expect("members");
-        let escape = members.iter().find_map(|member| member["escape"].as_str());
+        let escapes = members.iter().filter_map(|member| member["escape"].as_str());
         assert!(
-            escape.is_some_and(|why| why.contains("statically linked")),
+            escapes.collect::<Vec<_>>().iter().any(|why| why.contains("statically linked")),
             "after {prefix:?}: {shown:#}"
         );
         assert!(status.contains("NOT LIMITED"), "after {prefix:?}: {status}");
+    }
+}
+
+#[test]
+fn ordinary_children_are_listed_once_and_as_limited() {
+    let python = "import os; os.posix_spawn('/bin/sleep', ['sleep', '5'], {}); os.wait()";
+    let vfork = "import subprocess; subprocess.run(['sleep', '5'])";
+    for words in [
+        &["bash", "-c", "sleep 5; true"][..],
+        &["sh", "-c", "sleep 5; true"],
+        &["/usr/bin/python3", "-c", python],
+        &["/usr/bin/python3", "-c", vfork],
+        &["sh", "-c", "env -i sleep 5; true"],
+    ] {
+        if !Path::new(words[0]).exists() && words[0].starts_with('/') {
+            continue;
+        }
+        let class = Class::new("50M");
+        let mut command = class.command(words);
+        let mut child = command.process_group(0).spawn().expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let shown = class.show();
+        discnice_tests::process::kill_group(child.id());
+        child.wait().expect("our child");
+        let members = shown["members"].as_array().expect("members");
+        let mut processes: Vec<_> = members.iter().map(|member| &member["process"]).collect();
+        processes.dedup();
+        let names: Vec<_> = members.iter().map(|member| member["name"].as_str()).collect();
+        assert_eq!((members.len(), processes.len()), (2, 2), "{words:?}: {shown:#}");
+        assert!(names.contains(&Some("sleep")), "{words:?}: {shown:#}");
+        assert!(members.iter().all(|member| member["escape"].is_null()), "{words:?}: {shown:#}");
     }
 }
 
