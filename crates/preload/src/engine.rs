@@ -200,6 +200,29 @@ pub fn let_go() {
     crate::files::for_each(|fd, file| regulator.unshape(fd, file));
 }
 
+/// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]
+/// needs is returned; without it the process stays listed as one that is not limited.
+#[must_use]
+pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
+    let class = class()?;
+    let_go();
+    let member = member(class);
+    if let Some(member) = member {
+        member.set_state(State::Executing);
+    }
+    CLASS.store(ptr::null_mut(), Ordering::Relaxed);
+    Some((class, member))
+}
+
+/// Regulates the process again.
+pub fn resume(paused: Option<(&'static Class, Option<&'static Member>)>) {
+    let Some((class, member)) = paused else { return };
+    if let Some(member) = member {
+        member.set_state(State::Active);
+    }
+    CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
+}
+
 /// The process ends.
 pub fn leave() {
     let_go();

@@ -10,6 +10,7 @@
 //! - [`engine`]: the regulator of this process, and what happens to it at fork;
 //! - [`host`]: the mechanism, Linux;
 //! - [`files`], [`thread`]: state of a descriptor and of a thread;
+//! - [`confinement`]: programs that forbid themselves system calls;
 //! - [`environment`], [`start`]: how the library gets into a program and its children;
 //! - [`stdio`]: how it gets below libc's own buffers;
 //! - [`real`]: libc's functions behind ours.
@@ -23,6 +24,7 @@
 #![allow(unsafe_code, reason = "libc's functions take and give raw pointers")]
 
 mod calls;
+mod confinement;
 mod engine;
 mod environment;
 mod files;
