@@ -13,9 +13,8 @@ impl Compiler {
     /// A compiler that puts programs into `folder`; `None` without `cc` and `c++`.
     #[must_use]
     pub fn new(folder: &Path) -> Option<Self> {
-        let there = ["cc", "c++"]
-            .iter()
-            .all(|name| Command::new(name).arg("--version").output().is_ok());
+        let there =
+            ["cc", "c++"].iter().all(|name| Command::new(name).arg("--version").output().is_ok());
         there.then(|| Self { folder: folder.to_owned() })
     }
 

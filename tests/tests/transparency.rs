@@ -3,8 +3,8 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use discnice_tests::class::Class;
@@ -162,7 +162,8 @@ fn the_users_own_preloaded_library_is_kept_and_seen() {
     held.args(["run", "--class", class.name(), "--disk", "50M", "--"]);
     let held = run(held.args(["sh", "-c", "echo $LD_PRELOAD"]));
     // The library also speaks while `discnice` runs, which is not part of the comparison.
-    let last = |outcome: &Outcome| outcome.text().lines().rfind(|l| l.starts_with('/')).map(str::to_owned);
+    let last =
+        |outcome: &Outcome| outcome.text().lines().rfind(|l| l.starts_with('/')).map(str::to_owned);
     assert_eq!(last(&bare), last(&held), "{held:?}");
     assert!(last(&bare).is_some(), "{bare:?}");
 }
@@ -177,8 +178,16 @@ fn children_see_exactly_the_environment_they_were_given() {
         &["env", "-i", "/bin/sh", "-c", "/usr/bin/env -i /usr/bin/env | wc -c"],
         &["/usr/bin/python3", "-c", python],
         &["cat", "/proc/self/cmdline"],
-        &["sh", "-c", "env -i sh -c 'echo $0 $# $PPID' | wc -w; set | grep -i -e discnice -e preload"],
-        &["/usr/bin/perl", "-e", "print map { \"$_=$ENV{$_}\\n\" } sort keys %ENV; system('env | sort')"],
+        &[
+            "sh",
+            "-c",
+            "env -i sh -c 'echo $0 $# $PPID' | wc -w; set | grep -i -e discnice -e preload",
+        ],
+        &[
+            "/usr/bin/perl",
+            "-e",
+            "print map { \"$_=$ENV{$_}\\n\" } sort keys %ENV; system('env | sort')",
+        ],
     ] {
         let bare = compare(words, nothing);
         assert_eq!(bare.errors, b"", "{words:?}");
@@ -191,7 +200,18 @@ fn nested_runs_work() {
     let program = program.to_str().expect("UTF-8");
     let (inner, outer) = (Class::new("1M"), Class::new("50M"));
     let data = |folder: &Path| cold::make(&folder.join("data"), 300_000).expect("a file");
-    let words = [program, "run", "--class", inner.name(), "--disk", "1M", "--", "sh", "-c", "cat data | md5sum; env | grep -c DISC"];
+    let words = [
+        program,
+        "run",
+        "--class",
+        inner.name(),
+        "--disk",
+        "1M",
+        "--",
+        "sh",
+        "-c",
+        "cat data | md5sum; env | grep -c DISC",
+    ];
     let place = Place::new();
     let bare = place.run(product::as_user("sh").args(&words[8..]), data);
     let held = place.run(&mut outer.command(words), data);
@@ -210,7 +230,9 @@ fn assert_one_warning(bare: &Outcome, held: &Outcome) {
 #[test]
 fn setuid_programs_run_with_one_warning() {
     let mut tried = 0;
-    for words in [["/bin/su", "--version"], ["/usr/bin/passwd", "--help"], ["/usr/bin/mount", "--version"]] {
+    for words in
+        [["/bin/su", "--version"], ["/usr/bin/passwd", "--help"], ["/usr/bin/mount", "--version"]]
+    {
         let Ok(meta) = fs::metadata(words[0]) else { continue };
         if meta.permissions().mode() & 0o4000 == 0 {
             continue;
@@ -251,7 +273,8 @@ fn static_programs_are_warned_of_and_shown_while_they_run() {
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
         let mut child = command.process_group(0).spawn().expect("it starts");
         let mut line = [0; 5];
-        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line).expect("its output");
+        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+            .expect("its output");
         let shown = class.show();
         let status = run(&mut product::discnice(["status"])).succeeded().text();
         discnice_tests::process::kill_group(child.id());
@@ -324,7 +347,7 @@ fn programs_of_another_word_size_run() {
 
 /// A file that the filtered guest reads, cold.
 fn cold_file(folder: &Path) {
-    cold::make(&folder.join("cold"), 6 << 20).expect("a file");
+    cold::make(&folder.join("cold"), 2 << 20).expect("a file");
 }
 
 #[test]
@@ -344,8 +367,25 @@ fn a_program_that_filters_its_own_system_calls() {
 }
 
 #[test]
+fn a_filter_that_allows_what_we_need_keeps_the_limit() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let program = compiler.compile("filter.c");
+    let words = |action| [program.to_str().expect("UTF-8").to_owned(), action, "prctl".to_owned()];
+    let charged = |action: &str| {
+        let class = Class::new("50M");
+        let place = Place::new();
+        let _ = place.run(&mut class.command(words(action.to_owned())), cold_file);
+        class.charged().0
+    };
+    assert!(charged("allow") >= 1_200_000, "what is read behind the filter is charged");
+    assert!(charged("errno") < 1_200_000, "the other filter does not allow us to look");
+}
+
+#[test]
 fn real_programs_that_filter_their_own_system_calls() {
-    let file = if Path::new("/usr/bin/file").exists() { "/usr/bin/file" } else { skip!("no file(1)") };
+    let file =
+        if Path::new("/usr/bin/file").exists() { "/usr/bin/file" } else { skip!("no file(1)") };
     compare(&[file, "/bin/sh", "/etc/passwd", "/usr/bin/perl"], nothing).succeeded();
     if Path::new("/usr/bin/man").exists() {
         compare(&["/usr/bin/man", "--version"], nothing).succeeded();
@@ -415,7 +455,9 @@ fn what_the_command_inherits_is_what_discnice_inherited() {
             let folder = product::folder();
             let mut command = product::as_user("sh");
             command.args(["-c", script, "sh"]).args(prefix);
-            let ended = run(command.args(["/usr/bin/python3", "-S", "-c", report]).current_dir(folder.path()));
+            let ended = run(command
+                .args(["/usr/bin/python3", "-S", "-c", report])
+                .current_dir(folder.path()));
             (ended, fs::read_to_string(folder.path().join("out")))
         };
         if !Path::new("/usr/bin/python3").exists() {
