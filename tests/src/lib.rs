@@ -4,7 +4,8 @@
 //! - [`process`]: running a command to its end, with everything that can be told apart;
 //! - [`guest`]: small C programs that are compiled when a test needs them;
 //! - [`class`]: a class of a test's own, removed when the test ends;
-//! - [`cold`]: files that are on the disk and not in the page cache.
+//! - [`cold`]: files that are on the disk and not in the page cache;
+//! - [`segment`]: a class's shared memory, to do harm to it.
 //!
 //! Everything runs as the current user; the superuser runs guests as an ordinary one, because
 //! that is whom the product is for. A test that lacks something says so with [`skip!`] and ends.
@@ -14,6 +15,7 @@ pub mod cold;
 pub mod guest;
 pub mod process;
 pub mod product;
+pub mod segment;
 
 /// Says on standard error, past the test harness's capture, why a test does nothing here.
 #[macro_export]
