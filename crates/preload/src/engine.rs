@@ -161,15 +161,19 @@ pub struct Departure {
     borrowed: bool,
 }
 
+/// Whether this is a child of vfork(2): all memory is the parent's.
+fn is_borrowed() -> bool {
+    PAGE.known.load(Ordering::Acquire) != 0 && PAGE.process.load(Ordering::Relaxed) != process::id()
+}
+
 /// Prepares to execute another program. The member says so until the program reports: one that
 /// our library cannot enter never does.
 pub fn depart() -> Option<Departure> {
     let class = class()?;
     let token = token()?;
-    let borrowed = PAGE.known.load(Ordering::Acquire) != 0
-        && PAGE.process.load(Ordering::Relaxed) != process::id();
+    let borrowed = is_borrowed();
     let (id, member) = if borrowed {
-        // All memory is the parent's, what is known about descriptors too: it is left alone.
+        // What is known about descriptors is the parent's too: it is left alone.
         register_member(class, process::id()).unzip()
     } else {
         let_go();
@@ -223,12 +227,18 @@ pub fn resume(paused: Option<(&'static Class, Option<&'static Member>)>) {
     CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
 }
 
-/// The process ends.
+/// The process ends. Destructors of other libraries, and libc's own flushing of streams, come
+/// after this: what they cause is charged on top of what has been, without a member.
 pub fn leave() {
+    if is_borrowed() {
+        return;
+    }
     let_go();
     if let (Some(class), Some(id)) = (class(), id())
         && let Some(member) = class.member(id, process::id())
     {
+        let _ = PAGE.books.enter(member.books().charged());
+        PAGE.slot.store(0, Ordering::Relaxed);
         member.release();
     }
 }
