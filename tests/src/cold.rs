@@ -65,6 +65,15 @@ fn drop_file(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Bytes written by this process and by children that it has waited for which never reached a disk,
+/// because their file was deleted or truncated first; proc(5), `cancelled_write_bytes`.
+#[must_use]
+pub fn cancelled() -> u64 {
+    let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix("cancelled_write_bytes: "));
+    value.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}
+
 /// Bytes that all children of this process, that it has waited for, caused the disks to read and
 /// write; getrusage(2) with `RUSAGE_CHILDREN`.
 #[must_use]

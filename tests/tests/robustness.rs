@@ -49,7 +49,7 @@ fn members_killed_at_any_moment_hold_nobody_up() {
     let limit = 8 << 20;
     let class = Class::new("8M");
     let mut random = Random(88_172_645_463_325_252);
-    let mut begin = |random: &mut Random| {
+    let begin = |random: &mut Random| {
         let work = WORK[random.below(WORK.len() as u64) as usize];
         start(&mut class.command(["sh", "-c", work]), folder.path())
     };
