@@ -120,10 +120,12 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
             let text = CStr::from_ptr(entry).to_bytes();
             if let Some(value) = text.strip_prefix(CLASS) {
                 token = Token::parse(value);
+                erase(entry, text.len());
             } else if let Some(value) = text.strip_prefix(PRELOAD)
                 && let Some(rest) = take_library(value)
             {
                 // What else was preloaded stays, under the same name, in the same memory.
+                erase(entry, if rest > 0 { rest } else { text.len() });
                 if rest > 0 {
                     let name = entry.add(rest);
                     ptr::copy(PRELOAD.as_ptr().cast(), name, PRELOAD.len());
@@ -139,6 +141,15 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
         *keep = ptr::null_mut();
     }
     token
+}
+
+/// Makes text that is ours disappear also from `/proc/PID/environ`, which shows this memory.
+///
+/// # Safety
+/// So many bytes are writable and used by nobody else.
+unsafe fn erase(text: *mut c_char, length: usize) {
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { text.write_bytes(0, length) };
 }
 
 /// If the list of libraries begins with ours: notes its path and returns how long the part is
