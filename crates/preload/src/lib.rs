@@ -13,7 +13,8 @@
 //! - [`confinement`]: programs that forbid themselves system calls;
 //! - [`environment`], [`start`]: how the library gets into a program and its children;
 //! - [`stdio`]: how it gets below libc's own buffers;
-//! - [`real`]: libc's functions behind ours.
+//! - [`real`]: libc's functions behind ours;
+//! - [`sanitizer`]: programs that check who comes first.
 //!
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with
@@ -31,6 +32,7 @@ mod files;
 mod hooks;
 mod host;
 mod real;
+mod sanitizer;
 mod start;
 mod stdio;
 mod thread;
