@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::{Mutex, PoisonError};
 
 use discnice_tests::process::{Outcome, run};
 use discnice_tests::product;
@@ -28,10 +29,14 @@ fn assert_refused(what: &[OsString], outcome: &Outcome, status: i32, names: &str
     );
 }
 
+/// One at a time, so that a class that is left behind is that command's.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Runs `discnice` with these arguments in a folder in which `touch started` would show.
 fn refuse(arguments: &[&OsStr], status: i32, names: &str) {
     let words: Vec<OsString> = arguments.iter().map(|word| (*word).to_owned()).collect();
     let folder = product::folder();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let before = segments();
     // Without folders that may not be searched, for which exec has another answer.
     let mut command = product::discnice(&words);

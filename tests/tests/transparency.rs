@@ -122,6 +122,24 @@ guests! {
     exec_in_all_its_forms: "exec.c" [], (Some(0), None);
 }
 
+#[test]
+fn programs_with_sanitizers() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    for kind in ["address", "undefined", "thread", "leak"] {
+        let option = format!("-fsanitize={kind}");
+        let Ok(program) = compiler.compile_with("modes.c", &["-g", &option]) else {
+            say_skipped(kind);
+            continue;
+        };
+        compare(&[program.to_str().expect("UTF-8")], nothing).succeeded();
+    }
+}
+
+fn say_skipped(kind: &str) {
+    skip!("no {kind} sanitizer");
+}
+
 /// Two processes share one offset and write more than a slice at once.
 #[test]
 #[ignore = "fails: writes of more than a slice (40 ms of the rate) are split, so they mix"]
