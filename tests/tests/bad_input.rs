@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use discnice_tests::process::{Outcome, run};
 use discnice_tests::product;
@@ -205,7 +206,12 @@ fn names_at_the_border_of_what_is_allowed() {
         assert_eq!(started.text(), "started\n", "{name}");
         assert!(segments().contains(&name), "{name}");
         run(&mut product::discnice(["class", "rm", &name])).succeeded();
-        assert!(!segments().contains(&name), "{name}");
+        // Another `discnice` that looks at it at this moment keeps it a little longer.
+        let gone = (0..50).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            !segments().contains(&name)
+        });
+        assert!(gone, "{name}");
     }
 }
 
