@@ -150,6 +150,30 @@ fn large_writes_at_a_shared_offset_do_not_mix() {
 }
 
 #[test]
+fn a_failed_exec_leaves_the_process_limited() {
+    const SIZE: u64 = 3 << 20;
+    let folder = product::folder();
+    cold::make(&folder.path().join("data"), SIZE as usize).expect("a file");
+    let script = "import os
+for path in ['/nowhere', '/', '/etc/passwd']:
+    try: os.execve(path, ['x'], {})
+    except OSError as error: print(error.errno)
+try: os.execve('/bin/true', ['x' * 300000], {})
+except OSError as error: print(error.errno)
+with open('data', 'rb') as data: print(len(data.read()))";
+    if !Path::new("/usr/bin/python3").exists() {
+        skip!("no python3");
+    }
+    let class = Class::new("2M");
+    let mut command = class.command(["/usr/bin/python3", "-c", script]);
+    let started = std::time::Instant::now();
+    let ended = run(command.current_dir(folder.path())).succeeded();
+    assert_eq!(ended.text(), format!("2\n13\n13\n7\n{SIZE}\n"));
+    assert!(started.elapsed().as_secs_f64() > 1.2, "held for {:?}", started.elapsed());
+    assert!(class.charged().0 >= SIZE, "{:?}", class.show());
+}
+
+#[test]
 fn a_linked_librarys_constructor_does_io() {
     let folder = product::folder();
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
