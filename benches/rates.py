@@ -159,6 +159,24 @@ def programs(disk, rate):
         sh(f"git init -q {repo} && cp {data} {repo}/blob && cd {repo} && git -c user.name=a "
            f"-c user.email=a@b add . && git -c user.name=a -c user.email=a@b commit -qm x && "
            f"chown -R {NOBODY}:{NOBODY} {repo}")
+    project = f"{disk.mount}/project"
+    if not os.path.exists(project):
+        os.makedirs(project)
+        includes = "".join(f"#include <{name}>\n" for name in ("stdio.h", "stdlib.h", "math.h"))
+        for number in range(60):
+            with open(f"{project}/part{number}.c", "w") as file:
+                numbers = ",".join(str((number + 1) * n % 9973) for n in range(100_000))
+                file.write(f"{includes}int table{number}[] = {{{numbers}}};\n")
+        objects = " ".join(f"part{number}.o" for number in range(60))
+        with open(f"{project}/Makefile", "w") as file:
+            file.write(f"all: {objects}\n%.o: %.c\n\tgcc -c -o $@ $<\nclean:\n\trm -f *.o\n")
+        sh(f"chown -R {NOBODY}:{NOBODY} {project}")
+    reader = f"{disk.mount}/Reader.java"
+    if not os.path.exists(reader):
+        with open(reader, "w") as file:
+            file.write("class Reader { public static void main(String[] a) throws Exception { var i = "
+                       "new java.io.FileInputStream(a[0]); var b = new byte[65536]; "
+                       "while (i.read(b) > 0); } }\n")
     out = f"{disk.mount}/out"
     return {
         "dd": f"dd if={data} of=/dev/null bs=64k status=none",
@@ -180,6 +198,8 @@ def programs(disk, rate):
         "curl": f"curl -s -o /dev/null file://{data}",
         "perl": f"perl -ne '$n++; END {{ print $n }}' {lines}",
         "md5sum": f"md5sum {data}",
+        "java": f"java {reader} {data}",
+        "make-j8": f"make -s -C {project} clean && make -s -j8 -C {project} all",
         "gcc": f"sh -c 'for i in 1 2 3 4 5 6; do echo \"#include <stdio.h>\n#include <stdlib.h>\" | "
                f"gcc -isystem {tree_size}/include -x c -c -o {out}$i.o -; done'",
     }
@@ -210,11 +230,14 @@ def main():
             wanted = programs(disk, rate)
             names = [n for n in arguments.programs.split(",") if n] or list(wanted)
             for name in names:
-                free = measure(disk, wanted[name], None)[0] if arguments.unlimited else 0
+                free, unlimited = 0, []
+                if arguments.unlimited:
+                    free, unlimited, _ = measure(disk, wanted[name], None)
                 limited = f"{arguments.discnice} run --disk {text}M -- sh -c '{quote(wanted[name])}'"
                 elapsed, samples, status = measure(disk, limited, 240)
                 row(name, text, rate, free, elapsed, samples, status)
-                record.append({"program": name, "rate": rate, "samples": samples})
+                record.append({"program": name, "rate": rate, "samples": samples,
+                               "unlimited": unlimited})
     finally:
         disk.close()
         shutil.rmtree(folder)

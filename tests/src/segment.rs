@@ -5,8 +5,9 @@
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the class's name lies: the only thing that a test has to know of the layout.
-const NAME: usize = 64;
+/// In the head, which is so many words long, the class's name stands behind zeroes or numbers; a
+/// test need not know where.
+const HEAD: usize = 128;
 
 /// A mapped segment; unmapped when dropped.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl Segment {
     }
 
     fn attach(id: i32, size: usize) -> Option<Self> {
-        if size < 1024 {
+        if size < HEAD * 8 {
             return None;
         }
         // SAFETY: with address 0 the kernel chooses addresses that nothing uses.
@@ -46,13 +47,11 @@ impl Segment {
     }
 
     fn is_named(&self, name: &str) -> bool {
-        let bytes: Vec<u8> = self.words()[NAME / 8..]
-            .iter()
-            .take(32)
-            .flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes())
-            .take_while(|byte| *byte != 0)
-            .collect();
-        bytes == name.as_bytes()
+        let head = self.words().iter().take(HEAD);
+        let bytes: Vec<u8> =
+            head.flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        let ended = [name.as_bytes(), b"\0"].concat();
+        bytes.windows(ended.len()).any(|window| window == ended)
     }
 
     /// Overwrites all of it.

@@ -1,4 +1,33 @@
-//! `cargo xtask CHECK`: checks of the workspace that are neither compiler nor tests.
-fn main() {
-    println!("nothing yet");
+//! `cargo xtask TASK`: checks and generators of the workspace that are neither compiler nor tests.
+
+mod layers;
+mod pages;
+mod symbols;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+enum Task {
+    /// Dependencies run one way, and what is linked into programs links almost nothing
+    CheckLayers,
+    /// The library exports just the symbols of its list, and cannot panic
+    CheckSymbols {
+        /// The built library
+        library: PathBuf,
+    },
+    /// Write man pages and shell completions
+    Pages {
+        /// Where to
+        folder: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Task::parse() {
+        Task::CheckLayers => layers::check(),
+        Task::CheckSymbols { library } => symbols::check(&library),
+        Task::Pages { folder } => pages::write(&folder),
+    }
 }

@@ -56,6 +56,8 @@ struct Header {
     waited: AtomicU64,
     /// Seconds since 1970.
     created: AtomicU64,
+    /// Since when nobody has been seen to use the class, seconds since 1970; zero while used.
+    idle_since: AtomicU64,
     name: [AtomicU64; NAME_MAX.div_ceil(8)],
 }
 
@@ -216,6 +218,18 @@ impl Class {
         &self.operations
     }
 
+    /// Notes whether the class is in use, and otherwise that it is not since `moment` at the
+    /// latest; returns since when it has not been.
+    pub fn idle_since(&self, used: bool, moment: u64) -> Option<u64> {
+        let idle = &self.header.idle_since;
+        if used {
+            idle.store(0, Ordering::Relaxed);
+            return None;
+        }
+        let known = idle.compare_exchange(0, moment, Ordering::Relaxed, Ordering::Relaxed);
+        Some(known.err().unwrap_or(moment))
+    }
+
     /// The rate window's length; a claim outside of what can be set counts as the default.
     #[must_use]
     pub fn window(&self) -> Nanos {
@@ -341,10 +355,10 @@ impl Class {
 }
 
 const _: () = {
-    assert!(core::mem::offset_of!(Class, total) == 320);
+    assert!(core::mem::offset_of!(Class, total) == 384);
     assert!(size_of::<Meter>() == 832);
     assert!(size_of::<Member>() == 64);
-    assert!(Class::SIZE == 320 + 4 * 832 + MEMBERS * 64);
+    assert!(Class::SIZE == 384 + 4 * 832 + MEMBERS * 64);
 };
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 
 #[cfg(not(loom))]
 pub mod layout;
+#[cfg(all(test, loom))]
+mod loom;
 pub mod member;
 pub mod meter;
 pub mod primitive;

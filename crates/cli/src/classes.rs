@@ -7,19 +7,28 @@
 #![allow(unsafe_code, reason = "shared memory is mapped here and nowhere else in the program")]
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_budget::Class;
 use discnice_sys::{Errno, process, shm};
 
 /// Keys that are tried for one name, should other segments have taken the first.
 const KEYS: u32 = 16;
 
-/// An automatic class that nobody has used for this long is removed.
+/// An automatic class that nobody has used for this long is removed. Long enough for a slow disk
+/// to load a program: while a class's only process executes one, nobody has it mapped.
 const ABANDONED: Duration = Duration::from_secs(60);
+/// The same when so many classes lie around that the system's limit comes near.
+const ABANDONED_IN_CROWD: Duration = Duration::from_secs(5);
+const CROWD: usize = 1024;
+/// So few are not worth looking for abandoned ones whenever a class is made.
+const FEW: usize = 64;
 
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = discnice_budget::layout::NAME_MAX;
@@ -56,13 +65,6 @@ impl Found {
     pub fn remove(&self) -> anyhow::Result<()> {
         shm::remove(self.segment).map_err(explain).context("cannot remove the class")
     }
-
-    fn is_abandoned(&self) -> bool {
-        let Ok(segment) = shm::inspect(self.segment) else { return false };
-        // One of the mappings is ours.
-        let idle_since = u64::try_from(segment.detached_at).unwrap_or(0).max(self.class.created());
-        segment.attached <= 1 && now() > idle_since + ABANDONED.as_secs()
-    }
 }
 
 fn now() -> u64 {
@@ -74,18 +76,25 @@ pub fn explain(errno: Errno) -> std::io::Error {
     std::io::Error::from_raw_os_error(errno.0)
 }
 
-/// Checks a name that a person typed.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_name(name: &str) -> Result<String, String> {
-    let accepted =
-        "a class name has 1 to 255 bytes, no `/`, no leading `@` or `.` and no control characters";
+/// Parses a name that a person typed.
+pub fn name_parser() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().try_map(|name| check_name(&name))
+}
+
+fn check_name(name: &OsStr) -> Result<String, String> {
     let bad = name.is_empty()
         || name.len() > NAME_MAX
-        || name.starts_with([AUTOMATIC, '.'])
-        || name.contains(|c: char| c == '/' || c.is_control());
-    if bad { Err(accepted.into()) } else { Ok(name.into()) }
+        || name.as_bytes().starts_with(b".")
+        || name.as_bytes().starts_with(&[AUTOMATIC as u8]);
+    match name.to_str() {
+        Some(text) if !bad && !text.contains(|c: char| c == '/' || c.is_control()) => {
+            Ok(text.into())
+        }
+        _ => Err(format!(
+            "{name:?} is no class name; give 1 to {NAME_MAX} bytes of text without `/` and control \
+             characters that does not begin with `@` or `.`"
+        )),
+    }
 }
 
 /// The automatic name of a command's class.
@@ -139,6 +148,11 @@ pub fn find(name: &str) -> Option<Found> {
 /// # Errors
 /// Shared memory is not to be had.
 pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
+    if let Ok(listed) = Listed::all()
+        && listed.len() > FEW
+    {
+        sweep(&listed);
+    }
     for attempt in 0..KEYS {
         if let Some(found) = find(name) {
             return Ok((found, false));
@@ -174,22 +188,52 @@ fn create(segment: i32, name: &str) -> anyhow::Result<Found> {
     }
 }
 
-/// All classes of this user; removes automatic ones that nobody uses any more.
+/// A line of the kernel's list of segments (proc_sysvipc_shm(5)) that may be a class of ours.
+struct Listed {
+    segment: i32,
+    attached: u64,
+    /// When a process last took or let go of it, or it was made; seconds since 1970.
+    touched: u64,
+}
+
+impl Listed {
+    fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        let ours = number(7)? == u64::from(process::user()) && number(3)? == Class::SIZE as u64;
+        let touched = number(11)?.max(number(12)?).max(number(13)?);
+        let segment = fields.get(1)?.parse().ok()?;
+        ours.then_some(Self { segment, attached: number(6)?, touched })
+    }
+
+    fn all() -> anyhow::Result<Vec<Self>> {
+        let list = fs::read_to_string("/proc/sysvipc/shm").context("cannot list shared memory")?;
+        Ok(list.lines().skip(1).filter_map(Self::parse).collect())
+    }
+}
+
+/// Removes automatic classes that nobody uses any more.
+fn sweep(listed: &[Listed]) {
+    let patience = if listed.len() > CROWD { ABANDONED_IN_CROWD } else { ABANDONED };
+    for one in listed {
+        let Some(found) = attach(one.segment).filter(Found::is_automatic) else { continue };
+        // Looking at a class touches it, so since when nobody used it stands in the class.
+        let since = found.class.idle_since(one.attached > 0, one.touched);
+        if since.is_some_and(|since| now() > since + patience.as_secs()) {
+            // Another command may have been first.
+            let _ = found.remove();
+        }
+    }
+}
+
+/// All classes of this user.
 ///
 /// # Errors
 /// The kernel's list cannot be read.
 pub fn all() -> anyhow::Result<Vec<Found>> {
-    let list = fs::read_to_string("/proc/sysvipc/shm").context("cannot list shared memory")?;
-    let mut classes: Vec<Found> = list
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse().ok())
-        .filter_map(attach)
-        .filter(|found| {
-            let abandoned = found.is_automatic() && found.is_abandoned();
-            !(abandoned && found.remove().is_ok())
-        })
-        .collect();
+    sweep(&Listed::all()?);
+    let mut classes: Vec<Found> =
+        Listed::all()?.iter().filter_map(|one| attach(one.segment)).collect();
     classes.sort_by_key(Found::name);
     Ok(classes)
 }
@@ -201,10 +245,11 @@ mod tests {
     #[test]
     fn names_that_are_refused() {
         for name in ["", "a/b", "..", ".", "@auto", "new\nline", &"x".repeat(300)] {
-            assert!(check_name(name).is_err(), "{name:?}");
+            assert!(check_name(OsStr::new(name)).is_err(), "{name:?}");
         }
+        assert!(check_name(OsStr::from_bytes(b"\xff")).is_err());
         for name in ["backup", "näme", "a b", &"x".repeat(255)] {
-            assert!(check_name(name).is_ok(), "{name:?}");
+            assert!(check_name(OsStr::new(name)).is_ok(), "{name:?}");
         }
     }
 

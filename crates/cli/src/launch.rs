@@ -3,11 +3,11 @@
 
 #![allow(unsafe_code, reason = "exec and what the Rust runtime changed before main")]
 
-use std::ffi::{CString, OsStr, OsString, c_char};
+use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
 use discnice_budget::member::Charged;
@@ -143,4 +143,83 @@ fn environment(variables: &[(&str, OsString)]) -> Vec<CString> {
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// The child that signals are passed on to.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn pass_on(signal: c_int) {
+    // SAFETY: kill(2) may be called in a signal handler; the child is ours and not yet waited for.
+    unsafe {
+        libc::kill(CHILD.load(Ordering::Relaxed), signal);
+    }
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// With this exit status.
+    Exited(u8),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl Ended {
+    /// Ends this process in the same way.
+    pub fn repeat(self) -> std::process::ExitCode {
+        match self {
+            Self::Exited(status) => std::process::ExitCode::from(status),
+            Self::Killed(signal) => {
+                // SAFETY: ends this process as the child was ended; without a core of ours.
+                unsafe {
+                    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                    libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+                    libc::signal(signal, libc::SIG_DFL);
+                    libc::raise(signal);
+                }
+                // A signal that does not end a process by default cannot have ended the child.
+                std::process::ExitCode::from(128u8.saturating_add(signal.unsigned_abs() as u8))
+            }
+        }
+    }
+}
+
+/// Runs `child` in a new process and waits for it. Signals of the terminal reach both and are left
+/// to the child; others are passed on to it.
+///
+/// # Errors
+/// No process could be made.
+pub fn supervise(child: impl FnOnce() -> u8) -> io::Result<Ended> {
+    // SAFETY: this process has one thread, so the child may do everything.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {
+            let status = child();
+            // SAFETY: ends the child without running what the parent will run.
+            unsafe { libc::_exit(status.into()) }
+        }
+        _ => {}
+    }
+    CHILD.store(pid, Ordering::Relaxed);
+    let mut status = 0;
+    // SAFETY: the handlers only call kill(2); waitpid writes the status.
+    unsafe {
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
+            libc::signal(signal, pass_on as *const () as usize);
+        }
+        while libc::waitpid(pid, &raw mut status, 0) < 0 {
+            if *libc::__errno_location() != libc::EINTR {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(if libc::WIFSIGNALED(status) {
+        Ended::Killed(libc::WTERMSIG(status))
+    } else {
+        Ended::Exited(libc::WEXITSTATUS(status) as u8)
+    })
 }

@@ -1,28 +1,16 @@
-//! `discnice`: background work that its neighbours do not notice.
-//!
-//! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
-//!   man page and completions come) and a `run` that returns the exit status;
-//! - [`classes`]: the classes of this user, which live in shared memory;
-//! - [`launch`]: how a command is made regulated and executed in our place;
-//! - [`program`]: what kind of program a file is, and whether it can be regulated.
-//!
-//! `main` owns exit statuses: the command's own, or 125 for an error of ours, as nice(1) and
-//! env(1) do.
-
-mod classes;
-mod commands;
-mod launch;
-mod program;
+//! The program `discnice`. Exit statuses are decided here and nowhere else: the command's own, or
+//! 125 for an error of ours, as nice(1) and env(1) do.
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use discnice_cli::commands::Cli;
 
 /// Exit status for an error of our own, as coreutils' nice(1), env(1) and timeout(1).
 const EXIT_OURS: u8 = 125;
 
 fn main() -> ExitCode {
-    let cli = match commands::Cli::try_parse() {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             eprintln!("discnice: {}", one_line(&error));
@@ -48,21 +36,17 @@ fn one_line(error: &clap::Error) -> String {
     use clap::error::ErrorKind;
 
     let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default();
-    let mut line = first.strip_prefix("error: ").unwrap_or(first).replace(['\n', '\r'], " ");
+    // What follows an empty line is usage, tips and a pointer to --help.
+    let message = text.split("\n\n").next().unwrap_or(&text);
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            line.push_str("; the command to run stands behind `--` (see --help)");
+            format!("{line}; the command to run stands behind `--` (see --help)")
         }
-        // The names that are missing, or the commands that there are, stand below.
-        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {
-            if let Some(second) = lines.next() {
-                line.push(' ');
-                line.push_str(second);
-            }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            "no subcommand given; see `discnice --help`".into()
         }
-        _ => {}
+        _ => line,
     }
-    line
 }

@@ -22,12 +22,14 @@ pub fn read(fd: i32, count: usize, at: Option<u64>, real: impl Fn() -> isize) ->
     if file.is_other() {
         return other(local, fd, file, real);
     }
-    let short = if class.is_limited() {
-        file.is_plain() && class.is_calm() && !local.thread.missed()
-    } else {
-        file.is_untouched()
-    };
-    if !short {
+    if !class.is_limited() && file.is_untouched() {
+        let result = real();
+        if local.thread.is_due_by_count(result) {
+            finish_read(local, fd, file, at, result);
+        }
+        return result;
+    }
+    if !(file.is_plain() && class.is_calm() && !local.thread.missed()) {
         return slow_read(local, fd, file, count, at, real);
     }
     let before = cycles::now();
@@ -105,9 +107,8 @@ pub fn write(
     if class.is_limited() || !file.is_untouched() {
         return slow_write(local, fd, file, count, at, whole, piece);
     }
-    let before = cycles::now();
     let result = piece(0, count);
-    if local.thread.is_due(cycles::now().wrapping_sub(before), result) {
+    if local.thread.is_due_by_count(result) {
         finish_write(local, fd, file, at, result);
     }
     result
@@ -232,11 +233,14 @@ pub fn copy(
 pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
-    let ticket = if class.is_limited() && local.thread.missed() {
-        admit_metadata(local)
-    } else {
-        Ticket::FREE
-    };
+    if !class.is_limited() {
+        let result = real();
+        if local.thread.is_due_by_count(0) {
+            finish_metadata(local, Ticket::FREE);
+        }
+        return result;
+    }
+    let ticket = if local.thread.missed() { admit_metadata(local) } else { Ticket::FREE };
     let before = cycles::now();
     let result = real();
     if ticket != Ticket::FREE || local.thread.is_due(cycles::now().wrapping_sub(before), 0) {
@@ -290,7 +294,7 @@ pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
 #[cold]
 fn before_close(fd: i32, file: &File) {
     if let Some(regulator) = engine::regulator() {
-        regulator.before_close(fd, file);
+        regulator.before_close(&local().thread, fd, file);
     }
 }
 

@@ -17,7 +17,7 @@
 //!   it behind our back, and then a charge may come late, but no result changes;
 //! - there are no errors: what cannot be regulated passes.
 #![cfg_attr(not(test), no_std)]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod copy;
 mod file;
@@ -30,6 +30,8 @@ mod write;
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod tests;
 
 pub use file::File;
 pub use host::{Advice, FileStatus, Host, Woken};

@@ -1,1 +1,204 @@
+//! A simulated system for tests: a clock, a page cache, a disk without limits, and an account.
 
+use core::cell::{Cell, RefCell};
+use std::alloc::{Layout, alloc_zeroed};
+use std::collections::BTreeSet;
+use std::ptr::NonNull;
+use std::vec::Vec;
+
+use discnice_budget::Class;
+use discnice_budget::member::{Books, Charged};
+use discnice_budget::primitive::AtomicU32;
+use discnice_policy::{Limits, pace};
+use discnice_units::{Nanos, Rate};
+
+use crate::{Advice, File, FileStatus, Host, Regulator, Thread, Woken};
+
+const PAGE: u64 = 4096;
+/// Read-ahead of the simulated kernel when nobody switches it off.
+const KERNEL_READ_AHEAD: u64 = 8 << 20;
+
+/// A machine with one file.
+#[derive(Debug, Default)]
+pub struct Machine {
+    now: Cell<u64>,
+    pub size: u64,
+    position: Cell<u64>,
+    advice: Cell<Option<Advice>>,
+    cached: RefCell<BTreeSet<u64>>,
+    dirty: RefCell<BTreeSet<u64>>,
+    read: Cell<u64>,
+    written: Cell<u64>,
+    pub cancelled: Cell<u64>,
+    /// Whether residency may be asked (own file) or not (foreign file).
+    pub honest: bool,
+    /// Moments and bytes of disk reads.
+    pub log: RefCell<Vec<(u64, u64)>>,
+    /// Ranges whose write-back was started.
+    pub started: RefCell<Vec<(u64, u64)>>,
+    pub longest_sleep: Cell<u64>,
+}
+
+impl Machine {
+    /// A machine whose file has `size` bytes; `honest` as the field.
+    pub fn new(size: u64, honest: bool) -> Self {
+        Self { size, honest, ..Self::default() }
+    }
+
+    fn load(&self, from: u64, to: u64) -> u64 {
+        let mut cached = self.cached.borrow_mut();
+        let last = to.min(self.size.next_multiple_of(PAGE));
+        let bytes = (from / PAGE..last.div_ceil(PAGE)).filter(|page| cached.insert(*page)).count();
+        let bytes = bytes as u64 * PAGE;
+        if bytes > 0 {
+            self.read.set(self.read.get() + bytes);
+            self.log.borrow_mut().push((self.now.get(), bytes));
+        }
+        bytes
+    }
+
+    /// The kernel's side of read(2).
+    pub fn read(&self, count: u64) -> isize {
+        let from = self.position.get();
+        let end = (from + count).min(self.size);
+        let missed = (from / PAGE..end.div_ceil(PAGE)).any(|p| !self.cached.borrow().contains(&p));
+        let ahead = self.advice.get() != Some(Advice::Random);
+        let bytes = self.load(from, if missed && ahead { end + KERNEL_READ_AHEAD } else { end });
+        // A nanosecond a byte from the disk, a tenth of that from memory.
+        self.now.set(self.now.get() + bytes + (end - from) / 10 + 300);
+        self.position.set(end);
+        (end - from) as isize
+    }
+
+    /// The kernel's side of write(2).
+    pub fn write(&self, count: u64) -> isize {
+        let from = self.position.get();
+        let mut dirty = self.dirty.borrow_mut();
+        let pages = from / PAGE..(from + count).div_ceil(PAGE);
+        let new = pages.filter(|page| dirty.insert(*page)).count() as u64 * PAGE;
+        self.written.set(self.written.get() + new);
+        self.now.set(self.now.get() + count / 10 + 500);
+        self.position.set(from + count);
+        count as isize
+    }
+
+    pub fn seek(&self, to: u64) {
+        self.position.set(to);
+    }
+
+    pub fn cache_all(&self) {
+        self.cached.borrow_mut().extend(0..self.size.div_ceil(PAGE));
+    }
+
+    pub fn disk_reads(&self) -> u64 {
+        self.read.get()
+    }
+}
+
+impl Host for Machine {
+    fn now(&self) -> Nanos {
+        Nanos(self.now.get() + 1_000_000_000_000)
+    }
+
+    fn account(&self) -> Charged {
+        Charged { read: self.read.get(), written: self.written.get() }
+    }
+
+    fn cancelled(&self) -> Option<u64> {
+        Some(self.cancelled.get())
+    }
+
+    fn wait(&self, _: &AtomicU32, _: u32, until: Nanos) -> Woken {
+        let length = until.minus(self.now()).0;
+        self.longest_sleep.set(self.longest_sleep.get().max(length));
+        self.now.set(self.now.get() + length);
+        Woken::Due
+    }
+
+    fn status(&self, _: i32) -> Option<FileStatus> {
+        Some(FileStatus { disk: true, regular: true, size: self.size })
+    }
+
+    fn position(&self, _: i32) -> Option<u64> {
+        Some(self.position.get())
+    }
+
+    fn is_cached(&self, _: i32, offset: u64, length: u64) -> Option<bool> {
+        let end = (offset + length).min(self.size);
+        let all = (offset / PAGE..end.div_ceil(PAGE)).all(|p| self.cached.borrow().contains(&p));
+        (self.honest && all).then_some(true)
+    }
+
+    fn read_ahead(&self, _: i32, offset: u64, length: u64) {
+        self.load(offset, offset + length);
+    }
+
+    fn advise(&self, _: i32, advice: Advice) {
+        self.advice.set(Some(advice));
+    }
+
+    fn write_back(&self, _: i32, offset: u64, length: u64) {
+        self.started.borrow_mut().push((offset, length));
+    }
+}
+
+/// A class of its own with a limit on the whole.
+pub fn class(rate: u64) -> &'static Class {
+    let layout = Layout::from_size_align(Class::SIZE, 4096).expect("a page-aligned layout");
+    let class = leaked(layout);
+    let limits = Limits { total: Rate::per_second(rate), ..Limits::UNLIMITED };
+    class.set_limits(Nanos(0), &limits, pace::WINDOW);
+    class
+}
+
+#[allow(unsafe_code, reason = "a class lives in raw memory")]
+fn leaked(layout: Layout) -> &'static Class {
+    // SAFETY: the layout's size is not zero; the memory is fresh, large enough and never freed.
+    unsafe {
+        let start = NonNull::new(alloc_zeroed(layout)).expect("memory");
+        Class::create(start, layout.size(), 1, b"simulation", 0).expect("a class")
+    }
+}
+
+/// Reads the file to its end as a program does, by calls of `count` bytes.
+pub fn read_all(machine: &Machine, class: &Class, books: &Books, count: u64) {
+    let (regulator, thread, file) =
+        (Regulator::new(machine, class, books), Thread::default(), File::new());
+    loop {
+        let ticket = regulator.admit_read(&thread, 3, &file, count as usize, None);
+        let before = machine.now.get();
+        let result = machine.read(count);
+        let cycles = 3 * (machine.now.get() - before);
+        if ticket.read > 0 || thread.is_due(cycles, result) && ticket.look {
+            regulator.complete_read(&thread, 3, &file, ticket, None, result);
+        }
+        if result == 0 {
+            return;
+        }
+    }
+}
+
+/// Writes `count` bytes at the file's position, as one call.
+pub fn write(
+    regulator: &Regulator<'_, Machine>,
+    machine: &Machine,
+    thread: &Thread,
+    file: &File,
+    count: u64,
+) {
+    let ticket = regulator.admit_write(thread, 3, file, count);
+    let result = machine.write(count);
+    if ticket.write > 0 || thread.has_written(result, 64 << 10) {
+        regulator.complete_write(thread, 3, file, ticket, None, result);
+    }
+}
+
+/// The most bytes in any window of `width` nanoseconds.
+pub fn most(log: &[(u64, u64)], width: u64) -> u64 {
+    log.iter()
+        .map(|&(from, _)| {
+            log.iter().filter(|e| e.0 >= from && e.0 < from + width).map(|e| e.1).sum()
+        })
+        .max()
+        .unwrap_or(0)
+}

@@ -8,6 +8,10 @@ const CALLS: u32 = 64;
 /// The same for bytes.
 const BYTES: u32 = 1 << 20;
 
+/// The same without a limit.
+const CALLS_UNLIMITED: u32 = 1024;
+const BYTES_UNLIMITED: u32 = 16 << 20;
+
 /// Cycles of the time-stamp counter in which no call can have started disk I/O: allocating a
 /// page, building and submitting a request take several times as long. At 1.6 to 5 GHz this is
 /// 0.8 to 2.5 microseconds; a cached 4 KiB read takes 0.2 to 0.4.
@@ -23,6 +27,7 @@ pub struct Thread {
     written: Cell<u32>,
     missed: Cell<bool>,
     cancelled: Cell<u64>,
+    left: Cell<u64>,
 }
 
 impl Thread {
@@ -36,6 +41,17 @@ impl Thread {
         self.calls.set(calls);
         self.bytes.set(total);
         cycles > FAST + moved / BYTES_PER_CYCLE || calls >= CALLS || total >= BYTES
+    }
+
+    /// Notes a call in a class without limit, where nobody waits for what is found: it is only
+    /// counted, and the account looked at now and then.
+    #[inline(always)]
+    pub fn is_due_by_count(&self, bytes: isize) -> bool {
+        let calls = self.calls.get() + 1;
+        let total = self.bytes.get().saturating_add(bytes.max(0) as u32);
+        self.calls.set(calls);
+        self.bytes.set(total);
+        calls >= CALLS_UNLIMITED || total >= BYTES_UNLIMITED
     }
 
     /// Notes that `bytes` were written into the cache, whose cost no clock shows; returns
@@ -59,7 +75,19 @@ impl Thread {
     /// are new. A forked child's count begins anew, which shows as a smaller one.
     pub(crate) fn enter_cancelled(&self, cancelled: u64) -> u64 {
         let before = self.cancelled.replace(cancelled);
-        cancelled.checked_sub(before).unwrap_or(cancelled)
+        let new = cancelled.checked_sub(before).unwrap_or(cancelled);
+        if new > 0 {
+            self.left.set(0);
+        }
+        new
+    }
+
+    /// Notes that a file is closed with `bytes` left dirty; returns how many were left like this
+    /// since the thread last deleted what it had written.
+    pub(crate) fn leave_dirty(&self, bytes: u64) -> u64 {
+        let left = self.left.get().saturating_add(bytes);
+        self.left.set(left);
+        left
     }
 
     /// Whether the last look found that the disk had been read: the best guess for the next.

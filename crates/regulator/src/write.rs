@@ -12,13 +12,14 @@ use crate::host::Host;
 use crate::{File, Regulator, Thread, Ticket};
 
 /// How much of the rate is written back at once.
-const PORTION_TIME: Nanos = Nanos::from_millis(250);
+const PORTION_TIME: Nanos = Nanos::from_millis(100);
 /// Smaller portions cost seeks.
-const PORTION_MIN: u64 = 256 << 10;
+const PORTION_MIN: u64 = 128 << 10;
 /// Larger ones cost the caller too long (166 us for each MiB).
 const PORTION_MAX: u64 = 2 << 20;
-/// A file closed with less than this is left to the kernel: it may be deleted soon.
-const CLOSE_MIN: u64 = 256 << 10;
+/// A small file is left to the kernel when it is closed, because it may be deleted soon, until a
+/// thread has left so much without deleting any of it.
+const LEFT_MAX: u64 = 4 << 20;
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits a write of `count` bytes.
@@ -99,8 +100,11 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// The program is about to close the descriptor.
-    pub fn before_close(&self, fd: i32, file: &File) {
-        if self.class.is_limited() && file.dirtied() >= CLOSE_MIN {
+    pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
+        let dirtied = file.dirtied();
+        if self.class.is_limited()
+            && (dirtied >= PORTION_MIN || thread.leave_dirty(dirtied) >= LEFT_MAX)
+        {
             self.write_back(fd, file);
         }
     }

@@ -13,6 +13,7 @@ use crate::classes::{self, Found};
 
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
+#[command(disable_help_subcommand = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -28,7 +29,7 @@ enum Action {
     },
     /// Show one class with its members
     Show {
-        #[arg(value_parser = classes::check_name)]
+        #[arg(value_parser = classes::name_parser())]
         name: String,
         /// For machines
         #[arg(long)]
@@ -36,14 +37,14 @@ enum Action {
     },
     /// Make a class or change its limits; running members follow at once
     Set {
-        #[arg(value_parser = classes::check_name)]
+        #[arg(value_parser = classes::name_parser())]
         name: String,
         #[command(flatten)]
         limits: LimitArgs,
     },
     /// Remove a class that has no members
     Rm {
-        #[arg(value_parser = classes::check_name)]
+        #[arg(value_parser = classes::name_parser())]
         name: String,
         /// Remove it although it has members, which then go on without limit
         #[arg(long)]

@@ -19,8 +19,12 @@ pub struct LimitArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     disk_write: Option<Rate>,
     /// Disk operations a second; one moves at most 512 KiB
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    disk_iops: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count)]
+    disk_iops: Option<u64>,
+}
+
+fn count(text: &str) -> Result<u64, &'static str> {
+    text.parse::<NonZeroU64>().map(NonZeroU64::get).map_err(|_| "give a whole number from 1 on")
 }
 
 impl LimitArgs {
@@ -38,9 +42,7 @@ impl LimitArgs {
             total: self.disk.unwrap_or(before.total),
             read: self.disk_read.unwrap_or(before.read),
             write: self.disk_write.unwrap_or(before.write),
-            operations: self
-                .disk_iops
-                .map_or(before.operations, |count| Rate::per_second(count.get())),
+            operations: self.disk_iops.map_or(before.operations, Rate::per_second),
         };
         limits.check()?;
         Ok(limits)

@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 /// Let background work run on a machine in use without its users noticing.
 #[derive(Debug, Parser)]
-#[command(name = "discnice", version, max_term_width = 100)]
+#[command(name = "discnice", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

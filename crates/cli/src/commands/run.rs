@@ -1,14 +1,17 @@
 //! `discnice run`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
+use discnice_budget::Direction;
 use discnice_policy::{Limits, pace};
 use discnice_sys::time;
+use discnice_units::{Bytes, Rate};
 
 use super::limits::LimitArgs;
 use crate::classes::{self, Found};
@@ -22,47 +25,57 @@ const NOT_FOUND: u8 = 127;
 #[derive(Debug, Args)]
 pub struct Run {
     /// Put it into this class, with all others that are in it; made if need be
-    #[arg(long, value_name = "NAME", value_parser = classes::check_name)]
+    #[arg(long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Say at the end what was read, written and waited; DiscNice then stays as the parent
+    #[arg(long)]
+    summary: bool,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 impl Run {
-    /// Executes the command in this process's place, so it returns only when that failed.
+    /// Executes the command in this process's place, so it returns only when that failed, or
+    /// with `--summary`.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let Some(name) = self.command.first() else {
-            bail!("no command given; put it behind `--`")
-        };
+        if self.command.is_empty() {
+            bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
+        }
         if self.limits.is_empty() && self.class.is_none() {
             bail!(
                 "no limit given; say for example --disk 5M, or --class NAME for a class that has one"
             );
         }
         let limits = self.limits.over(Limits::UNLIMITED)?;
-        let prepared = self.prepare(&limits);
-        let variables = match &prepared {
-            Ok((found, _)) => launch::variables(found, launch::enlist(found, name))
-                .unwrap_or_else(|error| {
-                    warn(&error);
-                    [("LD_PRELOAD", OsString::new()), ("DISCNICE", OsString::new())]
-                })
-                .to_vec(),
-            Err(error) => {
-                warn(error);
-                Vec::new()
-            }
-        };
-        warn_of_obstacles(name);
-        let error = launch::execute(&self.command, &variables);
-        if let Ok((found, true)) = prepared {
-            // A class that was made for a command that does not exist helps nobody.
-            found.remove()?;
+        let prepared = self.prepare(&limits).inspect_err(warn).ok();
+        if !self.summary {
+            return Ok(ExitCode::from(self.execute(prepared)));
         }
-        Ok(cannot_execute(Path::new(name), &error))
+        let begun = Instant::now();
+        let ended = launch::supervise(|| self.execute(prepared))?;
+        if let Some((found, _)) = prepared {
+            summarise(&found, begun.elapsed());
+        }
+        Ok(ended.repeat())
+    }
+
+    /// Executes the command; returns the exit status only if that failed.
+    fn execute(&self, prepared: Option<(Found, bool)>) -> u8 {
+        let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
+        let variables = prepared.and_then(|(found, _)| {
+            let member = launch::enlist(&found, name);
+            launch::variables(&found, member).inspect_err(warn).ok()
+        });
+        warn_of_obstacles(name);
+        let error = launch::execute(&self.command, variables.as_ref().map_or(&[], |both| both));
+        if let Some((found, true)) = prepared {
+            // A class that was made for a command that does not exist helps nobody.
+            let _ = found.remove();
+        }
+        cannot_execute(Path::new(name), &error)
     }
 
     /// The class with its limits; the second value tells whether it was made.
@@ -88,15 +101,33 @@ fn warn(error: &anyhow::Error) {
     eprintln!("discnice: not limited: {error:#}");
 }
 
-fn warn_of_obstacles(name: &std::ffi::OsStr) {
+fn warn_of_obstacles(name: &OsStr) {
     let Some(path) = program::find(name) else { return };
     if let Some(obstacle) = program::kind(&path).obstacle() {
         eprintln!("discnice: not limited: {} {obstacle}", path.display());
     }
 }
 
-fn cannot_execute(name: &Path, error: &io::Error) -> ExitCode {
+fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
     eprintln!("discnice: cannot run {}: {error}", name.display());
     let missing = error.kind() == io::ErrorKind::NotFound;
-    ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE })
+    if missing { NOT_FOUND } else { NOT_EXECUTABLE }
+}
+
+/// One line on standard error, as time(1).
+fn summarise(found: &Found, time: Duration) {
+    let class = found.class;
+    let (read, written) =
+        [Direction::Read, Direction::Write].map(|way| class.direction(way).total()).into();
+    let rate = (read + written) as f64 / time.as_secs_f64().max(1e-3);
+    let (_, waited) = class.waits();
+    eprintln!(
+        "discnice: {:.1} s, read {}, wrote {}: {} (limit {}), held {:.1} s",
+        time.as_secs_f64(),
+        Bytes::new(read),
+        Bytes::new(written),
+        Rate::per_second(rate as u64),
+        class.total().rate(),
+        waited.as_secs_f64(),
+    );
 }

@@ -12,14 +12,12 @@ hooks! {
         calls::close(fd, || unsafe { real(fd) })
     }
 
-    /// fclose(3): what is buffered is written first, then libc closes the descriptor itself.
+    /// fclose(3): libc closes the descriptor itself.
     fn [fclose] (stream: *mut c_void) -> c_int, real => {
         // SAFETY: the program's own argument, still open.
         let fd = unsafe { descriptor(stream) };
         // SAFETY: the program's own argument.
-        let result = calls::metadata(|| unsafe { real(stream) });
-        files::forget(fd);
-        result
+        calls::close(fd, || unsafe { real(stream) })
     }
 
     /// close_range(2).

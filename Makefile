@@ -1,0 +1,53 @@
+# Everything a newcomer needs; `make help` lists it.
+CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
+RELEASE = target/release
+
+.PHONY: help build demo test lint check install uninstall docs model rates
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: ## Build the program and the library
+	$(CARGO) build --release --locked
+
+demo: build ## Build, then run the main job: one copy unlimited, one at 20 MiB/s
+	@demo/demo.sh $(RELEASE)/discnice
+
+test: build ## All tests that need nothing but this machine
+	$(CARGO) test --workspace --locked
+
+lint: ## Formatting, clippy, layers, exported symbols, documentation
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
+	$(CARGO) xtask check-layers
+	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
+
+check: lint test ## What CI runs
+
+model: ## Model-check the ledger with loom (minutes)
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p discnice-budget --lib loom
+
+rates: build ## Hold real programs to their rates on a loop device (needs root, an hour)
+	python3 benches/rates.py --unlimited
+
+docs: build ## Man pages and shell completions from the flags' one definition
+	$(CARGO) xtask pages $(RELEASE)/pages
+
+install: build docs ## Install below PREFIX
+	install -D -m 755 $(RELEASE)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
+	install -D -m 644 $(RELEASE)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(RELEASE)/pages/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
+	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
+	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+
+uninstall: ## Remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man1/discnice*.1
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
+	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
+	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice

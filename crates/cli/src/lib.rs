@@ -1,0 +1,12 @@
+//! `discnice`: background work that its neighbours do not notice.
+//!
+//! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
+//!   man page and completions come) and a `run` that returns the exit status;
+//! - `classes`: the classes of this user, which live in shared memory;
+//! - `launch`: how a command is made regulated and executed in our place;
+//! - `program`: what kind of program a file is, and whether it can be regulated.
+
+mod classes;
+pub mod commands;
+mod launch;
+mod program;

@@ -1,0 +1,131 @@
+//! The regulator on a simulated machine.
+
+use discnice_budget::Direction;
+use discnice_budget::member::Books;
+use discnice_units::Nanos;
+use proptest::prelude::*;
+
+use crate::simulation::{Machine, class, most, read_all, write};
+use crate::{Advice, File, Host, Regulator, Thread, Ticket};
+
+const RATE: u64 = 5 << 20;
+
+fn machine(size: u64) -> Machine {
+    Machine::new(size, true)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn a_sequential_reader_is_held_smoothly(count in 512u64..2 << 20, rate in 1u64 << 20..12 << 20) {
+        let (machine, books) = (machine(10 * rate), Books::new());
+        let class = class(rate);
+        read_all(&machine, class, &books, count);
+        let log = machine.log.borrow();
+        prop_assert_eq!(machine.disk_reads(), machine.size.next_multiple_of(4096));
+        prop_assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
+        let (five, tenth) = (most(&log, 5_000_000_000), most(&log, 100_000_000));
+        prop_assert!(five as f64 <= 1.02 * 5.0 * rate as f64, "5 s: {}", five as f64 / rate as f64);
+        // The kernel's one window of read-ahead before the file is known, and the first call.
+        prop_assert!(tenth as f64 <= 0.3 * rate as f64 + count as f64, "{tenth}");
+        let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+        prop_assert!(machine.size as f64 / seconds >= 0.95 * rate as f64, "{seconds}");
+    }
+}
+
+#[test]
+fn what_is_cached_costs_nothing() {
+    for honest in [true, false] {
+        let (machine, books) = (Machine::new(50 * RATE, honest), Books::new());
+        machine.cache_all();
+        read_all(&machine, class(RATE), &books, 64 << 10);
+        assert_eq!(machine.longest_sleep.get(), 0, "honest: {honest}");
+    }
+}
+
+#[test]
+fn cached_reads_pass_while_the_class_is_in_debt() {
+    let (machine, books, class) = (machine(1 << 20), Books::new(), class(RATE));
+    machine.cache_all();
+    class.total().settle(class.window(), machine.now(), 0, 10 * RATE);
+    let regulator = Regulator::new(&machine, class, &books);
+    let ticket = regulator.admit_read(&Thread::default(), 3, &File::new(), 4096, Some(0));
+    assert_eq!((ticket, machine.longest_sleep.get()), (Ticket::OPEN, 0));
+}
+
+#[test]
+fn rewriting_costs_nothing_and_is_not_written_back() {
+    let (machine, books, class) = (machine(1 << 20), Books::new(), class(1 << 20));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    for _ in 0..10_000 {
+        machine.seek(0);
+        write(&regulator, &machine, &thread, &file, 10 << 10);
+    }
+    assert!(class.direction(Direction::Write).total() <= 16 << 10);
+    assert_eq!(machine.longest_sleep.get(), 0);
+    assert!(machine.started.borrow().is_empty());
+}
+
+#[test]
+fn deleted_data_is_credited() {
+    let (machine, books, class) = (machine(0), Books::new(), class(1 << 20));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    for round in 0..1000 {
+        machine.seek(round * (12 << 10));
+        write(&regulator, &machine, &thread, &file, 10 << 10);
+        // Deleted before it was written.
+        machine.cancelled.set(class_written(&machine));
+        file.forget();
+    }
+    assert!(machine.longest_sleep.get() < 60_000_000, "{}", machine.longest_sleep.get());
+}
+
+fn class_written(machine: &Machine) -> u64 {
+    machine.account().written
+}
+
+#[test]
+fn writing_in_order_is_written_back_in_portions() {
+    let (machine, books, class) = (machine(0), Books::new(), class(RATE));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    for _ in 0..400 {
+        write(&regulator, &machine, &thread, &file, 64 << 10);
+    }
+    let started = machine.started.borrow();
+    let bytes: u64 = started.iter().map(|range| range.1).sum();
+    assert!(started.iter().all(|range| range.1 <= 3 << 20), "{started:?}");
+    assert!(bytes >= 20 << 20, "all but the last portions: {bytes}");
+}
+
+#[test]
+fn a_lifted_limit_gives_the_programs_own_advice_back() {
+    let (machine, books, class) = (machine(1 << 20), Books::new(), class(RATE));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
+    assert!(file.is_shaped());
+    regulator.program_advised(3, &file, Advice::Sequential);
+    assert!(file.is_shaped(), "ours again, while the limit holds");
+    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED, class.window());
+    let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
+    assert!(!file.is_shaped() && file.wants_sequential());
+}
+
+#[test]
+fn a_program_that_wants_random_access_is_left_alone() {
+    let (machine, books, class) = (machine(100 << 20), Books::new(), class(RATE));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    regulator.program_advised(3, &file, Advice::Random);
+    for at in (0..100u64).map(|n| n * 7919 * 4096 % (100 << 20)) {
+        machine.seek(at);
+        let ticket = regulator.admit_read(&thread, 3, &file, 100, Some(at));
+        let result = machine.read(100);
+        regulator.complete_read(&thread, 3, &file, ticket, Some(at), result);
+    }
+    assert!(!file.is_stream() && !file.is_shaped());
+}

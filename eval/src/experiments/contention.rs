@@ -1,0 +1,175 @@
+//! A foreground program beside a background rsync: DiscNice sections 2.1 and 6.5, tables 1, 2, 9
+//! and 10, with what a user would try instead of DiscNice in the same rounds.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use discnice_units::Bytes;
+
+use super::contention_study;
+use super::peer::Peer;
+use crate::frame::experiment::{Experiment, Scale, Step};
+use crate::frame::record::{Record, Sample};
+use crate::frame::requirement::Requirement;
+use crate::frame::study::Study;
+use crate::lab::job::Job;
+use crate::lab::sampler::Sampler;
+use crate::lab::{Lab, files};
+
+/// DiscNice section 2.1: rsync backs up 600 MB.
+const BACKUP_BYTES: u64 = 600_000_000;
+/// So long the background runs before the foreground starts.
+const HEAD_START: Duration = Duration::from_secs(1);
+
+/// The two foregrounds of section 2.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreground {
+    /// Reads a 200 MB file from begin to end.
+    Sequential,
+    /// Unpacks a 50 MB archive.
+    Tar,
+}
+
+impl Foreground {
+    /// Disk bytes that it must read: what the background read is the device's count less these.
+    const fn bytes(self) -> u64 {
+        match self {
+            Self::Sequential => 200_000_000,
+            Self::Tar => 50_000_000,
+        }
+    }
+
+    fn prepare(self, lab: &Lab) -> anyhow::Result<()> {
+        match self {
+            Self::Sequential => files::make(lab, &lab.folder().join("foreground"), self.bytes()),
+            Self::Tar => files::make_archive(lab, &lab.folder().join("archive.tar"), self.bytes()),
+        }
+    }
+
+    /// Undoes what the last run made.
+    fn reset(self, lab: &Lab) -> anyhow::Result<()> {
+        if self == Self::Sequential {
+            return Ok(());
+        }
+        let unpacked = lab.folder().join("unpacked");
+        if unpacked.exists() {
+            fs::remove_dir_all(&unpacked).context("cannot remove what tar unpacked")?;
+        }
+        fs::create_dir(&unpacked).context("cannot make a folder for tar")?;
+        files::give(lab, &unpacked)
+    }
+
+    fn command(self, lab: &Lab) -> Command {
+        match self {
+            Self::Sequential => {
+                let mut command = lab.workload("sequential");
+                command.arg("foreground");
+                command
+            }
+            Self::Tar => {
+                let mut command = lab.command("tar");
+                command.args(["--extract", "--file", "archive.tar", "--directory", "unpacked"]);
+                command
+            }
+        }
+    }
+}
+
+/// One foreground beside each of several backgrounds.
+pub struct Contention {
+    /// What is measured.
+    pub foreground: Foreground,
+    /// Beside what.
+    pub peers: &'static [Peer],
+}
+
+impl Experiment for Contention {
+    fn requirements(&self) -> Vec<Requirement> {
+        let mut needed = vec![
+            Requirement::Disk,
+            Requirement::Program("rsync"),
+            Requirement::Program("nice"),
+            Requirement::Program("ionice"),
+            Requirement::Program("tar"),
+            Requirement::Memory(Bytes::new(BACKUP_BYTES * 3)),
+        ];
+        if self.peers.iter().any(|peer| matches!(peer, Peer::Discnice(_) | Peer::Polite)) {
+            needed.push(Requirement::Discnice);
+        }
+        needed
+    }
+
+    fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
+        // tar is short, and what the kernel writes back meanwhile varies.
+        let quick = if self.foreground == Foreground::Tar { 3 } else { 1 };
+        // About the times of the papers' disk, and a second for the background's start.
+        let seconds = |peer: &Peer| match peer {
+            Peer::Alone => 4.5,
+            Peer::Plain | Peer::Nice | Peer::Idle(_) => 17.0,
+            _ => 7.0,
+        };
+        (
+            self.peers.iter().map(|peer| (peer.case(), seconds(peer))).collect(),
+            scale.rounds(5, quick),
+        )
+    }
+
+    fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {
+        self.peer(case).ok()?.lack(lab)
+    }
+
+    fn prepare(&self, lab: &Lab, _scale: Scale) -> anyhow::Result<()> {
+        self.foreground.prepare(lab)?;
+        let backup = lab.folder().join("backup");
+        fs::create_dir(&backup).context("cannot make the folder to back up")?;
+        files::give(lab, &backup)?;
+        files::make(lab, &backup.join("file"), BACKUP_BYTES)
+    }
+
+    fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
+        lab.in_no_time(|| self.foreground.reset(lab))?;
+        lab.cold()?;
+        let background = self.peer(&step.case)?.start(lab, &lab.folder().join("backup"))?;
+        std::thread::sleep(HEAD_START);
+        let foreground = Job::start(&mut self.foreground.command(lab))?;
+        let mut groups = vec![("foreground", foreground.group())];
+        groups.extend(background.as_ref().map(|job| ("background", job.group())));
+        let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
+        let mut commands = vec![foreground.words().to_owned()];
+        commands.extend(background.as_ref().map(|job| job.words()));
+        let seconds = foreground.finish()?;
+        let courses = sampler.finish()?;
+        if let Some(job) = background
+            && !job.end()?
+        {
+            bail!("the background ended before the foreground; the disk is too fast for this case");
+        }
+        let mut sample =
+            Sample { case: step.case.clone(), round: step.round, commands, ..Sample::default() };
+        let values = &mut sample.values;
+        values.insert("seconds".into(), seconds);
+        values.insert("device bytes".into(), courses.total("device"));
+        // Many small requests cost the foreground more than few large ones.
+        values.insert("device requests".into(), courses.total("requests"));
+        values.insert("background bytes".into(), courses.total("background"));
+        values.insert("own cpu seconds".into(), courses.total("own cpu"));
+        values.insert("system cpu seconds".into(), courses.total("cpu"));
+        for name in ["device", "foreground", "background", "own cpu"] {
+            sample.series.insert(name.into(), courses.rate(name, 1.0));
+        }
+        Ok(sample)
+    }
+
+    fn study(&self, record: &Record) -> Study {
+        contention_study::times(record)
+    }
+}
+
+impl Contention {
+    fn peer(&self, case: &str) -> anyhow::Result<Peer> {
+        let found = self.peers.iter().copied().find(|peer| peer.case() == case);
+        found.with_context(|| format!("no case {case}"))
+    }
+}

@@ -1,0 +1,108 @@
+//! The shape of an experiment: requirements, steps, measurement and study kept apart, so that a
+//! stored record can be studied and printed again on any machine.
+//!
+//! To add one: write `eval/paper/NAME.toml`, implement [`Experiment`], name it in
+//! `experiments/mod.rs`.
+
+use super::record::{Record, Sample};
+use super::requirement::Requirement;
+use super::study::Study;
+use crate::lab::Lab;
+
+/// One sample to be taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What is varied.
+    pub case: String,
+    /// Which repetition.
+    pub round: u32,
+    /// About how long it takes, in seconds.
+    pub seconds: f64,
+    /// How much is measured.
+    pub scale: Scale,
+}
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// Few repetitions: shows the phenomenon, not its spread.
+    pub quick: bool,
+}
+
+impl Scale {
+    /// Repetitions: `full` of them, or `quick`.
+    #[must_use]
+    pub fn rounds(self, full: u32, quick: u32) -> u32 {
+        if self.quick { quick } else { full }
+    }
+}
+
+/// Something that can be measured.
+pub trait Experiment: Sync {
+    /// What it needs of the machine.
+    fn requirements(&self) -> Vec<Requirement>;
+
+    /// Cases with about how many seconds a sample takes, and how many rounds of them.
+    fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32);
+
+    /// Why a case cannot be measured on this machine; `None` if it can.
+    fn cannot(&self, _lab: &Lab, _case: &str) -> Option<String> {
+        None
+    }
+
+    /// Makes the files that the steps use. Takes no emulated time.
+    ///
+    /// # Errors
+    /// The machine refuses something; ends the experiment.
+    fn prepare(&self, lab: &Lab, scale: Scale) -> anyhow::Result<()>;
+
+    /// Takes one sample.
+    ///
+    /// # Errors
+    /// A program under test fails, or a stop was requested; the step stays to be done.
+    fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample>;
+
+    /// Makes numbers and plots of samples, which may be few of those asked for.
+    fn study(&self, record: &Record) -> Study;
+}
+
+/// All steps of an experiment: round by round, so that cases of one round can be paired.
+#[must_use]
+pub fn steps(experiment: &dyn Experiment, scale: Scale) -> Vec<Step> {
+    let (cases, rounds) = experiment.cases(scale);
+    (0..rounds)
+        .flat_map(|round| {
+            cases.iter().map(move |(case, seconds)| Step {
+                case: case.clone(),
+                round,
+                seconds: *seconds,
+                scale,
+            })
+        })
+        .collect()
+}
+
+/// What becomes of one table or figure.
+pub enum Body {
+    /// It is measured.
+    Measured(&'static dyn Experiment),
+    /// It shows other experiments' records in another way.
+    View {
+        /// Names of the experiments.
+        of: &'static [&'static str],
+        /// Makes numbers and plots of those records that are there.
+        study: fn(&[Record]) -> Study,
+    },
+    /// It cannot be measured yet; says which part of the product is missing.
+    Missing(&'static str),
+}
+
+/// A table or figure by name.
+pub struct Entry {
+    /// Such as `discnice-table-1`.
+    pub name: &'static str,
+    /// Text of the paper file.
+    pub paper: &'static str,
+    /// What becomes of it.
+    pub body: Body,
+}

@@ -1,0 +1,41 @@
+//! What an experiment needs of a machine, and how to say that it is not there.
+
+use discnice_units::Bytes;
+
+use crate::proc::meminfo;
+use crate::site::Site;
+use crate::tool;
+
+/// One thing needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// An emulated disk.
+    Disk,
+    /// A program on the search path.
+    Program(&'static str),
+    /// Memory for files outside of the disk.
+    Memory(Bytes),
+    /// The `discnice` program with its `run` command.
+    Discnice,
+    /// `discnice run` with `--estimator predict` and `--report FILE.json`.
+    Prediction,
+}
+
+impl Requirement {
+    /// What is lacking, with what to do about it; `None` if nothing is.
+    #[must_use]
+    pub fn lack(self, site: &Site) -> Option<String> {
+        match self {
+            Self::Disk => site.disk_lack(),
+            Self::Program(name) => {
+                tool::find(name).is_none().then(|| format!("{name} is not installed"))
+            }
+            Self::Memory(needed) => {
+                let free = Bytes::new(meminfo("MemAvailable").unwrap_or(0));
+                (free < needed).then(|| format!("needs {needed} of memory, {free} are available"))
+            }
+            Self::Prediction => site.prediction_lack(),
+            Self::Discnice => site.discnice().err().map(|error| format!("{error:#}")),
+        }
+    }
+}

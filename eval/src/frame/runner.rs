@@ -1,0 +1,189 @@
+//! Runs experiments: requirements, steps, a record after each step, a bar on a terminal.
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::experiment::{Body, Entry, Experiment, Scale, Step, steps};
+use super::facts::Facts;
+use super::record::{Archive, Record, Settings};
+use crate::lab::Lab;
+use crate::report;
+use crate::site::Site;
+use crate::{stop, tool};
+
+/// Programs whose versions a reader may want to know.
+const PROGRAMS: [&str; 6] = ["rsync", "tar", "grep", "make", "ionice", "losetup"];
+
+/// How a run is made.
+pub struct Run<'a> {
+    /// The machine.
+    pub site: &'a Site,
+    /// Where records go.
+    pub archive: &'a Archive,
+    /// How much is measured.
+    pub scale: Scale,
+}
+
+/// Measures the named entries and prints a page for each; a view measures what it shows.
+///
+/// A measurement that fails, or an experiment that lacks something, does not keep the others from running.
+///
+/// # Errors
+/// A stop was requested, a record cannot be read or written, or an experiment failed.
+pub fn run(plan: &Run, all: &[Entry], names: &[&str]) -> anyhow::Result<()> {
+    let measured = to_measure(all, names);
+    let facts = Facts::gather(&PROGRAMS);
+    let bar = bar(plan, &measured)?;
+    let mut failed = Vec::new();
+    for (name, experiment) in &measured {
+        let result = one(plan, name, *experiment, &facts, &bar);
+        stop::check()?;
+        if let Err(error) = result {
+            bar.suspend(|| eprintln!("{}{name}: {error:#}", crate::PREFIX));
+            failed.push(*name);
+        }
+    }
+    bar.finish_and_clear();
+    for entry in all.iter().filter(|entry| names.contains(&entry.name)) {
+        println!("{}", report::print(&report::Page::new(entry, plan.archive)?));
+    }
+    if !failed.is_empty() {
+        bail!("not measured: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// The experiments behind the names, each once, in the order of the list.
+fn to_measure<'a>(all: &'a [Entry], names: &[&str]) -> Vec<(&'static str, &'a dyn Experiment)> {
+    let wanted = |entry: &Entry| {
+        names.contains(&entry.name)
+            || all.iter().any(|other| {
+                names.contains(&other.name)
+                    && matches!(other.body, Body::View { of, .. } if of.contains(&entry.name))
+            })
+    };
+    all.iter()
+        .filter(|entry| wanted(entry))
+        .filter_map(|entry| match entry.body {
+            Body::Measured(experiment) => Some((entry.name, experiment)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What `experiment` lacks on this machine, in one line; `None` if it can run.
+#[must_use]
+pub fn lack(experiment: &dyn Experiment, site: &Site) -> Option<String> {
+    let lacks: Vec<String> =
+        experiment.requirements().into_iter().filter_map(|needed| needed.lack(site)).collect();
+    (!lacks.is_empty()).then(|| lacks.join("; "))
+}
+
+fn one(
+    plan: &Run,
+    name: &str,
+    experiment: &dyn Experiment,
+    facts: &Facts,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let settings = settings(plan)?;
+    let mut record = match plan.archive.load(name)? {
+        Some(record) if record.settings != settings => bail!(
+            "{} has a record made with other settings; give another --record or move it away",
+            plan.archive.directory().display()
+        ),
+        Some(record) => record,
+        None => Record::new(name, now()?, settings, facts.clone()),
+    };
+    let missing: Vec<Step> = steps(experiment, plan.scale)
+        .into_iter()
+        .filter(|step| !record.has(&step.case, step.round))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if let Some(lack) = lack(experiment, plan.site) {
+        bar.suspend(|| eprintln!("{}{name} is not available: {lack}", crate::PREFIX));
+        return Ok(());
+    }
+    bar.set_message(format!("{name}: making files"));
+    let lab = Lab::open(plan.site, name)?;
+    let result = lab
+        .in_no_time(|| experiment.prepare(&lab, plan.scale))
+        .and_then(|()| measure(plan, experiment, &lab, &missing, &mut record, bar));
+    lab.close()?;
+    result
+}
+
+fn measure(
+    plan: &Run,
+    experiment: &dyn Experiment,
+    lab: &Lab,
+    missing: &[Step],
+    record: &mut Record,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    record.skipped.clear();
+    let mut failures = 0;
+    for step in missing {
+        stop::check()?;
+        bar.set_message(format!("{}: {}, round {}", record.name, step.case, step.round + 1));
+        let reason = match experiment.cannot(lab, &step.case) {
+            Some(reason) => Some(reason),
+            None => match experiment.measure(lab, step) {
+                Ok(sample) => {
+                    record.samples.push(sample);
+                    None
+                }
+                Err(error) => {
+                    // What a stop request has killed did not fail.
+                    stop::check()?;
+                    failures += 1;
+                    Some(format!("{error:#}"))
+                }
+            },
+        };
+        let line = reason.map(|reason| format!("{}: {reason}", step.case));
+        record.skipped.extend(line.filter(|line| !record.skipped.contains(line)));
+        plan.archive.store(record)?;
+        bar.inc(step.seconds.ceil() as u64);
+    }
+    if failures > 0 {
+        bail!("{failures} of {} measurements failed; run it again to repeat them", missing.len());
+    }
+    record.complete = true;
+    plan.archive.store(record)
+}
+
+/// A bar whose length is the estimated time of all steps to come; hidden without a terminal.
+fn bar(plan: &Run, measured: &[(&'static str, &dyn Experiment)]) -> anyhow::Result<ProgressBar> {
+    let mut seconds = 0;
+    for (name, experiment) in measured {
+        let record = plan.archive.load(name)?;
+        let done =
+            |step: &Step| record.as_ref().is_some_and(|record| record.has(&step.case, step.round));
+        if lack(*experiment, plan.site).is_none() {
+            let missing = steps(*experiment, plan.scale).into_iter().filter(|step| !done(step));
+            seconds += missing.map(|step| step.seconds.ceil() as u64).sum::<u64>();
+        }
+    }
+    let bar = ProgressBar::new(seconds);
+    let style =
+        ProgressStyle::with_template("{bar:24} {percent:>3} %  about {eta} left  {wide_msg}")
+            .context("the bar's template is wrong")?;
+    bar.set_style(style);
+    bar.enable_steady_tick(std::time::Duration::from_secs(1));
+    Ok(bar)
+}
+
+fn settings(plan: &Run) -> anyhow::Result<Settings> {
+    let disk = match crate::disk::running() {
+        Ok(state) => state.in_words(),
+        Err(_) => plan.site.wanted()?.in_words(),
+    };
+    Ok(Settings { quick: plan.scale.quick, evaluator: env!("CARGO_PKG_VERSION").into(), disk })
+}
+
+fn now() -> anyhow::Result<String> {
+    tool::run("date", ["--utc", "+%Y-%m-%d %H:%M:%S"])
+}

@@ -1,0 +1,184 @@
+//! The place where experiments run: an emulated disk, scratch folders, an unprivileged user.
+//!
+//! Everything that a lab makes goes with it, also after an error or a stop request.
+
+pub mod cgroup;
+pub mod files;
+pub mod job;
+pub mod sampler;
+pub mod scratch;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use crate::disk::{self, State};
+use crate::site::Site;
+
+/// A disk that is up, and what belongs to it.
+pub struct Lab {
+    /// The disk.
+    pub disk: State,
+    /// The machine as the arguments describe it.
+    pub site: Site,
+    owns_disk: bool,
+    memory: TempDir,
+    programs: TempDir,
+    folder: PathBuf,
+}
+
+impl Lab {
+    /// Makes the disk, or takes the one that is up, and folders for the experiment `name`.
+    ///
+    /// # Errors
+    /// No disk can be had; nothing is left behind.
+    pub fn open(site: &Site, name: &str) -> anyhow::Result<Self> {
+        let (disk, owns_disk) = match disk::running() {
+            Ok(disk) => (disk, false),
+            Err(_) => (disk::up(&site.wanted()?)?, true),
+        };
+        let guard = DiskGuard(owns_disk);
+        scratch::remove_stale()?;
+        let memory = scratch::make(&scratch::memory(), disk.owner)?;
+        let programs = scratch::make(&std::env::temp_dir(), disk.owner)?;
+        // The program's own file may lie where the unprivileged user cannot reach it.
+        let own = std::env::current_exe().context("cannot find this program's file")?;
+        fs::copy(own, programs.path().join("discnice-eval")).context("cannot copy this program")?;
+        let folder = disk.mount.join(name);
+        // A run that was killed may have left one on a disk that is still up.
+        remove_folder(&folder)?;
+        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        chown(&folder, Some(disk.owner.uid), Some(disk.owner.gid))?;
+        std::mem::forget(guard);
+        Ok(Self { disk, site: site.clone(), owns_disk, memory, programs, folder })
+    }
+
+    /// A folder on the disk, the user's.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A folder in memory, the user's.
+    #[must_use]
+    pub fn memory(&self) -> &Path {
+        self.memory.path()
+    }
+
+    /// The disk's loop device.
+    ///
+    /// # Errors
+    /// It has none: somebody is taking it down.
+    pub fn device(&self) -> anyhow::Result<&Path> {
+        self.disk.loop_device.as_deref().context("the disk has no loop device")
+    }
+
+    /// `discnice run` with these arguments, before `command`, as the unprivileged user.
+    ///
+    /// # Errors
+    /// It is not there or cannot limit a command.
+    pub fn limited(&self, arguments: &[&str], command: &Command) -> anyhow::Result<Command> {
+        let mut limited = self.command(self.site.discnice()?);
+        limited.arg("run").args(arguments).arg("--");
+        limited.arg(command.get_program()).args(command.get_args());
+        Ok(limited)
+    }
+
+    /// A command that will run as the unprivileged user, in the experiment's folder.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .uid(self.disk.owner.uid)
+            .gid(self.disk.owner.gid)
+            .current_dir(&self.folder)
+            .env("HOME", self.memory())
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// One of our own workloads (`discnice-eval workload`), as the unprivileged user.
+    #[must_use]
+    pub fn workload(&self, name: &str) -> Command {
+        let mut command = self.command(self.programs.path().join("discnice-eval"));
+        command.args(["workload", name]);
+        command
+    }
+
+    /// Runs `prepare` while the disk answers at once; its files are on the platter afterwards.
+    ///
+    /// # Errors
+    /// Those of `prepare`.
+    pub fn in_no_time<T>(&self, prepare: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        disk::in_no_time(&self.disk, prepare)
+    }
+
+    /// Writes back everything, in emulated time.
+    ///
+    /// # Errors
+    /// As syncfs(2).
+    pub fn flush(&self) -> anyhow::Result<()> {
+        disk::sync(&self.disk)
+    }
+
+    /// Drops the disk's page cache.
+    ///
+    /// # Errors
+    /// The disk is in use.
+    pub fn cold(&self) -> anyhow::Result<()> {
+        disk::drop_caches(&self.disk)
+    }
+
+    /// Removes everything; says what could not be.
+    ///
+    /// # Errors
+    /// The disk could not be taken down.
+    pub fn close(mut self) -> anyhow::Result<()> {
+        self.remove_all()
+    }
+
+    fn remove_all(&mut self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.owns_disk) {
+            return disk::down();
+        }
+        remove_folder(&self.folder)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove_all() {
+            eprintln!("{}{error:#}", crate::PREFIX);
+        }
+    }
+}
+
+fn remove_folder(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes the disk down if opening a lab fails half way.
+struct DiskGuard(bool);
+
+impl Drop for DiskGuard {
+    fn drop(&mut self) {
+        if self.0
+            && let Err(error) = disk::down()
+        {
+            eprintln!("{}{error:#}", crate::PREFIX);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `discnice-eval`: every table and figure of the papers, measured on the reader's own machine.
+//!
+//! - `disk/` is the emulated disk, on which seeks cost what they cost the papers' authors;
+//! - `frame/` is what experiments share: the paper's values, requirements, records, the runner;
+//! - `lab/` is where they run: programs as an unprivileged user, counters, control groups;
+//! - `experiments/` are the tables and figures; `report/` compares, draws and prints them.
+
+mod commands;
+mod disk;
+mod experiments;
+mod frame;
+mod lab;
+mod proc;
+mod random;
+mod report;
+mod site;
+mod stop;
+mod tool;
+mod users;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Exit status for an error of our own, as `discnice` has it.
+const EXIT_OURS: u8 = 125;
+/// Begin of every message.
+pub const PREFIX: &str = "discnice-eval: ";
+
+fn main() -> ExitCode {
+    let cli = match commands::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let status = if error.use_stderr() { EXIT_OURS } else { 0 };
+            // A closed standard error leaves nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(status);
+        }
+    };
+    match cli.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{PREFIX}{error:#}");
+            ExitCode::from(EXIT_OURS)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! All pages as one HTML file that needs nothing else.
+
+use std::fmt::Write;
+
+use super::svg::{draw, escape};
+use super::text::cells;
+use super::{Content, Head, Measured, Page};
+
+const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;\
+color:#222;background:#fff}table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;\
+padding:.25em .6em;text-align:left}td.n{text-align:right}svg{max-width:100%;height:auto;\
+display:block;margin:1em 0}.absent{color:#777}";
+
+/// Prints the report.
+#[must_use]
+pub fn print(head: &Head, pages: &[Page]) -> String {
+    let mut text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <title>Tables and figures, measured</title><style>{STYLE}</style></head><body>\n\
+         <h1>Tables and figures, measured</h1>\n<ul>\n"
+    );
+    // Writing to a string cannot fail.
+    for line in head.lines() {
+        let _ = writeln!(text, "<li>{}</li>", escape(&line));
+    }
+    text.push_str(
+        "</ul>\n<table><tr><th>name</th><th>paper</th><th>shows</th><th>result</th></tr>\n",
+    );
+    for page in pages {
+        let paper = &page.paper;
+        let _ = writeln!(
+            text,
+            "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1} {2}</td><td>{3}</td><td>{4}</td></tr>",
+            escape(page.name),
+            escape(&paper.paper),
+            escape(&paper.item),
+            escape(&paper.title),
+            escape(page.verdict())
+        );
+    }
+    text.push_str("</table>\n");
+    for page in pages {
+        section(&mut text, page);
+    }
+    text.push_str("</body></html>\n");
+    text
+}
+
+fn section(text: &mut String, page: &Page) {
+    let paper = &page.paper;
+    let _ = writeln!(
+        text,
+        "<h2 id=\"{0}\">{0}</h2>\n<p>{1} {2}, section {3}: {4}. {5}</p>",
+        escape(page.name),
+        escape(&paper.paper),
+        escape(&paper.item),
+        escape(&paper.section),
+        escape(&paper.title),
+        escape(&paper.phenomenon)
+    );
+    match &page.content {
+        Content::Absent(reason) => {
+            let _ = writeln!(text, "<p class=\"absent\">{}</p>", escape(reason));
+        }
+        Content::Measured(measured) => results(text, measured),
+    }
+}
+
+fn results(text: &mut String, measured: &Measured) {
+    text.push_str("<table><tr><th></th><th>unit</th><th>paper</th><th>measured</th>");
+    text.push_str("<th>range</th><th></th></tr>\n");
+    for row in &measured.rows {
+        text.push_str("<tr>");
+        for (column, cell) in cells(row).iter().enumerate() {
+            let class = if (2..5).contains(&column) { " class=\"n\"" } else { "" };
+            let _ = write!(text, "<td{class}>{}</td>", escape(cell));
+        }
+        text.push_str("</tr>\n");
+    }
+    text.push_str("</table>\n<ul>\n");
+    for remark in &measured.remarks {
+        let _ = writeln!(text, "<li>{}</li>", escape(remark));
+    }
+    text.push_str("</ul>\n");
+    for plot in &measured.plots {
+        text.push_str(&draw(plot));
+    }
+}

@@ -1,0 +1,39 @@
+//! What a plot shows, apart from how it is drawn.
+
+/// A line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What is drawn between the axes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chart {
+    /// One box (quartiles, median, extremes, samples) for each named group.
+    Boxes(Vec<(String, Vec<f64>)>),
+    /// Lines, and a dashed line at the threshold.
+    Lines {
+        /// The lines.
+        series: Vec<Series>,
+        /// Height of the dashed line.
+        threshold: Option<f64>,
+    },
+    /// Named points: name, x, y.
+    Points(Vec<(String, f64, f64)>),
+}
+
+/// One plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// Above it.
+    pub title: String,
+    /// Below it; may be empty.
+    pub x_label: String,
+    /// Beside it.
+    pub y_label: String,
+    /// In it.
+    pub chart: Chart,
+}

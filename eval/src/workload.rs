@@ -1,0 +1,156 @@
+//! The papers' own small programs (DiscNice sections 2.1 and 6.1), run as the user under test with
+//! plain read and write calls.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Subcommand;
+use discnice_units::Bytes;
+
+use crate::random::Random;
+
+/// A program to be measured
+#[derive(Debug, Subcommand)]
+pub enum Workload {
+    /// Read a file from begin to end
+    Sequential {
+        file: PathBuf,
+        #[arg(long, default_value = "64K")]
+        block: Bytes,
+    },
+    /// Read blocks at random places
+    Random {
+        file: PathBuf,
+        #[arg(long, default_value = "64K")]
+        block: Bytes,
+        #[arg(long)]
+        reads: u64,
+    },
+    /// Read one byte every so many
+    Stride {
+        file: PathBuf,
+        #[arg(long, default_value = "12K")]
+        step: Bytes,
+    },
+    /// Create a file and fill it with the letter a
+    Create {
+        file: PathBuf,
+        #[arg(long)]
+        size: Bytes,
+    },
+    /// Write the same region of a file again and again
+    RegionWrite {
+        file: PathBuf,
+        #[arg(long, default_value = "10K")]
+        region: Bytes,
+        #[arg(long)]
+        times: u64,
+    },
+    /// Create and unlink a file again and again
+    CreateDelete {
+        file: PathBuf,
+        #[arg(long, default_value = "10K")]
+        size: Bytes,
+        #[arg(long)]
+        times: u64,
+    },
+    /// Read the files named in a list, one a line, in its order
+    Files { list: PathBuf },
+}
+
+impl Workload {
+    /// Does the work.
+    ///
+    /// # Errors
+    /// The first call that fails.
+    pub fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Sequential { file, block } => sequential(&file, &mut buffer(block)),
+            Self::Random { file, block, reads } => random(&file, &mut buffer(block), reads),
+            Self::Stride { file, step } => stride(&file, step.get()),
+            Self::Create { file, size } => create(&file, size.get()),
+            Self::RegionWrite { file, region, times } => {
+                region_write(&file, &buffer(region), times)
+            }
+            Self::CreateDelete { file, size, times } => create_delete(&file, &buffer(size), times),
+            Self::Files { list } => files(&list),
+        }
+    }
+}
+
+fn buffer(size: Bytes) -> Vec<u8> {
+    vec![b'a'; size.get() as usize]
+}
+
+fn open(file: &PathBuf) -> anyhow::Result<File> {
+    File::open(file).with_context(|| format!("cannot open {}", file.display()))
+}
+
+fn sequential(file: &PathBuf, buffer: &mut [u8]) -> anyhow::Result<()> {
+    let mut input = open(file)?;
+    while input.read(buffer)? > 0 {}
+    Ok(())
+}
+
+fn random(file: &PathBuf, buffer: &mut [u8], reads: u64) -> anyhow::Result<()> {
+    let mut input = open(file)?;
+    let blocks = (input.metadata()?.len() / buffer.len() as u64).max(1);
+    let mut random = Random::new(1);
+    for _ in 0..reads {
+        input.seek(SeekFrom::Start(random.below(blocks) * buffer.len() as u64))?;
+        input.read_exact(buffer)?;
+    }
+    Ok(())
+}
+
+fn stride(file: &PathBuf, step: u64) -> anyhow::Result<()> {
+    let mut input = open(file)?;
+    let size = input.metadata()?.len();
+    let mut place = 0;
+    while place < size {
+        input.seek(SeekFrom::Start(place))?;
+        input.read_exact(&mut [0])?;
+        place += step;
+    }
+    Ok(())
+}
+
+fn create(file: &PathBuf, size: u64) -> anyhow::Result<()> {
+    let mut output = File::create(file)?;
+    let block = buffer(Bytes::new(64 * 1024));
+    let mut left = size;
+    while left > 0 {
+        let length = left.min(block.len() as u64);
+        output.write_all(&block[..length as usize])?;
+        left -= length;
+    }
+    Ok(())
+}
+
+fn region_write(file: &PathBuf, region: &[u8], times: u64) -> anyhow::Result<()> {
+    let mut output = OpenOptions::new().write(true).open(file)?;
+    for _ in 0..times {
+        output.seek(SeekFrom::Start(0))?;
+        output.write_all(region)?;
+    }
+    Ok(())
+}
+
+fn create_delete(file: &PathBuf, content: &[u8], times: u64) -> anyhow::Result<()> {
+    for _ in 0..times {
+        File::create(file)?.write_all(content)?;
+        fs::remove_file(file)?;
+    }
+    Ok(())
+}
+
+fn files(list: &PathBuf) -> anyhow::Result<()> {
+    let mut content = Vec::new();
+    for line in fs::read_to_string(list)?.lines() {
+        content.clear();
+        open(&line.into())?.read_to_end(&mut content)?;
+    }
+    Ok(())
+}
