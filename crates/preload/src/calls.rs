@@ -2,7 +2,7 @@
 //! the call that costs the disk nothing.
 
 use discnice_regulator::{File, Regulator, Ticket};
-use discnice_sys::cycles;
+use discnice_sys::{Syscall, cycles};
 
 use crate::host::Linux;
 use crate::thread::{Local, local};
@@ -147,7 +147,8 @@ fn slow_write(
         }
         result
     };
-    if whole || file.is_other() || count as u64 <= regulator.write_piece() || appends(fd) {
+    let short = count as u64 <= regulator.write_piece();
+    if whole || file.is_other() || short || appends(fd) || size_is_limited() {
         return one(0, count);
     }
     in_pieces(count, regulator.write_piece(), one)
@@ -156,6 +157,17 @@ fn slow_write(
 /// Whether concurrent writers rely on each write being one.
 fn appends(fd: i32) -> bool {
     discnice_sys::file::flags(fd).is_ok_and(|flags| flags & libc::O_APPEND != 0)
+}
+
+/// Whether files may not grow beyond a size (`RLIMIT_FSIZE`): a call that crosses it ends short,
+/// but one that begins there raises a signal, so such a call may not be split.
+fn size_is_limited() -> bool {
+    let mut limit = [u64::MAX; 2];
+    let (own, resource) = (0, libc::RLIMIT_FSIZE as usize);
+    let arguments = [own, resource, 0, (&raw mut limit) as usize, 0, 0];
+    // SAFETY: the kernel writes one struct rlimit64, which is two numbers.
+    let asked = unsafe { discnice_sys::syscall(Syscall(libc::SYS_prlimit64, arguments)) };
+    asked.is_ok() && limit[0] != u64::MAX
 }
 
 /// Makes a long call as several, as the kernel itself would answer one that it could not finish:
@@ -209,7 +221,7 @@ pub fn copy(
         regulator.complete_copy(&local.thread, (to.0, target), ticket, later(to.1), result);
         result
     };
-    if class.is_limited() && !(target.is_other() && source.is_other()) {
+    if class.is_limited() && !size_is_limited() {
         in_pieces(count, regulator.copy_piece(), one)
     } else {
         one(0, count)

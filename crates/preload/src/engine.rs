@@ -76,6 +76,7 @@ pub fn join(token: &Token) {
     let pid = process::id();
     if let Some(member) = token.member.and_then(|id| class.member(id, pid)) {
         // The same process, executing a new program: its books go on.
+        name(member);
         member.set_state(State::Active);
         remember(pid, token.member);
     }
@@ -127,33 +128,71 @@ fn id() -> Option<MemberId> {
 /// A process that was born with its account at zero: everything it does is the class's.
 fn register(class: &'static Class) {
     let pid = process::id();
-    let member = class.register(pid, Charged::default(), process::exists);
-    if let Some((_, member)) = member {
-        let mut name = [0; 32];
-        let length = discnice_sys::file::read_small(c"/proc/self/comm", &mut name).unwrap_or(0);
-        member.set_name(name.get(..length.saturating_sub(1)).unwrap_or(&[]));
-    }
-    remember(pid, member.map(|(id, _)| id));
+    remember(pid, register_member(class, pid).map(|(id, _)| id));
 }
 
-/// What a child needs to find the class: with the member if it will be the same process.
-pub fn token(same_process: bool) -> Option<Token> {
+fn register_member(class: &'static Class, pid: u32) -> Option<(MemberId, &'static Member)> {
+    let (id, member) = class.register(pid, Charged::default(), process::exists)?;
+    name(member);
+    Some((id, member))
+}
+
+/// Names the member after its program.
+fn name(member: &Member) {
+    let mut name = [0; 32];
+    let length = discnice_sys::file::read_small(c"/proc/self/comm", &mut name).unwrap_or(0);
+    member.set_name(name.get(..length.saturating_sub(1)).unwrap_or(&[]));
+}
+
+/// What a new process needs to find the class.
+pub fn token() -> Option<Token> {
     class()?;
-    let own = PAGE.process.load(Ordering::Relaxed) == process::id();
-    Some(Token {
-        segment: SEGMENT.load(Ordering::Relaxed),
-        nonce: NONCE.load(Ordering::Relaxed),
-        member: if same_process && own { id() } else { None },
-    })
+    let (segment, nonce) = (SEGMENT.load(Ordering::Relaxed), NONCE.load(Ordering::Relaxed));
+    Some(Token { segment, nonce, member: None })
 }
 
-/// Marks that this process is about to become another program, or that this failed.
-pub fn executing(yes: bool) {
-    let Some(class) = class() else { return };
-    if let Some(id) = id()
-        && let Some(member) = class.member(id, process::id())
-    {
-        member.set_state(if yes { State::Executing } else { State::Active });
+/// This process is about to become another program, as a member of the class.
+#[derive(Debug)]
+pub struct Departure {
+    /// What the program needs to find the class and its member.
+    pub token: Token,
+    member: Option<&'static Member>,
+    /// A child of vfork(2), for which the member was made.
+    borrowed: bool,
+}
+
+/// Whether this is a child of vfork(2): all memory is the parent's.
+fn is_borrowed() -> bool {
+    PAGE.known.load(Ordering::Acquire) != 0 && PAGE.process.load(Ordering::Relaxed) != process::id()
+}
+
+/// Prepares to execute another program. The member says so until the program reports: one that
+/// our library cannot enter never does.
+pub fn depart() -> Option<Departure> {
+    let class = class()?;
+    let token = token()?;
+    let borrowed = is_borrowed();
+    let (id, member) = if borrowed {
+        // What is known about descriptors is the parent's too: it is left alone.
+        register_member(class, process::id()).unzip()
+    } else {
+        let_go();
+        (id(), member(class))
+    };
+    if let Some(member) = member {
+        member.set_state(State::Executing);
+    }
+    Some(Departure { token: Token { member: id, ..token }, member, borrowed })
+}
+
+impl Departure {
+    /// The program could not be executed.
+    pub fn failed(self) {
+        match self.member {
+            Some(member) if self.borrowed => member.release(),
+            Some(member) => member.set_state(State::Active),
+            None => {}
+        }
     }
 }
 
@@ -165,12 +204,41 @@ pub fn let_go() {
     crate::files::for_each(|fd, file| regulator.unshape(fd, file));
 }
 
-/// The process ends.
+/// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]
+/// needs is returned; without it the process stays listed as one that is not limited.
+#[must_use]
+pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
+    let class = class()?;
+    let_go();
+    let member = member(class);
+    if let Some(member) = member {
+        member.set_state(State::Executing);
+    }
+    CLASS.store(ptr::null_mut(), Ordering::Relaxed);
+    Some((class, member))
+}
+
+/// Regulates the process again.
+pub fn resume(paused: Option<(&'static Class, Option<&'static Member>)>) {
+    let Some((class, member)) = paused else { return };
+    if let Some(member) = member {
+        member.set_state(State::Active);
+    }
+    CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
+}
+
+/// The process ends. Destructors of other libraries, and libc's own flushing of streams, come
+/// after this: what they cause is charged on top of what has been, without a member.
 pub fn leave() {
+    if is_borrowed() {
+        return;
+    }
     let_go();
     if let (Some(class), Some(id)) = (class(), id())
         && let Some(member) = class.member(id, process::id())
     {
+        let _ = PAGE.books.enter(member.books().charged());
+        PAGE.slot.store(0, Ordering::Relaxed);
         member.release();
     }
 }

@@ -11,7 +11,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use discnice_budget::MemberId;
-use discnice_sys::memory;
+use discnice_sys::{Errno, Syscall, memory};
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 const CLASS: &[u8] = b"DISCNICE=";
@@ -120,10 +120,12 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
             let text = CStr::from_ptr(entry).to_bytes();
             if let Some(value) = text.strip_prefix(CLASS) {
                 token = Token::parse(value);
+                erase(entry, text.len());
             } else if let Some(value) = text.strip_prefix(PRELOAD)
                 && let Some(rest) = take_library(value)
             {
                 // What else was preloaded stays, under the same name, in the same memory.
+                erase(entry, if rest > 0 { rest } else { text.len() });
                 if rest > 0 {
                     let name = entry.add(rest);
                     ptr::copy(PRELOAD.as_ptr().cast(), name, PRELOAD.len());
@@ -139,6 +141,15 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
         *keep = ptr::null_mut();
     }
     token
+}
+
+/// Makes text that is ours disappear also from `/proc/PID/environ`, which shows this memory.
+///
+/// # Safety
+/// So many bytes are writable and used by nobody else.
+unsafe fn erase(text: *mut c_char, length: usize) {
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { text.write_bytes(0, length) };
 }
 
 /// If the list of libraries begins with ours: notes its path and returns how long the part is
@@ -183,7 +194,8 @@ impl Scratch {
 /// class already, as that of a nested `discnice run`, is left alone.
 ///
 /// # Safety
-/// `block` is null or an array of C strings that ends with a null pointer.
+/// Nobody changes the block meanwhile. It may be anything: what the kernel would answer EFAULT to
+/// yields `None`.
 pub unsafe fn with_ours(
     block: *const *const c_char,
     scratch: &Scratch,
@@ -219,13 +231,65 @@ pub unsafe fn with_ours(
     Some(table)
 }
 
-/// Counts the entries and finds the value of `LD_PRELOAD`; `None` when a class is named.
+/// Answers whether memory can be read, asking the kernel once for each page.
+#[derive(Default)]
+struct Readable {
+    /// The page that was found readable last.
+    page: Option<usize>,
+}
+
+impl Readable {
+    /// Whether the eight bytes around `address` can be read.
+    fn at<T>(&mut self, address: *const T) -> bool {
+        let page = address as usize / memory::PAGE;
+        if self.page == Some(page) {
+            return true;
+        }
+        // rt_sigprocmask(2) reads the new mask, and only then refuses a `how` that does not exist.
+        let (how, size) = (usize::MAX, size_of::<u64>());
+        let call = Syscall(libc::SYS_rt_sigprocmask, [how, address as usize & !7, 0, size, 0, 0]);
+        // SAFETY: the kernel checks the address, and the call changes nothing because it fails.
+        let readable = unsafe { discnice_sys::syscall(call) } != Err(Errno(libc::EFAULT));
+        if readable {
+            self.page = Some(page);
+        }
+        readable
+    }
+
+    /// Whether all of a C string can be read.
+    fn string(&mut self, text: *const c_char) -> bool {
+        let mut at = text;
+        while self.at(at) {
+            let rest = memory::PAGE - at as usize % memory::PAGE;
+            // SAFETY: the rest of the page is readable, as the kernel just said.
+            let bytes = unsafe { core::slice::from_raw_parts(at.cast::<u8>(), rest) };
+            if bytes.contains(&0) {
+                return true;
+            }
+            at = at.wrapping_add(rest);
+        }
+        false
+    }
+}
+
+/// Counts the entries and finds the value of `LD_PRELOAD`; `None` when a class is named, or when
+/// the kernel would answer EFAULT.
 unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [u8]>)> {
     let (mut entries, mut preload) = (0, None);
     let mut at = block;
-    // SAFETY: the caller's caller vouches for the block.
+    let (mut table, mut strings) = (Readable::default(), Readable::default());
+    // SAFETY: the table and the strings are readable, as the kernel said.
     unsafe {
-        while !at.is_null() && !(*at).is_null() {
+        while !at.is_null() {
+            if !table.at(at) {
+                return None;
+            }
+            if (*at).is_null() {
+                break;
+            }
+            if !strings.string(*at) {
+                return None;
+            }
             let text = CStr::from_ptr(*at).to_bytes();
             if text.starts_with(CLASS) {
                 return None;

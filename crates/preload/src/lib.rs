@@ -10,25 +10,29 @@
 //! - `engine`: the regulator of this process, and what happens to it at fork;
 //! - `host`: the mechanism, Linux;
 //! - `files`, `thread`: state of a descriptor and of a thread;
+//! - `confinement`: programs that forbid themselves system calls;
 //! - `environment`, `start`: how the library gets into a program and its children;
 //! - `stdio`: how it gets below libc's own buffers;
-//! - `real`: libc's functions behind ours.
+//! - `real`: libc's functions behind ours;
+//! - `sanitizer`: programs that check who comes first.
 //!
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with
 //! pointers that it cannot check. It never looks through such a pointer where the kernel could
-//! answer EFAULT; it passes them on. Exceptions (environment blocks, which the kernel reads only
-//! after us) say so.
+//! answer EFAULT; it passes them on. Environment blocks, which the kernel reads only after us, are
+//! looked at after asking the kernel whether they can be read.
 #![no_std]
 #![allow(unsafe_code, reason = "libc's functions take and give raw pointers")]
 
 mod calls;
+mod confinement;
 mod engine;
 mod environment;
 mod files;
 mod hooks;
 mod host;
 mod real;
+mod sanitizer;
 mod start;
 mod stdio;
 mod thread;

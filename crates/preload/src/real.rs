@@ -52,6 +52,12 @@ impl Real {
     }
 }
 
+/// The first definition of a symbol in the program, or null. dlsym(3) with `RTLD_DEFAULT`.
+pub fn find(name: &CStr) -> *mut c_void {
+    // SAFETY: the name is a C string; dlsym may be called from any thread.
+    unsafe { dlsym(ptr::null_mut(), name.as_ptr()) }
+}
+
 /// Stands for a function that this libc does not have.
 extern "C" fn missing() -> c_int {
     set_errno(libc::ENOSYS);

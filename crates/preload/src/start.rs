@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::{engine, environment, real, stdio};
+use crate::{engine, environment, real, sanitizer, stdio};
 
 /// The dynamic linker calls this before the program's own constructors, with main's arguments
 /// (System V ABI, "Initialization and Termination Functions", as glibc extends it).
@@ -16,6 +16,7 @@ static END: extern "C" fn() = end;
 
 unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
     real::look_all_up();
+    sanitizer::give_precedence();
     if environment.is_null() {
         return;
     }

@@ -21,13 +21,11 @@ pub(super) fn current() -> Block {
 
 /// Executes another program by `real`, given its environment with our variables.
 pub(super) fn execute<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
-    let Some(token) = engine::token(true) else { return real(block) };
-    engine::let_go();
+    let Some(departure) = engine::depart() else { return real(block) };
     // SAFETY: the program gives its own block, which the kernel would read next.
-    let ours = unsafe { environment::with_ours(block, &local().scratch, &token) };
-    engine::executing(true);
+    let ours = unsafe { environment::with_ours(block, &local().scratch, &departure.token) };
     let failed = real(ours.unwrap_or(block));
-    engine::executing(false);
+    departure.failed();
     failed
 }
 

@@ -8,6 +8,7 @@
 
 mod advice;
 mod close;
+mod confine;
 mod copy;
 mod directory;
 mod exec;

@@ -3,7 +3,7 @@
 use core::ffi::{c_long, c_void};
 
 use crate::real::hooks;
-use crate::{calls, files};
+use crate::{calls, confinement, files};
 
 hooks! {
     /// syscall(2), with the seven arguments that it can have.
@@ -39,6 +39,8 @@ hooks! {
                     unsafe { real(number, a, b, c, environment.cast::<c_void>() as usize, e, f) }
                 })
             }
+            libc::SYS_prctl => confinement::by_prctl(a as i32, b, c, call),
+            libc::SYS_seccomp => confinement::by_seccomp(a as u32, c, call),
             _ => call(),
         }
     }

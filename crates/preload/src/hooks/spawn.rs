@@ -13,7 +13,7 @@ type Block = *const *const c_char;
 
 /// Calls `real` with the environment for a new process.
 fn spawn<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
-    let Some(token) = engine::token(false) else { return real(block) };
+    let Some(token) = engine::token() else { return real(block) };
     // SAFETY: the program gives its own block, which libc would read next.
     let ours = unsafe { environment::with_ours(block, &local().scratch, &token) };
     real(ours.unwrap_or(block))

@@ -1,0 +1,13 @@
+/* Reads a file, says that it has, and sleeps; for a program without a dynamic linker. */
+#include "guest.h"
+
+int main(int count, char **arguments) {
+    static char data[65536];
+    int fd = open(arguments[1], O_RDONLY);
+    long all = 0, got;
+    while ((got = read(fd, data, sizeof data)) > 0) all += got;
+    printf("read %ld\n", all);
+    fflush(stdout);
+    if (count > 2) sleep(atoi(arguments[2]));
+    return 0;
+}

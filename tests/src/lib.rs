@@ -1,0 +1,28 @@
+//! What the tests of the whole product share.
+//!
+//! - [`product`]: where `discnice` lies, and commands under it;
+//! - [`process`]: running a command to its end, with everything that can be told apart;
+//! - [`guest`]: small C programs that are compiled when a test needs them;
+//! - [`class`]: a class of a test's own, removed when the test ends;
+//! - [`cold`]: files that are on the disk and not in the page cache;
+//! - [`segment`]: a class's shared memory, to do harm to it.
+//!
+//! Everything runs as the current user; the superuser runs guests as an ordinary one, because
+//! that is whom the product is for. A test that lacks something says so with [`skip!`] and ends.
+
+pub mod class;
+pub mod cold;
+pub mod guest;
+pub mod process;
+pub mod product;
+pub mod segment;
+
+/// Says on standard error, past the test harness's capture, why a test does nothing here.
+#[macro_export]
+macro_rules! skip {
+    ($($why:tt)*) => {{
+        use ::std::io::Write as _;
+        let _ = writeln!(::std::io::stderr(), "SKIPPED {}: {}", module_path!(), format_args!($($why)*));
+        return;
+    }};
+}

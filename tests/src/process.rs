@@ -1,0 +1,117 @@
+//! Running a command to its end.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nothing here takes so long unless it hangs.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How often to look whether a command has ended.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Everything by which two runs of a command can be told apart, apart from time.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it printed.
+    pub output: Vec<u8>,
+    /// What it complained.
+    pub errors: Vec<u8>,
+    /// Exit status, if it exited.
+    pub status: Option<i32>,
+    /// The signal that killed it, if one did.
+    pub signal: Option<i32>,
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "status {:?}, signal {:?}", self.status, self.signal)?;
+        writeln!(f, "-- output\n{}", String::from_utf8_lossy(&self.output))?;
+        write!(f, "-- errors\n{}", String::from_utf8_lossy(&self.errors))
+    }
+}
+
+impl Outcome {
+    /// What it printed, as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+
+    /// What it complained, as text.
+    #[must_use]
+    pub fn complaint(&self) -> String {
+        String::from_utf8_lossy(&self.errors).into_owned()
+    }
+
+    /// Itself, after checking that the command succeeded.
+    ///
+    /// # Panics
+    /// It did not.
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.status, Some(0), "{self:?}");
+        self
+    }
+}
+
+/// Runs the command with no input to its end.
+///
+/// # Panics
+/// It cannot be started, or it hangs; then all of its process group is killed.
+#[must_use]
+pub fn run(command: &mut Command) -> Outcome {
+    let (output, errors) = (scratch(), scratch());
+    let handle = |file: &File| Stdio::from(file.try_clone().expect("a descriptor"));
+    command.stdin(Stdio::null()).stdout(handle(&output)).stderr(handle(&errors));
+    let mut child = command.process_group(0).spawn().expect("the command starts");
+    let status = wait(&mut child, command);
+    Outcome {
+        output: contents(output),
+        errors: contents(errors),
+        status: status.code(),
+        signal: status.signal(),
+    }
+}
+
+/// Waits for a child that leads a process group of its own.
+///
+/// # Panics
+/// It hangs.
+pub fn wait(child: &mut Child, what: &impl fmt::Debug) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("our own child") {
+            return status;
+        }
+        if started.elapsed() > TIMEOUT {
+            kill_group(child.id());
+            let _ = child.wait();
+            panic!("{what:?} hangs");
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Kills a process group that a test started.
+pub fn kill_group(leader: u32) {
+    send(-leader.cast_signed(), libc::SIGKILL);
+}
+
+/// Sends a signal to a process, or to a group if the id is negative; kill(2).
+#[allow(unsafe_code, reason = "kill(2) has no safe wrapper in the standard library")]
+pub fn send(id: i32, signal: i32) {
+    // SAFETY: numbers only. A process that is gone already is none of our concern.
+    unsafe { libc::kill(id, signal) };
+}
+
+fn scratch() -> File {
+    tempfile::tempfile().expect("a temporary file")
+}
+
+fn contents(mut file: File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("a temporary file");
+    bytes
+}

@@ -1,0 +1,72 @@
+//! The product under test.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An ordinary user without any file of its own: Debian's `nobody`.
+const NOBODY: &str = "65534";
+
+/// The `discnice` program: `$DISCNICE_BIN`, or the release build of this workspace.
+///
+/// # Panics
+/// It has not been built; the message says how.
+#[must_use]
+pub fn program() -> PathBuf {
+    let built = || {
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| workspace.join("target"), |folder| workspace.join(folder));
+        target.join("release/discnice")
+    };
+    let path = std::env::var_os("DISCNICE_BIN").map_or_else(built, PathBuf::from);
+    let library = path.with_file_name("libdiscnice.so");
+    assert!(
+        path.is_file() && library.is_file(),
+        "{} and {} must be there: run `cargo build --release` first, or set DISCNICE_BIN",
+        path.display(),
+        library.display()
+    );
+    path.canonicalize().expect("the product's path")
+}
+
+/// Whether the tests run as the superuser.
+#[must_use]
+pub fn is_root() -> bool {
+    // The owner of a process's folder in /proc is its effective user.
+    std::fs::metadata("/proc/self")
+        .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
+}
+
+/// A command as an ordinary user.
+#[must_use]
+pub fn as_user(name: impl AsRef<OsStr>) -> Command {
+    if !is_root() {
+        return Command::new(name);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(name);
+    command
+}
+
+/// `discnice` with these arguments, as an ordinary user.
+#[must_use]
+pub fn discnice<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = as_user(program());
+    command.args(arguments);
+    command
+}
+
+/// A folder on a disk, in which an ordinary user may write; removed when dropped.
+///
+/// # Panics
+/// `/var/tmp`, which file-hierarchy(7) wants on a disk, is not writable.
+#[must_use]
+pub fn folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir_in("/var/tmp").expect("/var/tmp is writable");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open).expect("the folder is ours");
+    folder
+}
