@@ -142,7 +142,7 @@ fn say_skipped(kind: &str) {
 
 /// Two processes share one offset and write more than a slice at once.
 #[test]
-#[ignore = "fails: writes of more than a slice (40 ms of the rate) are split, so they mix"]
+#[ignore = "fails: writes of more than a slice are split, so they mix"]
 fn large_writes_at_a_shared_offset_do_not_mix() {
     if guest("atomic.c", &["large"], nothing).is_none() {
         skip!("no compiler");
