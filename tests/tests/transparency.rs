@@ -332,7 +332,6 @@ fn static_programs_are_warned_of_and_shown_while_they_run() {
 }
 
 #[test]
-#[ignore = "fails: a child of posix_spawn(3) that never loads the library is in no list"]
 fn static_children_of_posix_spawn_are_shown_while_they_run() {
     let folder = product::folder();
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };

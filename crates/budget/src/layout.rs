@@ -331,18 +331,37 @@ impl Class {
         charged: Charged,
         exists: impl Fn(u32) -> bool,
     ) -> Option<(MemberId, &Member)> {
-        // Neighbouring process ids start far apart, so that short-lived crowds do not collide.
-        let first = (process as usize).wrapping_mul(31);
-        for probe in 0..PROBES {
-            let index = (first + probe) % MEMBERS;
-            let Some(member) = self.members.get(index) else { break };
+        for (index, member) in self.slots(process) {
             if member.claim(process, charged, &exists) {
-                let id = MemberId { index: index as u32, generation: member.generation() };
-                return Some((id, member));
+                return Some((MemberId { index, generation: member.generation() }, member));
             }
         }
         self.header.unlisted.fetch_add(1, Ordering::Relaxed);
         None
+    }
+
+    /// Lists a process that was just started and executes a program, unless it has registered
+    /// already: one that our library cannot enter never will.
+    pub fn expect(&self, process: u32, exists: impl Fn(u32) -> bool) {
+        if self.slots(process).any(|(_, member)| member.process() == process) {
+            return;
+        }
+        let mut slots = self.slots(process);
+        if let Some((_, member)) =
+            slots.find(|(_, member)| member.claim(process, Charged::default(), &exists))
+        {
+            member.set_state(State::Executing);
+        }
+    }
+
+    /// The slots in which a process may be listed, in order. Neighbouring process ids start far
+    /// apart, so that short-lived crowds do not collide.
+    fn slots(&self, process: u32) -> impl Iterator<Item = (u32, &Member)> {
+        let first = (process as usize).wrapping_mul(31);
+        (0..PROBES).filter_map(move |probe| {
+            let index = first.wrapping_add(probe) % MEMBERS;
+            Some((index as u32, self.members.get(index)?))
+        })
     }
 
     /// Members whose process is alive, with a state that says what they do.
@@ -422,11 +441,28 @@ mod tests {
     #[test]
     fn a_full_neighbourhood_is_counted() {
         let class = class();
-        for _ in 0..PROBES {
-            assert!(class.register(100, Charged::default(), |_| true).is_some());
+        // Process ids that differ by the number of slots start at the same one.
+        let process = |n: usize| 100 + (n * MEMBERS) as u32;
+        for n in 0..PROBES {
+            assert!(class.register(process(n), Charged::default(), |_| true).is_some());
         }
-        assert!(class.register(100, Charged::default(), |_| true).is_none());
+        assert!(class.register(process(PROBES), Charged::default(), |_| true).is_none());
         assert_eq!(class.unlisted(), 1);
-        assert!(class.register(100, Charged::default(), |_| false).is_some(), "all are dead");
+        let dead = class.register(process(PROBES), Charged::default(), |_| false);
+        assert!(dead.is_some(), "all are dead");
+    }
+
+    #[test]
+    fn an_expected_process_is_listed_once() {
+        let class = class();
+        class.expect(100, |_| true);
+        class.expect(100, |_| true);
+        let states: Vec<State> = class.living(|_| true).map(Member::state).collect();
+        assert_eq!(states, [State::Executing]);
+        let (_, member) = class.register(100, Charged::default(), |_| true).unwrap();
+        assert_eq!(member.state(), State::Active);
+        class.expect(100, |_| true);
+        assert_eq!(class.living(|_| true).count(), 1);
+        assert_eq!(member.state(), State::Active, "it has registered already");
     }
 }

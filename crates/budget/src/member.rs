@@ -22,6 +22,8 @@ pub enum State {
     /// The process is executing a new program, which has not reported yet: for a moment normal,
     /// for longer the mark of a program that our library cannot enter (static, setuid).
     Executing = 3,
+    /// The process has forbidden itself the system calls that regulating needs.
+    Confined = 4,
 }
 
 impl State {
@@ -30,6 +32,7 @@ impl State {
             1 => Self::Claimed,
             2 => Self::Active,
             3 => Self::Executing,
+            4 => Self::Confined,
             _ => Self::Free,
         }
     }
@@ -181,7 +184,9 @@ impl Member {
     /// the next one takes: no slot is ever lost.
     pub fn claim(&self, process: u32, charged: Charged, exists: impl Fn(u32) -> bool) -> bool {
         let owner = self.process.load(Ordering::Acquire);
-        if owner != 0 && exists(owner) {
+        // A slot with the process's own number was prepared for it by its parent, or is left
+        // over from a dead process of the same number.
+        if owner != 0 && owner != process && exists(owner) {
             return false;
         }
         // The process id is the lock: whoever owns it by this exchange owns the slot, and

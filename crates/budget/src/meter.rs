@@ -6,9 +6,9 @@ use discnice_units::{Nanos, Rate};
 use crate::primitive::{AtomicU64, Ordering};
 use crate::recent::Recent;
 
-/// A frontier this far ahead was never written by us: at most the queue's two seconds and what a
-/// single call can cause at a very low rate.
-const BELIEVABLE: Nanos = Nanos(3600 * Nanos::SECOND.0);
+/// No call of ours owes longer than this many bytes take, and the queue's two seconds. A frontier
+/// further ahead was scribbled, or is the debt of one enormous page fault: then the rest is waived.
+const BELIEVABLE: u64 = 64 << 20;
 
 /// One threshold.
 #[derive(Debug)]
@@ -69,21 +69,36 @@ impl Meter {
         if rule.rate.is_unlimited() {
             return Some(now);
         }
+        self.heal(now, rule.rate);
         let mut start = None;
         let moved = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            let Reservation { start: at, frontier } =
-                rule.reserve(believed(Nanos(frontier), now), now, amount)?;
+            let Reservation { start: at, frontier } = rule.reserve(Nanos(frontier), now, amount)?;
             start = Some(at);
             Some(frontier.0)
         });
         moved.ok().and(start)
     }
 
+    /// Brings a frontier back that cannot be ours.
+    fn heal(&self, now: Nanos, rate: Rate) {
+        let longest = rate.time_for(BELIEVABLE).plus(Nanos(2 * Nanos::SECOND.0));
+        let (frontier, limit) = (self.frontier.load(Ordering::Relaxed), now.plus(longest).0);
+        if frontier > limit {
+            // A lost race means that somebody else was here.
+            let _ = self.frontier.compare_exchange(
+                frontier,
+                limit,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
     /// When to try [`Meter::reserve`] again.
     #[must_use]
     pub fn retry_at(&self, window: Nanos, now: Nanos) -> Nanos {
         let rule = Rule { rate: self.rate(), window };
-        rule.retry_at(believed(self.frontier(), now), now)
+        rule.retry_at(self.frontier(), now)
     }
 
     /// Records that `actual` units passed, of which `reserved` had been reserved.
@@ -109,7 +124,7 @@ impl Meter {
             return;
         }
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            let frontier = believed(Nanos(frontier), now);
+            let frontier = Nanos(frontier);
             let corrected = if actual > reserved {
                 rule.charge(frontier, now, actual - reserved)
             } else {
@@ -124,9 +139,7 @@ impl Meter {
     pub fn calm_down(&self, window: Nanos, now: Nanos) {
         let frontier = self.frontier.load(Ordering::Relaxed);
         let credit = Rule { rate: Rate::UNLIMITED, window }.credit();
-        if frontier != 0
-            && (frontier < now.minus(credit).0 || believed(Nanos(frontier), now).0 == 0)
-        {
+        if frontier != 0 && frontier < now.minus(credit).0 {
             // A lost race means that somebody charged: then nothing is calm.
             let _ =
                 self.frontier.compare_exchange(frontier, 0, Ordering::AcqRel, Ordering::Relaxed);
@@ -136,16 +149,12 @@ impl Meter {
     /// Changes the threshold; the debt in units stays.
     pub fn set_rate(&self, window: Nanos, now: Nanos, rate: Rate) {
         let old = Rule { rate: self.rate(), window };
+        self.heal(now, old.rate);
         self.rate.store(rate.get(), Ordering::Release);
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            Some(old.rescale(believed(Nanos(frontier), now), now, rate).0)
+            Some(old.rescale(Nanos(frontier), now, rate).0)
         });
     }
-}
-
-/// A frontier, or none when it cannot be ours.
-fn believed(frontier: Nanos, now: Nanos) -> Nanos {
-    if frontier > now.plus(BELIEVABLE) { Nanos(0) } else { frontier }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -167,13 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn a_scribbled_frontier_holds_nobody() {
-        let meter = Meter::new(Rate::per_second(1));
-        meter.frontier.store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(meter.reserve(WINDOW, NOW, 1), Some(NOW));
-        meter.frontier.store(u64::MAX, Ordering::Relaxed);
-        meter.calm_down(WINDOW, NOW);
-        assert_eq!(meter.frontier(), Nanos(0));
+    fn a_scribbled_frontier_holds_nobody_for_long() {
+        let meter = Meter::new(Rate::per_second(BELIEVABLE));
+        for scribbled in [u64::MAX, NOW.0 + 3000 * Nanos::SECOND.0] {
+            meter.frontier.store(scribbled, Ordering::Relaxed);
+            assert_eq!(meter.reserve(WINDOW, NOW, 1), None);
+            let later = meter.retry_at(WINDOW, NOW);
+            assert!(later <= NOW.plus(Nanos(3 * Nanos::SECOND.0)));
+            assert!(meter.reserve(WINDOW, later, 1).is_some());
+        }
         meter.rate.store(0, Ordering::Relaxed);
         assert_eq!(meter.reserve(WINDOW, NOW, u64::MAX), Some(NOW));
     }

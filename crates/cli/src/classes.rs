@@ -116,7 +116,7 @@ fn key(name: &str, attempt: u32) -> i32 {
 
 fn attach(segment: i32) -> Option<Found> {
     let facts = shm::inspect(segment).ok()?;
-    let mine = facts.owner == process::user() && facts.mode & 0o077 == 0;
+    let mine = facts.owner == process::user() && facts.mode & (0o077 | shm::REMOVED) == 0;
     if !mine || facts.size != Class::SIZE {
         return None;
     }

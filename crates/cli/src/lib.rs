@@ -4,9 +4,13 @@
 //!   man page and completions come) and a `run` that returns the exit status;
 //! - `classes`: the classes of this user, which live in shared memory;
 //! - `launch`: how a command is made regulated and executed in our place;
+//! - `output`: how it speaks without panicking when nobody listens;
 //! - `program`: what kind of program a file is, and whether it can be regulated.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod classes;
 pub mod commands;
 mod launch;
+pub mod output;
 mod program;

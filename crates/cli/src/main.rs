@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use discnice_cli::commands::Cli;
+use discnice_cli::output::Unsaid;
+use discnice_cli::tell;
 
 /// Exit status for an error of our own, as coreutils' nice(1), env(1) and timeout(1).
 const EXIT_OURS: u8 = 125;
@@ -13,19 +15,21 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            eprintln!("discnice: {}", one_line(&error));
+            tell!("discnice: {}", one_line(&error));
             return ExitCode::from(EXIT_OURS);
         }
         Err(help) => {
-            // A closed standard output leaves nobody to help.
-            let _ = help.print();
-            return ExitCode::SUCCESS;
+            return match help.print() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::from(EXIT_OURS),
+            };
         }
     };
     match cli.run() {
         Ok(status) => status,
+        Err(error) if error.downcast_ref().is_some_and(Unsaid::is_unread) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("discnice: {error:#}");
+            tell!("discnice: {error:#}");
             ExitCode::from(EXIT_OURS)
         }
     }

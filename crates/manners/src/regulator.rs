@@ -80,6 +80,8 @@ pub struct Regulator {
     learned_at: Nanos,
     /// The job should not run before this moment.
     not_before: Nanos,
+    /// Time run on probation that no hold has made up for.
+    unpaid: Nanos,
 }
 
 impl Regulator {
@@ -100,6 +102,7 @@ impl Regulator {
             since: Nanos(0),
             learned_at: Nanos(0),
             not_before: Nanos(0),
+            unpaid: Nanos(0),
         }
     }
 
@@ -140,20 +143,20 @@ impl Regulator {
             set.learn(&self.config, &sample);
         }
         let duty = set.duty_limit(&self.config);
+        let unproven = !set.is_settled() && call.others != Others::Idle;
+        self.unpaid = if unproven { self.unpaid.plus(duration) } else { Nanos(0) };
         self.pending.decide(judgment, &self.config, targets);
-        self.verdict(judgment, call, duration, duty)
+        self.verdict(judgment, call, duty)
     }
 
-    fn verdict(
-        &mut self,
-        judgment: Judgment,
-        call: &Testpoint<'_>,
-        duration: Nanos,
-        duty: Option<f64>,
-    ) -> Verdict {
+    fn verdict(&mut self, judgment: Judgment, call: &Testpoint<'_>, duty: Option<f64>) -> Verdict {
         let at = call.at;
         let confirmed = call.others == Others::Busy;
-        let hold = duty.map(|frac| (duration.0 as f64 * (1.0 / frac - 1.0)) as u64);
+        // The testpoints that passed before anybody could look at the machine are paid for too.
+        let hold = duty.map(|frac| {
+            let ran = std::mem::take(&mut self.unpaid);
+            (ran.0 as f64 * (1.0 / frac - 1.0)) as u64
+        });
         if let Some(mut suspend) = self.suspension.judged(judgment, at, confirmed) {
             // Probation bounds early probes as well.
             let held_until = at.plus(Nanos(hold.unwrap_or(0)));

@@ -151,6 +151,13 @@ pub fn token() -> Option<Token> {
     Some(Token { segment, nonce, member: None })
 }
 
+/// A new process was started to execute a program.
+pub fn expect(child: u32) {
+    if let Some(class) = class() {
+        class.expect(child, process::exists);
+    }
+}
+
 /// This process is about to become another program, as a member of the class.
 #[derive(Debug)]
 pub struct Departure {
@@ -212,7 +219,7 @@ pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     let_go();
     let member = member(class);
     if let Some(member) = member {
-        member.set_state(State::Executing);
+        member.set_state(State::Confined);
     }
     CLASS.store(ptr::null_mut(), Ordering::Relaxed);
     Some((class, member))

@@ -6,6 +6,9 @@ use core::ptr::NonNull;
 
 use crate::raw::{Errno, call};
 
+/// In a segment's mode: it was removed and goes with its last mapping (`SHM_DEST`, shmctl(2)).
+pub const REMOVED: u32 = 0o1000;
+
 /// What the kernel knows of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment {
@@ -13,7 +16,7 @@ pub struct Segment {
     pub owner: u32,
     /// Creator's user id.
     pub creator: u32,
-    /// Permission bits.
+    /// Permission bits, and [`REMOVED`].
     pub mode: u32,
     /// Size in bytes; fixed for ever.
     pub size: usize,

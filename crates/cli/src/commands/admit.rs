@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use crate::output::tell;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use discnice_graybox::input::reason;
@@ -60,7 +61,7 @@ impl Admit {
         let ticket = ledger.queue().context("cannot queue up for memory")?;
         let Some(bytes) = self.wait(&ledger, ticket, &demand)? else {
             ledger.give_back(ticket)?;
-            eprintln!("discnice: {} of memory did not come free in time", self.min);
+            tell!("discnice: {} of memory did not come free in time", self.min);
             return Ok(ExitCode::from(TIMED_OUT));
         };
         let amount = bytes.to_string();
@@ -70,7 +71,7 @@ impl Admit {
             .exec();
         ledger.give_back(ticket)?;
         let missing = error.kind() == std::io::ErrorKind::NotFound;
-        eprintln!("discnice: cannot start {}: {}", program.display(), reason(&error));
+        tell!("discnice: cannot start {}: {}", program.display(), reason(&error));
         Ok(ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE }))
     }
 

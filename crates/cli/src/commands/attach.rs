@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::output::{say, tell};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use discnice_benice::tree::{Process, Tree, stat};
@@ -62,13 +63,13 @@ impl Attach {
         let metrics = if self.metrics.is_empty() { Metric::default_set() } else { self.metrics };
         let targets = discnice_testpoint::paths::targets();
         let options = Options { roots, metrics, config, targets, take_turns: true };
-        let summary = regulate(&options, &mut |line| eprintln!("discnice: {line}"))
-            .context("cannot regulate")?;
+        let summary =
+            regulate(&options, &mut |line| tell!("discnice: {line}")).context("cannot regulate")?;
         if self.json {
-            println!("{}", as_json(&summary));
+            say!("{}", as_json(&summary))?;
         } else if self.summary {
             let (stopped, lasted) = (summary.suspended, summary.lasted);
-            println!("stopped {} times, for {stopped} of {lasted}", summary.suspensions);
+            say!("stopped {} times, for {stopped} of {lasted}", summary.suspensions)?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::output::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use discnice_graybox::input::reason;
@@ -55,17 +56,17 @@ impl Calibrate {
         let mut all_well = true;
         let mut progress = |step: &str| {
             if visible {
-                eprintln!("measuring {step} ...");
+                tell!("measuring {step} ...");
             }
         };
         let profile = calibrate(&calibration, &mut progress, &mut |dir, error| {
             if named {
-                eprintln!("discnice: {}: {}", dir.display(), reason(error));
+                tell!("discnice: {}: {}", dir.display(), reason(error));
                 all_well = false;
             }
         });
         profile.save_to(&path).with_context(|| format!("cannot write {}", path.display()))?;
-        print(&profile, &path);
+        print(&profile, &path)?;
         Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -75,7 +76,7 @@ fn default_dirs() -> Vec<PathBuf> {
     std::iter::once(PathBuf::from(".")).chain(home).chain([PathBuf::from("/var/tmp")]).collect()
 }
 
-fn print(profile: &Profile, path: &Path) {
+fn print(profile: &Profile, path: &Path) -> anyhow::Result<()> {
     for figure in &profile.figures {
         let name = format!("{:?}", figure.name);
         let place = match (&figure.file_system, &figure.device) {
@@ -84,11 +85,11 @@ fn print(profile: &Profile, path: &Path) {
         };
         let value = quantity(figure, figure.value);
         let spread = figure.spread / figure.value.max(f64::MIN_POSITIVE) * 100.0;
-        println!("{name:<15} {value:>12}  +- {spread:>4.1} %  {place}");
+        say!("{name:<15} {value:>12}  +- {spread:>4.1} %  {place}")?;
     }
     for trust in &profile.trusts {
         let percent = |frac: f64| format!("{:.0} %", frac * 100.0);
-        println!(
+        say!(
             "{} on {}: of cold reads {} is charged, of writes {}, of rewrites {}; cachestat {}, mincore {}",
             trust.file_system,
             trust.device,
@@ -97,9 +98,9 @@ fn print(profile: &Profile, path: &Path) {
             percent(trust.rewrites_frac),
             if trust.cachestat { "tells the truth" } else { "is wrong" },
             if trust.mincore { "tells the truth" } else { "is wrong" },
-        );
+        )?;
     }
-    println!("written to {}", path.display());
+    Ok(say!("written to {}", path.display())?)
 }
 
 fn quantity(figure: &Figure, value: f64) -> String {

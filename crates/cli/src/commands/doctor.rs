@@ -10,6 +10,7 @@ use discnice_budget::Class;
 use discnice_sys::{process, shm};
 
 use crate::classes::explain;
+use crate::output::say;
 use crate::{launch, program};
 
 /// Tell what of this machine and of a program can be limited, and why not
@@ -39,7 +40,7 @@ impl Doctor {
             findings.push(Finding("program", well, format!("{}: {meaning}", path.display())));
         }
         for Finding(what, well, meaning) in &findings {
-            println!("{:<4} {what:<16} {meaning}", if *well { "ok" } else { "BAD" });
+            say!("{:<4} {what:<16} {meaning}", if *well { "ok" } else { "BAD" })?;
         }
         let well = findings.iter().all(|Finding(_, well, _)| *well);
         Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::output::tell;
 use discnice_graybox::input::{InputError, reason};
 
 /// One line about one input.
 pub fn complain(path: &Path, error: &InputError) {
-    eprintln!("discnice: {}: {error}", path.display());
+    tell!("discnice: {}: {error}", path.display());
 }
 
 /// The exit status for a run in which all inputs were well (`true`), some failed, or the input or
@@ -23,7 +24,7 @@ pub fn status(done: io::Result<bool>) -> anyhow::Result<ExitCode> {
         Ok(false) => ExitCode::FAILURE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("discnice: {}", reason(&error));
+            tell!("discnice: {}", reason(&error));
             ExitCode::FAILURE
         }
     })

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::output::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
@@ -94,11 +95,11 @@ impl Refresh {
             }
         });
         if visible && !last.is_empty() {
-            eprint!("\r\x1b[K");
+            replace_line("");
         }
         match result {
             Ok(report) => {
-                self.tell(&report);
+                self.tell(&report)?;
                 Ok(ExitCode::SUCCESS)
             }
             Err(error) => {
@@ -108,30 +109,31 @@ impl Refresh {
         }
     }
 
-    fn tell(&self, report: &Report) {
+    fn tell(&self, report: &Report) -> anyhow::Result<()> {
         let (dir, disk) = (self.dir.display(), Disk::below(&self.dir));
         if report.recovered {
-            println!("{dir}: cleared up after an interrupted refresh");
+            say!("{dir}: cleared up after an interrupted refresh")?;
         }
         let (members, bytes) = (report.members, Bytes::new(report.bytes));
         let verb = if self.dry_run { "would rewrite" } else { "rewrote" };
-        println!("{dir}: {verb} {members} files and directories, {bytes}");
+        say!("{dir}: {verb} {members} files and directories, {bytes}")?;
         match (report.before, report.after) {
             (Some(before), Some(after)) => {
-                println!("  before  {}", disk.describe(&before));
+                say!("  before  {}", disk.describe(&before))?;
                 let name = if self.dry_run { "hoped " } else { "after " };
-                println!("  {name}  {}", disk.describe(&after));
+                say!("  {name}  {}", disk.describe(&after))?;
             }
-            _ => println!("  this file system does not tell where files lie"),
+            _ => say!("  this file system does not tell where files lie")?,
         }
+        Ok(())
     }
 
     /// One line for each problem; members are named from DIR on.
     fn complain(&self, error: &RefreshError) {
         for line in error.to_string().lines() {
             match line.strip_prefix(".: ") {
-                Some(about_dir) => eprintln!("discnice: {}: {about_dir}", self.dir.display()),
-                None => eprintln!("discnice: {line}"),
+                Some(about_dir) => tell!("discnice: {}: {about_dir}", self.dir.display()),
+                None => tell!("discnice: {line}"),
             }
         }
     }
@@ -141,7 +143,13 @@ fn show_progress(last: &mut String, step: &str, done: u64, total: u64) {
     let percent = (done * 100).checked_div(total).unwrap_or(100).min(100);
     let line = format!("{step} {percent} %");
     if line != *last {
-        eprint!("\r\x1b[K{line}");
+        replace_line(&line);
         *last = line;
     }
+}
+
+/// Replaces the line that the terminal shows.
+fn replace_line(line: &str) {
+    use std::io::Write as _;
+    let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
 }

@@ -15,6 +15,7 @@ use discnice_units::{Bytes, Rate};
 
 use super::limits::LimitArgs;
 use crate::classes::{self, Found};
+use crate::output::tell;
 use crate::{launch, program};
 
 /// Exit statuses of commands that could not be started, as env(1).
@@ -98,18 +99,18 @@ impl Run {
 
 /// The command runs all the same: a backup that is too fast beats no backup.
 fn warn(error: &anyhow::Error) {
-    eprintln!("discnice: not limited: {error:#}");
+    tell!("discnice: not limited: {error:#}");
 }
 
 fn warn_of_obstacles(name: &OsStr) {
     let Some(path) = program::find(name) else { return };
     if let Some(obstacle) = program::kind(&path).obstacle() {
-        eprintln!("discnice: not limited: {} {obstacle}", path.display());
+        tell!("discnice: not limited: {} {obstacle}", path.display());
     }
 }
 
 fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
-    eprintln!("discnice: cannot run {}: {error}", name.display());
+    tell!("discnice: cannot run {}: {error}", name.display());
     let missing = error.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { NOT_EXECUTABLE }
 }
@@ -121,7 +122,7 @@ fn summarise(found: &Found, time: Duration) {
         [Direction::Read, Direction::Write].map(|way| class.direction(way).total()).into();
     let rate = (read + written) as f64 / time.as_secs_f64().max(1e-3);
     let (_, waited) = class.waits();
-    eprintln!(
+    tell!(
         "discnice: {:.1} s, read {}, wrote {}: {} (limit {}), held {:.1} s",
         time.as_secs_f64(),
         Bytes::new(read),

@@ -10,6 +10,7 @@ use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
 use crate::classes::{self, Found};
+use crate::output::say;
 use crate::program;
 
 /// Show classes, their members, their rates, and what cannot be limited
@@ -88,7 +89,7 @@ impl ClassReport {
             waits,
             waited_seconds: waited.as_secs_f64(),
             unlisted: class.unlisted(),
-            members: class.living(process::exists).map(MemberReport::of).collect(),
+            members: class.living(is_running).map(MemberReport::of).collect(),
         }
     }
 }
@@ -111,14 +112,26 @@ impl MemberReport {
     }
 }
 
-/// A process that executed a program in which our library never reported.
+/// Whether a process exists and has not ended: one that has ended still exists until its parent
+/// waits for it.
+fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    let state = stat.ok().and_then(|text| text.rsplit(')').next()?.trim_start().chars().next());
+    process::exists(process) && !matches!(state, Some('Z' | 'X'))
+}
+
+/// Why a process is not held: it executed a program in which our library never reported, or it
+/// filters its own system calls.
 fn escape(member: &Member) -> Option<String> {
-    if member.state() != State::Executing {
-        return None;
-    }
+    let why = match member.state() {
+        State::Executing => None,
+        State::Confined => Some("forbids itself system calls that limiting needs (seccomp)"),
+        State::Free | State::Claimed | State::Active => return None,
+    };
     let path = std::fs::read_link(format!("/proc/{}/exe", member.process()))
         .unwrap_or_else(|_| PathBuf::from("its program"));
-    let why = program::kind(&path).obstacle().unwrap_or("has not loaded the library");
+    let kind = program::kind(&path);
+    let why = why.or_else(|| kind.obstacle()).unwrap_or("has not loaded the library");
     Some(format!("{} {why}", path.display()))
 }
 
@@ -126,22 +139,28 @@ fn escape(member: &Member) -> Option<String> {
 pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()> {
     let reports: Vec<ClassReport> = classes.iter().map(ClassReport::of).collect();
     if json {
-        println!("{}", serde_json::to_string_pretty(&reports)?);
+        say!("{}", serde_json::to_string_pretty(&reports)?)?;
     } else if reports.is_empty() {
-        println!("Nothing is limited.");
+        say!("Nothing is limited.")?;
     } else {
-        print_table(&reports, members);
+        print_table(&reports, members)?;
     }
     Ok(())
 }
 
-fn print_table(reports: &[ClassReport], members: bool) {
-    println!(
+fn print_table(reports: &[ClassReport], members: bool) -> anyhow::Result<()> {
+    say!(
         "{:<24} {:>13} {:>13} {:>13} {:>13} {:>10} {:>8}",
-        "CLASS", "LIMIT", "READING", "WRITING", "MOVED", "HELD", "MEMBERS"
-    );
+        "CLASS",
+        "LIMIT",
+        "READING",
+        "WRITING",
+        "MOVED",
+        "HELD",
+        "MEMBERS"
+    )?;
     for report in reports {
-        println!(
+        say!(
             "{:<24} {:>13} {:>13} {:>13} {:>13} {:>9.1}s {:>8}",
             report.name,
             limits(report),
@@ -150,22 +169,23 @@ fn print_table(reports: &[ClassReport], members: bool) {
             Bytes::new(report.read + report.written).to_string(),
             report.waited_seconds,
             report.members.len(),
-        );
+        )?;
         for member in report.members.iter().filter(|_| members) {
             let what = member
                 .escape
                 .as_deref()
                 .map_or_else(String::new, |why| format!("NOT LIMITED: {why}"));
-            println!(
+            say!(
                 "  {:>8} {:<16} {:>13} read {:>13} written {:>8.1}s held  {what}",
                 member.process,
                 member.name,
                 Bytes::new(member.read).to_string(),
                 Bytes::new(member.written).to_string(),
                 member.waited_seconds,
-            );
+            )?;
         }
     }
+    Ok(())
 }
 
 /// The tightest limit that says most, in one column.

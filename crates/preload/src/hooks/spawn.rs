@@ -50,7 +50,13 @@ hooks! {
     /// posix_spawn(3), posix_spawnp(3).
     fn [posix_spawn posix_spawnp] (pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
         // SAFETY: the program's own arguments, with our environment.
-        spawn(block, |block| unsafe { real(pid, path, actions, attributes, arguments, block) })
+        let call = |block| unsafe { real(pid, path, actions, attributes, arguments, block) };
+        let result = spawn(block, call);
+        if result == 0 && !pid.is_null() {
+            // SAFETY: libc has just written it.
+            engine::expect(unsafe { pid.read() } as u32);
+        }
+        result
     }
 
     /// system(3).
