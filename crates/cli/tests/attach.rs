@@ -76,8 +76,11 @@ fn a_killed_regulator_leaves_nothing_stopped() {
     for round in 0..kills {
         let mut victim = attach(scene.path(), &[], jobs[1].id());
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_millis(300 + (random >> 33) % 600));
-        stops += u64::from(state(jobs[1].id()) == Some('T'));
+        let kill_at = Instant::now() + Duration::from_millis(300 + (random >> 33) % 600);
+        while Instant::now() < kill_at {
+            stops += u64::from(state(jobs[1].id()) == Some('T'));
+            std::thread::sleep(Duration::from_millis(5));
+        }
         if round % 3 == 2 {
             // The guardian dies first; the regulator notices and starts another.
             for guardian in children_of(victim.id()) {
