@@ -3,8 +3,8 @@
 # copy read from the disk while it ran. The file's pages are dropped from the cache before each.
 set -eu
 discnice=$(realpath "${1:-discnice}")
-folder=$(mktemp -d "${TMPDIR:-.}/discnice-demo.XXXXXX")
-trap 'rm -rf "$folder"' EXIT
+folder=$(realpath "$(mktemp -d "${TMPDIR:-.}/discnice-demo.XXXXXX")")
+trap 'cd / && rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
 cd "$folder"
 
