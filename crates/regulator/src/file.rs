@@ -39,6 +39,8 @@ pub struct File {
     /// Lowest and highest offset written since then.
     low: AtomicU64,
     high: AtomicU64,
+    /// Bytes written since then at the descriptor's own offset, which was not asked for.
+    moved: AtomicU64,
 }
 
 /// Relaxed everywhere: hints publish nothing.
@@ -57,6 +59,7 @@ impl File {
             dirtied: AtomicU64::new(0),
             low: AtomicU64::new(0),
             high: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
         }
     }
 
@@ -89,11 +92,11 @@ impl File {
         self.has(OTHER)
     }
 
-    /// Nothing but timing is needed: known to be on a disk, read without our read-ahead.
+    /// Nothing but timing is needed as long as reads hit the cache: we do not read ahead for it.
     #[inline(always)]
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.flags.load(R) & (DISK | STREAM) == DISK
+        !self.has(STREAM)
     }
 
     /// Neither shaped nor streaming: a class without limit has nothing to undo.
@@ -138,7 +141,10 @@ impl File {
         self.set(PROGRAM_SEQUENTIAL, sequential);
     }
 
-    pub(crate) fn rewrites(&self) -> bool {
+    /// Writes cost nothing as far as known, because they hit pages that are dirty already.
+    #[inline(always)]
+    #[must_use]
+    pub fn rewrites(&self) -> bool {
         self.has(REWRITES)
     }
 
@@ -193,15 +199,25 @@ impl File {
         self.next.store(position, R);
     }
 
-    /// Adds dirtied bytes that lie somewhere in `from..to`; returns how many are waiting.
-    pub(crate) fn add_dirtied(&self, bytes: u64, from: u64, to: u64) -> u64 {
+    /// Adds dirtied bytes, of `moved` that were written at `at` or else at the descriptor's own
+    /// offset; returns how many are waiting.
+    pub(crate) fn add_dirtied(&self, bytes: u64, at: Option<u64>, moved: u64) -> u64 {
         let before = self.dirtied.fetch_add(bytes, R);
         if before == 0 {
-            self.low.store(from, R);
-            self.high.store(to, R);
-        } else {
-            self.low.fetch_min(from, R);
-            self.high.fetch_max(to, R);
+            self.low.store(u64::MAX, R);
+            self.high.store(0, R);
+            self.moved.store(0, R);
+        }
+        // What was dirtied since the last look ends here, if the program writes in order.
+        match at {
+            Some(at) => {
+                let end = at.saturating_add(moved);
+                self.low.fetch_min(end.saturating_sub(moved.max(bytes)), R);
+                self.high.fetch_max(end, R);
+            }
+            None => {
+                self.moved.fetch_add(moved.max(bytes), R);
+            }
         }
         before + bytes
     }
@@ -212,9 +228,18 @@ impl File {
         self.dirtied.load(R)
     }
 
-    /// Takes the range to write back.
-    pub(crate) fn take_dirtied(&self) -> (u64, u64) {
+    /// Takes the range to write back: from lowest to highest offset. `position` tells the
+    /// descriptor's own, if it is needed.
+    pub(crate) fn take_dirtied(&self, position: impl FnOnce() -> Option<u64>) -> (u64, u64) {
         self.dirtied.store(0, R);
-        (self.low.load(R), self.high.load(R))
+        let (mut low, mut high) = (self.low.load(R), self.high.load(R));
+        let moved = self.moved.load(R);
+        if moved > 0
+            && let Some(end) = position()
+        {
+            low = low.min(end.saturating_sub(moved));
+            high = high.max(end);
+        }
+        (low, high)
     }
 }

@@ -52,6 +52,13 @@ impl<H: Host> Regulator<'_, H> {
         owed
     }
 
+    /// Whether the class owes more than one slice in this direction.
+    pub(crate) fn owes_a_slice(&self, direction: Direction) -> bool {
+        let rule = self.class.rule(direction);
+        let slice = rule.rate.time_for(rule.slice());
+        !self.class.is_calm() && self.frontier(direction) > self.host.now().plus(slice)
+    }
+
     fn frontier(&self, direction: Direction) -> Nanos {
         let class = self.class;
         let meters = [class.total(), class.direction(direction), class.operations()];
@@ -68,30 +75,32 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Takes a place in the queue for `bytes` and waits for it.
     pub(crate) fn reserve_and_wait(&self, direction: Direction, bytes: u64) {
-        self.wait_for(self.class.total(), bytes);
-        self.wait_for(self.class.direction(direction), bytes);
-        self.wait_for(self.class.operations(), operations(bytes));
+        let now = self.host.now();
+        let now = self.wait_for(self.class.total(), bytes, now);
+        let now = self.wait_for(self.class.direction(direction), bytes, now);
+        self.wait_for(self.class.operations(), operations(bytes), now);
     }
 
-    fn wait_for(&self, meter: &discnice_budget::Meter, amount: u64) {
+    /// The same at one threshold; returns the time behind it.
+    fn wait_for(&self, meter: &discnice_budget::Meter, amount: u64, mut now: Nanos) -> Nanos {
         let window = self.class.window();
         while !meter.rate().is_unlimited() {
-            let now = self.host.now();
             if let Some(start) = meter.reserve(window, now, amount) {
-                return self.wait_until(start, meter);
+                return self.wait_until(start, meter, now);
             }
-            let retry = meter.retry_at(window, now);
-            self.wait_until(retry.max(now.plus(SHORTEST_SLEEP)), meter);
+            let retry = meter.retry_at(window, now).max(now.plus(SHORTEST_SLEEP).plus(Nanos(1)));
+            now = self.wait_until(retry, meter, now);
         }
+        now
     }
 
-    /// Sleeps until `start`, which moves when the meter's rate is changed meanwhile.
-    fn wait_until(&self, mut start: Nanos, meter: &discnice_budget::Meter) {
-        let begun = self.host.now();
-        if start <= begun.plus(SHORTEST_SLEEP) {
-            return;
-        }
+    /// Sleeps from `begun`, which is now, until `start`, which moves when the meter's rate is
+    /// changed meanwhile; returns the time then.
+    fn wait_until(&self, mut start: Nanos, meter: &discnice_budget::Meter, begun: Nanos) -> Nanos {
         let mut now = begun;
+        if start <= begun.plus(SHORTEST_SLEEP) {
+            return now;
+        }
         let mut rate = meter.rate();
         while now < start {
             let seen = self.class.changes().load(Ordering::Acquire);
@@ -109,6 +118,7 @@ impl<H: Host> Regulator<'_, H> {
         }
         self.books.add_wait(now.minus(begun).0);
         self.class.note_wait(now.minus(begun));
+        now
     }
 
     /// Enters what the kernel charged since the last look and settles it against the ticket;

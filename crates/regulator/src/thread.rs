@@ -16,6 +16,9 @@ const BYTES_UNLIMITED: u32 = 16 << 20;
 /// page, building and submitting a request take several times as long. At 1.6 to 5 GHz this is
 /// 0.8 to 2.5 microseconds; a cached 4 KiB read takes 0.2 to 0.4.
 const FAST: u64 = 4096;
+/// The same for calls on names and directories: what they miss they wait for, and making or
+/// deleting a name takes tens of thousands of cycles by itself.
+const FAST_METADATA: u64 = 65_536;
 /// Bytes that memory copies in a cycle at the slowest that is still likely a copy.
 const BYTES_PER_CYCLE: u64 = 4;
 
@@ -25,9 +28,12 @@ pub struct Thread {
     calls: Cell<u32>,
     bytes: Cell<u32>,
     written: Cell<u32>,
-    missed: Cell<bool>,
+    /// The last look found that the disk had not been read.
+    hit: Cell<bool>,
     cancelled: Cell<u64>,
     left: Cell<u64>,
+    /// The last question about dropped writes found some.
+    deletes: Cell<bool>,
 }
 
 impl Thread {
@@ -41,6 +47,14 @@ impl Thread {
         self.calls.set(calls);
         self.bytes.set(total);
         cycles > FAST + moved / BYTES_PER_CYCLE || calls >= CALLS || total >= BYTES
+    }
+
+    /// Notes a call on names or directories that took `cycles`; returns whether to look.
+    #[inline(always)]
+    pub fn is_due_by_metadata(&self, cycles: u64) -> bool {
+        let calls = self.calls.get() + 1;
+        self.calls.set(calls);
+        cycles > FAST_METADATA || calls >= CALLS
     }
 
     /// Notes a call in a class without limit, where nobody waits for what is found: it is only
@@ -68,7 +82,7 @@ impl Thread {
         self.calls.set(0);
         self.bytes.set(0);
         self.written.set(0);
-        self.missed.set(missed);
+        self.hit.set(!missed);
     }
 
     /// Enters how many bytes of the thread's writes the kernel has dropped so far; returns how many
@@ -76,10 +90,16 @@ impl Thread {
     pub(crate) fn enter_cancelled(&self, cancelled: u64) -> u64 {
         let before = self.cancelled.replace(cancelled);
         let new = cancelled.checked_sub(before).unwrap_or(cancelled);
+        self.deletes.set(new > 0);
         if new > 0 {
             self.left.set(0);
         }
         new
+    }
+
+    /// Whether the thread deletes what it writes, as far as known.
+    pub(crate) fn deletes(&self) -> bool {
+        self.deletes.get()
     }
 
     /// Notes that a file is closed with `bytes` left dirty; returns how many were left like this
@@ -90,11 +110,11 @@ impl Thread {
         left
     }
 
-    /// Whether the last look found that the disk had been read: the best guess for the next.
+    /// Whether the next call is likely to read the disk: as the last look found, and before any.
     #[inline]
     #[must_use]
     pub fn missed(&self) -> bool {
-        self.missed.get()
+        !self.hit.get()
     }
 }
 

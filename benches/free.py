@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Is what costs the disk nothing free? Wall time with a limit of 1 MiB/s against without DiscNice.
+
+- grep: a recursive grep of a cached tree;
+- region-write: 10 KB written 10,000 times over the same place (DiscNice, 6.1);
+- create-delete: a file of 10 KB made and deleted 10,000 times (DiscNice, 6.1).
+
+Run in turn (A B B A …); prints the medians and the median of the paired ratios. Needs no root.
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+WRITER = r"""
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    static char data[10240];
+    int remove = strcmp(argv[1], "create-delete") == 0;
+    int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    for (int i = 0; i < 10000; i++) {
+        if (remove) {
+            int other = open("other", O_WRONLY | O_CREAT | O_EXCL, 0600);
+            if (write(other, data, sizeof data) != sizeof data) return 1;
+            close(other);
+            unlink("other");
+        } else if (pwrite(fd, data, sizeof data, 0) != sizeof data) {
+            return 1;
+        }
+    }
+    return unlink("file");
+}
+"""
+
+
+def wall(command, folder):
+    start = time.monotonic()
+    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=False)
+    return time.monotonic() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--disk", default="1M")
+    parser.add_argument("--rounds", type=int, default=15)
+    arguments = parser.parse_args()
+    folder = os.path.abspath(tempfile.mkdtemp(prefix="discnice-free-", dir="."))
+    try:
+        with open(f"{folder}/writer.c", "w") as file:
+            file.write(WRITER)
+        subprocess.run(["cc", "-O2", "-o", f"{folder}/writer", f"{folder}/writer.c"], check=True)
+        subprocess.run(["cp", "-r", "/usr/include", f"{folder}/tree"], stderr=subprocess.DEVNULL,
+                       check=False)
+        jobs = {
+            "grep": ["grep", "-r", "zzzyyyxxx", "tree"],
+            "region-write": ["./writer", "region-write"],
+            "create-delete": ["./writer", "create-delete"],
+        }
+        prefix = [os.path.abspath(arguments.discnice), "run", "--disk", arguments.disk, "--"]
+        print(f"{'job':<14} {'alone':>8} {'limited':>8} {'ratio':>7}")
+        for name, command in jobs.items():
+            alone, limited = [], []
+            for number in range(arguments.rounds + 1):
+                pair = [(alone, command), (limited, prefix + command)]
+                for times, one in pair if number % 2 else reversed(pair):
+                    took = wall(one, folder)
+                    if number:
+                        times.append(took)
+            ratio = statistics.median(b / a for a, b in zip(alone, limited))
+            print(f"{name:<14} {statistics.median(alone):7.3f}s {statistics.median(limited):7.3f}s "
+                  f"{ratio:7.3f}", flush=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
