@@ -106,6 +106,8 @@ guests! {
     signals_and_nonblocking_descriptors: "signals.c" [], (None, Some(libc::SIGTERM));
     /// O_APPEND, a shared offset with small writes, pipes.
     concurrent_writers_do_not_mix: "atomic.c" [], (Some(0), None);
+    /// Counts that no call can reach, and buffers that leave the address space.
+    counts_beyond_one_call: "counts.c" [], (Some(0), None);
     /// RLIMIT_FSIZE and SIGXFSZ.
     file_size_limits: "limits.c" [], (None, Some(libc::SIGXFSZ));
     /// Nothing inherited or stray, lowest number first, all closed, 0 to 2 replaced.

@@ -1,6 +1,8 @@
 //! The shapes that calls have. Each is decode, decide, real call, and each has a short way for
 //! the call that costs the disk nothing.
 
+use core::ffi::c_void;
+
 use discnice_regulator::{File, Regulator, Ticket};
 use discnice_sys::{Syscall, cycles};
 
@@ -17,6 +19,19 @@ const SHORT: usize = 128 << 10;
 const WRITTEN: u32 = 64 << 10;
 /// The same for a file of which it is known.
 const REWRITTEN: u32 = 256 << 10;
+
+/// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
+/// include/linux/fs.h).
+pub const MOVED_MAX: usize = 0x7fff_f000;
+/// Where the memory of programs ends: 47 bits (x86-64) or 48 (arm64), unless one asks for more.
+const MEMORY_END: usize = if cfg!(target_arch = "x86_64") { 1 << 47 } else { 1 << 48 };
+
+/// Whether a buffer leaves the address space. The kernel refuses such a call as a whole, however
+/// much of the buffer is there, so it must see all of it.
+#[inline(always)]
+pub fn is_beyond_memory(buffer: *const c_void, count: usize) -> bool {
+    (buffer as usize).checked_add(count).is_none_or(|end| end > MEMORY_END)
+}
 
 /// A call that reads into the program's memory, at the descriptor's offset or at `at`.
 #[inline(always)]

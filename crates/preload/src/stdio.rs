@@ -79,5 +79,9 @@ unsafe extern "C" fn write(stream: *mut c_void, buffer: *mut c_void, count: isiz
         // SAFETY: libc's own arguments, or a part of its buffer.
         unsafe { real(stream, buffer.wrapping_byte_add(done), length as isize) }
     };
-    calls::write(fd, count.max(0) as usize, None, false, piece)
+    let count = count.max(0) as usize;
+    if calls::is_beyond_memory(buffer, count) {
+        return calls::start_io(|| piece(0, count));
+    }
+    calls::write(fd, count, None, false, piece)
 }

@@ -8,19 +8,31 @@ use core::ffi::{c_int, c_uint, c_void};
 use crate::calls;
 use crate::real::hooks;
 
+/// Counts above these may exceed the largest offset, which lies between them and twice as much:
+/// the kernel refuses such a call as a whole. It adds them to the offset as signed numbers for
+/// sendfile(2), as unsigned ones for copy_file_range(2), where programs use the largest signed one.
+const SEND_MAX: usize = usize::MAX / 4;
+const COPY_MAX: usize = usize::MAX / 2;
+
 hooks! {
     /// sendfile(2).
     fn [sendfile sendfile64] (to: c_int, from: c_int, at: *mut i64, count: usize) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::copy((from, None), (to, None), count, |length| unsafe { real(to, from, at, length) })
+        let piece = |length| unsafe { real(to, from, at, length) };
+        if count > SEND_MAX {
+            return calls::start_io(|| piece(count));
+        }
+        calls::copy((from, None), (to, None), count.min(calls::MOVED_MAX), piece)
     }
 
     /// copy_file_range(2).
     fn [copy_file_range] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
-        calls::copy((from, None), (to, None), count, |length| {
-            // SAFETY: the program's own arguments.
-            unsafe { real(from, from_at, to, to_at, length, flags) }
-        })
+        // SAFETY: the program's own arguments.
+        let piece = |length| unsafe { real(from, from_at, to, to_at, length, flags) };
+        if count > COPY_MAX {
+            return calls::start_io(|| piece(count));
+        }
+        calls::copy((from, None), (to, None), count.min(calls::MOVED_MAX), piece)
     }
 
     /// splice(2): one end is a pipe, whose buffer bounds the call.

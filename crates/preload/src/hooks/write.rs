@@ -13,7 +13,11 @@ fn offset(at: i64) -> Option<u64> {
 hooks! {
     /// write(2).
     fn [write] (fd: c_int, buffer: *const c_void, count: usize) -> isize, real => {
-        calls::write(fd, count, None, false, |done, length| {
+        if calls::is_beyond_memory(buffer, count) {
+            // SAFETY: the program's own arguments.
+            return calls::start_io(|| unsafe { real(fd, buffer, count) });
+        }
+        calls::write(fd, count.min(calls::MOVED_MAX), None, false, |done, length| {
             // SAFETY: the program's own arguments, or a part of its buffer.
             unsafe { real(fd, buffer.wrapping_byte_add(done), length) }
         })
@@ -21,7 +25,11 @@ hooks! {
 
     /// pwrite(2).
     fn [pwrite pwrite64] (fd: c_int, buffer: *const c_void, count: usize, at: i64) -> isize, real => {
-        calls::write(fd, count, offset(at), at < 0, |done, length| {
+        if calls::is_beyond_memory(buffer, count) {
+            // SAFETY: the program's own arguments.
+            return calls::start_io(|| unsafe { real(fd, buffer, count, at) });
+        }
+        calls::write(fd, count.min(calls::MOVED_MAX), offset(at), at < 0, |done, length| {
             // SAFETY: the program's own arguments, or a part of its buffer.
             unsafe { real(fd, buffer.wrapping_byte_add(done), length, at.wrapping_add(done as i64)) }
         })
