@@ -35,6 +35,19 @@ static void copies(int from) {
     close(to);
 }
 
+/* The kernel compares the ranges of one file as they are before anything moves. */
+static void within_one_file(const char *data, size_t length) {
+    int fd = open("one", O_RDWR | O_CREAT | O_TRUNC, 0644), again = open("one", O_RDWR);
+    for (int part = 0; part < 9; part++) SAY(write(fd, data, length));
+    off_t from = 0, to = length;
+    SAY(copy_file_range(fd, &from, again, &to, 8 * length, 0));
+    to = 9 * length;
+    SAY(copy_file_range(fd, &from, again, &to, 20 * length, 0));
+    printf("from %ld to %ld\n", (long)from, (long)to);
+    SAY(pwrite(fd, data, length, LONG_MAX - (off_t)length / 2));
+    say_file("one");
+}
+
 int main(void) {
     static char data[1 << 20];
     int fd = open("f", O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -42,6 +55,7 @@ int main(void) {
     SAY(write(fd, data, sizeof data));
     impossible(fd, data);
     copies(fd);
+    within_one_file(data, sizeof data);
     int end = open("f", O_RDWR | O_APPEND);
     impossible(end, data);
     FILE *stream = fopen("g", "w");

@@ -28,6 +28,8 @@ pub struct Status {
     pub size: u64,
     /// Device number of the file system, as stat(2) encodes it.
     pub device: u64,
+    /// Number of the file in its file system.
+    pub inode: u64,
 }
 
 /// fstat(2).
@@ -45,7 +47,8 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
         _ => Kind::Other,
     };
     let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-    Ok(Status { kind, regular, size: stat.st_size.max(0) as u64, device: stat.st_dev })
+    let size = stat.st_size.max(0) as u64;
+    Ok(Status { kind, regular, size, device: stat.st_dev, inode: stat.st_ino })
 }
 
 /// The descriptor's offset. lseek(2) with `SEEK_CUR`.

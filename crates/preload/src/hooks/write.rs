@@ -25,7 +25,8 @@ hooks! {
 
     /// pwrite(2).
     fn [pwrite pwrite64] (fd: c_int, buffer: *const c_void, count: usize, at: i64) -> isize, real => {
-        if calls::is_beyond_memory(buffer, count) {
+        let beyond_files = at.checked_add_unsigned(count as u64).is_none();
+        if beyond_files || calls::is_beyond_memory(buffer, count) {
             // SAFETY: the program's own arguments.
             return calls::start_io(|| unsafe { real(fd, buffer, count, at) });
         }
