@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::{Class, Member, MemberId, State};
-use discnice_regulator::{Host, Regulator};
+use discnice_regulator::Regulator;
 use discnice_sys::{memory, process, shm};
 
 use crate::environment::Token;
@@ -257,8 +257,3 @@ pub fn arrive() {
         regulator.wait_for_debt();
     }
 }
-
-const _: fn() = || {
-    const fn host<T: Host>() {}
-    host::<Linux>();
-};
