@@ -220,34 +220,31 @@ fn in_pieces(count: usize, piece: u64, one: impl Fn(usize, usize) -> isize) -> i
     done as isize
 }
 
-/// A call that copies inside the kernel, from one descriptor to another.
+/// A call that copies inside the kernel, from one descriptor to another; `in_order` if it reads at
+/// the first one's own offset.
 pub fn copy(
-    from: (i32, Option<u64>),
-    to: (i32, Option<u64>),
+    from: i32,
+    in_order: bool,
+    to: i32,
     count: usize,
     piece: impl Fn(usize) -> isize,
 ) -> isize {
-    let files = (engine::class(), files::get(from.0), files::get(to.0));
+    let files = (engine::class(), files::get(from), files::get(to));
     let (Some(class), Some(source), Some(target)) = files else { return piece(count) };
     let local = local();
     if source.is_other() && target.is_other() {
         return piece(count);
     }
     let Some(regulator) = engine::regulator() else { return piece(count) };
-    let one = |done: usize, length: usize| {
-        let later = |at: Option<u64>| at.map(|at| at + done as u64);
-        let ticket = regulator.admit_copy(
-            &local.thread,
-            (from.0, source),
-            later(from.1),
-            (to.0, target),
-            length as u64,
-        );
+    let (source, target) = ((from, source), (to, target));
+    let one = |_, length: usize| {
+        let thread = &local.thread;
+        let ticket = regulator.admit_copy(thread, source, in_order, target, length as u64);
         let result = piece(length);
-        regulator.complete_copy(&local.thread, (to.0, target), ticket, later(to.1), result);
+        regulator.complete_copy(thread, target, ticket, result);
         result
     };
-    if class.is_limited() && !size_is_limited() && !are_one_file(from.0, to.0) {
+    if class.is_limited() && !size_is_limited() && !are_one_file(from, to) {
         in_pieces(count, regulator.copy_piece(), one)
     } else {
         one(0, count)

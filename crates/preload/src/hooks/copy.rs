@@ -22,7 +22,7 @@ hooks! {
         if count > SEND_MAX {
             return calls::start_io(|| piece(count));
         }
-        calls::copy((from, None), (to, None), count.min(calls::MOVED_MAX), piece)
+        calls::copy(from, at.is_null(), to, count.min(calls::MOVED_MAX), piece)
     }
 
     /// copy_file_range(2).
@@ -32,7 +32,7 @@ hooks! {
         if count > COPY_MAX {
             return calls::start_io(|| piece(count));
         }
-        calls::copy((from, None), (to, None), count.min(calls::MOVED_MAX), piece)
+        calls::copy(from, from_at.is_null(), to, count.min(calls::MOVED_MAX), piece)
     }
 
     /// splice(2): one end is a pipe, whose buffer bounds the call.
