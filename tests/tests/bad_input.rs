@@ -16,6 +16,10 @@ const OURS: i32 = 125;
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
+/// The options that take a rate.
+const RATES: [&str; 6] =
+    ["--disk", "--disk-read", "--disk-write", "--net", "--net-up", "--net-down"];
+
 /// One line, from us, with this status.
 fn assert_refused(what: &[OsString], outcome: &Outcome, status: i32, names: &str) {
     let complaint = outcome.complaint();
@@ -82,7 +86,7 @@ fn rates_that_are_none() {
         "0x10",
         "5\u{661}M",
     ] {
-        for option in ["--disk", "--disk-read", "--disk-write"] {
+        for option in RATES {
             refuse_text(&["run", option, rate, "--", "touch", "started"], OURS, rate);
         }
         refuse_text(&["class", "set", "bad-input", "--disk", rate], OURS, rate);
@@ -95,7 +99,9 @@ fn rates_that_are_none() {
         );
     }
     for count in ["0", "-1", "1.5", "1k", "", "many", "99999999999999999999"] {
-        refuse_text(&["run", "--disk-iops", count, "--", "touch", "started"], OURS, "--disk-iops");
+        for option in ["--disk-iops", "--meta-ops"] {
+            refuse_text(&["run", option, count, "--", "touch", "started"], OURS, option);
+        }
     }
     let not_text = OsString::from_vec(vec![b'5', 0xff]);
     let words = ["run", "--disk"].map(OsStr::new);
@@ -107,6 +113,14 @@ fn rates_that_are_none() {
 fn limits_that_contradict_each_other() {
     refuse_text(&["run", "--disk", "5M", "--disk-read", "10M", "--", "touch", "started"], OURS, "");
     refuse_text(&["class", "set", "bad-input", "--disk", "5M", "--disk-write", "6M"], OURS, "");
+    let net = ["run", "--net", "5M", "--net-up", "10M", "--", "touch", "started"];
+    refuse_text(&net, OURS, "lower --net-up or raise --net");
+    refuse_text(
+        &["class", "set", "bad-input", "--net", "5M", "--net-down", "6M"],
+        OURS,
+        "--net-down",
+    );
+    refuse_text(&["class", "set", "bad-input", "--net-loopback=maybe"], OURS, "yes or no");
     refuse_text(&["run", "--disk", "5M", "--disk", "6M", "--", "touch", "started"], OURS, "--disk");
 }
 

@@ -1,8 +1,9 @@
 //! Regulation as arithmetic: times and amounts in, delays out.
 //!
 //! Nothing here knows a clock, a system call or shared memory, so all of it is tested with
-//! simulated time. Two parts:
+//! simulated time:
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
+//! - [`resource`]: what can be limited;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
 //!
 //! How a job is made to wait is not decided here; that is a mechanism's business.
@@ -11,6 +12,8 @@
 
 pub mod limits;
 pub mod pace;
+pub mod resource;
 
 pub use limits::{Contradiction, Limits};
 pub use pace::{Reservation, Rule};
+pub use resource::{Resource, Resources};

@@ -4,58 +4,82 @@ use core::fmt;
 
 use discnice_units::Rate;
 
+use crate::resource::{Resource, Resources};
+
 /// Thresholds of a class; all hold at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes per second to and from disks.
-    pub total: Rate,
-    /// Bytes per second from disks.
-    pub read: Rate,
-    /// Bytes per second to disks.
-    pub write: Rate,
-    /// Operations per second that reach a disk.
-    pub operations: Rate,
+    rates: [Rate; Resource::COUNT],
+    loopback: bool,
 }
 
 impl Limits {
     /// Everything is allowed.
-    pub const UNLIMITED: Self = Self {
-        total: Rate::UNLIMITED,
-        read: Rate::UNLIMITED,
-        write: Rate::UNLIMITED,
-        operations: Rate::UNLIMITED,
-    };
+    pub const UNLIMITED: Self = Self { rates: [Rate::UNLIMITED; Resource::COUNT], loopback: false };
+
+    /// The threshold of a resource, in its units per second.
+    #[must_use]
+    pub const fn rate(&self, resource: Resource) -> Rate {
+        self.rates[resource as usize]
+    }
+
+    /// The same limits with another threshold for one resource.
+    #[must_use]
+    pub const fn with(mut self, resource: Resource, rate: Rate) -> Self {
+        self.rates[resource as usize] = rate;
+        self
+    }
+
+    /// Whether traffic within the machine counts as network traffic.
+    #[must_use]
+    pub const fn loopback(&self) -> bool {
+        self.loopback
+    }
+
+    /// The same limits with another answer to that.
+    #[must_use]
+    pub const fn with_loopback(mut self, loopback: bool) -> Self {
+        self.loopback = loopback;
+        self
+    }
+
+    /// The resources that have a threshold.
+    #[must_use]
+    pub fn limited(&self) -> Resources {
+        let limited = Resource::ALL.into_iter().filter(|one| !self.rate(*one).is_unlimited());
+        limited.fold(Resources::NONE, |set, one| set.and(one.only()))
+    }
 
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
-    /// Which direction is allowed more than the whole.
+    /// Which part is allowed more than the whole.
     pub fn check(&self) -> Result<(), Contradiction> {
-        for (direction, rate) in [("read", self.read), ("write", self.write)] {
-            if !rate.is_unlimited() && rate > self.total {
-                return Err(Contradiction { direction, rate, total: self.total });
+        for part in Resource::ALL {
+            let Some(whole) = part.whole() else { continue };
+            let (rate, most) = (self.rate(part), self.rate(whole));
+            if !rate.is_unlimited() && rate > most {
+                return Err(Contradiction { part, rate, whole, most });
             }
         }
         Ok(())
     }
 }
 
-/// One direction is allowed more than both together.
+/// A part is allowed more than the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
-    direction: &'static str,
+    part: Resource,
     rate: Rate,
-    total: Rate,
+    whole: Resource,
+    most: Rate,
 }
 
 impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { direction, rate, total } = self;
-        write!(
-            f,
-            "--disk-{direction} {rate} is more than --disk {total} allows; \
-             lower --disk-{direction} or raise --disk"
-        )
+        let Self { part, rate, whole, most } = self;
+        let (part, whole) = (part.option(), whole.option());
+        write!(f, "{part} {rate} is more than {whole} {most} allows; lower {part} or raise {whole}")
     }
 }
 
@@ -67,10 +91,21 @@ mod tests {
 
     #[test]
     fn a_part_may_not_exceed_the_whole() {
-        let part =
-            Limits { total: Rate::per_second(5), read: Rate::per_second(10), ..Limits::UNLIMITED };
-        assert!(part.check().unwrap_err().to_string().contains("--disk-read"));
-        assert!(Limits { read: Rate::per_second(5), ..part }.check().is_ok());
-        assert!(Limits { total: Rate::UNLIMITED, ..part }.check().is_ok());
+        for (part, whole) in Resource::ALL.into_iter().filter_map(|one| Some((one, one.whole()?))) {
+            let limits =
+                Limits::UNLIMITED.with(whole, Rate::per_second(5)).with(part, Rate::per_second(10));
+            let why = limits.check().unwrap_err().to_string();
+            assert!(why.contains(part.option()) && why.contains(whole.option()), "{why}");
+            assert!(limits.with(part, Rate::per_second(5)).check().is_ok());
+            assert!(limits.with(whole, Rate::UNLIMITED).check().is_ok());
+        }
+    }
+
+    #[test]
+    fn what_has_a_threshold_is_limited() {
+        assert!(Limits::UNLIMITED.limited().is_empty());
+        let limits = Limits::UNLIMITED.with(Resource::NetUp, Rate::per_second(7));
+        assert_eq!(limits.limited(), Resource::NetUp.only());
+        assert_eq!(limits.rate(Resource::NetUp), Rate::per_second(7));
     }
 }

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use discnice_budget::Class;
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::primitive::AtomicU32;
-use discnice_policy::{Limits, pace};
+use discnice_policy::{Limits, Resource, pace};
 use discnice_units::{Nanos, Rate};
 
 use crate::{Advice, File, FileStatus, Host, Regulator, Thread, Woken};
@@ -146,7 +146,7 @@ impl Host for Machine {
 pub fn class(rate: u64) -> &'static Class {
     let layout = Layout::from_size_align(Class::SIZE, 4096).expect("a page-aligned layout");
     let class = leaked(layout);
-    let limits = Limits { total: Rate::per_second(rate), ..Limits::UNLIMITED };
+    let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate));
     class.set_limits(Nanos(0), &limits, pace::WINDOW);
     class
 }

@@ -73,7 +73,8 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     if limits.is_empty() {
         bail!("no limit given for class {name}; say for example --disk 5M or --disk unlimited");
     }
-    limits.over(Limits::UNLIMITED).or_else(|_| limits.over(existing(name)?.class.limits()))?;
+    // Before anything is made.
+    limits.over(classes::find(name).map_or(Limits::UNLIMITED, |found| found.class.limits()))?;
     let (found, _) = classes::find_or_create(name)?;
     change(&found, limits)
 }

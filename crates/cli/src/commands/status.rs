@@ -1,10 +1,12 @@
 //! `discnice status`: what is limited, and what escapes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use discnice_budget::{Direction, Member, State};
+use discnice_budget::{Member, State};
+use discnice_policy::Resource;
 use discnice_sys::{process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
@@ -35,18 +37,22 @@ impl Status {
 struct ClassReport {
     name: String,
     automatic: bool,
-    limit_total: Option<u64>,
-    limit_read: Option<u64>,
-    limit_write: Option<u64>,
-    limit_operations: Option<u64>,
-    /// Over the last second.
-    rate_read: u64,
-    rate_write: u64,
+    /// `limit_R` for each resource R.
+    #[serde(flatten)]
+    limits: BTreeMap<String, Option<u64>>,
+    net_loopback: bool,
+    /// `rate_R` for each resource R: over the last second.
+    #[serde(flatten)]
+    rates: BTreeMap<String, u64>,
     read: u64,
     written: u64,
+    operations: u64,
+    metadata: u64,
+    sent: u64,
+    received: u64,
     waits: u64,
     waited_seconds: f64,
-    /// Regulated processes that found no slot to be listed in.
+    /// Members beyond those that can be listed.
     unlisted: u32,
     members: Vec<MemberReport>,
 }
@@ -65,32 +71,44 @@ struct MemberReport {
     waited_seconds: f64,
 }
 
-fn limit(rate: Rate) -> Option<u64> {
-    (!rate.is_unlimited()).then(|| rate.get())
-}
-
 impl ClassReport {
     fn of(found: &Found) -> Self {
         let class = found.class;
         let (limits, now) = (class.limits(), time::now());
-        let (read, write) = (class.direction(Direction::Read), class.direction(Direction::Write));
         let (waits, waited) = class.waits();
+        let total = |resource| class.meter(resource).total();
+        let limit = |one| Some(limits.rate(one)).filter(|rate| !rate.is_unlimited());
+        let rate = |one| class.meter(one).recent().rate(now);
+        let named = |prefix, one: Resource| format!("{prefix}_{}", one.name());
+        let every = Resource::ALL.into_iter();
         Self {
             name: found.name(),
             automatic: found.is_automatic(),
-            limit_total: limit(limits.total),
-            limit_read: limit(limits.read),
-            limit_write: limit(limits.write),
-            limit_operations: limit(limits.operations),
-            rate_read: read.recent().rate(now),
-            rate_write: write.recent().rate(now),
-            read: read.total(),
-            written: write.total(),
+            limits: every
+                .clone()
+                .map(|one| (named("limit", one), limit(one).map(Rate::get)))
+                .collect(),
+            net_loopback: limits.loopback(),
+            rates: every.map(|one| (named("rate", one), rate(one))).collect(),
+            read: total(Resource::Read),
+            written: total(Resource::Write),
+            operations: total(Resource::Operations),
+            metadata: total(Resource::Metadata),
+            sent: total(Resource::NetUp),
+            received: total(Resource::NetDown),
             waits,
             waited_seconds: waited.as_secs_f64(),
             unlisted: class.unlisted(),
             members: class.living(is_running).map(MemberReport::of).collect(),
         }
+    }
+
+    fn rate(&self, resource: Resource) -> u64 {
+        self.rates.get(&format!("rate_{}", resource.name())).copied().unwrap_or(0)
+    }
+
+    fn limit(&self, resource: Resource) -> Option<u64> {
+        self.limits.get(&format!("limit_{}", resource.name())).copied().flatten()
     }
 }
 
@@ -164,8 +182,8 @@ fn print_table(reports: &[ClassReport], members: bool) -> anyhow::Result<()> {
             "{:<24} {:>13} {:>13} {:>13} {:>13} {:>9.1}s {:>8}",
             report.name,
             limits(report),
-            Rate::per_second(report.rate_read).to_string(),
-            Rate::per_second(report.rate_write).to_string(),
+            Rate::per_second(report.rate(Resource::Read)).to_string(),
+            Rate::per_second(report.rate(Resource::Write)).to_string(),
             Bytes::new(report.read + report.written).to_string(),
             report.waited_seconds,
             report.members.len(),
@@ -188,13 +206,25 @@ fn print_table(reports: &[ClassReport], members: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tightest limit that says most, in one column.
+/// All thresholds of a class in one column, each with a mark of what it is about.
 fn limits(report: &ClassReport) -> String {
-    let both = [("", report.limit_total), ("r ", report.limit_read), ("w ", report.limit_write)];
-    let shown: Vec<String> = both
-        .iter()
-        .filter_map(|(mark, rate)| Some(format!("{mark}{}", Rate::per_second((*rate)?))))
-        .chain(report.limit_operations.map(|count| format!("{count} ops/s")))
+    let shown: Vec<String> = Resource::ALL
+        .into_iter()
+        .filter_map(|one| Some(threshold(one, report.limit(one)?)))
         .collect();
     if shown.is_empty() { "unlimited".into() } else { shown.join(", ") }
+}
+
+fn threshold(resource: Resource, units: u64) -> String {
+    let rate = Rate::per_second(units);
+    match resource {
+        Resource::Total => rate.to_string(),
+        Resource::Read => format!("r {rate}"),
+        Resource::Write => format!("w {rate}"),
+        Resource::Operations => format!("{units} ops/s"),
+        Resource::Metadata => format!("{units} meta-ops/s"),
+        Resource::Net => format!("net {rate}"),
+        Resource::NetUp => format!("up {rate}"),
+        Resource::NetDown => format!("down {rate}"),
+    }
 }

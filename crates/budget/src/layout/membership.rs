@@ -1,0 +1,74 @@
+//! The members of a class: who is in it, and in which slot.
+
+use crate::layout::{Class, MEMBERS};
+use crate::member::{Charged, Member, MemberId, State};
+use crate::primitive::Ordering;
+
+/// Slots that a registration looks at.
+pub(super) const PROBES: usize = 64;
+
+impl Class {
+    /// The members' slots.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// One life of a slot, if it still is that process's.
+    #[must_use]
+    pub fn member(&self, id: MemberId, process: u32) -> Option<&Member> {
+        let member = self.members.get(id.index as usize)?;
+        (member.generation() == id.generation && member.process() == process).then_some(member)
+    }
+
+    /// Registers a process whose account up to `charged` is somebody else's business.
+    ///
+    /// `None` when the slots around its own are taken: the process is regulated all the same,
+    /// and counted in [`Class::unlisted`].
+    pub fn register(
+        &self,
+        process: u32,
+        charged: Charged,
+        exists: impl Fn(u32) -> bool,
+    ) -> Option<(MemberId, &Member)> {
+        for (index, member) in self.slots(process) {
+            if member.claim(process, charged, &exists) {
+                return Some((MemberId { index, generation: member.generation() }, member));
+            }
+        }
+        self.header.unlisted.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    /// Lists a process that was just started and executes a program, unless it has registered
+    /// already: one that our library cannot enter never will.
+    pub fn expect(&self, process: u32, exists: impl Fn(u32) -> bool) {
+        if self.slots(process).any(|(_, member)| member.process() == process) {
+            return;
+        }
+        let mut slots = self.slots(process);
+        if let Some((_, member)) =
+            slots.find(|(_, member)| member.claim(process, Charged::default(), &exists))
+        {
+            member.set_state(State::Executing);
+        }
+    }
+
+    /// The slots in which a process may be listed, in order. Neighbouring process ids start far
+    /// apart, so that short-lived crowds do not collide.
+    fn slots(&self, process: u32) -> impl Iterator<Item = (u32, &Member)> {
+        let first = (process as usize).wrapping_mul(31);
+        (0..PROBES).filter_map(move |probe| {
+            let index = first.wrapping_add(probe) % MEMBERS;
+            Some((index as u32, self.members.get(index)?))
+        })
+    }
+
+    /// Members whose process is alive, with a state that says what they do.
+    pub fn living(&self, exists: impl Fn(u32) -> bool) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(move |member| {
+            let process = member.process();
+            process != 0 && member.state() != State::Free && exists(process)
+        })
+    }
+}

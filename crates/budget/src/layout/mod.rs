@@ -1,0 +1,131 @@
+//! The block, field by field.
+//!
+//! Every field is of fixed width and atomic, so that the block means the same to every program
+//! that maps it; a change of the layout changes [`VERSION`], and a library never touches a block
+//! of another version. One file for each part:
+//! - `header`: name, counters, settings;
+//! - `thresholds`: a meter for each resource;
+//! - `membership`: the slots of processes.
+//!
+//! # Safety
+//! [`Class::adopt`] turns raw memory into a `&Class`. That is sound for any content: every field
+//! is an atomic integer, for which every bit pattern is valid.
+#![allow(unsafe_code, reason = "one cast from raw memory, argued at `Class::adopt`")]
+
+mod foreign;
+mod header;
+mod membership;
+#[cfg(test)]
+mod tests;
+mod thresholds;
+
+use core::ptr::NonNull;
+
+use discnice_policy::{Resource, pace};
+
+pub use foreign::Foreign;
+use header::Header;
+pub use thresholds::Direction;
+
+use crate::member::Member;
+use crate::meter::Meter;
+use crate::primitive::Ordering;
+
+/// "DiscNice" in ASCII.
+const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
+/// Of the layout.
+const VERSION: u32 = 2;
+/// Processes that one class can name; more are regulated but not listed.
+pub const MEMBERS: usize = 16_384;
+/// Longest name of a class, in bytes.
+pub const NAME_MAX: usize = 255;
+
+/// A class: thresholds, charges and members.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Class {
+    header: Header,
+    /// One for each [`Resource`], at the place of its number.
+    meters: [Meter; Resource::COUNT],
+    members: [Member; MEMBERS],
+}
+
+impl Class {
+    /// Bytes of the block.
+    pub const SIZE: usize = size_of::<Self>();
+
+    /// Looks at `length` bytes of shared memory as a class, and accepts it if it is ours.
+    ///
+    /// # Errors
+    /// Why it is not.
+    ///
+    /// # Safety
+    /// `start` points to `length` readable and writable bytes, aligned to a page, which stay
+    /// mapped as long as the reference lives.
+    pub unsafe fn adopt<'a>(
+        start: NonNull<u8>,
+        length: usize,
+        nonce: Option<u64>,
+    ) -> Result<&'a Self, Foreign> {
+        if length < Self::SIZE {
+            return Err(Foreign::Truncated);
+        }
+        // SAFETY: long enough, aligned, mapped (the caller), and every bit pattern is valid.
+        let class: &Self = unsafe { start.cast().as_ref() };
+        let header = &class.header;
+        if header.magic.load(Ordering::Acquire) != MAGIC {
+            return Err(Foreign::NotAClass);
+        }
+        match header.version.load(Ordering::Relaxed) {
+            VERSION => {}
+            other => return Err(Foreign::OtherVersion(other)),
+        }
+        match nonce {
+            Some(nonce) if nonce != class.nonce() => Err(Foreign::OtherClass),
+            _ => Ok(class),
+        }
+    }
+
+    /// Makes a class of fresh zeroed shared memory.
+    ///
+    /// # Errors
+    /// The memory is too short.
+    ///
+    /// # Safety
+    /// As [`Class::adopt`], and nobody else uses the memory yet.
+    pub unsafe fn create<'a>(
+        start: NonNull<u8>,
+        length: usize,
+        nonce: u64,
+        name: &[u8],
+        created: u64,
+    ) -> Result<&'a Self, Foreign> {
+        if length < Self::SIZE {
+            return Err(Foreign::Truncated);
+        }
+        // SAFETY: as in `adopt`.
+        let class: &Self = unsafe { start.cast().as_ref() };
+        let header = &class.header;
+        header.nonce.store(nonce, Ordering::Relaxed);
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.created.store(created, Ordering::Relaxed);
+        header.window.store(pace::WINDOW.0, Ordering::Relaxed);
+        for (word, chunk) in header.name.iter().zip(name.chunks(8)) {
+            let mut eight = [0; 8];
+            eight.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            word.store(u64::from_ne_bytes(eight), Ordering::Relaxed);
+        }
+        class.lift_all();
+        // Last: whoever sees the magic sees a whole class.
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(class)
+    }
+}
+
+const _: () = {
+    assert!(core::mem::offset_of!(Class, meters) == 384);
+    assert!(size_of::<Meter>() == 832);
+    assert!(size_of::<Member>() == 64);
+    assert!(core::mem::offset_of!(Class, members) == 384 + Resource::COUNT * 832);
+    assert!(Class::SIZE == 384 + Resource::COUNT * 832 + MEMBERS * 64);
+};

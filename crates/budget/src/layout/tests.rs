@@ -1,0 +1,111 @@
+//! A class in memory of our own.
+
+use std::alloc::{Layout, alloc_zeroed};
+
+use discnice_policy::{Limits, Resources};
+use discnice_units::{Nanos, Rate};
+
+use super::membership::PROBES;
+use super::*;
+use crate::member::{Charged, MemberId, State};
+
+fn memory() -> NonNull<u8> {
+    // SAFETY: the size is not zero.
+    NonNull::new(unsafe { alloc_zeroed(Layout::from_size_align(Class::SIZE, 4096).unwrap()) })
+        .unwrap()
+}
+
+fn class() -> &'static Class {
+    // SAFETY: fresh memory of the right size that is never freed.
+    unsafe { Class::create(memory(), Class::SIZE, 42, b"tests", 1) }.unwrap()
+}
+
+#[test]
+fn only_our_own_block_is_adopted() {
+    let start = memory();
+    // SAFETY: the memory is as long as said and never freed, in all of these.
+    unsafe {
+        assert_eq!(Class::adopt(start, 100, None).err(), Some(Foreign::Truncated));
+        assert_eq!(Class::adopt(start, Class::SIZE, None).err(), Some(Foreign::NotAClass));
+        let class = Class::create(start, Class::SIZE, 42, b"tests", 1).unwrap();
+        assert!(Class::adopt(start, Class::SIZE, Some(42)).is_ok());
+        let other = Class::adopt(start, Class::SIZE, Some(43));
+        assert_eq!(other.err(), Some(Foreign::OtherClass));
+        class.header.version.store(VERSION + 1, Ordering::Relaxed);
+        let newer = Class::adopt(start, Class::SIZE, Some(42));
+        assert_eq!(newer.err(), Some(Foreign::OtherVersion(VERSION + 1)));
+    }
+}
+
+#[test]
+fn limits_and_names_are_kept() {
+    let class = class();
+    assert!(class.limited().is_empty());
+    let limits = Resource::ALL
+        .into_iter()
+        .fold(Limits::UNLIMITED, |limits, one| limits.with(one, Rate::per_second(7 + one as u64)));
+    let limits = limits.with_loopback(true);
+    class.set_limits(Nanos(5), &limits, Nanos::SECOND);
+    assert_eq!(class.limits(), limits);
+    assert_eq!(class.limited().bits(), 0xff);
+    assert_eq!(class.window(), Nanos::SECOND);
+    assert!(class.name().starts_with(b"tests\0"));
+    class.set_limits(Nanos(6), &Limits::UNLIMITED, Nanos::SECOND);
+    assert!(class.limited().is_empty() && !class.counts_loopback());
+}
+
+#[test]
+fn only_what_has_a_threshold_is_owed() {
+    let class = class();
+    let (now, window) = (Nanos(100 * Nanos::SECOND.0), class.window());
+    let limits = Limits::UNLIMITED.with(Resource::NetUp, Rate::per_second(1000));
+    class.set_limits(now, &limits, window);
+    assert!(!class.is_limited(), "the disk is free");
+    for resource in Resource::ALL {
+        class.meter(resource).settle(window, now, 0, 5000);
+    }
+    assert!(class.is_calm());
+    assert!(!class.is_calm_in(Resources::NETWORK));
+    assert!(class.is_calm_in(Resource::NetDown.only()));
+}
+
+#[test]
+fn members_come_and_go() {
+    let class = class();
+    let (id, member) = class.register(100, Charged::default(), |_| true).unwrap();
+    assert_eq!(class.member(id, 100).map(Member::process), Some(100));
+    assert!(class.member(id, 101).is_none());
+    assert_eq!(class.living(|_| true).count(), 1);
+    assert_eq!(class.living(|_| false).count(), 0);
+    member.release();
+    assert!(class.member(id, 100).is_none());
+    assert!(class.member(MemberId { index: u32::MAX, generation: 0 }, 100).is_none());
+}
+
+#[test]
+fn a_full_neighbourhood_is_counted() {
+    let class = class();
+    // Process ids that differ by the number of slots start at the same one.
+    let process = |n: usize| 100 + (n * MEMBERS) as u32;
+    for n in 0..PROBES {
+        assert!(class.register(process(n), Charged::default(), |_| true).is_some());
+    }
+    assert!(class.register(process(PROBES), Charged::default(), |_| true).is_none());
+    assert_eq!(class.unlisted(), 1);
+    let dead = class.register(process(PROBES), Charged::default(), |_| false);
+    assert!(dead.is_some(), "all are dead");
+}
+
+#[test]
+fn an_expected_process_is_listed_once() {
+    let class = class();
+    class.expect(100, |_| true);
+    class.expect(100, |_| true);
+    let states: Vec<State> = class.living(|_| true).map(Member::state).collect();
+    assert_eq!(states, [State::Executing]);
+    let (_, member) = class.register(100, Charged::default(), |_| true).unwrap();
+    assert_eq!(member.state(), State::Active);
+    class.expect(100, |_| true);
+    assert_eq!(class.living(|_| true).count(), 1);
+    assert_eq!(member.state(), State::Active, "it has registered already");
+}
