@@ -21,6 +21,7 @@ const ORDER: &[&str] = &[
     "discnice-testpoint",
     "discnice-capi",
     "discnice-benice",
+    "discnice-plot",
     "discnice-cli",
     "discnice-eval",
     "xtask",

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use discnice_plot::{Chart, Plot, Series};
 
 use super::file_order::{Order, list, make_files, read_in_order};
 use crate::frame::experiment::{Experiment, Scale, Step};
@@ -12,7 +13,6 @@ use crate::frame::requirement::Requirement;
 use crate::frame::study::{Study, median, of_case};
 use crate::lab::{Lab, files};
 use crate::random::Random;
-use crate::report::plot::{Chart, Plot, Series};
 
 /// Figure 6: 100 files; in each epoch five are deleted and five created.
 const FILES: usize = 100;

@@ -1,9 +1,10 @@
 //! What follows from contention samples: times, slowdowns, rates over time, the Pareto plot.
 
+use discnice_plot::{Chart, Plot, Series};
+
 use super::peer::Peer;
 use crate::frame::record::{Record, Sample};
 use crate::frame::study::{Study, cases, median, of_case, ratios};
-use crate::report::plot::{Chart, Plot, Series};
 
 const MEGABYTE: f64 = 1e6;
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use discnice_plot::{Chart, Plot};
 
 use crate::frame::experiment::{Experiment, Scale, Step};
 use crate::frame::record::{Record, Sample};
@@ -15,7 +16,6 @@ use crate::frame::study::{Study, cases, of_case, ratios};
 use crate::lab::job::Job;
 use crate::lab::{Lab, files};
 use crate::random::Random;
-use crate::report::plot::{Chart, Plot};
 use crate::tool;
 
 /// Size of each file: 8 KB in figures 5 and 6.

@@ -1,5 +1,7 @@
 //! Time of programs under DiscNice without a limit: table 8.
 
+use discnice_plot::{Chart, Plot};
+
 use super::program::{self, Program};
 use crate::frame::experiment::{Experiment, Scale, Step};
 use crate::frame::record::{Record, Sample};
@@ -7,7 +9,6 @@ use crate::frame::requirement::Requirement;
 use crate::frame::study::{Study, of_case, ratios};
 use crate::lab::Lab;
 use crate::lab::job::Job;
-use crate::report::plot::{Chart, Plot};
 
 /// Each program with and without DiscNice.
 pub struct Overhead {

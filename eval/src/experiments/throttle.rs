@@ -1,6 +1,7 @@
 //! Programs at a disk rate limit and without one: DiscNice figures 11 and 13.
 
 use anyhow::Context;
+use discnice_plot::{Chart, Plot, Series};
 use discnice_units::Bytes;
 
 use super::program::{self, Program};
@@ -11,7 +12,6 @@ use crate::frame::study::{Study, of_case};
 use crate::lab::Lab;
 use crate::lab::job::Job;
 use crate::lab::sampler::Sampler;
-use crate::report::plot::{Chart, Plot, Series};
 
 const MEGABYTE: f64 = 1e6;
 

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use discnice_plot::Plot;
+pub use discnice_plot::quantile;
+
 use super::record::Sample;
-use crate::report::plot::Plot;
 
 /// Result of a study.
 #[derive(Debug, Default)]
@@ -61,18 +63,6 @@ pub fn cases(samples: &[Sample]) -> Vec<&str> {
     seen
 }
 
-/// The value at `share` (0 to 1) of the sorted numbers, between neighbours in proportion.
-///
-/// `None` for no numbers.
-#[must_use]
-pub fn quantile(numbers: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let place = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
-    let (low, high) = (place.floor() as usize, place.ceil() as usize);
-    Some(sorted[low] + (sorted[high] - sorted[low]) * (place - place.floor()))
-}
-
 /// The middle number.
 #[must_use]
 pub fn median(numbers: &[f64]) -> Option<f64> {
@@ -107,11 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn quantiles() {
+    fn medians() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0]), Some(3.0));
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), Some(2.0));
-        assert_eq!(quantile(&[1.0, 2.0], 1.0), Some(2.0));
     }
 }

@@ -2,24 +2,16 @@
 
 use std::fmt::Write;
 
-use super::svg::{draw, escape};
+use discnice_plot::html::document;
+use discnice_plot::svg::{draw, escape};
+
 use super::text::cells;
 use super::{Content, Head, Measured, Page};
-
-const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;\
-color:#222;background:#fff}table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;\
-padding:.25em .6em;text-align:left}td.n{text-align:right}svg{max-width:100%;height:auto;\
-display:block;margin:1em 0}.absent{color:#777}";
 
 /// Prints the report.
 #[must_use]
 pub fn print(head: &Head, pages: &[Page]) -> String {
-    let mut text = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <title>Tables and figures, measured</title><style>{STYLE}</style></head><body>\n\
-         <h1>Tables and figures, measured</h1>\n<ul>\n"
-    );
+    let mut text = String::from("<ul>\n");
     // Writing to a string cannot fail.
     for line in head.lines() {
         let _ = writeln!(text, "<li>{}</li>", escape(&line));
@@ -43,8 +35,7 @@ pub fn print(head: &Head, pages: &[Page]) -> String {
     for page in pages {
         section(&mut text, page);
     }
-    text.push_str("</body></html>\n");
-    text
+    document("Tables and figures, measured", &text)
 }
 
 fn section(text: &mut String, page: &Page) {

@@ -1,24 +1,21 @@
 //! Reports: numbers of the papers beside ours, with plots.
 //!
-//! `verdict.rs` compares, `plot.rs` says what is drawn, `svg.rs` draws; `text.rs`, `markdown.rs`
-//! and `html.rs` print the same pages for a terminal, a repository and a browser.
+//! `verdict.rs` compares; `text.rs`, `markdown.rs` and `html.rs` print the same pages for a terminal,
+//! a repository and a browser.
 
-mod axis;
 mod html;
 mod markdown;
-pub mod plot;
-mod svg;
 mod text;
 mod verdict;
 
 use anyhow::Context;
+use discnice_plot::{Plot, svg};
 
 use crate::frame::experiment::{Body, Entry};
 use crate::frame::facts::Facts;
 use crate::frame::paper::Paper;
 use crate::frame::record::{Archive, Record};
 use crate::frame::study::Study;
-use plot::Plot;
 use verdict::{Row, Verdict};
 
 pub use text::print;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::svg::short;
+use discnice_plot::svg::short;
+
 use super::verdict::Row;
 use super::{Content, Page};
 

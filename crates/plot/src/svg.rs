@@ -1,10 +1,10 @@
-//! Plots as SVG 1.1, readable on white and on dark pages, without scripts or outside fonts.
+//! Drawing: readable on white and on dark pages.
 
 use std::fmt::Write;
 
-use super::axis::Axis;
-use super::plot::{Chart, Plot, Series};
-use crate::frame::study::quantile;
+use crate::axis::Axis;
+use crate::plot::{Chart, Plot, Series};
+use crate::quantile;
 
 const WIDTH: f64 = 640.0;
 const LEFT: f64 = 64.0;
@@ -18,13 +18,44 @@ const COLOURS: [&str; 7] =
 /// Draws a plot.
 #[must_use]
 pub fn draw(plot: &Plot) -> String {
+    let page = page(plot);
+    frame(page.height, &page.content())
+}
+
+fn page(plot: &Plot) -> Page<'_> {
     let mut page = Page::new(plot);
     match &plot.chart {
         Chart::Boxes(groups) => page.boxes(groups),
         Chart::Lines { series, threshold } => page.lines(series, *threshold),
         Chart::Points(points) => page.points(points),
+        Chart::Bars(bars) => page.bars(bars),
     }
-    page.finish()
+    page
+}
+
+/// Draws plots below one another, as one picture.
+#[must_use]
+pub fn stack(plots: &[Plot]) -> String {
+    let mut text = String::new();
+    let mut height = 0.0;
+    for plot in plots {
+        let page = page(plot);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "<g transform=\"translate(0 {height:.0})\">");
+        height += page.height;
+        text.push_str(&page.content());
+        text.push_str("</g>\n");
+    }
+    frame(height, &text)
+}
+
+fn frame(height: f64, content: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
+         width=\"{WIDTH}\" height=\"{height:.0}\" font-family=\"sans-serif\" \
+         font-size=\"12\" role=\"img\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{content}</svg>\n"
+    )
 }
 
 struct Page<'a> {
@@ -74,8 +105,7 @@ impl<'a> Page<'a> {
             self.line((x, Self::bottom()), (x, Self::bottom() + 5.0), "stroke=\"#333\"");
             self.text(x, Self::bottom() + 18.0, "text-anchor=\"middle\"", &mark);
         }
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        self.text(middle, Self::bottom() + 36.0, "text-anchor=\"middle\"", &self.plot.x_label);
+        self.x_label();
         axis
     }
 
@@ -178,6 +208,36 @@ impl<'a> Page<'a> {
         self.height += 16.0 * points.len().div_ceil(2) as f64 + 8.0;
     }
 
+    fn bars(&mut self, bars: &[(String, f64)]) {
+        let axis = self.y_axis(bars.iter().map(|bar| bar.1).fold(0.0, f64::max));
+        let width = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
+        let bottom = Self::bottom();
+        for (index, (name, number)) in bars.iter().enumerate() {
+            let x = LEFT + width * index as f64;
+            if number.is_finite() && *number > 0.0 {
+                let y = axis.place(*number);
+                self.add(&format!(
+                    "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
+                     fill=\"{}\"/>",
+                    (width * 0.92).max(0.5),
+                    bottom - y,
+                    COLOURS[0]
+                ));
+            }
+            if !name.is_empty() {
+                self.line((x, bottom), (x, bottom + 5.0), "stroke=\"#333\"");
+                self.text(x, bottom + 18.0, "text-anchor=\"middle\"", name);
+            }
+        }
+        self.line((LEFT, bottom), (WIDTH - RIGHT, bottom), "stroke=\"#333\"");
+        self.x_label();
+    }
+
+    fn x_label(&mut self) {
+        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
+        self.text(middle, Self::bottom() + 36.0, "text-anchor=\"middle\"", &self.plot.x_label);
+    }
+
     /// Below the axis, where no line can cross it.
     fn legend(&mut self, index: usize, colour: &str, name: &str) {
         let x = LEFT + (index % 3) as f64 * 190.0;
@@ -188,17 +248,12 @@ impl<'a> Page<'a> {
         self.height = self.height.max(y + 12.0);
     }
 
-    fn finish(self) -> String {
+    fn content(&self) -> String {
         let title = escape(&self.plot.title);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
-             width=\"{WIDTH}\" height=\"{height:.0}\" font-family=\"sans-serif\" \
-             font-size=\"12\" role=\"img\">\n<title>{title}</title>\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n\
-             {body}</svg>\n",
-            height = self.height,
-            body = self.body,
+            "<title>{title}</title>\n\
+             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n{}",
+            self.body
         )
     }
 }
@@ -240,6 +295,8 @@ mod tests {
                 threshold: Some(5.0),
             },
             Chart::Points(vec![("p".into(), 0.0, 0.0)]),
+            Chart::Bars(vec![]),
+            Chart::Bars(vec![("1 ms".into(), 3.0), (String::new(), f64::NAN)]),
         ] {
             let svg = draw(&plot(chart));
             assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));

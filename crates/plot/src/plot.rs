@@ -23,6 +23,9 @@ pub enum Chart {
     },
     /// Named points: name, x, y.
     Points(Vec<(String, f64, f64)>),
+    /// A histogram: bars side by side, each with the text under its left edge, which may be empty,
+    /// and its height.
+    Bars(Vec<(String, f64)>),
 }
 
 /// One plot.
