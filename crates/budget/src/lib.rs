@@ -8,7 +8,8 @@
 //! - [`layout`]: the block, field by field, with a version;
 //! - [`meter`]: one threshold and what was charged to it;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
-//! - [`member`]: one process of the class.
+//! - [`member`]: one process of the class;
+//! - [`waits`]: how long members were held.
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod member;
 pub mod meter;
 pub mod primitive;
 pub mod recent;
+pub mod waits;
 
 #[cfg(not(loom))]
 pub use layout::{Class, Direction, Foreign};

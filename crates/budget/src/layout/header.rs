@@ -4,6 +4,7 @@ use discnice_units::Nanos;
 
 use crate::layout::{Class, NAME_MAX};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
+use crate::waits::Waits;
 
 /// The first words of the block.
 #[derive(Debug)]
@@ -80,6 +81,13 @@ impl Class {
     pub fn note_wait(&self, time: Nanos) {
         self.header.waits.fetch_add(1, Ordering::Relaxed);
         self.header.waited.fetch_add(time.0, Ordering::Relaxed);
+        self.waits.add(time);
+    }
+
+    /// How long the waits were, each by itself.
+    #[must_use]
+    pub fn wait_histogram(&self) -> &Waits {
+        &self.waits
     }
 
     /// How often and how long members were held.

@@ -30,6 +30,7 @@ pub use thresholds::Direction;
 use crate::member::Member;
 use crate::meter::Meter;
 use crate::primitive::Ordering;
+use crate::waits::Waits;
 
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
@@ -48,6 +49,7 @@ pub struct Class {
     /// One for each [`Resource`], at the place of its number.
     meters: [Meter; Resource::COUNT],
     members: [Member; MEMBERS],
+    waits: Waits,
 }
 
 impl Class {
@@ -126,6 +128,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Class, meters) == 384);
     assert!(size_of::<Meter>() == 832);
     assert!(size_of::<Member>() == 64);
+    assert!(size_of::<Waits>() == 768);
     assert!(core::mem::offset_of!(Class, members) == 384 + Resource::COUNT * 832);
-    assert!(Class::SIZE == 384 + Resource::COUNT * 832 + MEMBERS * 64);
+    assert!(Class::SIZE == 384 + Resource::COUNT * 832 + MEMBERS * 64 + 768);
 };
