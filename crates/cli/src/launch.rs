@@ -8,11 +8,15 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use discnice_budget::member::Charged;
 use discnice_budget::{MemberId, State};
 use discnice_sys::process;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
 
@@ -184,12 +188,18 @@ impl Ended {
     }
 }
 
-/// Runs `child` in a new process and waits for it. Signals of the terminal reach both and are left
-/// to the child; others are passed on to it.
+/// How often a [`Watch`] is called.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// What looks at the job while it runs.
+pub type Watch<'a> = &'a mut dyn FnMut();
+
+/// Runs `child` in a new process and waits for it, calling `watch` every [`TICK`]. Signals of the
+/// terminal reach both and are left to the child; others are passed on to it.
 ///
 /// # Errors
 /// No process could be made.
-pub fn supervise(child: impl FnOnce() -> u8) -> io::Result<Ended> {
+pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
     // SAFETY: this process has one thread, so the child may do everything.
     let pid = unsafe { libc::fork() };
     match pid {
@@ -202,19 +212,16 @@ pub fn supervise(child: impl FnOnce() -> u8) -> io::Result<Ended> {
         _ => {}
     }
     CHILD.store(pid, Ordering::Relaxed);
+    pass_signals_on();
+    if let Some(watch) = watch {
+        watch_until_the_end(pid, watch);
+    }
     let mut status = 0;
-    // SAFETY: the handlers only call kill(2); waitpid writes the status.
-    unsafe {
-        for signal in [libc::SIGINT, libc::SIGQUIT] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-        for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
-            libc::signal(signal, pass_on as *const () as usize);
-        }
-        while libc::waitpid(pid, &raw mut status, 0) < 0 {
-            if *libc::__errno_location() != libc::EINTR {
-                return Err(io::Error::last_os_error());
-            }
+    // SAFETY: waitpid writes the status.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
     Ok(if libc::WIFSIGNALED(status) {
@@ -222,4 +229,38 @@ pub fn supervise(child: impl FnOnce() -> u8) -> io::Result<Ended> {
     } else {
         Ended::Exited(libc::WEXITSTATUS(status) as u8)
     })
+}
+
+fn pass_signals_on() {
+    // SAFETY: the handlers only call kill(2).
+    unsafe {
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
+            libc::signal(signal, pass_on as *const () as usize);
+        }
+    }
+}
+
+/// Calls `watch` until the child has ended. Where the kernel has no descriptors of processes
+/// (before Linux 5.3) it is not called.
+fn watch_until_the_end(child: i32, watch: Watch<'_>) {
+    let Some(pid) = Pid::from_raw(child) else { return };
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let mut next = Instant::now() + TICK;
+    loop {
+        let rest = next.saturating_duration_since(Instant::now());
+        let rest = Timespec::try_from(rest).unwrap_or_default();
+        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&rest)) {
+            Ok(0) => {
+                watch();
+                // After a suspension of the machine the ticks that were missed are not made up for.
+                next = (next + TICK).max(Instant::now());
+            }
+            // A signal was passed on.
+            Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
 }

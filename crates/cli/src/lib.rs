@@ -5,6 +5,7 @@
 //! - `classes`: the classes of this user, which live in shared memory;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `output`: how it speaks without panicking when nobody listens;
+//! - `report`: what a job did over its time;
 //! - `program`: what kind of program a file is, and whether it can be regulated.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -14,3 +15,4 @@ pub mod commands;
 mod launch;
 pub mod output;
 mod program;
+mod report;

@@ -4,18 +4,18 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
-use discnice_budget::Direction;
 use discnice_policy::{Limits, pace};
 use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 
 use super::limits::LimitArgs;
 use crate::classes::{self, Found};
+use crate::launch::Ended;
 use crate::output::tell;
+use crate::report::{Course, Draft, Record, Target};
 use crate::{launch, program};
 
 /// Exit statuses of commands that could not be started, as env(1).
@@ -33,6 +33,10 @@ pub struct Run {
     /// Say at the end what was read, written and waited; DiscNice then stays as the parent
     #[arg(long)]
     summary: bool,
+    /// Write at the end what was read, written and waited over time; DiscNice then stays as the
+    /// parent
+    #[arg(long, value_name = "FILE.html|.svg|.json")]
+    report: Option<Target>,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -51,16 +55,37 @@ impl Run {
             );
         }
         let limits = self.limits.over(Limits::UNLIMITED)?;
+        let draft = self.report.as_ref().map(Target::draft).transpose()?;
         let prepared = self.prepare(&limits).inspect_err(warn).ok();
-        if !self.summary {
+        if !self.summary && draft.is_none() {
             return Ok(ExitCode::from(self.execute(prepared)));
         }
-        let begun = Instant::now();
-        let ended = launch::supervise(|| self.execute(prepared))?;
-        if let Some((found, _)) = prepared {
-            summarise(&found, begun.elapsed());
-        }
+        let ended = match prepared {
+            Some(made) => self.observe(made, draft)?,
+            None => launch::supervise(|| self.execute(None), None)?,
+        };
         Ok(ended.repeat())
+    }
+
+    /// Runs the command as a child, and tells at the end what it did.
+    fn observe(&self, made: (Found, bool), draft: Option<Draft>) -> anyhow::Result<Ended> {
+        let (found, _) = made;
+        let mut course = Course::begin(found.class);
+        let mut tick = || course.tick(found.class);
+        let watch: Option<launch::Watch<'_>> = if draft.is_some() { Some(&mut tick) } else { None };
+        let ended = launch::supervise(|| self.execute(Some(made)), watch)?;
+        course.tick(found.class);
+        if self.summary {
+            summarise(&found, &course);
+        }
+        if let Some(draft) = draft {
+            let record = Record::new(&self.command, &found, &course, ended);
+            if let Err(error) = draft.finish(&record) {
+                // The command has done its work, which its exit status must say.
+                tell!("discnice: {error:#}");
+            }
+        }
+        Ok(ended)
     }
 
     /// Executes the command; returns the exit status only if that failed.
@@ -116,19 +141,15 @@ fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
 }
 
 /// One line on standard error, as time(1).
-fn summarise(found: &Found, time: Duration) {
-    let class = found.class;
-    let (read, written) =
-        [Direction::Read, Direction::Write].map(|way| class.direction(way).total()).into();
-    let rate = (read + written) as f64 / time.as_secs_f64().max(1e-3);
-    let (_, waited) = class.waits();
+fn summarise(found: &Found, course: &Course) {
+    let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
+    let rate = (total.read + total.written) as f64 / seconds.max(1e-3);
     tell!(
-        "discnice: {:.1} s, read {}, wrote {}: {} (limit {}), held {:.1} s",
-        time.as_secs_f64(),
-        Bytes::new(read),
-        Bytes::new(written),
+        "discnice: {seconds:.1} s, read {}, wrote {}: {} (limit {}), held {:.1} s",
+        Bytes::new(total.read),
+        Bytes::new(total.written),
         Rate::per_second(rate as u64),
-        class.total().rate(),
-        waited.as_secs_f64(),
+        found.class.total().rate(),
+        total.waited,
     );
 }

@@ -1,0 +1,235 @@
+//! How a class's meters move while a job runs, in bounded memory however long it runs.
+
+use std::time::{Duration, Instant};
+
+use discnice_budget::waits::Counts;
+use discnice_budget::{Class, Direction};
+use discnice_units::Rate;
+use serde::Serialize;
+
+use crate::launch::TICK;
+
+/// So many samples are kept; when there are more, neighbours become one.
+const SAMPLES: usize = 2048;
+
+/// What the class's meters show at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// Bytes read from disks.
+    pub read: u64,
+    /// Bytes written to disks.
+    pub written: u64,
+    /// Disk operations.
+    pub operations: u64,
+    /// Waits of members.
+    pub waits: u64,
+    /// Time that they took, in seconds.
+    pub waited: f64,
+    /// How long each took.
+    pub counts: Counts,
+}
+
+impl Reading {
+    /// Reads the meters.
+    pub fn of(class: &Class) -> Self {
+        let (waits, waited) = class.waits();
+        Self {
+            read: class.direction(Direction::Read).total(),
+            written: class.direction(Direction::Write).total(),
+            operations: class.operations().total(),
+            waits,
+            waited: waited.as_secs_f64(),
+            counts: class.wait_histogram().counts(),
+        }
+    }
+
+    /// What was added since an earlier reading. Written data that is deleted before it reaches
+    /// the disk is credited, so that a meter may also have gone back; that counts as nothing.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut counts = self.counts;
+        for (count, before) in counts.iter_mut().zip(&earlier.counts) {
+            *count = count.saturating_sub(*before);
+        }
+        Self {
+            read: self.read.saturating_sub(earlier.read),
+            written: self.written.saturating_sub(earlier.written),
+            operations: self.operations.saturating_sub(earlier.operations),
+            waits: self.waits.saturating_sub(earlier.waits),
+            waited: (self.waited - earlier.waited).max(0.0),
+            counts,
+        }
+    }
+}
+
+/// What happened in one interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sample {
+    /// End of the interval, in seconds since the start of the job.
+    pub seconds: f64,
+    /// Bytes read from disks in it.
+    pub read_bytes: u64,
+    /// Bytes written to disks in it.
+    pub written_bytes: u64,
+    /// Waits that ended in it.
+    pub waits: u64,
+    /// Seconds that these took; longer than the interval when several threads waited.
+    pub waited_seconds: f64,
+    /// The threshold of all disk traffic at its end, in bytes a second.
+    pub disk_limit: Option<u64>,
+}
+
+impl Sample {
+    /// Both as one, of which `later` is the end.
+    pub fn merged(self, later: Self) -> Self {
+        Self {
+            seconds: later.seconds,
+            read_bytes: self.read_bytes + later.read_bytes,
+            written_bytes: self.written_bytes + later.written_bytes,
+            waits: self.waits + later.waits,
+            waited_seconds: self.waited_seconds + later.waited_seconds,
+            disk_limit: later.disk_limit,
+        }
+    }
+}
+
+/// A rate as JSON has it: `None` without a limit.
+pub fn limit(rate: Rate) -> Option<u64> {
+    (!rate.is_unlimited()).then(|| rate.get())
+}
+
+/// The samples of a job.
+#[derive(Debug)]
+pub struct Course {
+    begun: Instant,
+    first: Reading,
+    last: Reading,
+    samples: Vec<Sample>,
+    /// Ticks that the last sample still lacks.
+    missing: u32,
+    /// Ticks of a whole sample.
+    ticks: u32,
+}
+
+impl Course {
+    /// Begins now.
+    pub fn begin(class: &Class) -> Self {
+        let first = Reading::of(class);
+        Self {
+            begun: Instant::now(),
+            first,
+            last: first,
+            samples: Vec::with_capacity(SAMPLES),
+            missing: 0,
+            ticks: 1,
+        }
+    }
+
+    /// Time since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// The time that a sample covers; the last one may be shorter.
+    pub fn interval(&self) -> Duration {
+        TICK * self.ticks
+    }
+
+    /// Looks at the class; called every [`TICK`].
+    pub fn tick(&mut self, class: &Class) {
+        let reading = Reading::of(class);
+        let moved = reading.since(&self.last);
+        self.last = reading;
+        self.add(Sample {
+            seconds: self.elapsed().as_secs_f64(),
+            read_bytes: moved.read,
+            written_bytes: moved.written,
+            waits: moved.waits,
+            waited_seconds: moved.waited,
+            disk_limit: limit(class.total().rate()),
+        });
+    }
+
+    fn add(&mut self, sample: Sample) {
+        match self.samples.last_mut() {
+            Some(last) if self.missing > 0 => {
+                *last = last.merged(sample);
+                self.missing -= 1;
+            }
+            _ => {
+                if self.samples.len() == SAMPLES {
+                    self.coarsen();
+                }
+                self.samples.push(sample);
+                self.missing = self.ticks - 1;
+            }
+        }
+    }
+
+    /// Makes one sample of two neighbours.
+    fn coarsen(&mut self) {
+        self.samples = self
+            .samples
+            .chunks(2)
+            .filter_map(|pair| pair.iter().copied().reduce(Sample::merged))
+            .collect();
+        self.ticks *= 2;
+    }
+
+    /// The samples so far.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Everything since the beginning.
+    pub fn total(&self) -> Reading {
+        self.last.since(&self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course() -> Course {
+        let none =
+            Reading { read: 0, written: 0, operations: 0, waits: 0, waited: 0.0, counts: [0; 96] };
+        Course {
+            begun: Instant::now(),
+            first: none,
+            last: none,
+            samples: Vec::new(),
+            missing: 0,
+            ticks: 1,
+        }
+    }
+
+    fn sample(tick: usize) -> Sample {
+        Sample {
+            seconds: (tick + 1) as f64 / 10.0,
+            read_bytes: 1,
+            written_bytes: tick as u64,
+            waits: 2,
+            waited_seconds: 0.5,
+            disk_limit: Some(tick as u64),
+        }
+    }
+
+    #[test]
+    fn a_week_fits() {
+        const WEEK: usize = 7 * 24 * 3600 * 10;
+        let mut course = course();
+        for tick in 0..WEEK {
+            course.add(sample(tick));
+            assert!(course.samples.len() <= SAMPLES);
+        }
+        assert!(course.samples.len() >= SAMPLES / 2);
+        let sum = |of: fn(&Sample) -> u64| course.samples.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|sample| sample.read_bytes), WEEK as u64);
+        assert_eq!(sum(|sample| sample.waits), 2 * WEEK as u64);
+        let interval = course.interval().as_secs_f64();
+        for pair in course.samples.windows(2).rev().skip(1) {
+            assert!((pair[1].seconds - pair[0].seconds - interval).abs() < 1e-6);
+        }
+        assert_eq!(course.samples.last().map(|last| last.disk_limit), Some(Some(WEEK as u64 - 1)));
+    }
+}

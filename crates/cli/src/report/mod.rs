@@ -1,0 +1,132 @@
+//! `discnice run --report FILE`: what a job did over its time, for people (HTML, SVG) or for
+//! machines (JSON).
+//!
+//! - [`course`]: samples of the class's meters while the job runs;
+//! - [`record`]: what they say in the end, which is what JSON prints;
+//! - [`plots`], [`page`]: the same for people.
+
+mod course;
+mod page;
+mod plots;
+mod record;
+
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+pub use course::Course;
+pub use record::Record;
+
+/// How a report looks, by its file's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Html,
+    Svg,
+    Json,
+}
+
+/// The file that a report is to be written to.
+#[derive(Debug, Clone)]
+pub struct Target {
+    path: PathBuf,
+    format: Format,
+}
+
+impl FromStr for Target {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = PathBuf::from(text);
+        let format = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("html") => Format::Html,
+            Some("svg") => Format::Svg,
+            Some("json") => Format::Json,
+            _ => return Err("give a file name that ends in .html, .svg or .json"),
+        };
+        Ok(Self { path, format })
+    }
+}
+
+/// A report that is being made: its file can be written, but has the name of the target only when
+/// it is whole.
+#[derive(Debug)]
+pub struct Draft {
+    target: Target,
+    file: NamedTempFile,
+}
+
+impl Target {
+    /// Makes sure, before anything is started, that the report can be written.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn draft(&self) -> anyhow::Result<Draft> {
+        let cannot = || format!("cannot write a report to {}", self.path.display());
+        if self.path.is_dir() {
+            anyhow::bail!("{}: it is a folder", cannot());
+        }
+        let folder = match self.path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        // What the umask leaves of these is what any program's new file has.
+        let readable = Permissions::from_mode(0o666);
+        let file = tempfile::Builder::new()
+            .prefix(".discnice-report-")
+            .permissions(readable)
+            .tempfile_in(folder)
+            // The error names the draft, which nobody asked for.
+            .map_err(|error| anyhow::anyhow!("{}: {}", cannot(), error.kind()))?;
+        Ok(Draft { target: self.clone(), file })
+    }
+}
+
+impl Draft {
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// The disk is full, or the folder is gone.
+    pub fn finish(mut self, record: &Record) -> anyhow::Result<()> {
+        let text = match self.target.format {
+            Format::Json => serde_json::to_string_pretty(record)? + "\n",
+            Format::Html => page::html(record),
+            Format::Svg => page::svg(record),
+        };
+        let cannot = || format!("cannot write the report {}", self.target.path.display());
+        self.file.write_all(text.as_bytes()).with_context(cannot)?;
+        self.file.persist(&self.target.path).with_context(cannot)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_format() {
+        let format = |name: &str| name.parse::<Target>().map(|target| target.format);
+        assert_eq!(format("a/b.html"), Ok(Format::Html));
+        assert_eq!(format("x.svg"), Ok(Format::Svg));
+        assert_eq!(format("./x.y.json"), Ok(Format::Json));
+        for name in ["", "x", ".json", "x.pdf", "x.JSON/", "html"] {
+            assert!(format(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_draft_that_is_dropped_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("x.json");
+        let target: Target = name.to_str().unwrap().parse().unwrap();
+        drop(target.draft().unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let nowhere: Target = "/no/such/folder/x.json".parse().unwrap();
+        assert!(nowhere.draft().is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! A report for people: a page for a browser, or the plots alone.
+
+use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use discnice_plot::html::document;
+use discnice_plot::svg::{draw, escape, stack};
+use discnice_units::{Bytes, Rate};
+
+use super::plots;
+use super::record::Record;
+
+/// A page that needs nothing else.
+pub fn html(record: &Record) -> String {
+    let mut body = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        body,
+        "<p><code>{}</code></p>\n<p>Class {}, started {}, {}.</p>",
+        escape(&record.command.join(" ")),
+        escape(&record.class),
+        started(record),
+        end(record)
+    );
+    body.push_str("<table>\n");
+    for (name, number) in totals(record) {
+        let _ =
+            writeln!(body, "<tr><td>{}</td><td class=\"n\">{}</td></tr>", name, escape(&number));
+    }
+    body.push_str("</table>\n");
+    for plot in plots::all(record) {
+        body.push_str(&draw(&plot));
+    }
+    let program = record.command.first().map_or("", |name| name.rsplit('/').next().unwrap_or(name));
+    document(&format!("discnice run {program}"), &body)
+}
+
+/// All plots, one below the other.
+pub fn svg(record: &Record) -> String {
+    stack(&plots::all(record))
+}
+
+fn started(record: &Record) -> String {
+    let moment = UNIX_EPOCH + Duration::from_secs(record.started);
+    humantime::format_rfc3339_seconds(moment).to_string()
+}
+
+fn end(record: &Record) -> String {
+    match (record.end.signal, record.end.status) {
+        (Some(signal), _) => format!("killed by signal {signal}"),
+        (None, status) => format!("exit status {}", status.unwrap_or(0)),
+    }
+}
+
+/// The rows of Rate Windows, table 1, as far as they were measured.
+fn totals(record: &Record) -> Vec<(&'static str, String)> {
+    let disk = &record.disk;
+    let bytes = |count: u64| Bytes::new(count).to_string();
+    let rate = |limit: Option<u64>| Rate::per_second(limit.unwrap_or(u64::MAX)).to_string();
+    let mut rows = vec![
+        ("Total disk I/O", bytes(disk.read_bytes + disk.written_bytes)),
+        ("of this read", bytes(disk.read_bytes)),
+        ("of this written", bytes(disk.written_bytes)),
+    ];
+    rows.extend(disk.predicted_bytes.map(|count| ("Predicted disk I/O", bytes(count))));
+    rows.extend([
+        ("Total disk operations", disk.operations.to_string()),
+        ("Total sleep events", record.waits.to_string()),
+        ("Total sleep time", format!("{:.1} s", record.waited_seconds)),
+        ("Total execution time", format!("{:.1} s", record.seconds)),
+        ("Average disk I/O rate", Rate::per_second(disk.bytes_per_second as u64).to_string()),
+        ("Threshold of all disk traffic", rate(record.limits.disk)),
+    ]);
+    let rest = [
+        ("Threshold of reading", record.limits.disk_read),
+        ("Threshold of writing", record.limits.disk_write),
+    ];
+    rows.extend(rest.into_iter().filter_map(|(name, limit)| Some((name, rate(Some(limit?))))));
+    let operations = record.limits.disk_iops.map(|limit| format!("{limit}/s"));
+    rows.extend(operations.map(|limit| ("Threshold of disk operations", limit)));
+    rows
+}

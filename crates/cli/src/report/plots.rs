@@ -1,0 +1,155 @@
+//! The plots of a report: rates over time as Rate Windows, figure 7, and sleep times as figure 6.
+
+use discnice_budget::waits::{self, BUCKETS, Counts};
+use discnice_plot::{Chart, Plot, Series};
+
+use super::course::Sample;
+use super::record::Record;
+
+/// A line is drawn through at most so many points.
+const POINTS: f64 = 320.0;
+/// Rates are averages over at least so many seconds, as the paper's, once a job takes long enough.
+const SMOOTH: f64 = 1.0;
+/// Buckets of the histogram in which the time doubles.
+const BUCKETS_OF_A_DOUBLING: usize = 4;
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// All plots of a report.
+pub fn all(record: &Record) -> Vec<Plot> {
+    vec![rates(record), sleeps(&record.counts)]
+}
+
+fn rates(record: &Record) -> Plot {
+    let width = (record.seconds / POINTS).max(SMOOTH.min(record.seconds / 20.0));
+    let spans = spans(&record.samples, width);
+    let line = |name: &str, bytes: fn(&Sample) -> u64| Series {
+        name: name.into(),
+        points: spans.iter().map(|(from, sum)| point(*from, sum, bytes(sum))).collect(),
+    };
+    let mut series = vec![
+        line("read", |sample| sample.read_bytes),
+        line("written", |sample| sample.written_bytes),
+        line("all disk traffic", |sample| sample.read_bytes + sample.written_bytes),
+    ];
+    let limits = || spans.iter().filter_map(|(_, sum)| Some((sum.seconds, sum.disk_limit?)));
+    let steady = limits().all(|(_, limit)| Some(limit) == record.limits.disk);
+    if !steady {
+        let points: Vec<_> =
+            limits().map(|(seconds, limit)| (seconds, limit as f64 / MEBIBYTE)).collect();
+        series.push(Series { name: "threshold".into(), points: steps(&points) });
+    }
+    let threshold = record.limits.disk.filter(|_| steady).map(|limit| limit as f64 / MEBIBYTE);
+    Plot {
+        title: "Disk traffic".into(),
+        x_label: "seconds since the start".into(),
+        y_label: "MiB/s".into(),
+        chart: Chart::Lines { series, threshold },
+    }
+}
+
+/// Holds each height until the next point.
+fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut steps = Vec::new();
+    for (x, y) in points {
+        steps.extend(steps.last().map(|(_, before)| (*x, *before)));
+        steps.push((*x, *y));
+    }
+    steps
+}
+
+fn point(from: f64, sum: &Sample, bytes: u64) -> (f64, f64) {
+    let width = (sum.seconds - from).max(1e-3);
+    ((from + sum.seconds) / 2.0, bytes as f64 / MEBIBYTE / width)
+}
+
+/// Sums of neighbouring samples that cover at least `width` seconds, with the time at which each
+/// begins. What is left at the end joins the last one: a short span would show as a spike.
+fn spans(samples: &[Sample], width: f64) -> Vec<(f64, Sample)> {
+    let mut spans: Vec<(f64, Sample)> = Vec::new();
+    let mut begun = 0.0;
+    let mut open: Option<Sample> = None;
+    for sample in samples {
+        let sum = open.map_or(*sample, |sum| sum.merged(*sample));
+        if sum.seconds - begun >= width * 0.999 {
+            spans.push((begun, sum));
+            begun = sum.seconds;
+            open = None;
+        } else {
+            open = Some(sum);
+        }
+    }
+    match (spans.last_mut(), open) {
+        (Some((_, last)), Some(rest)) => *last = last.merged(rest),
+        (None, Some(rest)) => spans.push((0.0, rest)),
+        _ => {}
+    }
+    spans
+}
+
+fn sleeps(counts: &Counts) -> Plot {
+    let used = |bucket: &usize| counts[*bucket] > 0;
+    let first = (0..BUCKETS).find(used).unwrap_or(0);
+    let last = (0..BUCKETS).rfind(used).unwrap_or(0);
+    let bar = |bucket: usize| {
+        let named = bucket.is_multiple_of(BUCKETS_OF_A_DOUBLING) || bucket == first;
+        let name = if named { duration(waits::begin(bucket).as_secs_f64()) } else { String::new() };
+        (name, counts[bucket] as f64)
+    };
+    // Names are wide: the first bar's may be over the next doubling's.
+    let mut bars: Vec<(String, f64)> =
+        (first..=last.max(first + 7).min(BUCKETS - 1)).map(bar).collect();
+    if first % BUCKETS_OF_A_DOUBLING > 1 && bars.len() > 16 {
+        bars[0].0.clear();
+    }
+    Plot {
+        title: "Sleep times".into(),
+        x_label: "length of a sleep (each bar is a fourth of a doubling)".into(),
+        y_label: "sleeps".into(),
+        chart: Chart::Bars(bars),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 0.999 => format!("{s:.1} s"),
+        s if s >= 0.01 => format!("{:.0} ms", s * 1e3),
+        s => format!("{:.1} ms", s * 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(seconds: f64, bytes: u64) -> Sample {
+        Sample {
+            seconds,
+            read_bytes: bytes,
+            written_bytes: 0,
+            waits: 0,
+            waited_seconds: 0.0,
+            disk_limit: None,
+        }
+    }
+
+    #[test]
+    fn spans_cover_everything_and_none_is_short() {
+        let samples: Vec<Sample> = (1..=25).map(|n| sample(f64::from(n) / 10.0, 1)).collect();
+        let spans = spans(&samples, 1.0);
+        let shown: Vec<_> = spans.iter().map(|(from, sum)| (*from, sum.read_bytes)).collect();
+        assert_eq!(shown, [(0.0, 10), (1.0, 15)]);
+        assert_eq!(super::spans(&samples[..3], 1.0), [(0.0, samples[2].merged(sample(0.3, 2)))]);
+        assert!(super::spans(&[], 1.0).is_empty());
+    }
+
+    #[test]
+    fn the_histogram_has_no_holes() {
+        let mut counts = [0; BUCKETS];
+        (counts[17], counts[40]) = (3, 5);
+        let Chart::Bars(bars) = sleeps(&counts).chart else { panic!("no bars") };
+        assert_eq!(bars.len(), 24);
+        assert_eq!((bars[0].1, bars[23].1), (3.0, 5.0));
+        assert_eq!(bars[3].0, duration(waits::begin(20).as_secs_f64()));
+        assert_eq!(bars.iter().map(|bar| bar.1).sum::<f64>(), 8.0);
+    }
+}

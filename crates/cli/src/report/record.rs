@@ -1,0 +1,145 @@
+//! What a report says, as `--report FILE.json` writes it. The fields are documented for users in
+//! `docs/report.md`; new ones may come, old ones keep name and meaning.
+
+use std::ffi::OsString;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use discnice_budget::waits::{self, BUCKETS, Counts};
+use serde::Serialize;
+
+use super::course::{Course, Sample, limit};
+use crate::classes::Found;
+use crate::launch::Ended;
+
+/// Of the form below.
+const VERSION: u32 = 1;
+
+/// A job from its start to its end. Times are seconds, amounts bytes, rates bytes (or operations)
+/// a second; `null` stands for no limit, or for a number that nobody measured.
+#[derive(Debug, Serialize)]
+pub struct Record {
+    version: u32,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// The class's name.
+    pub class: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// How long the command took.
+    pub seconds: f64,
+    /// How it ended.
+    pub end: End,
+    /// The thresholds at its end.
+    pub limits: Limits,
+    /// Traffic of the whole class while the command ran.
+    pub disk: Disk,
+    /// How often a thread was held.
+    pub waits: u64,
+    /// How long altogether; longer than the command took when several threads waited.
+    pub waited_seconds: f64,
+    /// How long the waits were; ranges without any are left out.
+    pub wait_histogram: Vec<Waits>,
+    /// The same, of all ranges.
+    #[serde(skip)]
+    pub counts: Counts,
+    /// What a sample covers; the last one may cover less.
+    pub sample_seconds: f64,
+    /// The course.
+    pub samples: Vec<Sample>,
+}
+
+/// One of the two is there.
+#[derive(Debug, Serialize)]
+pub struct End {
+    /// The command's exit status.
+    pub status: Option<u8>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// Thresholds.
+#[derive(Debug, Serialize)]
+pub struct Limits {
+    /// All disk traffic.
+    pub disk: Option<u64>,
+    /// Reading.
+    pub disk_read: Option<u64>,
+    /// Writing.
+    pub disk_write: Option<u64>,
+    /// Disk operations.
+    pub disk_iops: Option<u64>,
+}
+
+/// Disk traffic.
+#[derive(Debug, Serialize)]
+pub struct Disk {
+    /// Bytes read, by the kernel's account.
+    pub read_bytes: u64,
+    /// Bytes written, by the kernel's account.
+    pub written_bytes: u64,
+    /// Bytes that were predicted for reading and writing together.
+    pub predicted_bytes: Option<u64>,
+    /// Operations of at most 512 KiB.
+    pub operations: u64,
+    /// Average over the whole time.
+    pub bytes_per_second: f64,
+}
+
+/// Waits of about the same length.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waits {
+    /// They took at least so long.
+    pub from_seconds: f64,
+    /// They took less than this.
+    pub to_seconds: f64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Record {
+    /// The record of a job that has ended.
+    pub fn new(command: &[OsString], found: &Found, course: &Course, ended: Ended) -> Self {
+        let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
+        let limits = found.class.limits();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (status, signal) = match ended {
+            Ended::Exited(status) => (Some(status), None),
+            Ended::Killed(signal) => (None, Some(signal)),
+        };
+        Self {
+            version: VERSION,
+            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            class: found.name(),
+            started: now.saturating_sub(course.elapsed()).as_secs(),
+            seconds,
+            end: End { status, signal },
+            limits: Limits {
+                disk: limit(limits.total),
+                disk_read: limit(limits.read),
+                disk_write: limit(limits.write),
+                disk_iops: limit(limits.operations),
+            },
+            disk: Disk {
+                read_bytes: total.read,
+                written_bytes: total.written,
+                predicted_bytes: None,
+                operations: total.operations,
+                bytes_per_second: (total.read + total.written) as f64 / seconds.max(1e-3),
+            },
+            waits: total.waits,
+            waited_seconds: total.waited,
+            wait_histogram: histogram(&total.counts),
+            counts: total.counts,
+            sample_seconds: course.interval().as_secs_f64(),
+            samples: course.samples().to_vec(),
+        }
+    }
+}
+
+fn histogram(counts: &[u64; BUCKETS]) -> Vec<Waits> {
+    let bucket = |(bucket, count): (usize, &u64)| {
+        let bound = |bucket| waits::begin(bucket).as_secs_f64();
+        Waits { from_seconds: bound(bucket), to_seconds: bound(bucket + 1), count: *count }
+    };
+    counts.iter().enumerate().filter(|(_, count)| **count > 0).map(bucket).collect()
+}

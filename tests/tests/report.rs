@@ -1,0 +1,113 @@
+//! `run --report`: what it says agrees with what the job did, and the job does not notice.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use discnice_tests::process::{Outcome, run};
+use discnice_tests::{cold, product};
+use serde_json::Value;
+
+const SIZE: u64 = 4 << 20;
+
+/// Runs a command at 4 MiB/s with a report of this name in `folder`.
+fn reported(folder: &Path, report: &str, command: &[&str]) -> Outcome {
+    let words = ["run", "--disk", "4M", "--report", report, "--"];
+    let words: Vec<OsString> = words.iter().chain(command).map(OsString::from).collect();
+    run(product::discnice(&words).current_dir(folder))
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).expect("the report is there")).expect("it is JSON")
+}
+
+fn number(record: &Value, pointer: &str) -> f64 {
+    record.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}: {record}"))
+}
+
+fn sum(record: &Value, list: &str, field: &str) -> f64 {
+    let entries = record[list].as_array().expect("a list");
+    entries.iter().map(|entry| entry[field].as_f64().expect("a number")).sum()
+}
+
+#[test]
+fn the_numbers_are_those_of_the_job() {
+    let folder = product::folder();
+    cold::make(&folder.path().join("data"), SIZE as usize).expect("a file");
+    let outcome = reported(folder.path(), "r.json", &["cat", "data"]).succeeded();
+    assert_eq!(outcome.output.len() as u64, SIZE);
+    let record = json(&folder.path().join("r.json"));
+    let read = number(&record, "/disk/read_bytes");
+    assert!(read >= SIZE as f64 && read < SIZE as f64 + 2e6, "{read}");
+    assert_eq!(number(&record, "/limits/disk"), SIZE as f64);
+    let seconds = number(&record, "/seconds");
+    assert!((0.8..8.0).contains(&seconds), "4 MiB at 4 MiB/s: {seconds}");
+    assert!(number(&record, "/waits") >= 3.0);
+    assert_eq!(sum(&record, "samples", "read_bytes"), read, "no sample is lost");
+    assert_eq!(sum(&record, "samples", "waits"), number(&record, "/waits"));
+    assert_eq!(sum(&record, "wait_histogram", "count"), number(&record, "/waits"));
+    let samples = record["samples"].as_array().expect("a list").len() as f64;
+    assert!((seconds * 10.0 - samples).abs() <= 3.0, "ten samples a second: {samples}");
+}
+
+#[test]
+fn what_others_did_in_the_class_before_is_left_out() {
+    let folder = product::folder();
+    cold::make(&folder.path().join("data"), SIZE as usize).expect("a file");
+    let class = format!("report-{}", std::process::id());
+    let run_in_class = |report: &str, command: &[&str]| {
+        let words = ["run", "--class", &class, "--disk", "40M", "--report", report, "--"];
+        let words: Vec<&str> = words.into_iter().chain(command.iter().copied()).collect();
+        let _ = run(product::discnice(&words).current_dir(folder.path())).succeeded();
+        json(&folder.path().join(report))
+    };
+    let first = run_in_class("1.json", &["cat", "data"]);
+    let second = run_in_class("2.json", &["true"]);
+    let _ = run(&mut product::discnice(["class", "rm", &class])).succeeded();
+    assert!(number(&first, "/disk/read_bytes") >= SIZE as f64);
+    assert!(number(&second, "/disk/read_bytes") < SIZE as f64 / 2.0, "{second}");
+    assert_eq!(second["class"], class.as_str());
+}
+
+#[test]
+fn pages_and_pictures_need_nothing_else() {
+    let folder = product::folder();
+    let _ = reported(folder.path(), "r.html", &["sh", "-c", ": '<b>&'"]).succeeded();
+    let page = fs::read_to_string(folder.path().join("r.html")).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("&lt;b&gt;&amp;") && !page.contains("<b>"), "arguments are text");
+    for outside in ["<script", "<link", "<img", "src=", "url(", "@import"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let _ = reported(folder.path(), "r.svg", &["true"]).succeeded();
+    let picture = fs::read_to_string(folder.path().join("r.svg")).expect("a picture");
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+}
+
+#[test]
+fn the_commands_end_is_told_and_repeated() {
+    let folder = product::folder();
+    let outcome = reported(folder.path(), "r.json", &["sh", "-c", "exit 7"]);
+    assert_eq!(outcome.status, Some(7));
+    assert_eq!(json(&folder.path().join("r.json"))["end"]["status"], 7);
+    let outcome = reported(folder.path(), "r.json", &["sh", "-c", "kill -TERM $$"]);
+    assert_eq!(outcome.signal, Some(15));
+    let record = json(&folder.path().join("r.json"));
+    assert_eq!((&record["end"]["status"], &record["end"]["signal"]), (&Value::Null, &15.into()));
+}
+
+#[test]
+fn reports_that_cannot_be_written_start_nothing() {
+    let folder = product::folder();
+    fs::create_dir(folder.path().join("folder.json")).expect("a folder");
+    for name in ["x.pdf", "x", "", "/no/such/folder/x.json", "folder.json", "/proc/x.svg"] {
+        let outcome = reported(folder.path(), name, &["touch", "started"]);
+        assert_eq!(outcome.status, Some(125), "{name}: {outcome:?}");
+        let complaint = outcome.complaint();
+        assert_eq!(complaint.lines().count(), 1, "{name}: {complaint}");
+        assert!(complaint.starts_with("discnice: ") && complaint.contains(name), "{complaint}");
+        assert!(!folder.path().join("started").exists(), "{name}");
+    }
+    let left = fs::read_dir(folder.path()).expect("readable").count();
+    assert_eq!(left, 1, "no draft is left");
+}
