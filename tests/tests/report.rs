@@ -39,7 +39,7 @@ fn the_numbers_are_those_of_the_job() {
     let record = json(&folder.path().join("r.json"));
     let read = number(&record, "/disk/read_bytes");
     assert!(read >= SIZE as f64 && read < SIZE as f64 + 2e6, "{read}");
-    assert_eq!(number(&record, "/limits/disk"), SIZE as f64);
+    assert_eq!(number(&record, "/limits/total"), SIZE as f64);
     let seconds = number(&record, "/seconds");
     assert!((0.8..8.0).contains(&seconds), "4 MiB at 4 MiB/s: {seconds}");
     assert!(number(&record, "/waits") >= 3.0);

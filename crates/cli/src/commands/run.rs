@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_policy::{Limits, pace};
+use discnice_policy::{Limits, Resource, pace};
 use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 
@@ -143,11 +143,12 @@ fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
 /// One line on standard error, as time(1).
 fn summarise(found: &Found, course: &Course) {
     let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
-    let rate = (total.read + total.written) as f64 / seconds.max(1e-3);
+    let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
+    let rate = (read + written) as f64 / seconds.max(1e-3);
     tell!(
         "discnice: {seconds:.1} s, read {}, wrote {}: {} (limit {}), held {:.1} s",
-        Bytes::new(total.read),
-        Bytes::new(total.written),
+        Bytes::new(read),
+        Bytes::new(written),
         Rate::per_second(rate as u64),
         found.class.total().rate(),
         total.waited,

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use discnice_budget::Class;
 use discnice_budget::waits::Counts;
-use discnice_budget::{Class, Direction};
+use discnice_policy::Resource;
 use discnice_units::Rate;
 use serde::Serialize;
 
@@ -15,12 +16,8 @@ const SAMPLES: usize = 2048;
 /// What the class's meters show at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// Bytes read from disks.
-    pub read: u64,
-    /// Bytes written to disks.
-    pub written: u64,
-    /// Disk operations.
-    pub operations: u64,
+    /// What passed of each resource, at the place of its number.
+    pub totals: [u64; Resource::COUNT],
     /// Waits of members.
     pub waits: u64,
     /// Time that they took, in seconds.
@@ -34,13 +31,16 @@ impl Reading {
     pub fn of(class: &Class) -> Self {
         let (waits, waited) = class.waits();
         Self {
-            read: class.direction(Direction::Read).total(),
-            written: class.direction(Direction::Write).total(),
-            operations: class.operations().total(),
+            totals: Resource::ALL.map(|resource| class.meter(resource).total()),
             waits,
             waited: waited.as_secs_f64(),
             counts: class.wait_histogram().counts(),
         }
+    }
+
+    /// What passed of one resource.
+    pub fn total(&self, resource: Resource) -> u64 {
+        self.totals[resource as usize]
     }
 
     /// What was added since an earlier reading. Written data that is deleted before it reaches
@@ -50,10 +50,12 @@ impl Reading {
         for (count, before) in counts.iter_mut().zip(&earlier.counts) {
             *count = count.saturating_sub(*before);
         }
+        let mut totals = self.totals;
+        for (total, before) in totals.iter_mut().zip(&earlier.totals) {
+            *total = total.saturating_sub(*before);
+        }
         Self {
-            read: self.read.saturating_sub(earlier.read),
-            written: self.written.saturating_sub(earlier.written),
-            operations: self.operations.saturating_sub(earlier.operations),
+            totals,
             waits: self.waits.saturating_sub(earlier.waits),
             waited: (self.waited - earlier.waited).max(0.0),
             counts,
@@ -70,12 +72,18 @@ pub struct Sample {
     pub read_bytes: u64,
     /// Bytes written to disks in it.
     pub written_bytes: u64,
+    /// Calls on names and inodes in it.
+    pub metadata_operations: u64,
+    /// Bytes sent over the network in it.
+    pub sent_bytes: u64,
+    /// Bytes received from the network in it.
+    pub received_bytes: u64,
     /// Waits that ended in it.
     pub waits: u64,
     /// Seconds that these took; longer than the interval when several threads waited.
     pub waited_seconds: f64,
     /// The threshold of all disk traffic at its end, in bytes a second.
-    pub disk_limit: Option<u64>,
+    pub limit_total: Option<u64>,
 }
 
 impl Sample {
@@ -85,9 +93,12 @@ impl Sample {
             seconds: later.seconds,
             read_bytes: self.read_bytes + later.read_bytes,
             written_bytes: self.written_bytes + later.written_bytes,
+            metadata_operations: self.metadata_operations + later.metadata_operations,
+            sent_bytes: self.sent_bytes + later.sent_bytes,
+            received_bytes: self.received_bytes + later.received_bytes,
             waits: self.waits + later.waits,
             waited_seconds: self.waited_seconds + later.waited_seconds,
-            disk_limit: later.disk_limit,
+            limit_total: later.limit_total,
         }
     }
 }
@@ -141,11 +152,14 @@ impl Course {
         self.last = reading;
         self.add(Sample {
             seconds: self.elapsed().as_secs_f64(),
-            read_bytes: moved.read,
-            written_bytes: moved.written,
+            read_bytes: moved.total(Resource::Read),
+            written_bytes: moved.total(Resource::Write),
+            metadata_operations: moved.total(Resource::Metadata),
+            sent_bytes: moved.total(Resource::NetUp),
+            received_bytes: moved.total(Resource::NetDown),
             waits: moved.waits,
             waited_seconds: moved.waited,
-            disk_limit: limit(class.total().rate()),
+            limit_total: limit(class.total().rate()),
         });
     }
 
@@ -191,8 +205,7 @@ mod tests {
     use super::*;
 
     fn course() -> Course {
-        let none =
-            Reading { read: 0, written: 0, operations: 0, waits: 0, waited: 0.0, counts: [0; 96] };
+        let none = Reading { totals: [0; 8], waits: 0, waited: 0.0, counts: [0; 96] };
         Course {
             begun: Instant::now(),
             first: none,
@@ -208,9 +221,12 @@ mod tests {
             seconds: (tick + 1) as f64 / 10.0,
             read_bytes: 1,
             written_bytes: tick as u64,
+            metadata_operations: 3,
+            sent_bytes: 0,
+            received_bytes: 0,
             waits: 2,
             waited_seconds: 0.5,
-            disk_limit: Some(tick as u64),
+            limit_total: Some(tick as u64),
         }
     }
 
@@ -230,6 +246,6 @@ mod tests {
         for pair in course.samples.windows(2).rev().skip(1) {
             assert!((pair[1].seconds - pair[0].seconds - interval).abs() < 1e-6);
         }
-        assert_eq!(course.samples.last().map(|last| last.disk_limit), Some(Some(WEEK as u64 - 1)));
+        assert_eq!(course.samples.last().map(|last| last.limit_total), Some(Some(WEEK as u64 - 1)));
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use discnice_plot::html::document;
 use discnice_plot::svg::{draw, escape, stack};
+use discnice_policy::Resource;
 use discnice_units::{Bytes, Rate};
 
 use super::plots;
@@ -56,7 +57,6 @@ fn end(record: &Record) -> String {
 fn totals(record: &Record) -> Vec<(&'static str, String)> {
     let disk = &record.disk;
     let bytes = |count: u64| Bytes::new(count).to_string();
-    let rate = |limit: Option<u64>| Rate::per_second(limit.unwrap_or(u64::MAX)).to_string();
     let mut rows = vec![
         ("Total disk I/O", bytes(disk.read_bytes + disk.written_bytes)),
         ("of this read", bytes(disk.read_bytes)),
@@ -69,14 +69,38 @@ fn totals(record: &Record) -> Vec<(&'static str, String)> {
         ("Total sleep time", format!("{:.1} s", record.waited_seconds)),
         ("Total execution time", format!("{:.1} s", record.seconds)),
         ("Average disk I/O rate", Rate::per_second(disk.bytes_per_second as u64).to_string()),
-        ("Threshold of all disk traffic", rate(record.limits.disk)),
     ]);
-    let rest = [
-        ("Threshold of reading", record.limits.disk_read),
-        ("Threshold of writing", record.limits.disk_write),
-    ];
-    rows.extend(rest.into_iter().filter_map(|(name, limit)| Some((name, rate(Some(limit?))))));
-    let operations = record.limits.disk_iops.map(|limit| format!("{limit}/s"));
-    rows.extend(operations.map(|limit| ("Threshold of disk operations", limit)));
+    if record.metadata.operations > 0 {
+        rows.push(("Calls on names and inodes", record.metadata.operations.to_string()));
+    }
+    let network = &record.network;
+    if network.sent_bytes + network.received_bytes > 0 {
+        rows.push(("Sent over the network", bytes(network.sent_bytes)));
+        rows.push(("Received from the network", bytes(network.received_bytes)));
+    }
+    let limits = Resource::ALL
+        .into_iter()
+        .filter_map(|one| Some((threshold(one), amount(one, record.limit(one)?))));
+    rows.extend(limits);
     rows
+}
+
+fn threshold(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Total => "Threshold of all disk traffic",
+        Resource::Read => "Threshold of reading",
+        Resource::Write => "Threshold of writing",
+        Resource::Operations => "Threshold of disk operations",
+        Resource::Metadata => "Threshold of calls on names and inodes",
+        Resource::Net => "Threshold of all network traffic",
+        Resource::NetUp => "Threshold of sending",
+        Resource::NetDown => "Threshold of receiving",
+    }
+}
+
+fn amount(resource: Resource, limit: u64) -> String {
+    match resource.is_bytes() {
+        true => Rate::per_second(limit).to_string(),
+        false => format!("{limit}/s"),
+    }
 }

@@ -2,6 +2,7 @@
 
 use discnice_budget::waits::{self, BUCKETS, Counts};
 use discnice_plot::{Chart, Plot, Series};
+use discnice_policy::Resource;
 
 use super::course::Sample;
 use super::record::Record;
@@ -31,14 +32,15 @@ fn rates(record: &Record) -> Plot {
         line("written", |sample| sample.written_bytes),
         line("all disk traffic", |sample| sample.read_bytes + sample.written_bytes),
     ];
-    let limits = || spans.iter().filter_map(|(_, sum)| Some((sum.seconds, sum.disk_limit?)));
-    let steady = limits().all(|(_, limit)| Some(limit) == record.limits.disk);
+    let limits = || spans.iter().filter_map(|(_, sum)| Some((sum.seconds, sum.limit_total?)));
+    let steady = limits().all(|(_, limit)| Some(limit) == record.limit(Resource::Total));
     if !steady {
         let points: Vec<_> =
             limits().map(|(seconds, limit)| (seconds, limit as f64 / MEBIBYTE)).collect();
         series.push(Series { name: "threshold".into(), points: steps(&points) });
     }
-    let threshold = record.limits.disk.filter(|_| steady).map(|limit| limit as f64 / MEBIBYTE);
+    let threshold =
+        record.limit(Resource::Total).filter(|_| steady).map(|limit| limit as f64 / MEBIBYTE);
     Plot {
         title: "Disk traffic".into(),
         x_label: "seconds since the start".into(),
@@ -126,9 +128,12 @@ mod tests {
             seconds,
             read_bytes: bytes,
             written_bytes: 0,
+            metadata_operations: 0,
+            sent_bytes: 0,
+            received_bytes: 0,
             waits: 0,
             waited_seconds: 0.0,
-            disk_limit: None,
+            limit_total: None,
         }
     }
 

@@ -1,10 +1,12 @@
 //! What a report says, as `--report FILE.json` writes it. The fields are documented for users in
 //! `docs/report.md`; new ones may come, old ones keep name and meaning.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use discnice_budget::waits::{self, BUCKETS, Counts};
+use discnice_policy::Resource;
 use serde::Serialize;
 
 use super::course::{Course, Sample, limit};
@@ -29,10 +31,14 @@ pub struct Record {
     pub seconds: f64,
     /// How it ended.
     pub end: End,
-    /// The thresholds at its end.
-    pub limits: Limits,
-    /// Traffic of the whole class while the command ran.
+    /// The thresholds at its end, by the names of resources.
+    pub limits: BTreeMap<&'static str, Option<u64>>,
+    /// Disk traffic of the whole class while the command ran.
     pub disk: Disk,
+    /// The same for calls on names and inodes.
+    pub metadata: Metadata,
+    /// The same for the network.
+    pub network: Network,
     /// How often a thread was held.
     pub waits: u64,
     /// How long altogether; longer than the command took when several threads waited.
@@ -57,19 +63,6 @@ pub struct End {
     pub signal: Option<i32>,
 }
 
-/// Thresholds.
-#[derive(Debug, Serialize)]
-pub struct Limits {
-    /// All disk traffic.
-    pub disk: Option<u64>,
-    /// Reading.
-    pub disk_read: Option<u64>,
-    /// Writing.
-    pub disk_write: Option<u64>,
-    /// Disk operations.
-    pub disk_iops: Option<u64>,
-}
-
 /// Disk traffic.
 #[derive(Debug, Serialize)]
 pub struct Disk {
@@ -85,6 +78,22 @@ pub struct Disk {
     pub bytes_per_second: f64,
 }
 
+/// Calls on names and inodes.
+#[derive(Debug, Serialize)]
+pub struct Metadata {
+    /// How many.
+    pub operations: u64,
+}
+
+/// Network traffic.
+#[derive(Debug, Serialize)]
+pub struct Network {
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+}
+
 /// Waits of about the same length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waits {
@@ -97,9 +106,15 @@ pub struct Waits {
 }
 
 impl Record {
+    /// The threshold of a resource at the end.
+    pub fn limit(&self, resource: Resource) -> Option<u64> {
+        self.limits.get(resource.name()).copied().flatten()
+    }
+
     /// The record of a job that has ended.
     pub fn new(command: &[OsString], found: &Found, course: &Course, ended: Ended) -> Self {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
+        let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let limits = found.class.limits();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (status, signal) = match ended {
@@ -113,18 +128,18 @@ impl Record {
             started: now.saturating_sub(course.elapsed()).as_secs(),
             seconds,
             end: End { status, signal },
-            limits: Limits {
-                disk: limit(limits.total),
-                disk_read: limit(limits.read),
-                disk_write: limit(limits.write),
-                disk_iops: limit(limits.operations),
-            },
+            limits: Resource::ALL.map(|one| (one.name(), limit(limits.rate(one)))).into(),
             disk: Disk {
-                read_bytes: total.read,
-                written_bytes: total.written,
+                read_bytes: read,
+                written_bytes: written,
                 predicted_bytes: None,
-                operations: total.operations,
-                bytes_per_second: (total.read + total.written) as f64 / seconds.max(1e-3),
+                operations: total.total(Resource::Operations),
+                bytes_per_second: (read + written) as f64 / seconds.max(1e-3),
+            },
+            metadata: Metadata { operations: total.total(Resource::Metadata) },
+            network: Network {
+                sent_bytes: total.total(Resource::NetUp),
+                received_bytes: total.total(Resource::NetDown),
             },
             waits: total.waits,
             waited_seconds: total.waited,
