@@ -5,16 +5,17 @@
 - region-write: 10 KB written 10,000 times over the same place (DiscNice, 6.1);
 - create-delete: a file of 10 KB made and deleted 10,000 times (DiscNice, 6.1).
 
-Run in turn (A B B A …); prints the medians and the median of the paired ratios. Needs no root.
+Run in turn (A B B A …); prints the medians and the median of the paired ratios. What `discnice run`
+itself takes is left out (see overhead.py). Needs no root.
 """
 import argparse
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+import pairs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -41,12 +42,6 @@ int main(int argc, char **argv) {
 """
 
 
-def wall(command, folder):
-    start = time.monotonic()
-    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=False)
-    return time.monotonic() - start
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -54,32 +49,28 @@ def main():
     parser.add_argument("--disk", default="1M")
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
+    prefix = [os.path.abspath(arguments.discnice), "run", "--disk", arguments.disk, "--"]
     folder = os.path.abspath(tempfile.mkdtemp(prefix="discnice-free-", dir="."))
+    plain = within = None
     try:
         with open(f"{folder}/writer.c", "w") as file:
             file.write(WRITER)
         subprocess.run(["cc", "-O2", "-o", f"{folder}/writer", f"{folder}/writer.c"], check=True)
-        subprocess.run(["cp", "-r", "/usr/include", f"{folder}/tree"], stderr=subprocess.DEVNULL,
-                       check=False)
+        size, count = pairs.tree(folder, 100)
         jobs = {
             "grep": ["grep", "-r", "zzzyyyxxx", "tree"],
             "region-write": ["./writer", "region-write"],
             "create-delete": ["./writer", "create-delete"],
         }
-        prefix = [os.path.abspath(arguments.discnice), "run", "--disk", arguments.disk, "--"]
-        print(f"{'job':<14} {'alone':>8} {'limited':>8} {'ratio':>7}")
+        print(f"tree: {size / 1e6:.0f} MB in {count} files\n{pairs.HEAD}")
+        plain, within = pairs.Worker(folder, []), pairs.Worker(folder, prefix)
         for name, command in jobs.items():
-            alone, limited = [], []
-            for number in range(arguments.rounds + 1):
-                pair = [(alone, command), (limited, prefix + command)]
-                for times, one in pair if number % 2 else reversed(pair):
-                    took = wall(one, folder)
-                    if number:
-                        times.append(took)
-            ratio = statistics.median(b / a for a, b in zip(alone, limited))
-            print(f"{name:<14} {statistics.median(alone):7.3f}s {statistics.median(limited):7.3f}s "
-                  f"{ratio:7.3f}", flush=True)
+            samples = pairs.compare(plain, within, command, arguments.rounds)
+            print(pairs.row(name, *([wall for _, wall in one] for one in samples)), flush=True)
     finally:
+        for worker in (plain, within):
+            if worker:
+                worker.close()
         shutil.rmtree(folder)
 
 
