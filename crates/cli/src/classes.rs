@@ -27,8 +27,8 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// The same when so many classes lie around that the system's limit comes near.
 const ABANDONED_IN_CROWD: Duration = Duration::from_secs(5);
 const CROWD: usize = 1024;
-/// So few are not worth looking for abandoned ones whenever a class is made.
-const FEW: usize = 64;
+/// Looking for abandoned classes costs the kernel a line for each; one command in so many does it.
+const SWEEPERS: u32 = 16;
 
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = discnice_budget::layout::NAME_MAX;
@@ -148,10 +148,8 @@ pub fn find(name: &str) -> Option<Found> {
 /// # Errors
 /// Shared memory is not to be had.
 pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
-    if let Ok(listed) = Listed::all()
-        && listed.len() > FEW
-    {
-        sweep(&listed, false);
+    if process::id().is_multiple_of(SWEEPERS) {
+        sweep_quietly();
     }
     for attempt in 0..KEYS {
         if let Some(found) = find(name) {
@@ -163,6 +161,8 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
                 // Somebody else's segment, or a class that is just being made: look once more.
                 std::thread::sleep(Duration::from_millis(2));
             }
+            // The system's limit: perhaps of abandoned classes.
+            Err(Errno::NOSPC) if attempt + 1 < KEYS => sweep_quietly(),
             Err(errno) => {
                 return Err(explain(errno))
                     .context("no shared memory for the class (see `discnice doctor`)");
@@ -223,6 +223,13 @@ fn sweep(listed: &[Listed], thoroughly: bool) {
             // Another command may have been first.
             let _ = found.remove();
         }
+    }
+}
+
+/// The same where nobody would be helped by hearing that the list cannot be read.
+fn sweep_quietly() {
+    if let Ok(listed) = Listed::all() {
+        sweep(&listed, false);
     }
 }
 

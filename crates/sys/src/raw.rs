@@ -16,6 +16,8 @@ impl Errno {
     pub const NOENT: Self = Self(libc::ENOENT);
     /// Exists already.
     pub const EXIST: Self = Self(libc::EEXIST);
+    /// A limit of the system is reached.
+    pub const NOSPC: Self = Self(libc::ENOSPC);
 }
 
 /// A system call: its number and up to six arguments; missing ones are zero.
