@@ -12,10 +12,11 @@ const BYTES: u32 = 1 << 20;
 const CALLS_UNLIMITED: u32 = 1024;
 const BYTES_UNLIMITED: u32 = 16 << 20;
 
-/// Cycles of the time-stamp counter in which no call can have started disk I/O: allocating a
-/// page, building and submitting a request take several times as long. At 1.6 to 5 GHz this is
-/// 0.8 to 2.5 microseconds; a cached 4 KiB read takes 0.2 to 0.4.
-const FAST: u64 = 4096;
+/// Cycles of the time-stamp counter in which no call can have waited for a disk, nor filled a
+/// read-ahead window: at 1.6 to 5 GHz this is 2.5 to 8 microseconds. A cached 4 KiB read takes 0.2
+/// to 0.4, but now and then a few, when a cache line or the processor is shared; a tighter bound
+/// makes every sixth read of small cached files a look.
+const FAST: u64 = 12_288;
 /// The same for calls on names and directories: what they miss they wait for, and making or
 /// deleting a name takes tens of thousands of cycles by itself.
 const FAST_METADATA: u64 = 65_536;
