@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::os::unix::ffi::OsStrExt;
+use std::ptr::NonNull;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -149,7 +150,7 @@ pub fn find(name: &str) -> Option<Found> {
 /// Shared memory is not to be had.
 pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
     if process::id().is_multiple_of(SWEEPERS) {
-        sweep_quietly();
+        sweep_quietly(Sweep::Passing);
     }
     for attempt in 0..KEYS {
         if let Some(found) = find(name) {
@@ -162,7 +163,7 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Found, bool)> {
                 std::thread::sleep(Duration::from_millis(2));
             }
             // The system's limit: perhaps of abandoned classes.
-            Err(Errno::NOSPC) if attempt + 1 < KEYS => sweep_quietly(),
+            Err(Errno::NOSPC) if attempt + 1 < KEYS => sweep_quietly(Sweep::Pressed),
             Err(errno) => {
                 return Err(explain(errno))
                     .context("no shared memory for the class (see `discnice doctor`)");
@@ -212,24 +213,40 @@ impl Listed {
     }
 }
 
-/// Removes automatic classes that nobody uses any more. Looking at a class touches it, so that one
-/// who looks often (`thoroughly`) goes by what stands in the class: since when nobody used it.
-fn sweep(listed: &[Listed], thoroughly: bool) {
-    let patience = if listed.len() > CROWD { ABANDONED_IN_CROWD } else { ABANDONED };
+/// Why abandoned classes are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    /// A command passes by.
+    Passing,
+    /// Somebody looks at all classes. That touches them, so it goes by what stands in each: since
+    /// when nobody used it.
+    Looking,
+    /// The system has no room for another class.
+    Pressed,
+}
+
+/// Removes automatic classes that nobody uses any more.
+fn sweep(listed: &[Listed], why: Sweep) {
+    let crowded = why == Sweep::Pressed || listed.len() > CROWD;
+    let patience = if crowded { ABANDONED_IN_CROWD } else { ABANDONED };
     let old = |since: u64| now() > since + patience.as_secs();
-    for one in listed.iter().filter(|one| one.attached == 0 && (thoroughly || old(one.touched))) {
+    let unused = listed.iter().filter(|one| one.attached == 0);
+    for one in unused.filter(|one| why != Sweep::Passing || old(one.touched)) {
         let Some(found) = attach(one.segment).filter(Found::is_automatic) else { continue };
         if old(found.class.idle_since(one.touched)) {
             // Another command may have been first.
             let _ = found.remove();
         }
+        // Removed or not, a mapping of ours would keep it.
+        // SAFETY: `found` goes no further than this, and each of its kind has its own mapping.
+        unsafe { shm::detach(NonNull::from(found.class).cast()) };
     }
 }
 
 /// The same where nobody would be helped by hearing that the list cannot be read.
-fn sweep_quietly() {
+fn sweep_quietly(why: Sweep) {
     if let Ok(listed) = Listed::all() {
-        sweep(&listed, false);
+        sweep(&listed, why);
     }
 }
 
@@ -238,7 +255,7 @@ fn sweep_quietly() {
 /// # Errors
 /// The kernel's list cannot be read.
 pub fn all() -> anyhow::Result<Vec<Found>> {
-    sweep(&Listed::all()?, true);
+    sweep(&Listed::all()?, Sweep::Looking);
     let mut classes: Vec<Found> =
         Listed::all()?.iter().filter_map(|one| attach(one.segment)).collect();
     classes.sort_by_key(Found::name);
