@@ -15,6 +15,7 @@ pub mod file;
 pub mod futex;
 pub mod memory;
 pub mod process;
+pub mod procfs;
 mod raw;
 pub mod shm;
 pub mod time;

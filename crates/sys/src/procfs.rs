@@ -1,0 +1,174 @@
+//! What `/proc` says about one process (proc(5)), read without an allocation.
+
+use core::ffi::CStr;
+use core::fmt::{self, Write};
+
+use crate::file::read_small;
+
+/// A line of `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// The process's id.
+    pub id: u32,
+    /// Its parent's; zero for the first process.
+    pub parent: u32,
+    /// One letter: `R`, `S`, `D`, `T` (stopped), `t` (stopped by a tracer), `Z` (zombie), others.
+    pub state: u8,
+    /// When it started, in clock ticks since boot: tells a process from a later one of its id.
+    pub started: u64,
+    /// Processor time used by it and the children that it has waited for, in ticks of 10 ms.
+    pub cpu_ticks: u64,
+    /// Page faults, with and without the disk, of the same processes.
+    pub faults: u64,
+}
+
+impl Stat {
+    /// Whether the process has ended, though its parent has not waited for it yet.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// Reads `/proc/PID/stat`; `None` when there is no such process.
+#[must_use]
+pub fn stat(id: u32) -> Option<Stat> {
+    // The name has at most 64 bytes, and each of 52 numbers at most 20 digits and a blank.
+    let mut buffer = [0; 1280];
+    parse_stat(id, read(id, "stat", &mut buffer)?)
+}
+
+fn parse_stat(id: u32, text: &[u8]) -> Option<Stat> {
+    // The second field is the name in parentheses and may itself contain any character.
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let fields = || text[end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let field = |index: usize| number(fields().nth(index)?);
+    Some(Stat {
+        id,
+        parent: field(1)? as u32,
+        state: *fields().next()?.first()?,
+        started: field(19)?,
+        cpu_ticks: (11..=14).map(field).sum::<Option<u64>>()?,
+        faults: (7..=10).map(field).sum::<Option<u64>>()?,
+    })
+}
+
+/// The file `/proc/PID/io`: what a process, with the threads that it has ended and the children
+/// that it has waited for, did since it was forked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Io {
+    /// Bytes that it read and wrote, cached or not (`rchar`, `wchar`).
+    pub characters: [u64; 2],
+    /// Calls that read and that wrote (`syscr`, `syscw`).
+    pub calls: [u64; 2],
+    /// Bytes that it caused to be read from a disk, and to be written some time.
+    pub bytes: [u64; 2],
+}
+
+/// Reads `/proc/PID/io`; `None` when there is no such process, or it is another user's.
+#[must_use]
+pub fn io(id: u32) -> Option<Io> {
+    let mut buffer = [0; 512];
+    let text = read(id, "io", &mut buffer)?;
+    let both = |one, other| Some([labelled(text, one)?, labelled(text, other)?]);
+    Some(Io {
+        characters: both(b"rchar:", b"wchar:")?,
+        calls: both(b"syscr:", b"syscw:")?,
+        bytes: both(b"read_bytes:", b"write_bytes:")?,
+    })
+}
+
+fn labelled(text: &[u8], label: &[u8]) -> Option<u64> {
+    text.split(|byte| *byte == b'\n').find_map(|line| number(line.strip_prefix(label)?.trim_ascii()))
+}
+
+/// Signals that were sent to the process or one of its threads' leader and wait to be acted upon,
+/// neither blocked nor ignored: bit `n - 1` is signal `n`. From `/proc/PID/status`.
+#[must_use]
+pub fn pending_signals(id: u32) -> u64 {
+    let mut buffer = [0; 4096];
+    read(id, "status", &mut buffer).map_or(0, parse_pending)
+}
+
+fn parse_pending(text: &[u8]) -> u64 {
+    let mask = |label: &[u8]| {
+        let mut lines = text.split(|byte| *byte == b'\n');
+        let digits = lines.find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+        let value = |sum: u64, digit: &u8| {
+            let digit = char::from(*digit).to_digit(16).unwrap_or(0);
+            sum << 4 | u64::from(digit)
+        };
+        digits.trim_ascii().iter().fold(0, value)
+    };
+    (mask(b"SigPnd:") | mask(b"ShdPnd:")) & !(mask(b"SigBlk:") | mask(b"SigIgn:"))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// `/proc/PID/name`'s beginning.
+fn read<'a>(id: u32, name: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let mut path = Path::default();
+    write!(path, "/proc/{id}/{name}\0").ok()?;
+    let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
+    let length = read_small(path, buffer).ok()?;
+    buffer.get(..length)
+}
+
+/// A path short enough for the stack.
+#[derive(Default)]
+struct Path {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Write for Path {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn a_name_of_any_characters() {
+        let line = b"77 (a) R (b) S 5 77 77 0 -1 4194304 10 1 3 0 40 2 5 1 20 0 1 0 12345 999 1\n";
+        let found = parse_stat(77, line).unwrap();
+        let wanted =
+            Stat { id: 77, parent: 5, state: b'S', started: 12345, cpu_ticks: 48, faults: 14 };
+        assert_eq!(found, wanted);
+        assert_eq!(parse_stat(77, b"77 (cut"), None);
+        assert_eq!(parse_stat(77, b"77 (cut) S 5 77"), None);
+    }
+
+    #[test]
+    fn signals_that_wait() {
+        let status = b"Name:\tx\nSigQ:\t0/9\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004002\n\
+            SigBlk:\t0000000000000001\nSigIgn:\t0000000000000002\nSigCgt:\t0\n";
+        assert_eq!(parse_pending(status), 1 << (libc::SIGTERM - 1));
+        assert_eq!(pending_signals(std::process::id()), 0);
+    }
+
+    #[test]
+    fn this_process() {
+        let own = stat(std::process::id()).unwrap();
+        assert_eq!(own.id, std::process::id());
+        assert_eq!(own.parent, std::os::unix::process::parent_id());
+        assert!(own.started > 0 && !own.has_ended());
+        let before = io(std::process::id()).unwrap();
+        let text = std::fs::read("/proc/self/status").unwrap();
+        let after = io(std::process::id()).unwrap();
+        assert!(after.characters[0] >= before.characters[0] + text.len() as u64);
+        assert!(after.calls[0] > before.calls[0]);
+        assert_eq!(stat(u32::MAX >> 1), None);
+        assert_eq!(io(u32::MAX >> 1), None);
+    }
+}
