@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use discnice_benice::tree::stat;
-use discnice_benice::{Metric, Options, regulate};
+use discnice_benice::tree::{Process, Tree};
+use discnice_benice::{Metric, Options, Outside, regulate};
 use discnice_manners::Config;
 use discnice_units::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -25,7 +25,7 @@ fn main() {
         |i: usize, default: u64| arguments.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     let folder = tempfile::tempdir_in("/var/tmp").expect("a folder in /var/tmp");
     match arguments.first().map(String::as_str) {
-        Some("regulate") => regulated(number(1, 0) as i32, &arguments[2]),
+        Some("regulate") => regulated(number(1, 0) as u32, &arguments[2]),
         Some("idle") => idle(number(1, 5)),
         Some("cpu") => {
             contended(&Load::cpu(folder.path(), number(2, 25)), folder.path(), number(1, 3));
@@ -103,16 +103,29 @@ fn regulator(job: &Child, targets: &Path) -> Child {
     command.arg("regulate").arg(job.id().to_string()).arg(targets).spawn().expect("start myself")
 }
 
-fn regulated(pid: i32, targets: &str) {
-    let root = stat(Pid::from_raw(pid).expect("a PID")).expect("a living process").process;
+struct Told;
+
+impl Outside for Told {
+    fn tell(&mut self, line: &str) {
+        eprintln!("{line}");
+    }
+
+    fn held(&mut self, _: &Tree) -> Nanos {
+        Nanos(0)
+    }
+}
+
+fn regulated(pid: u32, targets: &str) {
     let options = Options {
-        roots: vec![root],
+        roots: vec![Process::find(pid).expect("a living process")],
         metrics: Metric::default_set(),
+        circumstances: String::new(),
+        reports: None,
         config: Config { probation: Nanos(0), ..Config::default() },
         targets: Some(targets.into()),
         take_turns: false,
     };
-    let summary = regulate(&options, &mut |line| eprintln!("{line}")).expect("a guardian");
+    let summary = regulate(&options, &mut Told).expect("a guardian");
     println!(
         "    (stopped {} times, for {} of {})",
         summary.suspensions, summary.suspended, summary.lasted

@@ -5,7 +5,6 @@
 //! is still stopped and ends itself. If the guardian dies first, the next message fails and the
 //! regulator starts another. Only if both die within one look (a quarter of a second) does a job
 //! stay stopped.
-#![allow(unsafe_code, reason = "fork(2) without exec")]
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,7 +14,8 @@ use std::os::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::tree::{Process, stat};
+use crate::fork;
+use crate::tree::Process;
 
 /// One message: what, PID, start time. Shorter than `PIPE_BUF`, so never torn (pipe(7)).
 const LENGTH: usize = 13;
@@ -49,8 +49,8 @@ impl Guardian {
         if self.stopped.contains(&process) {
             return Ok(false);
         }
-        let Some(found) = stat(process.pid) else { return Ok(false) };
-        if found.process != process || found.state == 'T' {
+        let Some(found) = process.stat() else { return Ok(false) };
+        if found.state == b'T' {
             return Ok(false);
         }
         // The guardian learns it first: to continue a process that runs does no harm.
@@ -114,41 +114,28 @@ fn parse(bytes: &[u8; LENGTH]) -> Option<(u8, Process)> {
 /// Sends a signal to exactly this process: its descriptor cannot come to mean another one.
 fn send(process: Process, signal: Signal) -> io::Result<()> {
     let descriptor = pidfd_open(process.pid, PidfdFlags::empty())?;
-    match stat(process.pid) {
-        Some(found) if found.process == process => Ok(pidfd_send_signal(descriptor, signal)?),
-        _ => Err(io::ErrorKind::NotFound.into()),
+    match process.stat() {
+        Some(_) => Ok(pidfd_send_signal(descriptor, signal)?),
+        None => Err(io::ErrorKind::NotFound.into()),
     }
 }
 
 fn start() -> io::Result<File> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a guardian must be started before any thread",
-        ));
-    }
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: this process has one thread, so no lock is held by a thread that the copy lacks.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            drop(writer);
-            guard(reader);
-            // SAFETY: ends the copy without running what the original registered for its end.
-            unsafe { libc::_exit(0) }
-        }
-        _ => Ok(File::from(writer)),
-    }
+    let writer = File::from(writer);
+    let copy = &writer;
+    fork::child(move || {
+        fork::close(copy);
+        guard(reader);
+    })?;
+    Ok(writer)
 }
 
 /// The guardian's whole life.
 fn guard(reader: OwnedFd) {
     // A terminal's interrupt or hang-up that ends the regulator must not end the guardian.
     let _ = rustix::process::setsid();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
-        // SAFETY: only sets the disposition of a signal to ignored, in this one-threaded copy.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
+    fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE]);
     let mut pipe = File::from(reader);
     let mut stopped = HashSet::new();
     let mut bytes = [0; LENGTH];

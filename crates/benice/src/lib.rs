@@ -2,16 +2,22 @@
 //!
 //! [`metric`] reads a program's progress from outside, [`tree`] knows which processes belong to it,
 //! [`stopper`] stops and continues them, and a [`guardian`] process continues them if the
-//! regulator dies. [`regulate()`] is the loop that ties these to `discnice-manners`.
+//! regulator dies. [`regulate()`] is the loop that ties these to `discnice-manners`; [`beside`]
+//! starts it for a process that is about to become the job. [`report`] is what others may know.
 //!
 //! Whatever fails here (a metric that vanishes, an endpoint that hangs, a process that may not be
 //! stopped), the program goes on unregulated rather than stay stopped.
 
+pub mod beside;
+mod fork;
 pub mod guardian;
+mod identity;
 pub mod metric;
 pub mod regulate;
+pub mod report;
 pub mod stopper;
 pub mod tree;
+mod used;
 
 pub use metric::{Metric, ParseMetricError};
-pub use regulate::{Options, Summary, regulate};
+pub use regulate::{Options, Outside, Summary, regulate};

@@ -1,6 +1,7 @@
 //! The regulator's loop (MS Manners, section 7.2): look, judge, stop, continue.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use discnice_manners::polling::Polling;
@@ -8,17 +9,20 @@ use discnice_manners::superintendent::Resources;
 use discnice_manners::{
     Config, Judgment, Others, QuietDetector, Regulator, Skip, Targets, Testpoint, Verdict,
 };
+use discnice_sys::procfs;
 use discnice_testpoint::arbiter::Seat;
 use discnice_testpoint::store::{Loaded, Store};
-use discnice_testpoint::watch::{Usage, Watch};
+use discnice_testpoint::watch::Watch;
 use discnice_testpoint::{clock, paths, thread};
 use discnice_units::Nanos;
+use rustix::process::Pid;
 
 use crate::guardian::Guardian;
-use crate::metric::account::{Account, What};
 use crate::metric::{Metric, Source};
-use crate::stopper;
+use crate::report::Board;
 use crate::tree::{Process, Tree};
+use crate::used::Used;
+use crate::{identity, stopper};
 
 /// The polling interval's limits.
 const SHORTEST: Nanos = Nanos(200_000_000);
@@ -29,6 +33,12 @@ const REFRESH: Nanos = Nanos(1_000_000_000);
 const LOOK: Nanos = Nanos(1_000_000_000);
 /// Targets are saved this often.
 const SAVE: Nanos = Nanos(60_000_000_000);
+/// Signals by which people want a job to end, or to stop: they wait while it is stopped.
+const WISHES: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+/// So long a job that got one of them is let be: to clean up and to end.
+const GRACE: Nanos = Nanos(10_000_000_000);
+/// A job that limits held for this share of the time between two looks is as fast as they allow.
+const HELD_FRAC: f64 = 0.1;
 /// The default priority, as of a thread that uses the library.
 const WEIGHT: f64 = 100.0;
 
@@ -39,12 +49,27 @@ pub struct Options {
     pub roots: Vec<Process>,
     /// What counts as progress; at least one.
     pub metrics: Vec<Metric>,
+    /// What else the job's pace depends on (the limits that it is under): targets are kept by it.
+    pub circumstances: String,
     /// Parameters of the regulation.
     pub config: Config,
     /// Where targets are kept; `None` keeps none.
     pub targets: Option<PathBuf>,
     /// Whether polite jobs of this user take turns.
     pub take_turns: bool,
+    /// The directory in which others are told; `None` tells nobody.
+    pub reports: Option<PathBuf>,
+}
+
+/// What the loop needs of whoever starts it.
+pub trait Outside {
+    /// Takes one line for each thing that the user should know and that does not end the
+    /// regulation.
+    fn tell(&mut self, line: &str);
+
+    /// How long limits have made the job's processes wait so far, all added up. Zero without
+    /// limits.
+    fn held(&mut self, tree: &Tree) -> Nanos;
 }
 
 /// What came of it.
@@ -60,13 +85,12 @@ pub struct Summary {
     pub blind: u64,
 }
 
-/// Regulates until all processes of the job have ended. `tell` gets one line for each thing that the
-/// user should know and that does not end the regulation.
+/// Regulates until all processes of the job have ended.
 ///
 /// # Errors
 /// Where no guardian can be started: nothing is ever stopped without one.
-pub fn regulate(options: &Options, tell: &mut dyn FnMut(&str)) -> io::Result<Summary> {
-    let mut job = Job::new(options, tell)?;
+pub fn regulate(options: &Options, outside: &mut dyn Outside) -> io::Result<Summary> {
+    let mut job = Job::new(options, outside)?;
     let start = clock::now();
     let mut polling = Polling::new(SHORTEST, LONGEST);
     loop {
@@ -75,16 +99,20 @@ pub fn regulate(options: &Options, tell: &mut dyn FnMut(&str)) -> io::Result<Sum
         if job.tree.is_empty() {
             break;
         }
-        let progress = job.look(tell);
+        let progress = job.look();
         polling.looked(progress);
-        job.tend(tell);
+        if clock::now().minus(job.saved) >= SAVE {
+            job.save();
+        }
     }
-    job.save(tell);
+    job.save();
     job.summary.lasted = clock::now().minus(start);
     Ok(job.summary)
 }
 
-struct Job {
+struct Job<'a> {
+    outside: &'a mut dyn Outside,
+    board: Board,
     tree: Tree,
     sources: Vec<(String, Box<dyn Source>)>,
     guardian: Guardian,
@@ -99,22 +127,29 @@ struct Job {
     refreshed: Nanos,
     saved: Nanos,
     blind: bool,
+    /// How long limits had held the job at the last look, and when that was.
+    held: (Nanos, Nanos),
+    /// Until then nothing is asked of the job.
+    let_be_until: Nanos,
     summary: Summary,
 }
 
-impl Job {
-    fn new(options: &Options, tell: &mut dyn FnMut(&str)) -> io::Result<Self> {
+impl<'a> Job<'a> {
+    fn new(options: &Options, outside: &'a mut dyn Outside) -> io::Result<Self> {
         let guardian = Guardian::start()?;
-        let tree = Tree::new(&options.roots);
+        let tree = Tree::without(&options.roots, Some(std::process::id()));
         let store = options.targets.clone().map(|d| Store::new(d, identity(options)));
-        let targets = store.as_ref().map_or_else(Targets::default, |s| load(s, tell));
+        let first = options.roots.first().copied();
+        let reports = options.reports.as_deref().filter(|_| first.is_some());
         let seat = || {
             let table = paths::runtime().ok()?.join("seats");
             Seat::take(&table, WEIGHT, Resources::ALL, options.config.hung).ok()
         };
         let now = clock::now();
-        Ok(Self {
-            used: Used::new(),
+        let mut job = Self {
+            outside,
+            board: Board::new(reports, first.unwrap_or(Process { pid: Pid::INIT, started: 0 })),
+            used: Used::new(&tree),
             tree,
             sources: options.metrics.iter().map(|m| (m.to_string(), m.open())).collect(),
             guardian,
@@ -122,14 +157,35 @@ impl Job {
             detector: QuietDetector::default(),
             watch: Watch::default(),
             others: Others::Unknown,
-            targets,
+            targets: Targets::default(),
             store,
             seat: options.take_turns.then(seat).flatten(),
             refreshed: now,
             saved: now,
             blind: false,
+            held: (Nanos(0), now),
+            let_be_until: Nanos(0),
             summary: Summary::default(),
-        })
+        };
+        job.load();
+        Ok(job)
+    }
+
+    fn load(&mut self) {
+        let Some(store) = &self.store else { return };
+        match store.load() {
+            Loaded::Targets(targets) => self.targets = *targets,
+            Loaded::Nothing => {}
+            Loaded::SetAside { now, why } => {
+                self.tell(&format!("targets set aside as {}: {why}", now.display()));
+            }
+            Loaded::Unreadable(error) => self.tell(&format!("targets not read: {error}")),
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.outside.tell(line);
+        self.board.notice(line);
     }
 
     fn members(&mut self) {
@@ -143,8 +199,8 @@ impl Job {
     }
 
     /// One look at the job: a testpoint on its behalf. Whether there was progress.
-    fn look(&mut self, tell: &mut dyn FnMut(&str)) -> bool {
-        let metrics = self.read(tell);
+    fn look(&mut self) -> bool {
+        let metrics = self.read();
         let at = clock::now();
         let mut seen = None;
         if at.minus(self.watch.looked_at()) >= LOOK {
@@ -159,20 +215,44 @@ impl Job {
         if let (Verdict::Proceed(Judgment::Good), Some(signals)) = (verdict, seen) {
             self.detector.learn_good(&signals);
         }
-        match verdict {
-            Verdict::Suspend(suspend) => {
-                let stopped = self.step_aside(suspend.until, suspend.early_from, tell);
-                self.summary.suspended = self.summary.suspended.plus(stopped);
-                self.summary.suspensions += 1;
-            }
-            Verdict::Hold(until) => drop(self.step_aside(until, None, tell)),
-            Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(tell),
-        }
+        self.obey(verdict, at);
         verdict != Verdict::Skipped(Skip::NoProgress)
     }
 
+    fn obey(&mut self, verdict: Verdict, at: Nanos) {
+        let held = self.was_held(at);
+        if at < self.let_be_until {
+            return self.regulator.resumed(at, false);
+        }
+        match verdict {
+            // It is slow, but because of its limits and not because of others.
+            Verdict::Suspend(_) if held => self.regulator.resumed(at, false),
+            Verdict::Suspend(suspend) => {
+                self.summary.suspensions += 1;
+                self.post(true);
+                let stopped = self.step_aside(suspend.until, suspend.early_from);
+                self.summary.suspended = self.summary.suspended.plus(stopped);
+                self.post(false);
+            }
+            Verdict::Hold(until) => drop(self.step_aside(until, None)),
+            Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(),
+        }
+    }
+
+    fn post(&mut self, suspended: bool) {
+        let Summary { suspensions, suspended: time, .. } = self.summary;
+        self.board.update(suspended, suspensions, time.as_secs_f64());
+    }
+
+    /// Whether it was limits that the job waited for since the last look.
+    fn was_held(&mut self, at: Nanos) -> bool {
+        let now = self.outside.held(&self.tree);
+        let (before, since) = std::mem::replace(&mut self.held, (now, at));
+        now.minus(before).0 as f64 > HELD_FRAC * at.minus(since).0 as f64
+    }
+
     /// The metrics; one that cannot be read is not a number, which the regulator passes over.
-    fn read(&mut self, tell: &mut dyn FnMut(&str)) -> Vec<f64> {
+    fn read(&mut self) -> Vec<f64> {
         let mut failed = None;
         let mut values = Vec::with_capacity(self.sources.len());
         for (name, source) in &mut self.sources {
@@ -183,8 +263,8 @@ impl Job {
         }
         self.summary.blind += u64::from(failed.is_some());
         match failed {
-            Some(line) if !self.blind => tell(&line),
-            None if self.blind => tell("all metrics can be read again"),
+            Some(line) if !self.blind => self.tell(&line),
+            None if self.blind => self.tell("all metrics can be read again"),
             _ => {}
         }
         self.blind = values.iter().any(|value| value.is_nan());
@@ -192,120 +272,96 @@ impl Job {
     }
 
     /// Stops the job until it may go on; for how long it was stopped.
-    fn step_aside(
-        &mut self,
-        until: Nanos,
-        early_from: Option<Nanos>,
-        tell: &mut dyn FnMut(&str),
-    ) -> Nanos {
+    fn step_aside(&mut self, until: Nanos, early_from: Option<Nanos>) -> Nanos {
         if let Some(seat) = &self.seat {
             seat.away();
         }
         let start = clock::now();
         if let Err(error) = stopper::stop(&mut self.guardian, &mut self.tree) {
-            tell(&format!("cannot stop the job: {error}; it runs unregulated"));
+            self.tell(&format!("cannot stop the job: {error}; it runs unregulated"));
             return Nanos(0);
         }
         let Self { guardian, tree, watch, used, seat, detector, .. } = self;
+        let mut wanted = false;
         let early = thread::wait(detector, until, early_from, |now| {
-            // Without a guardian the job has been continued; the wait goes on and does no harm.
-            let _ = guardian.check();
-            watch.look(now, used.total(tree, seat.as_ref()))
+            wanted = keep_stopped(guardian, tree).is_break();
+            if wanted {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(watch.look(now, used.total(tree, seat.as_ref())))
         });
-        if let Some(seat) = &self.seat {
+        if let Some(seat) = self.seat.as_ref().filter(|_| !wanted) {
             seat.turn(|| {
-                let _ = self.guardian.check();
+                let kept = keep_stopped(guardian, tree);
+                wanted |= kept.is_break();
+                kept
             });
         }
-        self.guardian.resume();
-        self.regulator.resumed(clock::now(), early);
+        self.go_on(early, wanted);
         clock::now().minus(start)
     }
 
-    fn take_turn(&mut self, tell: &mut dyn FnMut(&str)) {
+    fn take_turn(&mut self) {
         let Some(seat) = &self.seat else { return };
         let (guardian, tree) = (&mut self.guardian, &mut self.tree);
-        let mut waited = false;
+        let (mut waited, mut wanted, mut failed) = (false, false, None);
         seat.turn(|| {
-            if std::mem::replace(&mut waited, true) {
-                // Without a guardian the job has been continued.
-                let _ = guardian.check();
-            } else if let Err(error) = stopper::stop(guardian, tree) {
-                tell(&format!("cannot stop the job: {error}"));
+            if !std::mem::replace(&mut waited, true)
+                && let Err(error) = stopper::stop(guardian, tree)
+            {
+                failed = Some(error);
+                return ControlFlow::Break(());
             }
+            let kept = keep_stopped(guardian, tree);
+            wanted |= kept.is_break();
+            kept
         });
+        if let Some(error) = failed {
+            self.tell(&format!("cannot stop the job: {error}; it takes no turns"));
+            self.seat = None;
+        }
         if waited {
-            self.guardian.resume();
-            self.regulator.resumed(clock::now(), false);
+            self.go_on(false, wanted);
         }
     }
 
-    fn tend(&mut self, tell: &mut dyn FnMut(&str)) {
-        if clock::now().minus(self.saved) >= SAVE {
-            self.save(tell);
+    /// Continues the job, in the end of a wait or because somebody wants it to end.
+    fn go_on(&mut self, early: bool, wanted: bool) {
+        self.guardian.resume();
+        let now = clock::now();
+        self.regulator.resumed(now, early);
+        if wanted {
+            self.let_be_until = now.plus(GRACE);
         }
     }
 
-    fn save(&mut self, tell: &mut dyn FnMut(&str)) {
+    fn save(&mut self) {
         self.saved = clock::now();
         if let Some(store) = &self.store
             && let Err(error) = store.save(&self.targets)
         {
-            tell(&format!("targets not saved: {error}"));
+            self.tell(&format!("targets not saved: {error}"));
         }
     }
 }
 
-/// What the job and its regulator have used, and how much of it all polite jobs know.
-struct Used {
-    cpu: Account,
-    read: Account,
-    written: Account,
-    published: Usage,
+/// Called while the job is stopped. It must not stay so for ever, so there must be a guardian; and
+/// not when somebody wants it to end.
+fn keep_stopped(guardian: &mut Guardian, tree: &Tree) -> ControlFlow<()> {
+    let wanted = |id: u32| {
+        let pending = procfs::pending_signals(id);
+        WISHES.iter().any(|signal| pending & 1 << (signal - 1) != 0)
+    };
+    // Without a guardian the job has been continued.
+    if guardian.check().is_err() || tree.iter().any(|member| wanted(member.id)) {
+        return ControlFlow::Break(());
+    }
+    ControlFlow::Continue(())
 }
 
-impl Used {
-    fn new() -> Self {
-        Self {
-            cpu: Account::new(What::Cpu),
-            read: Account::new(What::Read),
-            written: Account::new(What::Written),
-            published: Usage::default(),
-        }
-    }
-
-    fn total(&mut self, tree: &Tree, seat: Option<&Seat>) -> Usage {
-        let own = Usage::own();
-        // Another user's account cannot be read; then the job's own traffic looks like others'.
-        let now = Usage {
-            cpu: own.cpu + self.cpu.read(tree).unwrap_or(0.0),
-            read: own.read + self.read.read(tree).unwrap_or(0.0),
-            written: own.written + self.written.read(tree).unwrap_or(0.0),
-        };
-        let Some(seat) = seat else { return now };
-        let used = now.since(self.published);
-        self.published = now;
-        seat.publish(used)
-    }
-}
-
-/// One executable may be regulated by different metrics, whose targets have nothing in common.
+/// One job may be regulated by different metrics, whose targets have nothing in common.
 fn identity(options: &Options) -> String {
-    let executable = options.roots.first().and_then(|root| {
-        std::fs::read_link(format!("/proc/{}/exe", root.pid.as_raw_nonzero())).ok()
-    });
+    let job = options.roots.first().map(|root| identity::of(*root)).unwrap_or_default();
     let metrics: Vec<String> = options.metrics.iter().map(Metric::to_string).collect();
-    format!("{}\0outside\0{}", executable.unwrap_or_default().display(), metrics.join("\0"))
-}
-
-fn load(store: &Store, tell: &mut dyn FnMut(&str)) -> Targets {
-    match store.load() {
-        Loaded::Targets(targets) => return *targets,
-        Loaded::Nothing => {}
-        Loaded::SetAside { now, why } => {
-            tell(&format!("targets set aside as {}: {why}", now.display()));
-        }
-        Loaded::Unreadable(error) => tell(&format!("targets not read: {error}")),
-    }
-    Targets::default()
+    format!("{job}\0outside\0{}\0{}", options.circumstances, metrics.join("\0"))
 }

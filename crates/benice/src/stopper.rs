@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::guardian::Guardian;
-use crate::tree::Tree;
+use crate::tree::{Process, Tree};
 
 /// Rounds after which a job that forks faster than it can be stopped is let go.
 const ROUNDS: u32 = 20;
@@ -17,7 +17,7 @@ pub fn stop(guardian: &mut Guardian, tree: &mut Tree) -> io::Result<()> {
     for _ in 0..ROUNDS {
         let mut new = false;
         for member in tree.iter() {
-            match guardian.stop(member.process) {
+            match guardian.stop(Process::of(member)) {
                 Ok(stopped) => new |= stopped,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {

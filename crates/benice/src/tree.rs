@@ -1,8 +1,9 @@
 //! Which processes belong to a job: some roots and all their descendants.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
+use discnice_sys::procfs::{self, Stat};
 use rustix::process::Pid;
 
 /// A process that cannot be confused with a later one of the same PID.
@@ -14,82 +15,91 @@ pub struct Process {
     pub started: u64,
 }
 
-/// What `/proc/PID/stat` says (proc(5)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
-    /// Which process.
-    pub process: Process,
-    /// PID of its parent; zero for the first process.
-    pub parent: i32,
-    /// One letter: `R`, `S`, `D`, `T` (stopped), `Z` (zombie) and others.
-    pub state: char,
-    /// Processor time used by it, in clock ticks of 10 ms.
-    pub cpu_ticks: u64,
-    /// Page faults that needed the disk, and those that did not.
-    pub faults: u64,
+impl Process {
+    /// The process that has this PID now; `None` when there is none, or a zombie.
+    #[must_use]
+    pub fn find(pid: u32) -> Option<Self> {
+        Some(Self::of(&living(pid)?))
+    }
+
+    /// The process that this line tells of.
+    #[must_use]
+    pub fn of(stat: &Stat) -> Self {
+        // A PID fits 22 bits, and no process has PID 0.
+        let pid = Pid::from_raw(stat.id as i32).unwrap_or(Pid::INIT);
+        Self { pid, started: stat.started }
+    }
+
+    /// What `/proc` says of it now; `None` when it has ended.
+    #[must_use]
+    pub fn stat(self) -> Option<Stat> {
+        living(self.id()).filter(|stat| stat.started == self.started)
+    }
+
+    /// The PID as a number.
+    #[must_use]
+    pub fn id(self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
 }
 
-/// Reads one process; `None` when it is gone or a zombie.
-#[must_use]
-pub fn stat(pid: Pid) -> Option<Stat> {
-    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The second field is the name in parentheses and may itself contain any character.
-    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
-    let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
-    let state = fields.first()?.chars().next()?;
-    let stat = Stat {
-        process: Process { pid, started: number(19)? },
-        parent: fields.get(1)?.parse().ok()?,
-        state,
-        cpu_ticks: number(11)? + number(12)?,
-        faults: number(7)? + number(9)?,
-    };
-    (!matches!(state, 'Z' | 'X')).then_some(stat)
+fn living(pid: u32) -> Option<Stat> {
+    procfs::stat(pid).filter(|stat| !stat.has_ended())
 }
 
 /// The living processes of a job. Once seen they stay members, also when their parent ends.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     members: HashMap<Process, Stat>,
+    left_out: Option<u32>,
 }
 
 impl Tree {
     /// A job with these roots.
     #[must_use]
     pub fn new(roots: &[Process]) -> Self {
-        let known = roots.iter().filter_map(|root| Some((*root, stat(root.pid)?)));
-        let mut tree = Self { members: known.filter(|(root, s)| s.process == *root).collect() };
+        Self::without(roots, None)
+    }
+
+    /// A job with these roots, to which `left_out` and its descendants do not belong: a regulator
+    /// may come to be a child of its own job, whose process may collect the orphans of the machine
+    /// (the first one of a container does).
+    #[must_use]
+    pub fn without(roots: &[Process], left_out: Option<u32>) -> Self {
+        let known = roots.iter().filter_map(|root| Some((*root, root.stat()?)));
+        let mut tree = Self { members: known.collect(), left_out };
         tree.refresh();
         tree
     }
 
     /// Looks for new descendants and forgets the ended.
     pub fn refresh(&mut self) {
-        let all: Vec<Stat> = every_process().filter_map(stat).collect();
+        let all: Vec<Stat> = every_process().filter_map(living).collect();
         let known = std::mem::take(&mut self.members);
-        let alive = all.iter().filter(|s| known.contains_key(&s.process));
-        self.members = alive.map(|s| (s.process, *s)).collect();
+        let alive = all.iter().filter(|s| known.contains_key(&Process::of(s)));
+        self.members = alive.map(|s| (Process::of(s), *s)).collect();
+        let mut ids: HashSet<u32> = self.members.keys().map(|member| member.id()).collect();
         loop {
             let is_child = |s: &&Stat| {
-                !self.members.contains_key(&s.process)
-                    && self.members.keys().any(|m| m.pid.as_raw_nonzero().get() == s.parent)
+                !ids.contains(&s.id) && ids.contains(&s.parent) && self.left_out != Some(s.id)
             };
             let new: Vec<Stat> = all.iter().filter(is_child).copied().collect();
             if new.is_empty() {
                 return;
             }
-            self.members.extend(new.into_iter().map(|s| (s.process, s)));
+            ids.extend(new.iter().map(|s| s.id));
+            self.members.extend(new.into_iter().map(|s| (Process::of(&s), s)));
         }
     }
 
     /// Reads the known members again, without looking for new ones; forgets the ended.
     pub fn update(&mut self) {
-        self.members.retain(|process, known| match stat(process.pid) {
-            Some(now) if now.process == *process => {
+        self.members.retain(|process, known| match process.stat() {
+            Some(now) => {
                 *known = now;
                 true
             }
-            _ => false,
+            None => false,
         });
     }
 
@@ -111,9 +121,9 @@ impl Tree {
     }
 }
 
-fn every_process() -> impl Iterator<Item = Pid> {
+fn every_process() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]
@@ -128,7 +138,7 @@ mod tests {
             .spawn()
             .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(200));
-        let root = stat(Pid::from_child(&shell)).unwrap().process;
+        let root = Process::find(shell.id()).unwrap();
         let mut tree = Tree::new(&[root]);
         assert_eq!(tree.iter().count(), 4, "{tree:?}");
         assert!(!tree.contains(rustix::process::getpid()));
@@ -136,17 +146,31 @@ mod tests {
         shell.wait().unwrap();
         tree.refresh();
         assert_eq!(tree.iter().count(), 3, "{tree:?}");
-        for member in tree.iter() {
-            rustix::process::kill_process(member.process.pid, rustix::process::Signal::KILL)
-                .unwrap();
+        for member in tree.iter().map(Process::of) {
+            rustix::process::kill_process(member.pid, rustix::process::Signal::KILL).unwrap();
         }
     }
 
     #[test]
     fn a_reused_pid_is_not_the_job() {
-        let own = stat(rustix::process::getpid()).unwrap().process;
+        let own = Process::find(std::process::id()).unwrap();
         let earlier = Process { started: own.started - 1, ..own };
         assert!(Tree::new(&[earlier]).is_empty());
         assert!(!Tree::new(&[own]).is_empty());
+    }
+
+    #[test]
+    fn who_is_left_out_takes_its_children_with_it() {
+        let mut shell = Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let own = Process::find(std::process::id()).unwrap();
+        let all = Tree::new(&[own]);
+        let rest = Tree::without(&[own], Some(shell.id()));
+        assert!(all.contains(Pid::from_child(&shell)) && !rest.contains(Pid::from_child(&shell)));
+        let sleeping = all.iter().find(|stat| stat.parent == shell.id()).unwrap();
+        assert!(rest.iter().all(|stat| stat.id != sleeping.id));
+        let sleeping = Process::of(sleeping).pid;
+        rustix::process::kill_process(sleeping, rustix::process::Signal::KILL).unwrap();
+        shell.wait().unwrap();
     }
 }

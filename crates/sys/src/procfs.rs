@@ -41,7 +41,8 @@ pub fn stat(id: u32) -> Option<Stat> {
 fn parse_stat(id: u32, text: &[u8]) -> Option<Stat> {
     // The second field is the name in parentheses and may itself contain any character.
     let end = text.iter().rposition(|byte| *byte == b')')?;
-    let fields = || text[end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let fields =
+        || text[end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let field = |index: usize| number(fields().nth(index)?);
     Some(Stat {
         id,
@@ -79,7 +80,8 @@ pub fn io(id: u32) -> Option<Io> {
 }
 
 fn labelled(text: &[u8], label: &[u8]) -> Option<u64> {
-    text.split(|byte| *byte == b'\n').find_map(|line| number(line.strip_prefix(label)?.trim_ascii()))
+    text.split(|byte| *byte == b'\n')
+        .find_map(|line| number(line.strip_prefix(label)?.trim_ascii()))
 }
 
 /// Signals that were sent to the process or one of its threads' leader and wait to be acted upon,
@@ -151,7 +153,8 @@ mod tests {
 
     #[test]
     fn signals_that_wait() {
-        let status = b"Name:\tx\nSigQ:\t0/9\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004002\n\
+        let status =
+            b"Name:\tx\nSigQ:\t0/9\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004002\n\
             SigBlk:\t0000000000000001\nSigIgn:\t0000000000000002\nSigCgt:\t0\n";
         assert_eq!(parse_pending(status), 1 << (libc::SIGTERM - 1));
         assert_eq!(pending_signals(std::process::id()), 0);

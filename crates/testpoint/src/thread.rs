@@ -1,6 +1,7 @@
 //! The calling thread's part: decide by its regulator, then wait.
 
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 
 use discnice_manners::superintendent::Resources;
 use discnice_manners::{
@@ -176,7 +177,10 @@ impl Supervised {
     fn take_turn(&mut self) {
         let Some(seat) = &self.seat else { return };
         let mut waited = false;
-        seat.turn(|| waited = true);
+        seat.turn(|| {
+            waited = true;
+            ControlFlow::Continue(())
+        });
         if waited {
             self.regulator.resumed(clock::now(), false);
         }
@@ -187,10 +191,10 @@ impl Supervised {
             seat.away();
         }
         let early = wait(&mut self.detector, until, early_from, |now| {
-            job::with(|job| job.look(now, self.seat.as_ref()))
+            ControlFlow::Continue(job::with(|job| job.look(now, self.seat.as_ref())))
         });
         if let Some(seat) = &self.seat {
-            seat.turn(|| ());
+            seat.turn(|| ControlFlow::Continue(()));
         }
         self.regulator.resumed(clock::now(), early);
     }
@@ -200,12 +204,12 @@ impl Supervised {
 const LOOK: Nanos = Nanos(250_000_000);
 
 /// Waits until `until`, or from `early_from` on until `look` shows a quiet machine; whether the
-/// latter. `look` is called four times a second in any case.
+/// latter. `look` is called four times a second in any case, and may end the wait.
 pub fn wait(
     detector: &mut QuietDetector,
     until: Nanos,
     early_from: Option<Nanos>,
-    mut look: impl FnMut(Nanos) -> Option<Signals>,
+    mut look: impl FnMut(Nanos) -> ControlFlow<(), Option<Signals>>,
 ) -> bool {
     detector.suspended();
     loop {
@@ -213,7 +217,8 @@ pub fn wait(
         if now >= until {
             return false;
         }
-        let quiet = look(now).is_some_and(|signals| detector.look(&signals));
+        let ControlFlow::Continue(seen) = look(now) else { return false };
+        let quiet = seen.is_some_and(|signals| detector.look(&signals));
         if quiet && early_from.is_some_and(|from| now >= from) {
             return true;
         }

@@ -1,10 +1,11 @@
 //! The kernel's account of the job's processes.
 
-use std::collections::HashMap;
-use std::{fs, io};
+use std::io;
+
+use discnice_sys::procfs::{self, Stat};
 
 use crate::metric::Source;
-use crate::tree::{Process, Stat, Tree};
+use crate::tree::Tree;
 
 /// Clock ticks a second of `/proc/PID/stat`.
 const TICKS: f64 = 100.0;
@@ -37,46 +38,95 @@ impl What {
         match self {
             Self::Cpu => Some(stat.cpu_ticks as f64 / TICKS),
             Self::Faults => Some(stat.faults as f64),
-            Self::Bytes => io_sum(stat.process, &["rchar:", "wchar:"]),
-            Self::Read => io_sum(stat.process, &["read_bytes:"]),
-            Self::Written => io_sum(stat.process, &["write_bytes:"]),
-            Self::Operations => io_sum(stat.process, &["syscr:", "syscw:"]),
+            Self::Bytes => io(stat, |io| io.characters[0] + io.characters[1]),
+            Self::Read => io(stat, |io| io.bytes[0]),
+            Self::Written => io(stat, |io| io.bytes[1]),
+            Self::Operations => io(stat, |io| io.calls[0] + io.calls[1]),
         }
     }
 }
 
-/// The sum of fields of `/proc/PID/io`; `None` where it may not be read.
-fn io_sum(process: Process, fields: &[&str]) -> Option<f64> {
-    let pid = process.pid.as_raw_nonzero();
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let wanted = text.lines().filter_map(|line| fields.iter().find_map(|f| line.strip_prefix(f)));
-    Some(wanted.filter_map(|value| value.trim().parse::<f64>().ok()).sum())
+fn io(stat: &Stat, field: impl Fn(procfs::Io) -> u64) -> Option<f64> {
+    procfs::io(stat.id).map(|io| field(io) as f64)
 }
 
-/// Adds up what all processes of the job did, also those that have ended.
+/// What all processes of the job did, also those that have ended.
+///
+/// The kernel adds what a child did to its parent's account when the parent waits for it, so the
+/// sum over the living lacks only those that nobody of the job waited for. Their share is kept
+/// aside: a sum that has become smaller lost just that.
 pub(crate) struct Account {
     what: What,
-    last: HashMap<Process, f64>,
-    total: f64,
+    last: f64,
+    lost: f64,
 }
 
 impl Account {
     pub(crate) fn new(what: What) -> Self {
-        Self { what, last: HashMap::new(), total: 0.0 }
+        Self { what, last: 0.0, lost: 0.0 }
     }
 }
 
 impl Source for Account {
     fn read(&mut self, tree: &Tree) -> io::Result<f64> {
-        let readings: HashMap<Process, f64> =
-            tree.iter().filter_map(|stat| Some((stat.process, self.what.of(stat)?))).collect();
-        if readings.is_empty() && !tree.is_empty() {
+        let mut readings = tree.iter().filter_map(|stat| self.what.of(stat)).peekable();
+        if readings.peek().is_none() && !tree.is_empty() {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        for (process, now) in &readings {
-            self.total += (now - self.last.get(process).unwrap_or(&0.0)).max(0.0);
+        let sum = readings.sum::<f64>();
+        self.lost += (self.last - sum).max(0.0);
+        self.last = sum;
+        Ok(sum + self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Process;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
+    /// A shell that does what it is told, line by line, and answers each with a line.
+    #[test]
+    fn children_count_once_whether_waited_for_or_not() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "while read -r line; do eval \"$line\"; echo; done"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut orders = shell.stdin.take().unwrap();
+        let mut answers = BufReader::new(shell.stdout.take().unwrap());
+        let mut tree = Tree::new(&[Process::find(shell.id()).unwrap()]);
+        let mut bytes = Account::new(What::Bytes);
+        let mut after = |order: &str| {
+            writeln!(orders, "{order}").unwrap();
+            answers.read_line(&mut String::new()).unwrap();
+            tree.refresh();
+            bytes.read(&tree).unwrap()
+        };
+        let copy = "dd if=/dev/zero of=/dev/null bs=1M count=20 2>/dev/null";
+        let moved = 2.0 * 20.0 * 1048576.0;
+        let before = after(":");
+        // Born, ended and waited for between two looks.
+        let waited = after(copy);
+        assert!((waited - before - moved).abs() < 1e6, "{before} {waited}");
+        // Seen alive, then waited for.
+        let seen = after(&format!("{copy}; sleep 0.3 & wait"));
+        assert!((seen - waited - moved).abs() < 1e6, "{waited} {seen}");
+        // Seen alive with a child of its own, then killed and inherited by somebody else.
+        let alive = after(&format!("(sh -c '{copy}; sleep 100' & wait) & sleep 0.5"));
+        assert!((alive - seen - moved).abs() < 1e6, "{seen} {alive}");
+        let orphaned = after("kill -9 $!; sleep 0.1");
+        assert!((orphaned - alive).abs() < 1e6, "{alive} {orphaned}");
+        for member in tree.iter().filter(|member| member.id != shell.id()) {
+            let _ = Command::new("kill").args(["-9", &member.id.to_string()]).status();
         }
-        self.last = readings;
-        Ok(self.total)
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        tree.refresh();
+        assert!(bytes.read(&tree).unwrap() >= orphaned);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
     }
 }

@@ -57,6 +57,24 @@ impl Metric {
         ["cpu", "bytes"].iter().filter_map(|text| text.parse().ok()).collect()
     }
 
+    /// The same metric, independent of the directory in which this process is.
+    ///
+    /// # Errors
+    /// As getcwd(3).
+    pub fn absolute(mut self) -> io::Result<Self> {
+        let (Kind::Position(path)
+        | Kind::Lines(path)
+        | Kind::Match(path, _)
+        | Kind::OpenMetrics(openmetrics::Place::File(path), _)) = &mut self.kind
+        else {
+            return Ok(self);
+        };
+        let absolute = std::path::absolute(&*path)?;
+        self.text = self.text.replacen(&*path.to_string_lossy(), &absolute.to_string_lossy(), 1);
+        *path = absolute;
+        Ok(self)
+    }
+
     /// Starts reading this metric.
     #[must_use]
     pub fn open(&self) -> Box<dyn Source> {
@@ -152,6 +170,12 @@ mod tests {
         ] {
             assert_eq!(good.parse::<Metric>().map(|m| m.to_string()), Ok(good.into()));
         }
+        let here = std::env::current_dir().unwrap();
+        let text = |text: &str| text.parse::<Metric>().unwrap().absolute().unwrap().to_string();
+        assert_eq!(text("lines:log"), format!("lines:{}", here.join("log").display()));
+        assert_eq!(text("match:/log:l(o)g"), "match:/log:l(o)g");
+        assert_eq!(text("cpu"), "cpu");
+        assert_eq!(text("openmetrics:http://a/b#c"), "openmetrics:http://a/b#c");
         for bad in [
             "",
             "speed",

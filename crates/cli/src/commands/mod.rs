@@ -9,9 +9,11 @@ mod doctor;
 mod file_status;
 mod limits;
 mod order;
+mod polite;
 mod refresh;
 mod run;
 mod status;
+mod status_polite;
 
 use std::process::ExitCode;
 

@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use discnice_benice::beside;
 use discnice_policy::{Limits, Resource, pace};
 use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 
 use super::limits::LimitArgs;
+use super::polite::PoliteArgs;
 use crate::classes::{self, Found};
 use crate::launch::Ended;
 use crate::output::tell;
@@ -30,6 +32,8 @@ pub struct Run {
     class: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    polite: PoliteArgs,
     /// Say at the end what was read, written and waited; DiscNice then stays as the parent
     #[arg(long)]
     summary: bool,
@@ -49,15 +53,20 @@ impl Run {
         if self.command.is_empty() {
             bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
         }
-        if self.limits.is_empty() && self.class.is_none() {
+        if !self.is_limited() && !self.polite.wanted() {
             bail!(
-                "no limit given; say for example --disk 5M, or --class NAME for a class that has one"
+                "no limit given; say for example --disk 5M, or --class NAME for a class that has one, \
+                 or --polite"
             );
         }
         let limits = self.limits.over(Limits::UNLIMITED)?;
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
-        let prepared = self.prepare(&limits).inspect_err(warn).ok();
-        if !self.summary && draft.is_none() {
+        let observed = self.summary || draft.is_some();
+        let prepared = match self.is_limited() || observed {
+            true => self.prepare(&limits).inspect_err(warn).ok(),
+            false => None,
+        };
+        if !observed {
             return Ok(ExitCode::from(self.execute(prepared)));
         }
         let ended = match prepared {
@@ -88,20 +97,33 @@ impl Run {
         Ok(ended)
     }
 
+    fn is_limited(&self) -> bool {
+        !self.limits.is_empty() || self.class.is_some()
+    }
+
     /// Executes the command; returns the exit status only if that failed.
     fn execute(&self, prepared: Option<(Found, bool)>) -> u8 {
+        // Dropped by exec, or in the end of a command that cannot be executed.
+        let _held_back = self.polite.wanted().then(|| self.start_regulator(prepared));
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let variables = prepared.and_then(|(found, _)| {
             let member = launch::enlist(&found, name);
             launch::variables(&found, member).inspect_err(warn).ok()
         });
-        warn_of_obstacles(name);
+        if prepared.is_some() {
+            warn_of_obstacles(name);
+        }
         let error = launch::execute(&self.command, variables.as_ref().map_or(&[], |both| both));
         if let Some((found, true)) = prepared {
             // A class that was made for a command that does not exist helps nobody.
             let _ = found.remove();
         }
         cannot_execute(Path::new(name), &error)
+    }
+
+    fn start_regulator(&self, prepared: Option<(Found, bool)>) -> Option<beside::HeldBack> {
+        let started = self.polite.start_beside(prepared.map(|(found, _)| found));
+        started.inspect_err(|error| tell!("discnice: not polite: {error:#}")).ok()
     }
 
     /// The class with its limits; the second value tells whether it was made.

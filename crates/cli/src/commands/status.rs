@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use discnice_benice::report::Report;
 use discnice_budget::{Member, State};
 use discnice_policy::Resource;
-use discnice_sys::{process, time};
+use discnice_sys::{process, procfs, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
+use super::status_polite;
 use crate::classes::{self, Found};
 use crate::output::say;
 use crate::program;
@@ -26,9 +28,29 @@ pub struct Status {
 impl Status {
     /// Prints it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        print(&classes::all()?, self.json, true)?;
+        let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
+        let classes = classes::all()?;
+        if self.json {
+            let classes = classes.iter().map(ClassReport::of).collect();
+            say!("{}", serde_json::to_string_pretty(&Everything { classes, jobs, notices })?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !classes.is_empty() || jobs.is_empty() {
+            print(&classes, false, true)?;
+        }
+        status_polite::print(&jobs, &notices)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What `status --json` prints.
+#[derive(Debug, Serialize)]
+struct Everything {
+    classes: Vec<ClassReport>,
+    /// Jobs that are regulated by their progress, from outside.
+    jobs: Vec<Report>,
+    /// What went wrong without stopping anything.
+    notices: Vec<String>,
 }
 
 /// One class, as `--json` prints it. Rates are bytes (or operations) per second, `null` without
@@ -133,9 +155,8 @@ impl MemberReport {
 /// Whether a process exists and has not ended: one that has ended still exists until its parent
 /// waits for it.
 fn is_running(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    let state = stat.ok().and_then(|text| text.rsplit(')').next()?.trim_start().chars().next());
-    process::exists(process) && !matches!(state, Some('Z' | 'X'))
+    // Without /proc nobody is called ended.
+    process::exists(process) && !procfs::stat(process).is_some_and(|stat| stat.has_ended())
 }
 
 /// Why a process is not held: it executed a program in which our library never reported, or it

@@ -1,6 +1,7 @@
 //! One thread's seat at the shared table.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -86,8 +87,8 @@ impl Seat {
 
     /// Gives up the turn, if held, and returns when it is this thread's turn again. `waiting`
     /// is called before each sleep of at most 50 ms: the place to stop a job that runs elsewhere, and
-    /// to see that it does not stay stopped.
-    pub fn turn(&self, mut waiting: impl FnMut()) {
+    /// to see that it does not stay stopped. It may end the wait; the thread then runs out of turn.
+    pub fn turn(&self, mut waiting: impl FnMut() -> ControlFlow<()>) {
         let now = clock::now();
         let ran_since = Nanos(self.entry().since.load(Ordering::Relaxed));
         if self.alone() && self.running() {
@@ -104,7 +105,9 @@ impl Seat {
             None => return,
         }
         while !self.running() {
-            waiting();
+            if waiting().is_break() {
+                return self.away();
+            }
             let _ = futex::wait(&self.entry().state, futex::Flags::empty(), WAITING, Some(&LOOK));
             if self.running() {
                 break;

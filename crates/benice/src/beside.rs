@@ -1,0 +1,45 @@
+//! A regulator that is started before its job, by the process that is about to become the job.
+//!
+//! `discnice run --polite` executes the command in its own place, so the regulator must be another
+//! process. It is nobody's child, hears nothing of the terminal, and holds none of the command's
+//! descriptors, so the command's parent, its terminal and its pipes are the command's alone.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::fork;
+use crate::tree::Process;
+
+/// Holds the regulator back until this process has executed the command, or has ended.
+#[derive(Debug)]
+#[must_use]
+pub struct HeldBack {
+    /// Closed by exec(2), by the end of the process, or by drop.
+    _pipe: OwnedFd,
+}
+
+/// Starts a process that will call `regulate` for this one.
+///
+/// # Errors
+/// As fork(2) and pipe(2); `Unsupported` in a program with several threads, and where `/proc` does
+/// not show this process.
+pub fn start(regulate: impl FnOnce(Process)) -> io::Result<HeldBack> {
+    let job = Process::find(std::process::id())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "/proc is not to be read"))?;
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    fork::detached(reader, |mut executed| {
+        // An interrupt that is meant for the job does not reach this session, but a shell's
+        // hang-up of all its jobs may. What ends a guardian or a reader must not end us either.
+        fork::ignore(&[libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGCHLD]);
+        let _ = rustix::thread::set_name(c"discnice-polite");
+        // Nothing is ever written; the end comes with exec(2).
+        let _ = executed.read(&mut [0]);
+        drop(executed);
+        if job.stat().is_some() {
+            regulate(job);
+        }
+    })?;
+    Ok(HeldBack { _pipe: writer })
+}

@@ -1,0 +1,165 @@
+//! What regulators tell others about their jobs: one small file each, for `discnice status`.
+//!
+//! A file is replaced by renaming, so it is always whole, and removed by its regulator. Of a killed
+//! one it is removed by the next who looks.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use discnice_sys::procfs;
+use serde::{Deserialize, Serialize};
+
+use crate::tree::Process;
+
+/// Notices that are kept; the first ones say most.
+const NOTICES: usize = 20;
+
+/// One job that is regulated from outside.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The job's first process.
+    pub process: u32,
+    /// Its name.
+    pub name: String,
+    /// The regulator's process.
+    pub regulator: u32,
+    /// When that started, in clock ticks since boot.
+    regulator_started: u64,
+    /// Whether the job is stopped because its progress was poor.
+    pub suspended: bool,
+    /// How often it was.
+    pub suspensions: u64,
+    /// For how long in all, in seconds.
+    pub suspended_seconds: f64,
+    /// What went wrong without stopping the job.
+    pub notices: Vec<String>,
+}
+
+/// Where a regulator tells.
+#[derive(Debug)]
+pub struct Board {
+    file: Option<PathBuf>,
+    report: Report,
+}
+
+impl Board {
+    /// A place for the job of `process`, below `directory`; `None` keeps everything to itself.
+    #[must_use]
+    pub fn new(directory: Option<&Path>, process: Process) -> Self {
+        let regulator = std::process::id();
+        let file = directory.map(|directory| place(directory).join(format!("{regulator}.json")));
+        let name = fs::read_to_string(format!("/proc/{}/comm", process.id())).unwrap_or_default();
+        let report = Report {
+            process: process.id(),
+            name: name.trim_end().into(),
+            regulator,
+            regulator_started: procfs::stat(regulator).map_or(0, |stat| stat.started),
+            ..Report::default()
+        };
+        let board = Self { file, report };
+        board.post();
+        board
+    }
+
+    /// Notes that something went wrong.
+    pub fn notice(&mut self, line: &str) {
+        if self.report.notices.len() < NOTICES {
+            self.report.notices.push(line.into());
+            self.post();
+        }
+    }
+
+    /// Tells where the job stands.
+    pub fn update(&mut self, suspended: bool, suspensions: u64, suspended_seconds: f64) {
+        self.report.suspended = suspended;
+        self.report.suspensions = suspensions;
+        self.report.suspended_seconds = suspended_seconds;
+        self.post();
+    }
+
+    /// Whoever cannot tell regulates all the same.
+    fn post(&self) {
+        let Some(file) = &self.file else { return };
+        let _ = write(file, &self.report);
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+fn place(directory: &Path) -> PathBuf {
+    directory.join("polite")
+}
+
+fn write(file: &Path, report: &Report) -> io::Result<()> {
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let draft = file.with_extension("draft");
+    fs::write(&draft, serde_json::to_vec(report)?)?;
+    fs::rename(draft, file)
+}
+
+/// All jobs that are regulated from outside, as told below `directory`.
+#[must_use]
+pub fn posted(directory: &Path) -> Vec<Report> {
+    let entries = fs::read_dir(place(directory)).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.path());
+    // A draft is somebody's who is about to rename it.
+    let files = files.filter(|file| file.extension().is_some_and(|kind| kind == "json"));
+    let mut reports: Vec<Report> = files.filter_map(|file| living(&file)).collect();
+    reports.sort_by_key(|report| report.process);
+    reports
+}
+
+/// The report in a file, whose regulator may have been killed.
+fn living(file: &Path) -> Option<Report> {
+    let text = fs::read(file).ok()?;
+    let told: Option<Report> = serde_json::from_slice(&text).ok();
+    let lives = |report: &Report| {
+        procfs::stat(report.regulator)
+            .is_some_and(|stat| stat.started == report.regulator_started && !stat.has_ended())
+    };
+    let found = told.filter(lives);
+    if found.is_none() {
+        let _ = fs::remove_file(file);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn told_while_the_regulator_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = Process::find(std::process::id()).unwrap();
+        let mut board = Board::new(Some(folder.path()), job);
+        board.notice("metric lines:log: no such file");
+        board.update(true, 3, 1.5);
+        let told = posted(folder.path());
+        assert_eq!(told.len(), 1);
+        assert!(told[0].suspended && told[0].suspensions == 3 && told[0].notices.len() == 1);
+        drop(board);
+        assert!(posted(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn what_the_killed_left_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = Process::find(std::process::id()).unwrap();
+        let mut board = Board::new(Some(folder.path()), job);
+        board.report.regulator_started += 1;
+        board.update(true, 0, 0.0);
+        fs::write(place(folder.path()).join("7.json"), "{torn").unwrap();
+        assert!(posted(folder.path()).is_empty());
+        assert_eq!(fs::read_dir(place(folder.path())).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,115 @@
+//! Regulation by progress, as `attach` and `run` share it.
+
+use clap::Args;
+use discnice_benice::tree::{Process, Tree};
+use discnice_benice::{Metric, Options, Outside, beside, regulate};
+use discnice_manners::Config;
+use discnice_policy::{Limits, Resource};
+use discnice_testpoint::paths;
+use discnice_units::Nanos;
+
+use crate::classes::Found;
+use crate::output::tell;
+
+/// How a job is regulated by its progress.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PoliteArgs {
+    /// Stop the job while others need what it uses: watch its progress, step aside when it drops
+    #[arg(long)]
+    polite: bool,
+
+    /// What counts as progress: cpu, bytes, read, written, operations, faults, position:PATH,
+    /// lines:PATH, match:PATH:REGEX or openmetrics:SOURCE#NAME; may be repeated [default: cpu and
+    /// bytes]
+    #[arg(long = "metric", value_name = "SPEC", requires = "polite")]
+    metrics: Vec<Metric>,
+
+    /// Use the plain back-off and calibration of the MS Manners paper, to compare
+    #[arg(long, requires = "polite")]
+    paper: bool,
+
+    /// Skip the probation of a job whose targets are not known yet
+    #[arg(long, requires = "polite")]
+    no_probation: bool,
+}
+
+impl PoliteArgs {
+    /// Whether `--polite` was given.
+    pub fn wanted(&self) -> bool {
+        self.polite
+    }
+
+    /// What the regulator of `roots` needs to know.
+    ///
+    /// # Errors
+    /// A metric's relative path in a directory that is gone.
+    pub fn options(&self, roots: Vec<Process>, circumstances: String) -> anyhow::Result<Options> {
+        let mut config = if self.paper { Config::paper() } else { Config::default() };
+        if self.no_probation {
+            config.probation = Nanos(0);
+        }
+        let metrics = self.metrics.iter().cloned().map(Metric::absolute);
+        let mut metrics = metrics.collect::<Result<Vec<_>, _>>()?;
+        if metrics.is_empty() {
+            metrics = Metric::default_set();
+        }
+        Ok(Options {
+            roots,
+            metrics,
+            circumstances,
+            config,
+            targets: paths::targets(),
+            take_turns: true,
+            reports: paths::runtime().ok(),
+        })
+    }
+
+    /// Starts the regulator of the command that this process is about to become, within the limits
+    /// of its class.
+    ///
+    /// # Errors
+    /// No process could be made, or `/proc` cannot be read: the command then runs unregulated.
+    pub fn start_beside(&self, class: Option<Found>) -> anyhow::Result<beside::HeldBack> {
+        let limits = class.map_or(Limits::UNLIMITED, |found| found.class.limits());
+        let mut options = self.options(Vec::new(), text(&limits))?;
+        let held_back = beside::start(move |job| {
+            options.roots = vec![job];
+            // Whoever could be told has gone; what happens stands in the report.
+            let _ = regulate(&options, &mut Unattended(class));
+        })?;
+        Ok(held_back)
+    }
+}
+
+/// The limits as part of a job's identity.
+fn text(limits: &Limits) -> String {
+    let limited = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
+    limited.map(|one| format!("{}={};", one.name(), limits.rate(one).get())).collect()
+}
+
+/// A regulator in the foreground: the user is there.
+pub struct Attended;
+
+impl Outside for Attended {
+    fn tell(&mut self, line: &str) {
+        tell!("discnice: {line}");
+    }
+
+    fn held(&mut self, _: &Tree) -> Nanos {
+        Nanos(0)
+    }
+}
+
+/// A regulator that nobody sees, beside a command that may be under limits.
+struct Unattended(Option<Found>);
+
+impl Outside for Unattended {
+    fn tell(&mut self, _: &str) {}
+
+    fn held(&mut self, tree: &Tree) -> Nanos {
+        let Some(found) = self.0 else { return Nanos(0) };
+        let is_ours = |process: u32| tree.iter().any(|member| member.id == process);
+        let waits = found.class.living(is_ours).map(|member| member.books().waited());
+        Nanos(waits.sum())
+    }
+}

@@ -1,0 +1,49 @@
+//! The part of `discnice status` that tells of regulation by progress.
+
+use discnice_benice::report::{Report, posted};
+use discnice_testpoint::{paths, store};
+
+use crate::output::say;
+
+/// Jobs that are regulated from outside.
+pub fn jobs() -> Vec<Report> {
+    paths::runtime().map(|directory| posted(&directory)).unwrap_or_default()
+}
+
+/// What went wrong without stopping anybody: of target files that were set aside, one line each.
+pub fn notices() -> Vec<String> {
+    let files = paths::targets().map(|directory| store::set_aside_files(&directory));
+    let line = |file: std::path::PathBuf| {
+        format!(
+            "{}: progress targets that could not be trusted; their job calibrates anew, and the \
+             file may be removed",
+            file.display()
+        )
+    };
+    files.unwrap_or_default().into_iter().map(line).collect()
+}
+
+/// Prints both.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(jobs: &[Report], notices: &[String]) -> anyhow::Result<()> {
+    for job in jobs {
+        let state = if job.suspended { "suspended" } else { "running" };
+        say!(
+            "polite: {:>8} {:<16} {state}, suspended {} times for {:.1}s (regulator {})",
+            job.process,
+            job.name,
+            job.suspensions,
+            job.suspended_seconds,
+            job.regulator
+        )?;
+        for notice in &job.notices {
+            say!("  {notice}")?;
+        }
+    }
+    for notice in notices {
+        say!("notice: {notice}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! `discnice run --polite`: the command is the command, and its regulator nobody's business.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use discnice_manners::superintendent::Resources;
+use discnice_sys::procfs;
+use discnice_testpoint::arbiter::Seat;
+use discnice_units::Nanos;
+
+fn environment<'a>(command: &'a mut Command, scene: &Path) -> &'a mut Command {
+    command.env("XDG_RUNTIME_DIR", scene).env("XDG_STATE_HOME", scene.join("state"))
+}
+
+fn polite(scene: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
+    command.args(["run", "--polite"]).args(words);
+    environment(&mut command, scene);
+    command
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The job with this process, as `status --json` tells of it.
+fn told(scene: &Path, process: u32) -> Option<serde_json::Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
+    let output = environment(command.args(["status", "--json"]), scene).output().unwrap();
+    let all: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+    all["jobs"].as_array().unwrap().iter().find(|job| job["process"] == process).cloned()
+}
+
+fn soon<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        if let Some(found) = get() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn regulator_of(scene: &Path, job: &Child) -> u32 {
+    let regulator = soon("nobody regulates", || told(scene, job.id())?["regulator"].as_u64());
+    u32::try_from(regulator).unwrap()
+}
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args([name, &process.to_string()]).status().unwrap();
+    assert!(sent.success(), "{name} {process}");
+}
+
+fn is_stopped(process: u32) -> bool {
+    procfs::stat(process).is_some_and(|stat| matches!(stat.state, b'T' | b't'))
+}
+
+/// Has the turn of all polite jobs of the scene, for the ten seconds after which it is taken for
+/// hung.
+fn hog(scene: &Path) -> Seat {
+    fs::create_dir_all(scene.join("discnice")).unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(scene.join("discnice"), private).unwrap();
+    let seats = scene.join("discnice/seats");
+    let seat = Seat::take(&seats, 100.0, Resources::ALL, Nanos::from_millis(10_000)).unwrap();
+    seat.turn(|| std::ops::ControlFlow::Continue(()));
+    seat
+}
+
+#[test]
+fn the_command_keeps_its_process_its_parent_and_its_descriptors() {
+    let scene = tempfile::tempdir().unwrap();
+    let script = "echo $$ $PPID; ls /proc/$$/fd; wc -w < /proc/$$/task/$$/children; pwd; cat";
+    let plain = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+    let mut child = polite(scene.path(), &["--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut seen = String::new();
+    let begun = Instant::now();
+    child.stdout.take().unwrap().read_to_string(&mut seen).unwrap();
+    // The regulator holds no end of the pipe, so its reader is done with the command.
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(child.wait().unwrap().success());
+    let (ids, rest) = seen.split_once('\n').unwrap();
+    assert_eq!(ids, format!("{} {}", child.id(), std::process::id()));
+    let plain = text(&plain);
+    assert_eq!(rest, plain.split_once('\n').unwrap().1);
+}
+
+#[test]
+fn exit_statuses_signals_and_failures_are_the_commands() {
+    let scene = tempfile::tempdir().unwrap();
+    let status = |words: &[&str]| polite(scene.path(), words).stderr(Stdio::null()).status();
+    assert_eq!(status(&["--", "sh", "-c", "exit 7"]).unwrap().code(), Some(7));
+    assert_eq!(status(&["--", "/nowhere/at/all"]).unwrap().code(), Some(127));
+    assert_eq!(status(&["--", "/etc/passwd"]).unwrap().code(), Some(126));
+    assert_eq!(status(&["--metric", "speed", "--", "true"]).unwrap().code(), Some(125));
+    let killed = status(&["--", "sh", "-c", "kill -TERM $$"]).unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed), Some(15));
+    // The regulator's own birth leaves no signal waiting for the command.
+    let mut command = Command::new("env");
+    command.args(["--block-signal=CHLD", env!("CARGO_BIN_EXE_discnice"), "run", "--polite", "--"]);
+    command.args(["grep", "-E", "S(ig|hd)Pnd", "/proc/self/status"]);
+    let waiting = text(&environment(&mut command, scene.path()).output().unwrap());
+    let waiting: Vec<&str> = waiting.split_whitespace().collect();
+    assert_eq!(waiting, ["SigPnd:", "0000000000000000", "ShdPnd:", "0000000000000000"]);
+}
+
+#[test]
+fn the_regulator_survives_the_terminal_and_ends_with_the_job() {
+    let scene = tempfile::tempdir().unwrap();
+    let mut job = polite(scene.path(), &["--", "sleep", "100"]).spawn().unwrap();
+    let regulator = regulator_of(scene.path(), &job);
+    let found = procfs::stat(regulator).unwrap();
+    assert_ne!(found.parent, job.id());
+    for name in ["-INT", "-HUP", "-QUIT"] {
+        signal(name, regulator);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(procfs::stat(regulator).is_some_and(|now| now.started == found.started));
+    let open = fs::read_dir(format!("/proc/{regulator}/fd")).unwrap();
+    let open: Vec<_> = open.map(|entry| fs::read_link(entry.unwrap().path()).unwrap()).collect();
+    assert!(!open.iter().any(|file| file.starts_with("/dev/pts")), "{open:?}");
+    job.kill().unwrap();
+    job.wait().unwrap();
+    let gone = || procfs::stat(regulator).is_none().then_some(());
+    // It looks every 5 s at least.
+    std::thread::sleep(Duration::from_secs(4));
+    soon("the regulator outlives its job", gone);
+    assert!(told(scene.path(), job.id()).is_none());
+}
+
+#[test]
+fn a_stopped_job_ends_when_somebody_wants_it_to() {
+    let scene = tempfile::tempdir().unwrap();
+    let _turn = hog(scene.path());
+    for name in ["-TERM", "-INT", "-KILL"] {
+        let mut job =
+            polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        soon("it has its turn", || is_stopped(job.id()).then_some(()));
+        let sent = Instant::now();
+        signal(name, job.id());
+        job.wait().unwrap();
+        assert!(sent.elapsed() < Duration::from_secs(1), "{name} took {:?}", sent.elapsed());
+    }
+}
+
+#[test]
+fn a_killed_regulator_leaves_nothing_stopped() {
+    let scene = tempfile::tempdir().unwrap();
+    let _turn = hog(scene.path());
+    for _ in 0..3 {
+        let mut job =
+            polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        let regulator = regulator_of(scene.path(), &job);
+        soon("it has its turn", || is_stopped(job.id()).then_some(()));
+        signal("-KILL", regulator);
+        soon("left stopped", || (!is_stopped(job.id())).then_some(()));
+        job.kill().unwrap();
+        job.wait().unwrap();
+    }
+}
+
+#[test]
+fn limits_and_manners_together() {
+    let scene = tempfile::tempdir().unwrap();
+    let library = Path::new(env!("CARGO_BIN_EXE_discnice")).with_file_name("libdiscnice.so");
+    if !library.exists() {
+        eprintln!("skipped: {} has not been built", library.display());
+        return;
+    }
+    let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
+    let copy = format!("if=/dev/zero of={}/file bs=64k count=96", scratch.path().display());
+    let mut words = vec!["--no-probation", "--disk", "2M", "--", "dd"];
+    words.extend(copy.split(' '));
+    let begun = Instant::now();
+    let mut job = polite(scene.path(), &words).stderr(Stdio::null()).spawn().unwrap();
+    let report = soon("nobody regulates", || told(scene.path(), job.id()));
+    assert_eq!(report["name"], "dd");
+    assert!(job.wait().unwrap().success());
+    // 6 MiB at 2 MiB/s; without manners it takes as long.
+    let took = begun.elapsed().as_secs_f64();
+    assert!((2.4..6.0).contains(&took), "{took}");
+}
+
+#[test]
+fn a_target_file_set_aside_is_told_in_status() {
+    let scene = tempfile::tempdir().unwrap();
+    let targets = scene.path().join("state/discnice/targets");
+    fs::create_dir_all(&targets).unwrap();
+    fs::write(targets.join("tar-0123.set-aside"), "damaged").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
+    let output = environment(command.arg("status"), scene.path()).output().unwrap();
+    assert!(text(&output).contains("tar-0123.set-aside: progress targets"), "{output:?}");
+}
