@@ -1,4 +1,4 @@
-//! The shared table, version 1. All fields have a fixed width; offsets are asserted below.
+//! The shared table, version 2. All fields have a fixed width; offsets are asserted below.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -7,17 +7,17 @@ use discnice_units::Nanos;
 
 /// Threads that can take part at once; more go unarbitrated.
 pub const SEATS: usize = 256;
-/// First word of the file: "dnseats" and the version.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"dnseats\x01");
+/// First word of the file that leads to the table: "dnseats" and the version.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"dnseats\x02");
 
 pub const AWAY: u32 = 0;
 pub const WAITING: u32 = 1;
 pub const RUNNING: u32 = 2;
 
-/// The whole file.
+/// The whole segment.
 #[repr(C)]
 pub struct Table {
-    /// [`MAGIC`], written last when the file is made.
+    /// Also in the file: tells this table from others.
     pub magic: AtomicU64,
     /// When the usages were last decayed, in nanoseconds of `CLOCK_MONOTONIC`.
     pub decayed_at: AtomicU64,

@@ -1,5 +1,10 @@
-//! The mapping of the shared table.
-#![allow(unsafe_code, reason = "maps a file and reads it as a struct of atomics")]
+//! Where the shared table lies, and its lock.
+//!
+//! The table is a System V segment: nobody can make it smaller under those who use it, as one can a
+//! file, whose readers would then die of SIGBUS. It is marked for removal as soon as it is made, so it
+//! goes with the last process that has it attached (shmctl(2), `IPC_RMID`; that others may still
+//! attach it by its number is Linux's own). The file says which segment it is, and carries the lock.
+#![allow(unsafe_code, reason = "attaches shared memory and reads it as a struct of atomics")]
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,44 +14,78 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use discnice_sys::{Errno, process, shm};
+use rustix::fs::{FlockOperation, flock};
 
 use super::layout::{MAGIC, Table};
 
 const SIZE: usize = size_of::<Table>();
+/// shmget(2): a segment without a key. What is in the file leads to it.
+const PRIVATE: i32 = libc::IPC_PRIVATE;
 /// How often, and how long apart in nanoseconds, the lock is tried.
 const TRIES: u32 = 100;
 const APART: u64 = 1_000_000;
 
-/// The mapped table and the open file that its lock is on.
+/// The attached table and the open file that its lock is on.
 pub struct Map {
     table: NonNull<Table>,
     file: File,
+    /// What the file said.
+    place: Place,
 }
 
-// SAFETY: the mapping is shared memory that consists of atomics only; any thread may use it.
+// SAFETY: the segment is shared memory that consists of atomics only; any thread may use it.
 unsafe impl Send for Map {}
 
+/// The contents of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    segment: i32,
+    /// Also in the table: tells this segment from a later one of its number.
+    nonce: u64,
+}
+
+impl Place {
+    const LENGTH: usize = 20;
+
+    fn bytes(self) -> [u8; Self::LENGTH] {
+        let mut bytes = [0; Self::LENGTH];
+        bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.nonce.to_ne_bytes());
+        bytes[16..].copy_from_slice(&self.segment.to_ne_bytes());
+        bytes
+    }
+
+    /// `None` where the file is empty, or not this version's.
+    fn read(file: &File) -> Option<Self> {
+        let mut bytes = [0; Self::LENGTH];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let found = Self {
+            segment: i32::from_ne_bytes(bytes[16..].try_into().ok()?),
+            nonce: u64::from_ne_bytes(bytes[8..16].try_into().ok()?),
+        };
+        (found.bytes() == bytes).then_some(found)
+    }
+}
+
 impl Map {
-    /// Maps the table in `path`, which is made where it is missing.
+    /// Attaches the table to which `path` leads; both are made where they are missing, and a table
+    /// that all have left is made anew.
     ///
     /// # Errors
-    /// As the file system's, and `InvalidData` for a file that is not this version's table.
+    /// As the file system's, and shmget(2)'s. `InvalidData` for a file that is another version's.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).mode(0o600).open(path)?;
         flock(&file, FlockOperation::LockExclusive)?;
-        let ready = prepare(&file);
+        let found = Place::read(&file).and_then(|place| Some((place, attach(place)?)));
+        let ready = match found {
+            Some(found) => Ok(found),
+            None => create(&file),
+        };
         flock(&file, FlockOperation::Unlock)?;
-        ready?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice touches no other memory.
-        let start =
-            unsafe { mmap(std::ptr::null_mut(), SIZE, protection, MapFlags::SHARED, &file, 0) }?;
-        let table = NonNull::new(start.cast()).ok_or(Errno::FAULT)?;
-        Ok(Self { table, file })
+        let (place, table) = ready?;
+        Ok(Self { table, file, place })
     }
 
     /// Takes the lock; `None` where its holder keeps it for a tenth of a second, or where the file
@@ -59,7 +98,7 @@ impl Map {
                     let _ = flock(&self.file, FlockOperation::Unlock);
                     return None;
                 }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
                     crate::clock::sleep(discnice_units::Nanos(APART));
                 }
                 Err(_) => return None,
@@ -68,42 +107,73 @@ impl Map {
         None
     }
 
-    /// Whether the file still has its size: touching a page beyond the end would be fatal.
+    /// Whether the file still leads here; else newcomers sit at another table.
     fn is_whole(&self) -> bool {
-        fstat(&self.file).is_ok_and(|found| found.st_size == SIZE as i64)
+        Place::read(&self.file) == Some(self.place)
     }
 }
 
-/// Gives a new file its size and its first word; refuses anything else.
-fn prepare(file: &File) -> io::Result<()> {
+/// A new table, and a file that leads to it. A file that says something else was damaged.
+fn create(file: &File) -> io::Result<(Place, NonNull<Table>)> {
     let length = file.metadata()?.len();
-    if length == 0 {
-        // Real blocks, so that a full disk shows here and not as a fatal fault later.
-        fallocate(file, FallocateFlags::empty(), 0, SIZE as u64)?;
-        return file.write_all_at(&MAGIC.to_ne_bytes(), 0);
-    }
-    let mut magic = [0; 8];
-    file.read_exact_at(&mut magic, 0)?;
-    if length != SIZE as u64 || u64::from_ne_bytes(magic) != MAGIC {
+    if length > Place::LENGTH as u64 {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "not a table of this version"));
     }
-    Ok(())
+    let nonce = rand();
+    let segment = shm::create(PRIVATE, SIZE).map_err(io_error)?;
+    let start = shm::attach(segment).map_err(io_error);
+    // From here on it goes with its last user, also if that is killed now.
+    shm::remove(segment).map_err(io_error)?;
+    let table: NonNull<Table> = start?.cast();
+    let place = Place { segment, nonce };
+    // SAFETY: the kernel attached SIZE zeroed bytes, page aligned; zeroes are a valid Table.
+    unsafe { table.as_ref() }.magic.store(nonce, Ordering::Release);
+    file.set_len(0)?;
+    file.write_all_at(&place.bytes(), 0)?;
+    Ok((place, table))
+}
+
+/// The table at this place, if it still exists.
+fn attach(place: Place) -> Option<NonNull<Table>> {
+    let found = shm::inspect(place.segment).ok()?;
+    if found.owner != process::user() || found.size != SIZE || found.mode & 0o077 != 0 {
+        return None;
+    }
+    let table: NonNull<Table> = shm::attach(place.segment).ok()?.cast();
+    // SAFETY: a segment has the size for ever that was just seen; every bit pattern is a Table.
+    if unsafe { table.as_ref() }.magic.load(Ordering::Acquire) == place.nonce {
+        return Some(table);
+    }
+    // SAFETY: attached above, and no reference is left.
+    unsafe { shm::detach(table.cast()) };
+    None
+}
+
+/// A number that no other table has: the standard library's seeds are the kernel's.
+fn rand() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}
+
+fn io_error(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.0)
 }
 
 impl Deref for Map {
     type Target = Table;
 
     fn deref(&self) -> &Table {
-        // SAFETY: the mapping is SIZE bytes, page aligned, and lives until drop; every bit pattern
-        // is a valid Table, which consists of atomics and integers that nobody writes.
+        // SAFETY: the segment is SIZE bytes for ever, page aligned, and attached until drop; every
+        // bit pattern is a valid Table, which consists of atomics and integers that nobody writes.
         unsafe { self.table.as_ref() }
     }
 }
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: made by mmap with this length in `open`; no reference outlives `self`.
-        let _ = unsafe { munmap(self.table.as_ptr().cast(), SIZE) };
+        // SAFETY: attached in `open`; no reference outlives `self`.
+        unsafe { shm::detach(self.table.cast()) };
     }
 }
 
@@ -115,5 +185,52 @@ impl Drop for Locked<'_> {
         // Orders the table's words before the next holder's reading of them.
         std::sync::atomic::fence(Ordering::Release);
         let _ = flock(&self.0.file, FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_table_for_all_and_none_after_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seats");
+        let one = Map::open(&path).unwrap();
+        let two = Map::open(&path).unwrap();
+        one.high_water.store(7, Ordering::Relaxed);
+        assert_eq!(two.high_water.load(Ordering::Relaxed), 7);
+        let segment = one.place.segment;
+        drop((one, two));
+        assert!(shm::inspect(segment).is_err(), "the segment goes with its last user");
+        let anew = Map::open(&path).unwrap();
+        assert_eq!(anew.high_water.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn nothing_that_is_done_to_the_file_harms_its_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seats");
+        let map = Map::open(&path).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for damage in [&b""[..], b"short", &[0xff; 20]] {
+            std::fs::write(&path, damage).unwrap();
+            assert!(map.lock().is_none());
+            map.high_water.store(3, Ordering::Relaxed);
+        }
+        std::fs::write(&path, whole).unwrap();
+        assert!(map.lock().is_some());
+        std::fs::write(&path, [0xff; 4096]).unwrap();
+        assert!(Map::open(&path).is_err());
+    }
+
+    #[test]
+    fn a_number_that_came_to_mean_another_segment_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seats");
+        let map = Map::open(&path).unwrap();
+        let other = Place { nonce: map.place.nonce ^ 1, ..map.place };
+        std::fs::write(&path, other.bytes()).unwrap();
+        assert_ne!(Map::open(&path).unwrap().place.segment, map.place.segment);
     }
 }

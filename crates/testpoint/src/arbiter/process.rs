@@ -1,17 +1,11 @@
 //! Is a process still the one that it was?
 
-use std::fs;
+use discnice_sys::procfs::stat;
 
-/// The start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5));
-/// `None` when there is no such process, or it is a zombie.
+/// The start time of a process in clock ticks since boot; `None` when there is no such process, or
+/// it is a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the name in parentheses and may itself contain any character.
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    if fields.next()? == "Z" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    stat(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.started)
 }
 
 /// Whether `/proc` can be asked at all; without it nobody may be called dead.
