@@ -13,6 +13,7 @@ const ORDER: &[&str] = &[
     "discnice-policy",
     "discnice-budget",
     "discnice-regulator",
+    "discnice-loading",
     "discnice-preload",
     "discnice-pagecache",
     "discnice-graybox",

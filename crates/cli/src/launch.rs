@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use discnice_budget::member::Charged;
 use discnice_budget::{MemberId, State};
+use discnice_regulator::{Linux, Regulator, Thread};
 use discnice_sys::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -111,6 +112,17 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     member.set_name(base.as_bytes());
     member.set_state(State::Executing);
     Some(id)
+}
+
+/// Brings what the program at `path` reads to start into the page cache, at the class's rate, as
+/// its member.
+pub fn bring_in(found: &Found, member: MemberId, path: &Path) {
+    let class = found.class;
+    let Some(member) = class.member(member, process::id()) else { return };
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return };
+    let (host, thread) = (Linux, Thread::default());
+    let regulator = Regulator::new(&host, class, member.books());
+    discnice_loading::program(&regulator, &thread, libc::AT_FDCWD, path.as_ptr());
 }
 
 /// Executes the command in our place; returns only the error.

@@ -6,9 +6,9 @@ use core::ffi::c_void;
 use discnice_regulator::{File, Regulator, Ticket};
 use discnice_sys::{Syscall, cycles};
 
-use crate::host::Linux;
 use crate::thread::{Local, local};
 use crate::{engine, files};
+use discnice_regulator::Linux;
 
 /// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
 /// replaced by means that we do not see.

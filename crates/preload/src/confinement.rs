@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_long, c_uint, c_void};
 use crate::engine;
 
 /// What we call, besides what the program's own calls are.
-const OURS: [c_long; 26] = [
+const OURS: [c_long; 28] = [
     libc::SYS_clock_gettime,
     libc::SYS_close,
     libc::SYS_fadvise64,
@@ -26,9 +26,11 @@ const OURS: [c_long; 26] = [
     libc::SYS_mprotect,
     libc::SYS_munmap,
     libc::SYS_openat,
+    libc::SYS_pread64,
     libc::SYS_prlimit64,
     libc::SYS_read,
     libc::SYS_readahead,
+    libc::SYS_readlinkat,
     libc::SYS_rt_sigprocmask,
     libc::SYS_shmat,
     libc::SYS_shmctl,

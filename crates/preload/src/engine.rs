@@ -15,8 +15,8 @@ use discnice_regulator::Regulator;
 use discnice_sys::{memory, process, shm};
 
 use crate::environment::Token;
-use crate::host::Linux;
 use crate::thread;
+use discnice_regulator::Linux;
 
 /// The class; null while the process is not regulated.
 static CLASS: AtomicPtr<Class> = AtomicPtr::new(ptr::null_mut());
@@ -175,7 +175,10 @@ fn is_borrowed() -> bool {
 
 /// Prepares to execute another program. The member says so until the program reports: one that
 /// our library cannot enter never does.
-pub fn depart() -> Option<Departure> {
+///
+/// What it reads to start is brought in by `load` before that, in the name of the member that it
+/// will be: a child of vfork(2) has an account of its own already.
+pub fn depart(load: impl FnOnce(&Regulator<'_, Linux>)) -> Option<Departure> {
     let class = class()?;
     let token = token()?;
     let borrowed = is_borrowed();
@@ -183,9 +186,12 @@ pub fn depart() -> Option<Departure> {
         // What is known about descriptors is the parent's too: it is left alone.
         register_member(class, process::id()).unzip()
     } else {
-        let_go();
         (id(), member(class))
     };
+    load(&Regulator::new(&HOST, class, member.map_or(&PAGE.books, Member::books)));
+    if !borrowed {
+        let_go();
+    }
     if let Some(member) = member {
         member.set_state(State::Executing);
     }

@@ -8,10 +8,10 @@
 //! - `hooks`: one file for each family of libc's functions: decode, decide, real call;
 //! - `calls`: the few shapes that such calls have (read, write, copy, metadata);
 //! - `engine`: the regulator of this process, and what happens to it at fork;
-//! - `host`: the mechanism, Linux;
 //! - `files`, `thread`: state of a descriptor and of a thread;
 //! - `confinement`: programs that forbid themselves system calls;
 //! - `environment`, `start`: how the library gets into a program and its children;
+//! - `loading`: programs and libraries are read before they are loaded;
 //! - `stdio`: how it gets below libc's own buffers;
 //! - `real`: libc's functions behind ours;
 //! - `sanitizer`: programs that check who comes first.
@@ -30,7 +30,7 @@ mod engine;
 mod environment;
 mod files;
 mod hooks;
-mod host;
+mod loading;
 mod real;
 mod sanitizer;
 mod start;

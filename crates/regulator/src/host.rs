@@ -49,6 +49,8 @@ pub trait Host {
     fn now(&self) -> Nanos;
     /// The kernel's account of this process: bytes read and written since it was born.
     fn account(&self) -> Charged;
+    /// Bytes that the calling thread alone has read from disks.
+    fn read_by_thread(&self) -> u64;
     /// Bytes of the calling thread's writes that the kernel dropped so far, because the file was truncated or
     /// deleted before they were written. Expensive; `None` where the kernel does not tell.
     fn cancelled(&self) -> Option<u64>;

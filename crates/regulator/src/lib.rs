@@ -22,6 +22,8 @@
 mod copy;
 mod file;
 mod host;
+mod linux;
+mod loading;
 mod metadata;
 mod pacing;
 mod read;
@@ -35,6 +37,7 @@ mod tests;
 
 pub use file::File;
 pub use host::{Advice, FileStatus, Host, Woken};
+pub use linux::Linux;
 pub use pacing::Ticket;
 pub use thread::Thread;
 

@@ -104,6 +104,10 @@ impl Host for Machine {
         Charged { read: self.read.get(), written: self.written.get() }
     }
 
+    fn read_by_thread(&self) -> u64 {
+        self.read.get()
+    }
+
     fn cancelled(&self) -> Option<u64> {
         Some(self.cancelled.get())
     }

@@ -24,6 +24,8 @@ pub struct Status {
     pub kind: Kind,
     /// Whether it is a regular file.
     pub regular: bool,
+    /// Whether anybody may execute it.
+    pub executable: bool,
     /// Size in bytes.
     pub size: u64,
     /// Device number of the file system, as stat(2) encodes it.
@@ -47,8 +49,9 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
         _ => Kind::Other,
     };
     let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+    let executable = stat.st_mode & 0o111 != 0;
     let size = stat.st_size.max(0) as u64;
-    Ok(Status { kind, regular, size, device: stat.st_dev, inode: stat.st_ino })
+    Ok(Status { kind, regular, executable, size, device: stat.st_dev, inode: stat.st_ino })
 }
 
 /// The descriptor's offset. lseek(2) with `SEEK_CUR`.

@@ -14,6 +14,7 @@ pub mod cycles;
 pub mod file;
 pub mod futex;
 pub mod memory;
+pub mod opened;
 pub mod process;
 pub mod procfs;
 mod raw;

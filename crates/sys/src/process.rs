@@ -41,10 +41,20 @@ const BLOCK: u64 = 512;
 /// The process's account. getrusage(2) with `RUSAGE_SELF`.
 #[must_use]
 pub fn usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// The calling thread's own account. getrusage(2) with `RUSAGE_THREAD`.
+#[must_use]
+pub fn thread_usage() -> Usage {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+fn usage_of(who: i32) -> Usage {
     // The kernel's struct rusage on 64-bit machines: two timevals, then fourteen longs.
     let mut usage = [0u64; 18];
     // SAFETY: the kernel writes one struct rusage of 144 bytes, the size of `usage`.
-    let done = unsafe { call!(libc::SYS_getrusage, libc::RUSAGE_SELF, &raw mut usage) };
+    let done = unsafe { call!(libc::SYS_getrusage, who, &raw mut usage) };
     if done.is_err() {
         return Usage::default();
     }

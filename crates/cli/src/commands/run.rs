@@ -108,6 +108,9 @@ impl Run {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let variables = prepared.and_then(|(found, _)| {
             let member = launch::enlist(&found, name);
+            if let (Some(member), Some(path)) = (member, program::find(name)) {
+                launch::bring_in(&found, member, &path);
+            }
             launch::variables(&found, member).inspect_err(warn).ok()
         });
         if prepared.is_some() {

@@ -2,7 +2,8 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::real::{Real, hooks, reals};
+use crate::loading::{self, Loader};
+use crate::real::{hooks, reals};
 use crate::thread::local;
 use crate::{engine, environment};
 
@@ -14,14 +15,19 @@ unsafe extern "C" {
 }
 
 /// The environment of this moment.
-pub(super) fn current() -> Block {
+pub(crate) fn current() -> Block {
     // SAFETY: reading the pointer as every getenv(3) does.
     unsafe { environ.cast_const().cast() }
 }
 
-/// Executes another program by `real`, given its environment with our variables.
-pub(super) fn execute<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
-    let Some(departure) = engine::depart() else { return real(block) };
+/// Executes another program by `real`, given its environment with our variables, when `load` has
+/// brought in what it reads to start.
+pub(super) fn execute<T>(
+    block: Block,
+    load: impl FnOnce(&Loader<'_>),
+    real: impl FnOnce(Block) -> T,
+) -> T {
+    let Some(departure) = engine::depart(load) else { return real(block) };
     // SAFETY: the program gives its own block, which the kernel would read next.
     let ours = unsafe { environment::with_ours(block, &local().scratch, &departure.token) };
     let failed = real(ours.unwrap_or(block));
@@ -36,43 +42,58 @@ reals! {
 
 type Execve = unsafe extern "C" fn(*const c_char, Block, Block) -> c_int;
 
-/// execve(2) or execvpe(3) with our variables.
-unsafe fn execute_by(real: &Real, path: *const c_char, arguments: Block, block: Block) -> c_int {
-    // SAFETY: both functions have this signature.
-    let real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Execve>(real.get()) };
+/// execve(2) with our variables.
+unsafe fn execute_by_path(path: *const c_char, arguments: Block, block: Block) -> c_int {
+    // SAFETY: the function has this signature.
+    let real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Execve>(EXECVE.get()) };
     // SAFETY: the program's own arguments.
-    execute(block, |block| unsafe { real(path, arguments, block) })
+    execute(block, loading::program(path), |block| unsafe { real(path, arguments, block) })
+}
+
+/// execvpe(3) with our variables.
+unsafe fn execute_by_name(name: *const c_char, arguments: Block, block: Block) -> c_int {
+    // SAFETY: the function has this signature.
+    let real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Execve>(EXECVPE.get()) };
+    // SAFETY: the program's own arguments; the name is a C string, which libc would read next.
+    unsafe { execute(block, loading::command(name), |block| real(name, arguments, block)) }
 }
 
 hooks! {
-    /// execve(2), execvpe(3).
-    fn [execve execvpe] (path: *const c_char, arguments: Block, block: Block) -> c_int, real => {
+    /// execve(2).
+    fn [execve] (path: *const c_char, arguments: Block, block: Block) -> c_int, _real => {
         // SAFETY: the program's own arguments.
-        execute(block, |block| unsafe { real(path, arguments, block) })
+        unsafe { execute_by_path(path, arguments, block) }
+    }
+
+    /// execvpe(3).
+    fn [execvpe] (name: *const c_char, arguments: Block, block: Block) -> c_int, _real => {
+        // SAFETY: the program's own arguments.
+        unsafe { execute_by_name(name, arguments, block) }
     }
 
     /// execv(3).
     fn [execv] (path: *const c_char, arguments: Block) -> c_int, _real => {
         // SAFETY: the program's own arguments.
-        unsafe { execute_by(&EXECVE, path, arguments, current()) }
+        unsafe { execute_by_path(path, arguments, current()) }
     }
 
     /// execvp(3).
-    fn [execvp] (path: *const c_char, arguments: Block) -> c_int, _real => {
+    fn [execvp] (name: *const c_char, arguments: Block) -> c_int, _real => {
         // SAFETY: the program's own arguments.
-        unsafe { execute_by(&EXECVPE, path, arguments, current()) }
+        unsafe { execute_by_name(name, arguments, current()) }
     }
 
     /// fexecve(3).
     fn [fexecve] (fd: c_int, arguments: Block, block: Block) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        execute(block, |block| unsafe { real(fd, arguments, block) })
+        execute(block, |_| {}, |block| unsafe { real(fd, arguments, block) })
     }
 
     /// execveat(2).
     fn [execveat] (directory: c_int, path: *const c_char, arguments: Block, block: Block, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        execute(block, |block| unsafe { real(directory, path, arguments, block, flags) })
+        let real = |block| unsafe { real(directory, path, arguments, block, flags) };
+        execute(block, loading::program_at(directory, path), real)
     }
 }
 
@@ -136,12 +157,12 @@ macro_rules! list_hook {
 
 unsafe extern "C" fn execute_list(path: *const c_char, arguments: Block) -> c_int {
     // SAFETY: the list is the program's, laid out as an array.
-    unsafe { execute_by(&EXECVE, path, arguments, current()) }
+    unsafe { execute_by_path(path, arguments, current()) }
 }
 
-unsafe extern "C" fn execute_list_by_path(path: *const c_char, arguments: Block) -> c_int {
+unsafe extern "C" fn execute_list_by_name(name: *const c_char, arguments: Block) -> c_int {
     // SAFETY: as above.
-    unsafe { execute_by(&EXECVPE, path, arguments, current()) }
+    unsafe { execute_by_name(name, arguments, current()) }
 }
 
 unsafe extern "C" fn execute_list_with_block(path: *const c_char, arguments: Block) -> c_int {
@@ -151,7 +172,7 @@ unsafe extern "C" fn execute_list_with_block(path: *const c_char, arguments: Blo
         while !(*end).is_null() {
             end = end.add(1);
         }
-        execute_by(&EXECVE, path, arguments, *end.add(1).cast::<Block>())
+        execute_by_path(path, arguments, *end.add(1).cast::<Block>())
     }
 }
 
@@ -161,7 +182,7 @@ list_hook! {
 }
 list_hook! {
     /// execlp(3).
-    execlp => execute_list_by_path
+    execlp => execute_list_by_name
 }
 list_hook! {
     /// execle(3).

@@ -19,3 +19,5 @@ mod read;
 mod spawn;
 mod sync;
 mod write;
+
+pub(crate) use exec::current as current_environment;

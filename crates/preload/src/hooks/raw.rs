@@ -3,7 +3,7 @@
 use core::ffi::{c_long, c_void};
 
 use crate::real::hooks;
-use crate::{calls, confinement, files};
+use crate::{calls, confinement, files, loading};
 
 hooks! {
     /// syscall(2), with the seven arguments that it can have.
@@ -28,13 +28,15 @@ hooks! {
                 call()
             }
             libc::SYS_execve => {
-                super::exec::execute(c as *const *const _, |environment| {
+                let load = loading::program(a as *const _);
+                super::exec::execute(c as *const *const _, load, |environment| {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, environment.cast::<c_void>() as usize, d, e, f) }
                 })
             }
             libc::SYS_execveat => {
-                super::exec::execute(d as *const *const _, |environment| {
+                let load = loading::program_at(fd, b as *const _);
+                super::exec::execute(d as *const *const _, load, |environment| {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, c, environment.cast::<c_void>() as usize, e, f) }
                 })

@@ -1,19 +1,24 @@
 //! Starting another program in a new process.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::hooks::exec::{current, environ};
+use crate::loading::{self, Loader};
 use crate::real::hooks;
 use crate::thread::local;
 use crate::{engine, environment, files};
 
 type Block = *const *const c_char;
 
-/// Calls `real` with the environment for a new process.
-fn spawn<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
+/// Calls `real` with the environment for a new process, when `load` has brought in what its
+/// program reads to start.
+fn spawn<T>(block: Block, load: impl FnOnce(&Loader<'_>), real: impl FnOnce(Block) -> T) -> T {
     let Some(token) = engine::token() else { return real(block) };
+    if let Some(regulator) = engine::regulator() {
+        load(&regulator);
+    }
     // SAFETY: the program gives its own block, which libc would read next.
     let ours = unsafe { environment::with_ours(block, &local().scratch, &token) };
     real(ours.unwrap_or(block))
@@ -24,7 +29,7 @@ fn spawn<T>(block: Block, real: impl FnOnce(Block) -> T) -> T {
 /// it is not, which system(3) and popen(3) already say (attributes(7), "env").
 fn with_environment<T>(real: impl FnOnce() -> T) -> T {
     let before = current();
-    spawn(before, |block| {
+    spawn(before, loading::program(SHELL.as_ptr()), |block| {
         if ptr::eq(block, before) {
             return real();
         }
@@ -46,17 +51,33 @@ fn with_environment<T>(real: impl FnOnce() -> T) -> T {
     })
 }
 
+/// What system(3), popen(3) and wordexp(3) execute.
+const SHELL: &CStr = c"/bin/sh";
+
+/// Registers the process that was started with this `result`, if it was.
+unsafe fn expecting(pid: *const c_int, result: c_int) -> c_int {
+    if result == 0 && !pid.is_null() {
+        // SAFETY: the caller vouches that libc has just written it.
+        engine::expect(unsafe { pid.read() } as u32);
+    }
+    result
+}
+
 hooks! {
-    /// posix_spawn(3), posix_spawnp(3).
-    fn [posix_spawn posix_spawnp] (pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
+    /// posix_spawn(3).
+    fn [posix_spawn] (pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
         // SAFETY: the program's own arguments, with our environment.
         let call = |block| unsafe { real(pid, path, actions, attributes, arguments, block) };
-        let result = spawn(block, call);
-        if result == 0 && !pid.is_null() {
-            // SAFETY: libc has just written it.
-            engine::expect(unsafe { pid.read() } as u32);
-        }
-        result
+        // SAFETY: libc writes the process id where the program asks for it.
+        unsafe { expecting(pid, spawn(block, loading::program(path), call)) }
+    }
+
+    /// posix_spawnp(3).
+    fn [posix_spawnp] (pid: *mut c_int, name: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
+        // SAFETY: the program's own arguments, with our environment.
+        let call = |block| unsafe { real(pid, name, actions, attributes, arguments, block) };
+        // SAFETY: as above; the name is a C string, which libc would read next.
+        unsafe { expecting(pid, spawn(block, loading::command(name), call)) }
     }
 
     /// system(3).

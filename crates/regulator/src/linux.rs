@@ -2,9 +2,10 @@
 
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
-use discnice_regulator::{Advice, FileStatus, Host, Woken};
 use discnice_sys::{file, futex, process, time};
 use discnice_units::Nanos;
+
+use crate::host::{Advice, FileStatus, Host, Woken};
 
 /// readahead(2) reads at most one read-ahead window of the device for each call; this is the
 /// smallest window in use, the kernel's default.
@@ -22,6 +23,10 @@ impl Host for Linux {
     fn account(&self) -> Charged {
         let usage = process::usage();
         Charged { read: usage.read, written: usage.written }
+    }
+
+    fn read_by_thread(&self) -> u64 {
+        process::thread_usage().read
     }
 
     fn cancelled(&self) -> Option<u64> {

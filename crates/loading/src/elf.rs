@@ -1,0 +1,163 @@
+//! What an ELF file of this machine says about itself. elf(5)
+
+use crate::text::Text;
+use crate::{Bytes, number};
+
+const CLASS_64: u8 = 2;
+const MACHINE: u64 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+
+const PT_LOAD: u64 = 1;
+const PT_DYNAMIC: u64 = 2;
+const PT_INTERP: u64 = 3;
+
+const DT_NULL: u64 = 0;
+const DT_NEEDED: u64 = 1;
+const DT_STRTAB: u64 = 5;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
+
+/// Sizes of a program header and of an entry of the dynamic section.
+const SEGMENT: usize = 56;
+const ENTRY: usize = 16;
+/// No linker writes as many program headers, or as many entries, of which a few hundred name
+/// libraries in the largest programs.
+const SEGMENTS: u16 = 64;
+const ENTRIES: u32 = 1024;
+
+/// A program or library.
+#[derive(Debug)]
+pub struct Elf {
+    /// Offset and number of the program headers.
+    table: u64,
+    segments: u16,
+    /// Where in the file what is loaded ends.
+    pub end: u64,
+    /// Offset of the dynamic section; none in a static program.
+    dynamic: Option<u64>,
+    /// Where the path of the dynamic linker is.
+    interpreter: Option<u64>,
+}
+
+/// The part of a dynamic section that tells how to find what it needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Dynamic {
+    section: u64,
+    /// Offset of the string table.
+    strings: u64,
+    /// Offset of the list of directories to search; `DT_RUNPATH` or the older `DT_RPATH`.
+    pub run_path: Option<u64>,
+}
+
+/// One program header.
+struct Segment {
+    kind: u64,
+    offset: u64,
+    address: u64,
+    length: u64,
+}
+
+impl Elf {
+    /// Reads the headers; `None` for anything but a 64-bit ELF file of this machine.
+    pub fn read(file: &impl Bytes) -> Option<Self> {
+        let header: [u8; 64] = file.array(0)?;
+        let known = header.starts_with(b"\x7fELF")
+            && header.get(4) == Some(&CLASS_64)
+            && number::<2>(&header, 18) == MACHINE
+            && number::<2>(&header, 54) == SEGMENT as u64;
+        if !known {
+            return None;
+        }
+        let table = number::<8>(&header, 32);
+        let segments = (number::<2>(&header, 56) as u16).min(SEGMENTS);
+        let mut elf = Self { table, segments, end: 0, dynamic: None, interpreter: None };
+        for index in 0..segments {
+            let segment = elf.segment(file, index)?;
+            match segment.kind {
+                PT_LOAD => elf.end = elf.end.max(segment.offset.checked_add(segment.length)?),
+                PT_DYNAMIC => elf.dynamic = Some(segment.offset),
+                PT_INTERP => elf.interpreter = Some(segment.offset),
+                _ => {}
+            }
+        }
+        Some(elf)
+    }
+
+    fn segment(&self, file: &impl Bytes, index: u16) -> Option<Segment> {
+        let at = self.table.checked_add(u64::from(index) * SEGMENT as u64)?;
+        let header: [u8; SEGMENT] = file.array(at)?;
+        Some(Segment {
+            kind: number::<4>(&header, 0),
+            offset: number::<8>(&header, 8),
+            address: number::<8>(&header, 16),
+            length: number::<8>(&header, 32),
+        })
+    }
+
+    /// Where in the file lies what is loaded at this address.
+    fn offset_of(&self, file: &impl Bytes, address: u64) -> Option<u64> {
+        (0..self.segments).filter_map(|index| self.segment(file, index)).find_map(|segment| {
+            let inside = address.checked_sub(segment.address)?;
+            let found = segment.kind == PT_LOAD && inside < segment.length;
+            if found { segment.offset.checked_add(inside) } else { None }
+        })
+    }
+
+    /// Puts the path of the dynamic linker into `path`; returns whether there is one.
+    pub fn interpreter(&self, file: &impl Bytes, path: &mut Text) -> bool {
+        self.interpreter.is_some_and(|at| string(file, at, path))
+    }
+
+    /// The dynamic section, of what has one.
+    pub fn dynamic(&self, file: &impl Bytes) -> Option<Dynamic> {
+        let section = self.dynamic?;
+        let (mut strings, mut run_path, mut old_path) = (None, None, None);
+        for index in 0..ENTRIES {
+            let (tag, value) = entry(file, section, index)?;
+            match tag {
+                DT_NULL => break,
+                DT_STRTAB => strings = Some(value),
+                DT_RUNPATH => run_path = Some(value),
+                DT_RPATH => old_path = Some(value),
+                _ => {}
+            }
+        }
+        let strings = self.offset_of(file, strings?)?;
+        let run_path = run_path.or(old_path).and_then(|at| strings.checked_add(at));
+        Some(Dynamic { section, strings, run_path })
+    }
+}
+
+impl Dynamic {
+    /// Puts the name of the first library that is needed according to entry `from` or a later one
+    /// into `name`; returns the entry behind it.
+    pub fn needed(&self, file: &impl Bytes, from: u32, name: &mut Text) -> Option<u32> {
+        for index in from..ENTRIES {
+            match entry(file, self.section, index)? {
+                (DT_NULL, _) => return None,
+                (DT_NEEDED, at) if string(file, self.strings.checked_add(at)?, name) => {
+                    return Some(index + 1);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// Tag and value of an entry of the dynamic section.
+fn entry(file: &impl Bytes, section: u64, index: u32) -> Option<(u64, u64)> {
+    let bytes: [u8; ENTRY] = file.array(section.checked_add(u64::from(index) * ENTRY as u64)?)?;
+    Some((number::<8>(&bytes, 0), number::<8>(&bytes, 8)))
+}
+
+/// Puts the string at an offset into `text`; returns whether there is a whole one.
+pub fn string(file: &impl Bytes, at: u64, text: &mut Text) -> bool {
+    let mut length = 0;
+    text.fill(|buffer| {
+        length = file.read_at(at, buffer);
+        length
+    });
+    text.cut_at(|byte| byte == 0);
+    let found = text.bytes().len();
+    found > 0 && found < length
+}

@@ -1,0 +1,51 @@
+//! Programs and libraries are brought into the page cache before they are loaded, where page
+//! faults would be a burst under the class's limit. See `discnice_loading`.
+
+use core::ffi::{CStr, c_char};
+
+use discnice_regulator::{Linux, Regulator};
+
+use crate::hooks::current_environment;
+use crate::thread::local;
+
+/// By whom something is brought in.
+pub type Loader<'a> = Regulator<'a, Linux>;
+
+/// Brings in the program at a path, which may be anything.
+pub fn program(path: *const c_char) -> impl FnOnce(&Loader<'_>) {
+    program_at(libc::AT_FDCWD, path)
+}
+
+/// The same for a path relative to a directory.
+pub fn program_at(directory: i32, path: *const c_char) -> impl FnOnce(&Loader<'_>) {
+    move |loader| discnice_loading::program(loader, &local().thread, directory, path)
+}
+
+/// Brings in the program that libc will look for by this name.
+///
+/// # Safety
+/// The name is a C string until the result has been called.
+pub unsafe fn command(name: *const c_char) -> impl FnOnce(&Loader<'_>) {
+    move |loader| {
+        if loader.faults_burst() && !name.is_null() {
+            // SAFETY: the caller vouches for the name.
+            let name = unsafe { CStr::from_ptr(name) };
+            discnice_loading::command(loader, &local().thread, name, search_path());
+        }
+    }
+}
+
+/// The program's variable `PATH`.
+fn search_path<'a>() -> Option<&'a [u8]> {
+    let mut at = current_environment();
+    // SAFETY: the program's environment, read as every getenv(3) does, and as execvp(3) will next.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            if let Some(path) = CStr::from_ptr(*at).to_bytes().strip_prefix(b"PATH=") {
+                return Some(path);
+            }
+            at = at.add(1);
+        }
+    }
+    None
+}
