@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE = target/release
 
-.PHONY: help build demo test lint check install uninstall docs model rates
+.PHONY: help build demo test lint check install uninstall docs model fuzz rates
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -29,6 +29,9 @@ check: lint test ## What CI runs
 
 model: ## Model-check the ledger with loom (minutes)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p discnice-budget --lib loom
+
+fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs g++)
+	fuzz/run.sh 60
 
 rates: build ## Hold real programs to their rates on a loop device (needs root, an hour)
 	python3 benches/rates.py --unlimited
