@@ -15,6 +15,7 @@ const ORDER: &[&str] = &[
     "discnice-regulator",
     "discnice-loading",
     "discnice-preload",
+    "discnice-notify",
     "discnice-pagecache",
     "discnice-graybox",
     "discnice-profile",

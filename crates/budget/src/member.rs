@@ -24,6 +24,8 @@ pub enum State {
     Executing = 3,
     /// The process has forbidden itself the system calls that regulating needs.
     Confined = 4,
+    /// A supervisor regulates it, call by call: our library cannot enter it, or has not yet.
+    Notified = 5,
 }
 
 impl State {
@@ -33,6 +35,7 @@ impl State {
             2 => Self::Active,
             3 => Self::Executing,
             4 => Self::Confined,
+            5 => Self::Notified,
             _ => Self::Free,
         }
     }
@@ -196,9 +199,13 @@ impl Member {
         if taken.is_err() {
             return false;
         }
+        // What a supervisor has charged while the process was being loaded stays charged.
+        let known = owner == process && self.state() == State::Notified;
         self.state.store(State::Claimed as u32, Ordering::Release);
         self.generation.fetch_add(1, Ordering::Relaxed);
-        self.books.reset(charged);
+        if !known {
+            self.books.reset(charged);
+        }
         self.state.store(State::Active as u32, Ordering::Release);
         true
     }
@@ -262,6 +269,18 @@ mod tests {
         assert_eq!(member.books().charged().read, 5);
         member.release();
         assert!(member.claim(9, Charged::default(), |_| true));
+    }
+
+    #[test]
+    fn what_a_supervisor_charged_stays_charged() {
+        let member = Member::new();
+        assert!(member.claim(7, Charged::default(), |_| true));
+        member.books().enter(Charged { read: 5, written: 0 });
+        member.set_state(State::Notified);
+        assert!(member.claim(7, Charged::default(), |_| true));
+        assert_eq!((member.state(), member.books().charged().read), (State::Active, 5));
+        assert!(member.claim(7, Charged::default(), |_| true), "another process of this number");
+        assert_eq!(member.books().charged().read, 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 mod classes;
 pub mod commands;
 mod launch;
+pub mod mechanism;
 pub mod output;
 mod program;
 mod report;

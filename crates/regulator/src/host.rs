@@ -13,6 +13,8 @@ pub enum Woken {
     Changed,
     /// A signal handler ran.
     Interrupted,
+    /// Whoever waits is gone, or must not be held any longer; what is owed stays owed.
+    Abandoned,
 }
 
 /// How a file will be used, as posix_fadvise(2) takes it.

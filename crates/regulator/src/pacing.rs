@@ -86,20 +86,28 @@ impl<H: Host> Regulator<'_, H> {
         let window = self.class.window();
         while !meter.rate().is_unlimited() {
             if let Some(start) = meter.reserve(window, now, amount) {
-                return self.wait_until(start, meter, now);
+                return self.wait_until(start, meter, now).unwrap_or(start);
             }
             let retry = meter.retry_at(window, now).max(now.plus(SHORTEST_SLEEP).plus(Nanos(1)));
-            now = self.wait_until(retry, meter, now);
+            match self.wait_until(retry, meter, now) {
+                Some(then) => now = then,
+                None => return retry,
+            }
         }
         now
     }
 
     /// Sleeps from `begun`, which is now, until `start`, which moves when the meter's rate is
-    /// changed meanwhile; returns the time then.
-    fn wait_until(&self, mut start: Nanos, meter: &discnice_budget::Meter, begun: Nanos) -> Nanos {
-        let mut now = begun;
+    /// changed meanwhile; returns the time then, or `None` when nobody waits any more.
+    fn wait_until(
+        &self,
+        mut start: Nanos,
+        meter: &discnice_budget::Meter,
+        begun: Nanos,
+    ) -> Option<Nanos> {
+        let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(SHORTEST_SLEEP) {
-            return now;
+            return Some(now);
         }
         let mut rate = meter.rate();
         while now < start {
@@ -112,13 +120,16 @@ impl<H: Host> Regulator<'_, H> {
             }
             let until = start.min(now.plus(LONGEST_SLEEP));
             // A signal handler that ran changes nothing: disk I/O is not interruptible either.
-            let (Woken::Due | Woken::Changed | Woken::Interrupted) =
-                self.host.wait(self.class.changes(), seen, until);
+            let woken = self.host.wait(self.class.changes(), seen, until);
             now = self.host.now();
+            abandoned = woken == Woken::Abandoned;
+            if abandoned {
+                break;
+            }
         }
         self.books.add_wait(now.minus(begun).0);
         self.class.note_wait(now.minus(begun));
-        now
+        (!abandoned).then_some(now)
     }
 
     /// Enters what the kernel charged since the last look and settles it against the ticket;
@@ -130,7 +141,8 @@ impl<H: Host> Regulator<'_, H> {
         (new.read, new.written)
     }
 
-    pub(crate) fn settle_as(&self, ticket: Ticket, read: u64, written: u64) {
+    /// Settles a ticket by what the call is known to have cost.
+    pub fn settle_as(&self, ticket: Ticket, read: u64, written: u64) {
         if ticket.read | ticket.write | read | written == 0 {
             return;
         }

@@ -13,11 +13,13 @@
 pub mod cycles;
 pub mod file;
 pub mod futex;
+pub mod gate;
 pub mod memory;
 pub mod opened;
 pub mod process;
 pub mod procfs;
 mod raw;
+pub mod seccomp;
 pub mod shm;
 pub mod time;
 

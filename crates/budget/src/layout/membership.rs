@@ -21,6 +21,12 @@ impl Class {
         (member.generation() == id.generation && member.process() == process).then_some(member)
     }
 
+    /// The slot in which a process is listed, whatever its state.
+    #[must_use]
+    pub fn member_of(&self, process: u32) -> Option<&Member> {
+        self.slots(process).map(|(_, member)| member).find(|member| member.process() == process)
+    }
+
     /// Registers a process whose account up to `charged` is somebody else's business.
     ///
     /// `None` when the slots around its own are taken: the process is regulated all the same,

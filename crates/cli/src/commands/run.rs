@@ -16,6 +16,7 @@ use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use crate::classes::{self, Found};
 use crate::launch::Ended;
+use crate::mechanism::{Mechanism, Plan};
 use crate::output::tell;
 use crate::report::{Course, Draft, Record, Target};
 use crate::{launch, program};
@@ -34,6 +35,9 @@ pub struct Run {
     limits: LimitArgs,
     #[command(flatten)]
     polite: PoliteArgs,
+    /// How the command is held
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    mechanism: Mechanism,
     /// Say at the end what was read, written and waited; DiscNice then stays as the parent
     #[arg(long)]
     summary: bool,
@@ -106,16 +110,7 @@ impl Run {
         // Dropped by exec, or in the end of a command that cannot be executed.
         let _held_back = self.polite.wanted().then(|| self.start_regulator(prepared));
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
-        let variables = prepared.and_then(|(found, _)| {
-            let member = launch::enlist(&found, name);
-            if let (Some(member), Some(path)) = (member, program::find(name)) {
-                launch::bring_in(&found, member, &path);
-            }
-            launch::variables(&found, member).inspect_err(warn).ok()
-        });
-        if prepared.is_some() {
-            warn_of_obstacles(name);
-        }
+        let variables = prepared.and_then(|(found, _)| self.submit(&found, name));
         let error = launch::execute(&self.command, variables.as_ref().map_or(&[], |both| both));
         if let Some((found, true)) = prepared {
             // A class that was made for a command that does not exist helps nobody.
@@ -127,6 +122,26 @@ impl Run {
     fn start_regulator(&self, prepared: Option<(Found, bool)>) -> Option<beside::HeldBack> {
         let started = self.polite.start_beside(prepared.map(|(found, _)| found));
         started.inspect_err(|error| tell!("discnice: not polite: {error:#}")).ok()
+    }
+
+    /// Makes this process, which is about to execute the command, regulated; returns what the
+    /// command needs in its environment.
+    fn submit(&self, found: &Found, name: &OsStr) -> Option<[(&'static str, OsString); 2]> {
+        let member = launch::enlist(found, name);
+        let found_program = program::find(name);
+        if let (Some(member), Some(path)) = (member, &found_program) {
+            launch::bring_in(found, member, path);
+        }
+        let plan = self.mechanism.plan(found_program.map(|path| (program::kind(&path), path)));
+        let variables = || launch::variables(found, member).inspect_err(warn).ok();
+        let variables = if plan.preloads() { variables() } else { None };
+        if let Plan::Escape(path, obstacle) = &plan {
+            tell!("discnice: not limited: {} {obstacle}", path.display());
+        }
+        if let Err(refused) = plan.enter(found) {
+            tell!("discnice: not limited: {}: {refused}", name.display());
+        }
+        variables
     }
 
     /// The class with its limits; the second value tells whether it was made.
@@ -150,13 +165,6 @@ impl Run {
 /// The command runs all the same: a backup that is too fast beats no backup.
 fn warn(error: &anyhow::Error) {
     tell!("discnice: not limited: {error:#}");
-}
-
-fn warn_of_obstacles(name: &OsStr) {
-    let Some(path) = program::find(name) else { return };
-    if let Some(obstacle) = program::kind(&path).obstacle() {
-        tell!("discnice: not limited: {} {obstacle}", path.display());
-    }
 }
 
 fn cannot_execute(name: &Path, error: &io::Error) -> u8 {

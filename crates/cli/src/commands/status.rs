@@ -84,7 +84,7 @@ struct ClassReport {
 struct MemberReport {
     process: u32,
     name: String,
-    /// How it is held: `preload`, or `none`.
+    /// How it is held: `preload`, `seccomp`, or `none`.
     mechanism: &'static str,
     /// Why it is not held, if it is not.
     escape: Option<String>,
@@ -143,12 +143,20 @@ impl MemberReport {
         Self {
             process: member.process(),
             name: String::from_utf8_lossy(&name[..end]).into_owned(),
-            mechanism: if escape.is_some() { "none" } else { "preload" },
+            mechanism: mechanism(member.state(), escape.is_some()),
             escape,
             read: charged.read,
             written: charged.written,
             waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
         }
+    }
+}
+
+fn mechanism(state: State, escapes: bool) -> &'static str {
+    match state {
+        _ if escapes => "none",
+        State::Notified => "seccomp",
+        _ => "preload",
     }
 }
 
@@ -165,7 +173,7 @@ fn escape(member: &Member) -> Option<String> {
     let why = match member.state() {
         State::Executing => None,
         State::Confined => Some("forbids itself system calls that limiting needs (seccomp)"),
-        State::Free | State::Claimed | State::Active => return None,
+        State::Free | State::Claimed | State::Active | State::Notified => return None,
     };
     let path = std::fs::read_link(format!("/proc/{}/exe", member.process()))
         .unwrap_or_else(|_| PathBuf::from("its program"));

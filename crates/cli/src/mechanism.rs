@@ -1,0 +1,91 @@
+//! By which mechanism a command is regulated.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use discnice_notify::{Reach, Refused};
+
+use crate::classes::Found;
+use crate::program::Kind;
+
+/// What the user may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Mechanism {
+    /// From inside where our library can enter, else by seccomp
+    #[default]
+    Auto,
+    /// Only from inside; what our library cannot enter is not limited
+    Preload,
+    /// The command and all its children by seccomp: nothing but page faults escapes. None of them
+    /// can gain rights (sudo, ping), and io_uring does not exist for them
+    Seccomp,
+}
+
+/// How one command is regulated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// By our library.
+    Preload,
+    /// By a supervisor; dynamic programs that it starts by our library.
+    Supervised,
+    /// By a supervisor, all of them.
+    SupervisedWholly,
+    /// Not at all: the program, and what keeps our library out.
+    Escape(PathBuf, &'static str),
+}
+
+impl Mechanism {
+    /// What to do with a program that was found at a place, or nowhere.
+    #[must_use]
+    pub fn plan(self, program: Option<(Kind, PathBuf)>) -> Plan {
+        let obstacle = program.and_then(|(kind, path)| Some((path, kind.obstacle()?, kind)));
+        match (self, obstacle) {
+            (Self::Seccomp, _) => Plan::SupervisedWholly,
+            (_, None) => Plan::Preload,
+            // A setuid program below a filter of ours is not one any more.
+            (Self::Auto, Some((_, _, Kind::Static | Kind::OtherMachine))) => Plan::Supervised,
+            (_, Some((path, obstacle, _))) => Plan::Escape(path, obstacle),
+        }
+    }
+}
+
+impl Plan {
+    /// Whether our library goes into the command's environment.
+    #[must_use]
+    pub fn preloads(&self) -> bool {
+        *self != Self::SupervisedWholly
+    }
+
+    /// Puts this process below a filter, if that is the plan.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub fn enter(&self, found: &Found) -> Result<(), Refused> {
+        match self {
+            Self::Preload | Self::Escape(..) => Ok(()),
+            Self::Supervised => discnice_notify::enter(found.class, Reach::Gated),
+            Self::SupervisedWholly => discnice_notify::enter(found.class, Reach::All),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(kind: Kind) -> Option<(Kind, PathBuf)> {
+        Some((kind, PathBuf::from("program")))
+    }
+
+    #[test]
+    fn what_our_library_cannot_enter_is_supervised() {
+        assert_eq!(Mechanism::Auto.plan(program(Kind::Dynamic)), Plan::Preload);
+        assert_eq!(Mechanism::Auto.plan(program(Kind::Static)), Plan::Supervised);
+        assert_eq!(Mechanism::Auto.plan(None), Plan::Preload);
+        assert_eq!(Mechanism::Seccomp.plan(program(Kind::Dynamic)), Plan::SupervisedWholly);
+        let alone = Mechanism::Preload.plan(program(Kind::Static));
+        assert!(matches!(alone, Plan::Escape(_, "is statically linked")), "{alone:?}");
+        let setuid = Mechanism::Auto.plan(program(Kind::Privileged));
+        assert!(matches!(setuid, Plan::Escape(..)), "it would lose its rights");
+    }
+}

@@ -1,0 +1,163 @@
+//! The mechanism outside a program: its thread waits for our answer while we wait for its turn.
+
+use std::cell::Cell;
+use std::fs;
+
+use discnice_budget::member::Charged;
+use discnice_budget::primitive::AtomicU32;
+use discnice_regulator::{Advice, FileStatus, Host, Linux, Woken};
+use discnice_sys::{futex, seccomp, time};
+use discnice_units::Nanos;
+
+use crate::proc::{self, Account, Look};
+use crate::process::Process;
+
+/// How often to look whether a thread that is held was killed, or must mind a signal.
+const LOOK: Nanos = Nanos::from_millis(50);
+/// One thread is let go early at most so often, so that no stream of signals frees it of limits.
+const BETWEEN_RELEASES: Nanos = Nanos::SECOND;
+
+/// What is known of a thread's account.
+#[derive(Debug, Default)]
+pub struct Accounted {
+    /// Where to look; none where the kernel does not let us.
+    pub account: Option<Account>,
+    /// What was seen last.
+    pub last: Cell<Look>,
+    /// When the thread was last let go early.
+    pub released: Cell<Nanos>,
+}
+
+/// One call of a thread. Descriptors are numbers of ours: see [`proc::borrow`].
+#[derive(Debug)]
+pub struct Target<'a> {
+    /// Whose call.
+    pub process: &'a Process,
+    /// The thread.
+    pub thread: u32,
+    /// Its account.
+    pub accounted: &'a Accounted,
+    /// Where to ask whether it still waits; none where it does not matter.
+    pub waiting: Option<(i32, u64)>,
+    /// It is not to be held any longer.
+    pub abandoned: Cell<bool>,
+    /// Bytes that we have read ahead for it during this call.
+    pub ahead: Cell<u64>,
+}
+
+impl Target<'_> {
+    /// Looks whether the thread was killed, or has a signal to mind.
+    fn is_to_go_on(&self, now: Nanos) -> bool {
+        let Some((listener, id)) = self.waiting else { return false };
+        if !seccomp::is_waiting(listener, id) {
+            return true;
+        }
+        let released = &self.accounted.released;
+        if now.minus(released.get()) < BETWEEN_RELEASES || !has_signal(self.thread) {
+            return false;
+        }
+        released.set(now);
+        true
+    }
+}
+
+impl Host for Target<'_> {
+    fn now(&self) -> Nanos {
+        time::now()
+    }
+
+    fn account(&self) -> Charged {
+        let before = self.accounted.last.get();
+        let look = self.accounted.account.as_ref().and_then(|account| account.look().ok());
+        let look = look.unwrap_or(before);
+        self.accounted.last.set(look);
+        // Another task that got the thread's number by exec(2) has an account of its own.
+        self.process.add(Charged {
+            read: look.charged.read.saturating_sub(before.charged.read),
+            written: look.charged.written.saturating_sub(before.charged.written),
+        })
+    }
+
+    fn read_by_thread(&self) -> u64 {
+        self.ahead.get()
+    }
+
+    fn cancelled(&self) -> Option<u64> {
+        Some(self.accounted.account.as_ref()?.look().ok()?.cancelled)
+    }
+
+    fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken {
+        while !self.abandoned.get() {
+            let now = time::now();
+            match futex::wait(word, seen, until.min(now.plus(LOOK))) {
+                futex::Woken::Due => {}
+                futex::Woken::Changed => return Woken::Changed,
+                futex::Woken::Interrupted => return Woken::Interrupted,
+            }
+            let now = time::now();
+            if now >= until {
+                return Woken::Due;
+            }
+            self.abandoned.set(self.is_to_go_on(now));
+        }
+        Woken::Abandoned
+    }
+
+    fn status(&self, fd: i32) -> Option<FileStatus> {
+        Linux.status(fd)
+    }
+
+    fn position(&self, fd: i32) -> Option<u64> {
+        Linux.position(fd)
+    }
+
+    fn is_cached(&self, fd: i32, offset: u64, length: u64) -> Option<bool> {
+        Linux.is_cached(fd, offset, length)
+    }
+
+    fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
+        // The kernel charges us for what we do for the program.
+        let before = Linux.read_by_thread();
+        Linux.read_ahead(fd, offset, length);
+        let read = Linux.read_by_thread().saturating_sub(before);
+        self.ahead.set(self.ahead.get() + read);
+        self.process.add(Charged { read, written: 0 });
+    }
+
+    fn advise(&self, fd: i32, advice: Advice) {
+        Linux.advise(fd, advice);
+    }
+
+    fn write_back(&self, fd: i32, offset: u64, length: u64) {
+        Linux.write_back(fd, offset, length);
+    }
+}
+
+/// Signals that somebody waits for: a terminal's, a shell's, an administrator's. Timers and the
+/// like are not among them; they would let a program run that sets them often enough.
+const MINDED: [i32; 11] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGSTOP,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGCONT,
+];
+
+/// Whether such a signal waits until the thread's call has been made. One that ends the program
+/// needs no look: the kernel lets it through.
+fn has_signal(thread: u32) -> bool {
+    let Ok(text) = fs::read_to_string(format!("/proc/{thread}/status")) else { return false };
+    let mask = |label| {
+        let digits = proc::field(&text, label).unwrap_or_default();
+        u64::from_str_radix(&digits, 16).unwrap_or(0)
+    };
+    let minded = MINDED.iter().fold(0, |all, signal| all | 1u64 << (signal - 1));
+    let deaf = mask("SigBlk") | mask("SigIgn");
+    (mask("SigPnd") | mask("ShdPnd")) & !deaf & minded != 0
+}

@@ -1,0 +1,79 @@
+//! Two processes that hold the listener.
+//!
+//! When the last descriptor of a listener is closed, every call below its filter fails with
+//! `ENOSYS`, for ever. So a second process holds it, which does nothing but watch the supervisor:
+//! when that dies, in whatever way, it first makes a new second one and then is the supervisor.
+//! A supervisor whose second dies makes another. Only who kills both within a moment wins.
+#![allow(unsafe_code, reason = "fork(2) without exec")]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::supervisor::{self, Shared};
+
+/// Starts the second process; returns the connection that ends with it.
+///
+/// # Errors
+/// No descriptors or processes left.
+pub fn start(shared: &'static Shared) -> io::Result<OwnedFd> {
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: the child uses nothing that another thread may hold: it polls, and later forks. The
+    // allocator, which it needs when it takes over, is made usable in children by libc.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            keep_only(&[shared.listener.as_raw_fd(), theirs.as_raw_fd()]);
+            stand_by(shared, &theirs)
+        }
+        _ => Ok(ours),
+    }
+}
+
+/// Waits for the supervisor's end, and replaces it.
+fn stand_by(shared: &'static Shared, supervisor: &OwnedFd) -> ! {
+    loop {
+        let mut watched = [
+            PollFd::new(supervisor, PollFlags::empty()),
+            PollFd::new(&shared.listener, PollFlags::empty()),
+        ];
+        // An interrupted wait is repeated.
+        let _ = poll(&mut watched, None);
+        if watched[1].revents().contains(PollFlags::HUP) {
+            end();
+        }
+        if watched[0].revents().contains(PollFlags::HUP) {
+            let peer = start(shared).ok();
+            supervisor::run(shared, peer);
+        }
+    }
+}
+
+/// Ends this process, which is a copy of another, without running what that one will run.
+pub fn end() -> ! {
+    // SAFETY: never returns.
+    unsafe { libc::_exit(0) }
+}
+
+/// Closes all descriptors but the first three and these.
+pub fn keep_only(kept: &[RawFd]) {
+    let mut kept = kept.to_vec();
+    kept.sort_unstable();
+    let mut from = 3;
+    for fd in kept {
+        close_range(from, fd - 1);
+        from = fd + 1;
+    }
+    close_range(from, RawFd::MAX);
+}
+
+/// close_range(2), Linux 5.9; older ones have no [`discnice_sys::seccomp::probe`] that succeeds.
+fn close_range(first: RawFd, last: RawFd) {
+    if first <= last {
+        // SAFETY: nothing of this process uses these descriptors; see the callers.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    }
+}

@@ -1,0 +1,160 @@
+//! A supervised process: its books, and what is known of its descriptors.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use discnice_budget::member::{Books, Charged};
+use discnice_budget::{Class, Member, State};
+use discnice_regulator::File;
+use discnice_sys::file::Status;
+use discnice_sys::process;
+
+use crate::proc;
+
+/// What is known of one descriptor.
+#[derive(Debug, Default)]
+pub struct Descriptor {
+    /// The regulator's hints.
+    pub file: File,
+    /// The file that they are about.
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+impl Descriptor {
+    /// Forgets what was known, if the number means another file now.
+    pub fn recognise(&self, status: &Status) {
+        let known = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
+        if known != (status.device, status.inode) {
+            self.file.forget();
+            self.device.store(status.device, Ordering::Relaxed);
+            self.inode.store(status.inode, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Who regulates a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// We.
+    Supervisor,
+    /// Our library, from inside: nobody else may enter the process's account.
+    Library,
+    /// Our library did until the process began to execute another program.
+    Nobody,
+}
+
+/// Where a process's charges are kept.
+#[derive(Debug)]
+enum Ledger {
+    /// In its slot of the class.
+    Member(&'static Member),
+    /// Here, because there was no slot.
+    Own(Books),
+}
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id.
+    pub id: u32,
+    ledger: Ledger,
+    read: AtomicU64,
+    written: AtomicU64,
+    /// Nothing was charged for it before we knew it, so all that its threads did is to be charged.
+    pub is_new: bool,
+    descriptors: Mutex<HashMap<i32, Arc<Descriptor>>>,
+}
+
+impl Process {
+    /// Enters a process into the class's list, or finds it there.
+    pub fn enlist(class: &'static Class, id: u32) -> Self {
+        let found = class.member_of(id).filter(|member| member.state() != State::Free);
+        let ledger = match found {
+            Some(member) => Ledger::Member(member),
+            None => match class.register(id, Charged::default(), process::exists) {
+                Some((_, member)) => Ledger::Member(member),
+                None => Ledger::Own(Books::new()),
+            },
+        };
+        if let Ledger::Member(member) = &ledger
+            && (found.is_none() || member.state() == State::Executing)
+        {
+            member.set_name(&proc::name_of(id));
+            member.set_state(State::Notified);
+        }
+        let charged = match &ledger {
+            Ledger::Member(member) => member.books().charged(),
+            Ledger::Own(books) => books.charged(),
+        };
+        Self {
+            id,
+            ledger,
+            read: AtomicU64::new(charged.read),
+            written: AtomicU64::new(charged.written),
+            is_new: charged == Charged::default(),
+            descriptors: Mutex::default(),
+        }
+    }
+
+    /// Its books.
+    pub fn books(&self) -> &Books {
+        match &self.ledger {
+            Ledger::Member(member) => member.books(),
+            Ledger::Own(books) => books,
+        }
+    }
+
+    /// Who regulates it.
+    pub fn holder(&self) -> Holder {
+        match &self.ledger {
+            Ledger::Member(member) if member.process() == self.id => match member.state() {
+                State::Active => Holder::Library,
+                State::Executing => Holder::Nobody,
+                _ => Holder::Supervisor,
+            },
+            _ => Holder::Supervisor,
+        }
+    }
+
+    /// Goes on where our library has left off, in a program that it cannot enter.
+    pub fn take_over(&self) {
+        if let Ledger::Member(member) = &self.ledger {
+            let charged = member.books().charged();
+            self.read.store(charged.read, Ordering::Relaxed);
+            self.written.store(charged.written, Ordering::Relaxed);
+            member.set_name(&proc::name_of(self.id));
+            member.set_state(State::Notified);
+        }
+    }
+
+    /// Adds what a thread did, or we did for it; returns all that the process did.
+    pub fn add(&self, new: Charged) -> Charged {
+        let read = self.read.fetch_add(new.read, Ordering::Relaxed) + new.read;
+        let written = self.written.fetch_add(new.written, Ordering::Relaxed) + new.written;
+        Charged { read, written }
+    }
+
+    /// What is known of a descriptor.
+    pub fn descriptor(&self, fd: i32) -> Arc<Descriptor> {
+        let mut all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(fd).or_default())
+    }
+
+    /// All that anything is known of.
+    pub fn descriptors(&self) -> Vec<(i32, Arc<Descriptor>)> {
+        let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(fd, descriptor)| (*fd, Arc::clone(descriptor))).collect()
+    }
+
+    /// It has ended: its slot is free again.
+    pub fn leave(&self) {
+        if let Ledger::Member(member) = &self.ledger
+            && member.process() == self.id
+            && member.state() == State::Notified
+        {
+            member.release();
+        }
+    }
+}
