@@ -38,6 +38,15 @@ impl Class {
         product::discnice(["run", "--class", &self.name, "--disk", &self.disk, "--"])
     }
 
+    /// The same, held by one mechanism.
+    #[must_use]
+    pub fn run_by(&self, mechanism: &str) -> Command {
+        let class = ["--class", &self.name, "--disk", &self.disk];
+        let mut command = product::discnice(["run", "--mechanism", mechanism]);
+        command.args(class).arg("--");
+        command
+    }
+
     /// A command of this class.
     #[must_use]
     pub fn command<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Command {

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use discnice_budget::{MemberId, State};
 use discnice_notify::{Reach, Refused};
+use discnice_sys::process;
 
 use crate::classes::Found;
 use crate::program::Kind;
@@ -56,16 +58,26 @@ impl Plan {
         *self != Self::SupervisedWholly
     }
 
-    /// Puts this process below a filter, if that is the plan.
+    fn reach(&self) -> Option<Reach> {
+        match self {
+            Self::Preload | Self::Escape(..) => None,
+            Self::Supervised => Some(Reach::Gated),
+            Self::SupervisedWholly => Some(Reach::All),
+        }
+    }
+
+    /// Puts this process, which is that member, below a filter, if that is the plan.
     ///
     /// # Errors
     /// Why that is not possible.
-    pub fn enter(&self, found: &Found) -> Result<(), Refused> {
-        match self {
-            Self::Preload | Self::Escape(..) => Ok(()),
-            Self::Supervised => discnice_notify::enter(found.class, Reach::Gated),
-            Self::SupervisedWholly => discnice_notify::enter(found.class, Reach::All),
+    pub fn enter(&self, found: &Found, member: Option<MemberId>) -> Result<(), Refused> {
+        let Some(reach) = self.reach() else { return Ok(()) };
+        discnice_notify::enter(found.class, reach)?;
+        let member = member.and_then(|id| found.class.member(id, process::id()));
+        if let Some(member) = member {
+            member.set_state(State::Notified);
         }
+        Ok(())
     }
 }
 

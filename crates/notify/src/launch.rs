@@ -96,7 +96,8 @@ pub fn enter(class: &'static Class, reach: Reach) -> Result<(), Refused> {
     probe()?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    start(class, theirs)?;
+    start(class, &theirs)?;
+    drop(theirs);
     // Whether it is there: afterwards nothing but its answers lets us go on.
     receive(&ours, None)?;
     seccomp::renounce_privileges().map_err(refused)?;
@@ -110,7 +111,7 @@ pub fn enter(class: &'static Class, reach: Reach) -> Result<(), Refused> {
 
 /// Starts the supervisor as nobody's child, so that the program finds no child that it has not
 /// made.
-fn start(class: &'static Class, connection: OwnedFd) -> io::Result<()> {
+fn start(class: &'static Class, connection: &OwnedFd) -> io::Result<()> {
     // SAFETY: this process has one thread (the caller), so its children may do everything.
     unsafe {
         match libc::fork() {
@@ -119,7 +120,7 @@ fn start(class: &'static Class, connection: OwnedFd) -> io::Result<()> {
                 // A session of its own: no terminal's signal reaches it.
                 libc::setsid();
                 match libc::fork() {
-                    0 => supervise(class, &connection),
+                    0 => supervise(class, connection),
                     failed_or_child => libc::_exit(i32::from(failed_or_child < 0)),
                 }
             }

@@ -138,7 +138,7 @@ impl Run {
         if let Plan::Escape(path, obstacle) = &plan {
             tell!("discnice: not limited: {} {obstacle}", path.display());
         }
-        if let Err(refused) = plan.enter(found) {
+        if let Err(refused) = plan.enter(found, member) {
             tell!("discnice: not limited: {}: {refused}", name.display());
         }
         variables
