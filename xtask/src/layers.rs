@@ -24,6 +24,7 @@ const ORDER: &[&str] = &[
     "discnice-capi",
     "discnice-benice",
     "discnice-plot",
+    "discnice-external",
     "discnice-cli",
     "discnice-eval",
     "xtask",

@@ -65,10 +65,21 @@ impl Guardian {
     /// Continues everything that [`Self::stop`] stopped.
     pub fn resume(&mut self) {
         for process in std::mem::take(&mut self.stopped) {
-            // Gone meanwhile, or not ours to signal any more: nothing left to continue.
-            let _ = send(process, Signal::CONT);
-            let _ = self.tell(CONTINUED, process);
+            self.go_on(process);
         }
+    }
+
+    /// Continues one process, if [`Self::stop`] stopped it.
+    pub fn resume_one(&mut self, process: Process) {
+        if self.stopped.remove(&process) {
+            self.go_on(process);
+        }
+    }
+
+    fn go_on(&mut self, process: Process) {
+        // Gone meanwhile, or not ours to signal any more: nothing left to continue.
+        let _ = send(process, Signal::CONT);
+        let _ = self.tell(CONTINUED, process);
     }
 
     /// Makes sure that there is a guardian; call while something is stopped.

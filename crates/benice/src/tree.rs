@@ -121,7 +121,8 @@ impl Tree {
     }
 }
 
-fn every_process() -> impl Iterator<Item = u32> {
+/// The ids of all processes that exist now.
+pub fn every_process() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -9,7 +9,8 @@
 //! - [`meter`]: one threshold and what was charged to it;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
 //! - [`member`]: one process of the class;
-//! - [`waits`]: how long members were held.
+//! - [`waits`]: how long members were held;
+//! - [`outside`]: what a watcher outside the processes knows of them.
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod layout;
 mod loom;
 pub mod member;
 pub mod meter;
+pub mod outside;
 pub mod primitive;
 pub mod recent;
 pub mod waits;

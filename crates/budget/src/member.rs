@@ -26,6 +26,8 @@ pub enum State {
     Confined = 4,
     /// A supervisor regulates it, call by call: our library cannot enter it, or has not yet.
     Notified = 5,
+    /// Regulated from outside: attached while it ran, or born by such a process.
+    Outside = 6,
 }
 
 impl State {
@@ -36,6 +38,7 @@ impl State {
             3 => Self::Executing,
             4 => Self::Confined,
             5 => Self::Notified,
+            6 => Self::Outside,
             _ => Self::Free,
         }
     }

@@ -22,6 +22,7 @@
 mod copy;
 mod file;
 mod host;
+pub mod ledger;
 mod linux;
 mod loading;
 mod metadata;

@@ -1,18 +1,17 @@
 //! Reserving, waiting, settling.
 
 use discnice_budget::Direction;
+use discnice_budget::member::Charged;
 use discnice_budget::primitive::Ordering;
 use discnice_policy::pace::SHORTEST_SLEEP;
 use discnice_units::{Nanos, Rate};
 
 use crate::host::{Host, Woken};
+use crate::ledger::{self, operations};
 use crate::{Regulator, Thread};
 
 /// No sleep lasts longer without another look at the ledger.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
-
-/// A disk does one operation for at most so many bytes: Linux's common `max_sectors_kb`.
-const OPERATION: u64 = 512 << 10;
 
 /// What was reserved for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,11 +30,6 @@ impl Ticket {
     pub const FREE: Self = Self { read: 0, write: 0, look: false };
     /// Nothing was reserved, but the cost is not known.
     pub const OPEN: Self = Self { read: 0, write: 0, look: true };
-}
-
-/// Operations that so many bytes take at least.
-const fn operations(bytes: u64) -> u64 {
-    bytes.div_ceil(OPERATION)
 }
 
 impl<H: Host> Regulator<'_, H> {
@@ -60,9 +54,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     fn frontier(&self, direction: Direction) -> Nanos {
-        let class = self.class;
-        let meters = [class.total(), class.direction(direction), class.operations()];
-        meters.iter().map(|meter| meter.frontier()).max().unwrap_or_default()
+        ledger::frontier(self.class, direction)
     }
 
     fn calm_down(&self, now: Nanos) {
@@ -143,15 +135,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Settles a ticket by what the call is known to have cost.
     pub fn settle_as(&self, ticket: Ticket, read: u64, written: u64) {
-        if ticket.read | ticket.write | read | written == 0 {
-            return;
-        }
-        let (class, window, now) = (self.class, self.class.window(), self.host.now());
-        class.total().settle(window, now, ticket.read + ticket.write, read + written);
-        class.direction(Direction::Read).settle(window, now, ticket.read, read);
-        class.direction(Direction::Write).settle(window, now, ticket.write, written);
-        let reserved = operations(ticket.read) + operations(ticket.write);
-        class.operations().settle(window, now, reserved, operations(read) + operations(written));
+        ledger::settle(self.class, self.host.now(), ticket, Charged { read, written });
     }
 
     /// Looks at the account outside of any call, for example when a program starts or ends.
@@ -172,13 +156,7 @@ impl<H: Host> Regulator<'_, H> {
     /// Takes back what the kernel dropped unwritten.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
         let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
-        if bytes == 0 {
-            return;
-        }
-        let (class, window, now) = (self.class, self.class.window(), self.host.now());
-        class.total().credit(window, now, bytes);
-        class.direction(Direction::Write).credit(window, now, bytes);
-        class.operations().credit(window, now, operations(bytes));
+        ledger::credit(self.class, self.host.now(), bytes);
     }
 }
 

@@ -22,5 +22,6 @@ mod raw;
 pub mod seccomp;
 pub mod shm;
 pub mod time;
+pub mod trace;
 
 pub use raw::{Errno, Syscall, syscall};

@@ -12,6 +12,16 @@ pub struct Stat {
     pub id: u32,
     /// Its parent's; zero for the first process.
     pub parent: u32,
+    /// Its process group; zero for parts of the kernel.
+    pub group: u32,
+    /// Its session; zero for parts of the kernel.
+    pub session: u32,
+    /// Its controlling terminal; zero for none.
+    pub terminal: i32,
+    /// The process group that has the terminal; negative without one.
+    pub foreground: i32,
+    /// `PF_*` of the kernel's include/linux/sched.h.
+    pub flags: u64,
     /// One letter: `R`, `S`, `D`, `T` (stopped), `t` (stopped by a tracer), `Z` (zombie), others.
     pub state: u8,
     /// When it started, in clock ticks since boot: tells a process from a later one of its id.
@@ -20,6 +30,8 @@ pub struct Stat {
     pub cpu_ticks: u64,
     /// Page faults, with and without the disk, of the same processes.
     pub faults: u64,
+    /// Those without the disk of children that it has waited for; only then there are any.
+    pub children_faults: u64,
 }
 
 impl Stat {
@@ -30,7 +42,7 @@ impl Stat {
     }
 }
 
-/// Reads `/proc/PID/stat`; `None` when there is no such process.
+/// Reads `/proc/PID/stat`, also of a thread; `None` when there is no such process.
 #[must_use]
 pub fn stat(id: u32) -> Option<Stat> {
     // The name has at most 64 bytes, and each of 52 numbers at most 20 digits and a blank.
@@ -44,13 +56,20 @@ fn parse_stat(id: u32, text: &[u8]) -> Option<Stat> {
     let fields =
         || text[end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let field = |index: usize| number(fields().nth(index)?);
+    let signed = |index: usize| core::str::from_utf8(fields().nth(index)?).ok()?.parse().ok();
     Some(Stat {
         id,
         parent: field(1)? as u32,
+        group: field(2)? as u32,
+        session: field(3)? as u32,
+        terminal: signed(4)?,
+        foreground: signed(5)?,
+        flags: field(6)?,
         state: *fields().next()?.first()?,
         started: field(19)?,
         cpu_ticks: (11..=14).map(field).sum::<Option<u64>>()?,
         faults: (7..=10).map(field).sum::<Option<u64>>()?,
+        children_faults: field(8)?,
     })
 }
 
@@ -144,8 +163,20 @@ mod tests {
     fn a_name_of_any_characters() {
         let line = b"77 (a) R (b) S 5 77 77 0 -1 4194304 10 1 3 0 40 2 5 1 20 0 1 0 12345 999 1\n";
         let found = parse_stat(77, line).unwrap();
-        let wanted =
-            Stat { id: 77, parent: 5, state: b'S', started: 12345, cpu_ticks: 48, faults: 14 };
+        let wanted = Stat {
+            id: 77,
+            parent: 5,
+            group: 77,
+            session: 77,
+            terminal: 0,
+            foreground: -1,
+            flags: 4_194_304,
+            state: b'S',
+            started: 12345,
+            cpu_ticks: 48,
+            faults: 14,
+            children_faults: 1,
+        };
         assert_eq!(found, wanted);
         assert_eq!(parse_stat(77, b"77 (cut"), None);
         assert_eq!(parse_stat(77, b"77 (cut) S 5 77"), None);

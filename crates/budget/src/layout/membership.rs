@@ -2,6 +2,7 @@
 
 use crate::layout::{Class, MEMBERS};
 use crate::member::{Charged, Member, MemberId, State};
+use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 
 /// Slots that a registration looks at.
@@ -25,6 +26,27 @@ impl Class {
     #[must_use]
     pub fn member_of(&self, process: u32) -> Option<&Member> {
         self.slots(process).map(|(_, member)| member).find(|member| member.process() == process)
+    }
+
+    /// The process's slot, whatever life it is in.
+    #[must_use]
+    pub fn listed(&self, process: u32) -> Option<(MemberId, &Member)> {
+        let mut slots = self.slots(process);
+        let (index, member) =
+            slots.find(|(_, one)| one.process() == process && one.state() != State::Free)?;
+        Some((MemberId { index, generation: member.generation() }, member))
+    }
+
+    /// Who watches the class from outside.
+    #[must_use]
+    pub fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
+    /// What is known from outside of the member in this slot.
+    #[must_use]
+    pub fn held(&self, id: MemberId) -> Option<&Held> {
+        self.held.get(id.index as usize)
     }
 
     /// Registers a process whose account up to `charged` is somebody else's business.
@@ -72,9 +94,19 @@ impl Class {
 
     /// Members whose process is alive, with a state that says what they do.
     pub fn living(&self, exists: impl Fn(u32) -> bool) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(move |member| {
+        self.living_slots(exists).map(|(_, member)| member)
+    }
+
+    /// The same with their slots.
+    pub fn living_slots(
+        &self,
+        exists: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = (MemberId, &Member)> {
+        let slots = (0u32..).zip(&self.members);
+        slots.filter_map(move |(index, member)| {
             let process = member.process();
-            process != 0 && member.state() != State::Free && exists(process)
+            let lives = process != 0 && member.state() != State::Free && exists(process);
+            lives.then(|| (MemberId { index, generation: member.generation() }, member))
         })
     }
 }

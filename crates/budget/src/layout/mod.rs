@@ -5,7 +5,7 @@
 //! of another version. One file for each part:
 //! - `header`: name, counters, settings;
 //! - `thresholds`: a meter for each resource;
-//! - `membership`: the slots of processes.
+//! - `membership`: the slots of processes, and what is known of them from outside.
 //!
 //! # Safety
 //! [`Class::adopt`] turns raw memory into a `&Class`. That is sound for any content: every field
@@ -29,6 +29,7 @@ pub use thresholds::Direction;
 
 use crate::member::Member;
 use crate::meter::Meter;
+use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 use crate::waits::Waits;
 
@@ -50,6 +51,9 @@ pub struct Class {
     meters: [Meter; Resource::COUNT],
     members: [Member; MEMBERS],
     waits: Waits,
+    watcher: Watcher,
+    /// What a watcher outside knows of the members, slot by slot.
+    held: [Held; MEMBERS],
 }
 
 impl Class {
@@ -130,5 +134,9 @@ const _: () = {
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);
     assert!(core::mem::offset_of!(Class, members) == 384 + Resource::COUNT * 832);
-    assert!(Class::SIZE == 384 + Resource::COUNT * 832 + MEMBERS * 64 + 768);
+    assert!(size_of::<Held>() == 32);
+    assert!(
+        core::mem::offset_of!(Class, watcher) == 384 + Resource::COUNT * 832 + MEMBERS * 64 + 768
+    );
+    assert!(Class::SIZE == core::mem::offset_of!(Class, watcher) + 64 + MEMBERS * 32);
 };

@@ -9,7 +9,10 @@ use discnice_benice::{Summary, regulate};
 use rustix::process::{Pid, getpid};
 use serde_json::json;
 
+use super::attach_limits;
+use super::limits::LimitArgs;
 use super::polite::{Attended, PoliteArgs};
+use crate::classes;
 use crate::output::say;
 
 /// Regulate running processes and their descendants until they end.
@@ -17,6 +20,13 @@ use crate::output::say;
 pub struct Attach {
     #[command(flatten)]
     polite: PoliteArgs,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// Put them into this class, with all others that are in it; made if need be
+    #[arg(long, value_name = "NAME", value_parser = classes::name_parser(), conflicts_with = "polite")]
+    class: Option<String>,
 
     /// Print a summary in the end
     #[arg(long)]
@@ -37,7 +47,15 @@ impl Attach {
     /// # Errors
     /// One line for people: which PID cannot be regulated and why.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        ensure!(self.polite.wanted(), "say how to regulate the processes: --polite");
+        match (self.polite.wanted(), self.limits.is_empty() && self.class.is_none()) {
+            (true, true) => self.be_polite(),
+            (false, false) => attach_limits::run(&self.pids, &self.limits, self.class.as_deref()),
+            (true, false) => bail!("--polite needs no limits; give either --polite or limits"),
+            (false, true) => bail!("say how: --disk 5M, --class NAME that has limits, or --polite"),
+        }
+    }
+
+    fn be_polite(self) -> anyhow::Result<ExitCode> {
         let roots = self.pids.iter().map(|&pid| root(pid)).collect::<anyhow::Result<Vec<_>>>()?;
         ensure!(
             !Tree::new(&roots).contains(getpid()),

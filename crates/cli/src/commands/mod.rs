@@ -2,6 +2,7 @@
 
 mod admit;
 mod attach;
+mod attach_limits;
 mod cached;
 mod calibrate;
 mod class;

@@ -173,7 +173,9 @@ fn escape(member: &Member) -> Option<String> {
     let why = match member.state() {
         State::Executing => None,
         State::Confined => Some("forbids itself system calls that limiting needs (seccomp)"),
-        State::Free | State::Claimed | State::Active | State::Notified => return None,
+        State::Free | State::Claimed | State::Active | State::Notified | State::Outside => {
+            return None;
+        }
     };
     let path = std::fs::read_link(format!("/proc/{}/exe", member.process()))
         .unwrap_or_else(|_| PathBuf::from("its program"));

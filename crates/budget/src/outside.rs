@@ -1,0 +1,237 @@
+//! What a watcher outside the processes keeps about them: who is regulated from outside, how, and
+//! why. It stands in the shared block so that the next watcher goes on where a killed one stopped.
+
+use crate::member::Member;
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
+
+/// A watcher that has not shown itself for this long, in nanoseconds, is dead or hangs.
+const PATIENCE: u64 = 2_000_000_000;
+
+/// How a process is made to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mechanism {
+    /// By our library in it, or not at all.
+    None = 0,
+    /// By ptrace(2).
+    Freeze = 1,
+    /// By stop and continue signals.
+    Signals = 2,
+}
+
+/// Why a process is regulated from outside, or why it is not although it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// There is nothing to say.
+    None = 0,
+    /// The user attached it while it ran.
+    Attached = 1,
+    /// It descends from a process that is regulated from outside.
+    Descendant = 2,
+    /// It executed a program in which our library never reported.
+    NoLibrary = 3,
+    /// It forbids itself the system calls that regulating needs.
+    Confined = 4,
+    /// Its account ran ahead of what it charged itself: page faults, io_uring, raw system calls.
+    RanAhead = 5,
+    /// Somebody else traces it: it is counted, not held.
+    Traced = 6,
+    /// The system permits neither ptrace(2) nor signals: it is counted, not held.
+    Forbidden = 7,
+    /// Stopping it would show in its terminal: it is counted, not held.
+    Foreground = 8,
+    /// Its account is not readable: it is neither counted nor held.
+    Hidden = 9,
+}
+
+impl Mechanism {
+    const fn from_claim(value: u32) -> Self {
+        match value {
+            1 => Self::Freeze,
+            2 => Self::Signals,
+            _ => Self::None,
+        }
+    }
+}
+
+impl Reason {
+    const fn from_claim(value: u32) -> Self {
+        match value {
+            1 => Self::Attached,
+            2 => Self::Descendant,
+            3 => Self::NoLibrary,
+            4 => Self::Confined,
+            5 => Self::RanAhead,
+            6 => Self::Traced,
+            7 => Self::Forbidden,
+            8 => Self::Foreground,
+            9 => Self::Hidden,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Who watches a class. At most one process does, however many are ready to.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Watcher {
+    process: AtomicU32,
+    _reserved: AtomicU32,
+    /// When it last showed itself, nanoseconds of `CLOCK_MONOTONIC`.
+    seen: AtomicU64,
+    _spare: [AtomicU64; 6],
+}
+
+impl Watcher {
+    /// Becomes the watcher, or goes on being it; false while another one lives.
+    pub fn claim(&self, process: u32, now: u64, exists: impl Fn(u32) -> bool) -> bool {
+        let owner = self.process.load(Ordering::Acquire);
+        if owner != process {
+            if owner != 0 && !self.is_stale(now) && exists(owner) {
+                return false;
+            }
+            let taken =
+                self.process.compare_exchange(owner, process, Ordering::AcqRel, Ordering::Relaxed);
+            if taken.is_err() {
+                return false;
+            }
+        }
+        self.seen.store(now, Ordering::Relaxed);
+        true
+    }
+
+    /// Ends being the watcher.
+    pub fn resign(&self, process: u32) {
+        let _ = self.process.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// The watcher's process id, unless it is dead.
+    pub fn process(&self, now: u64, exists: impl Fn(u32) -> bool) -> Option<u32> {
+        let owner = self.process.load(Ordering::Acquire);
+        (owner != 0 && !self.is_stale(now) && exists(owner)).then_some(owner)
+    }
+
+    fn is_stale(&self, now: u64) -> bool {
+        let seen = self.seen.load(Ordering::Relaxed);
+        // A moment in the future was scribbled.
+        seen > now || now - seen > PATIENCE
+    }
+}
+
+/// What is known of one member from outside; belongs to the life of its slot that `generation` names.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Held {
+    generation: AtomicU32,
+    /// Mechanism in the low half, reason in the high half.
+    how: AtomicU32,
+    /// When the process started, in clock ticks since boot: tells it from a later one of its number.
+    started: AtomicU64,
+    escaped: AtomicU64,
+    frozen: AtomicU64,
+}
+
+/// A copy of [`Held`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// How the process is made to wait.
+    pub mechanism: Mechanism,
+    /// Why it is regulated from outside.
+    pub reason: Reason,
+    /// When it started, in clock ticks since boot.
+    pub started: u64,
+    /// Bytes that it had not charged itself: found and charged from outside.
+    pub escaped: u64,
+    /// Nanoseconds for which it was held from outside.
+    pub frozen: u64,
+}
+
+impl Held {
+    /// Begins anew for the life of `member`'s slot, unless this life has begun already.
+    pub fn begin(&self, member: &Member, started: u64) {
+        let known = self.of(member).is_some_and(|account| account.started == started);
+        if !known {
+            self.how.store(0, Ordering::Relaxed);
+            self.started.store(started, Ordering::Relaxed);
+            self.escaped.store(0, Ordering::Relaxed);
+            self.frozen.store(0, Ordering::Relaxed);
+            self.generation.store(member.generation(), Ordering::Release);
+        }
+    }
+
+    /// What is known of `member`, if anything is.
+    #[must_use]
+    pub fn of(&self, member: &Member) -> Option<Account> {
+        if self.generation.load(Ordering::Acquire) != member.generation() {
+            return None;
+        }
+        let how = self.how.load(Ordering::Relaxed);
+        Some(Account {
+            mechanism: Mechanism::from_claim(how & 0xffff),
+            reason: Reason::from_claim(how >> 16),
+            started: self.started.load(Ordering::Relaxed),
+            escaped: self.escaped.load(Ordering::Relaxed),
+            frozen: self.frozen.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Notes how the process is held and why.
+    pub fn set_how(&self, mechanism: Mechanism, reason: Reason) {
+        self.how.store(mechanism as u32 | (reason as u32) << 16, Ordering::Relaxed);
+    }
+
+    /// Adds bytes that the process had not charged itself.
+    pub fn add_escaped(&self, bytes: u64) {
+        self.escaped.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Adds nanoseconds for which it was held.
+    pub fn add_frozen(&self, nanos: u64) {
+        self.frozen.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::member::Charged;
+
+    fn zeroed<T>() -> Box<T> {
+        use std::alloc::{Layout, alloc_zeroed};
+        #[allow(unsafe_code, reason = "tests begin with zeroed memory, as the kernel gives it")]
+        // SAFETY: all fields are atomic integers, for which zero is valid; the size is not zero.
+        unsafe {
+            Box::from_raw(alloc_zeroed(Layout::new::<T>()).cast())
+        }
+    }
+
+    #[test]
+    fn one_watcher_at_a_time() {
+        let watcher = zeroed::<Watcher>();
+        assert_eq!(watcher.process(5, |_| true), None);
+        assert!(watcher.claim(7, 5, |_| true));
+        assert!(!watcher.claim(8, 6, |_| true), "7 lives");
+        assert!(watcher.claim(7, 7, |_| true));
+        assert_eq!(watcher.process(8, |_| true), Some(7));
+        assert!(watcher.claim(8, 8, |_| false), "7 is dead");
+        assert!(watcher.claim(9, 9 + PATIENCE, |_| true), "8 hangs");
+        watcher.resign(8);
+        assert!(!watcher.claim(8, 10 + PATIENCE, |_| true), "8 was not the watcher any more");
+    }
+
+    #[test]
+    fn an_account_belongs_to_one_life_of_a_slot() {
+        let (member, held) = (Member::new(), zeroed::<Held>());
+        assert!(member.claim(7, Charged::default(), |_| false));
+        assert_eq!(held.of(&member), None);
+        held.begin(&member, 100);
+        held.set_how(Mechanism::Freeze, Reason::RanAhead);
+        held.add_escaped(4096);
+        held.begin(&member, 100);
+        let account = held.of(&member).unwrap();
+        assert_eq!((account.escaped, account.reason), (4096, Reason::RanAhead));
+        assert!(member.claim(8, Charged::default(), |_| false));
+        assert_eq!(held.of(&member), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! `discnice attach --disk 5M PID…`: limits for processes that run already.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use discnice_benice::tree::{Process, Tree};
+use discnice_budget::member::Charged;
+use discnice_budget::outside::Reason;
+use discnice_budget::{Direction, State};
+use discnice_external::account::{OwnAccount, Rest};
+use discnice_external::hold::Stopper;
+use discnice_external::process::{Pinned, examine, pin};
+use discnice_external::reactor::Reactor;
+use discnice_external::watch::{Watch, enlist};
+use discnice_policy::{Limits, Resources, pace};
+use discnice_sys::{process, time};
+use discnice_units::{Bytes, Nanos, Rate};
+use rustix::process::getpid;
+
+use super::limits::LimitArgs;
+use crate::classes::{self, Found};
+use crate::output::say;
+
+/// A line with rates is shown this often.
+const SHOW: Nanos = Nanos::from_millis(1000);
+/// A watcher shows that it lives at least this often.
+const BEAT: Nanos = Nanos::from_millis(250);
+
+/// Limits the processes until they have ended or a signal ends this program, which shows rates.
+///
+/// # Errors
+/// One line for people: which PID cannot be limited and why. Nothing was changed then.
+pub fn run(pids: &[i32], limits: &LimitArgs, class: Option<&str>) -> anyhow::Result<ExitCode> {
+    let wanted = limits.over(Limits::UNLIMITED)?;
+    ensure!(
+        wanted.limited().within(Resources::DISK) == wanted.limited(),
+        "a running process can be limited in disk traffic only; leave out --meta-ops and --net"
+    );
+    let pinned = pids.iter().map(|&pid| candidate(pid)).collect::<anyhow::Result<Vec<_>>>()?;
+    let roots: Vec<Process> = pinned.iter().map(|one| one.process).collect();
+    ensure!(
+        !Tree::new(&roots).contains(getpid()),
+        "this command descends from one of the processes and would hold itself; start it elsewhere"
+    );
+    let mut reactor = Reactor::new().context("cannot wait for processes")?;
+    let name = class.map_or_else(|| automatic(&pinned), str::to_owned);
+    let (found, new) = classes::find_or_create(&name)?;
+    if new {
+        found.class.set_limits(time::now(), &wanted, pace::WINDOW);
+    } else if !limits.is_empty() {
+        super::class::change(&found, limits)?;
+    }
+    for one in &pinned {
+        enter(&found, one)?;
+    }
+    let outcome = keep(&found, &mut reactor);
+    release(&found, &pinned);
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// A process that may be limited, and is not yet.
+fn candidate(pid: i32) -> anyhow::Result<Pinned> {
+    let pinned = pin(pid)?;
+    examine(&pinned)?;
+    for found in classes::all()? {
+        if found.class.listed(pinned.id()).is_some() {
+            bail!("process {pid} is limited already, by class {}", found.name());
+        }
+    }
+    Ok(pinned)
+}
+
+fn automatic(pinned: &[Pinned]) -> String {
+    let first = pinned.first().map_or(0, Pinned::id);
+    classes::automatic_name("attach", first)
+}
+
+/// Makes a process a member; what it has done so far costs nothing.
+fn enter(found: &Found, pinned: &Pinned) -> anyhow::Result<()> {
+    let account = OwnAccount::open(pinned.id(), Charged::default(), Rest::Known)
+        .with_context(|| format!("process {} has ended", pinned.id()))?;
+    enlist(found.class, pinned, account.own().into(), Reason::Attached)
+        .context("the class is full")?;
+    Ok(())
+}
+
+/// Watches until nobody is left, and shows rates; only shows them while another watcher lives.
+fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
+    let (class, stopper) = (found.class, Stopper::default());
+    let mut watch: Option<Watch> = None;
+    let mut show_at = time::now().plus(SHOW);
+    while !reactor.is_ended() {
+        let now = time::now();
+        let mut next = now.plus(BEAT).min(show_at);
+        if class.watcher().claim(process::id(), now.0, process::exists) {
+            let watch =
+                watch.get_or_insert_with(|| Watch::new(class, found.segment, stopper.clone()));
+            next = next.min(watch.step());
+            if watch.is_empty() {
+                break;
+            }
+        } else {
+            watch = None;
+        }
+        if now >= show_at {
+            show(found, now)?;
+            show_at = now.plus(SHOW);
+        }
+        reactor.wait(next, &[]);
+        if let Some(watch) = &mut watch {
+            watch.tend();
+        }
+    }
+    Ok(())
+}
+
+fn show(found: &Found, now: Nanos) -> anyhow::Result<()> {
+    let rate = |way| {
+        let meter = found.class.direction(way);
+        (Rate::per_second(meter.recent().rate(now)), Bytes::new(meter.total()))
+    };
+    let ((reading, read), (writing, written)) = (rate(Direction::Read), rate(Direction::Write));
+    say!("reading {reading}, writing {writing}; read {read}, written {written}")?;
+    Ok(())
+}
+
+/// Leaves the processes as they were found.
+fn release(found: &Found, pinned: &[Pinned]) {
+    let ours = |id| found.is_automatic() || pinned.iter().any(|one| one.id() == id);
+    for member in found.class.living(process::exists) {
+        if member.state() == State::Outside && ours(member.process()) {
+            member.release();
+        }
+    }
+    if found.is_automatic() {
+        // Another command may have been first.
+        let _ = found.remove();
+    }
+}

@@ -1,0 +1,260 @@
+//! A process's own I/O, from outside.
+//!
+//! `/proc/PID/io` is exact for the process with all its threads, living and dead, and its io_uring
+//! workers. But the kernel adds to it the account of every child that the process waits for, and
+//! that has been charged already. What the threads did tells the two apart.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use discnice_budget::member::Charged;
+use discnice_sys::procfs;
+
+use crate::process;
+
+/// What the kernel accounts (proc(5), `/proc/PID/io`), in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Io {
+    /// Read from devices, read-ahead included.
+    pub read: u64,
+    /// Made dirty, or written directly.
+    pub written: u64,
+    /// Of what was made dirty: dropped, because its file was truncated or deleted.
+    pub cancelled: u64,
+}
+
+impl From<Io> for Charged {
+    fn from(io: Io) -> Self {
+        Self { read: io.read, written: io.written }
+    }
+}
+
+impl Io {
+    fn parse(text: &str) -> Option<Self> {
+        let number = |label: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(label))?;
+            line.parse::<u64>().ok()
+        };
+        Some(Self {
+            read: number("read_bytes: ")?,
+            written: number("write_bytes: ")?,
+            cancelled: number("cancelled_write_bytes: ")?,
+        })
+    }
+
+    fn zip(self, other: Self, each: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            read: each(self.read, other.read),
+            written: each(self.written, other.written),
+            cancelled: each(self.cancelled, other.cancelled),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+
+    fn min(self, other: Self) -> Self {
+        self.zip(other, u64::min)
+    }
+
+    fn max(self, other: Self) -> Self {
+        self.zip(other, u64::max)
+    }
+}
+
+/// An account, kept open: one look costs about a microsecond.
+#[derive(Debug)]
+struct Source {
+    path: String,
+    /// `None` when descriptors were short: then it is opened for each look.
+    file: Option<File>,
+}
+
+impl Source {
+    fn open(path: String) -> io::Result<Self> {
+        match File::open(&path) {
+            Ok(file) => Ok(Self { path, file: Some(file) }),
+            Err(error) if is_exhausted(&error) => Ok(Self { path, file: None }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&self) -> io::Result<Io> {
+        let mut text = [0; 512];
+        let length = match &self.file {
+            Some(file) => file.read_at(&mut text, 0)?,
+            None => File::open(&self.path)?.read_at(&mut text, 0)?,
+        };
+        let text = std::str::from_utf8(&text[..length]).map_err(io::Error::other)?;
+        Io::parse(text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+}
+
+/// The accounts of a process's living threads.
+fn threads(id: u32) -> HashMap<u32, Io> {
+    let io = |thread| Io::parse(&fs::read_to_string(format!("/proc/{id}/task/{thread}/io")).ok()?);
+    process::threads(id).filter_map(|thread| Some((thread, io(thread)?))).collect()
+}
+
+fn sum<'a>(accounts: impl IntoIterator<Item = &'a Io>) -> Io {
+    accounts.into_iter().fold(Io::default(), |sum, io| sum.plus(*io))
+}
+
+/// Whether the process has waited for a child: only then the kernel has added anything to it. A
+/// child that was waited for leaves its page faults with its parent; none ever ran without one.
+fn has_reaped(id: u32) -> bool {
+    procfs::stat(id).is_none_or(|stat| stat.children_faults > 0)
+}
+
+/// A process's own account.
+#[derive(Debug)]
+pub struct OwnAccount {
+    id: u32,
+    source: Source,
+    /// The process's account at the last look, with its children's.
+    seen: Io,
+    /// The part that is its own.
+    own: Io,
+    /// What its threads had done at the last look; `None` while it never had a child.
+    threads: Option<HashMap<u32, Io>>,
+    /// What of children's accounts, charged to them, is still to arrive in the process's.
+    coming: Io,
+    rest: Rest,
+}
+
+/// Whose is what no living thread of a process did?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// That of children, as far as they are known to have been charged; else the process's.
+    Known,
+    /// Always somebody else's: the children charge themselves, and nobody tells us.
+    Children,
+}
+
+impl OwnAccount {
+    /// Opens the account of process `id`, of which at least `charged` is its own.
+    ///
+    /// # Errors
+    /// It is gone, or hides its account.
+    pub fn open(id: u32, charged: Charged, rest: Rest) -> io::Result<Self> {
+        let source = Source::open(format!("/proc/{id}/io"))?;
+        let seen = source.read()?;
+        let threads = (rest == Rest::Children || has_reaped(id)).then(|| threads(id));
+        let own = threads.as_ref().map_or(seen, |threads| sum(threads.values()));
+        let mut account = Self { id, source, seen, own, threads, coming: Io::default(), rest };
+        account.raise(charged);
+        Ok(account)
+    }
+
+    /// At least so much is the process's own: it said so itself.
+    pub fn raise(&mut self, charged: Charged) {
+        self.own = self.own.max(Io { read: charged.read, written: charged.written, cancelled: 0 });
+    }
+
+    /// From now on, what no living thread did is treated like this.
+    pub fn set_rest(&mut self, rest: Rest) {
+        self.rest = rest;
+        if rest == Rest::Children {
+            self.expect_children();
+        }
+    }
+
+    /// What the process did by itself since it was born, as far as known.
+    #[must_use]
+    pub fn own(&self) -> Io {
+        self.own
+    }
+
+    /// Looks again.
+    ///
+    /// # Errors
+    /// `ESRCH` when the process is gone.
+    pub fn look(&mut self) -> io::Result<Io> {
+        let seen = self.source.read()?;
+        let new = seen.minus(std::mem::replace(&mut self.seen, seen));
+        if new == Io::default() {
+            return Ok(self.own);
+        }
+        let own = match &mut self.threads {
+            None => new,
+            Some(known) => {
+                let now = threads(self.id);
+                let before = |thread| known.get(thread).copied().unwrap_or_default();
+                let by_threads =
+                    sum(&now.iter().map(|(t, io)| io.minus(before(t))).collect::<Vec<_>>());
+                *known = now;
+                // The rest came from children, or from threads that ended.
+                let rest = new.minus(by_threads);
+                let children = match self.rest {
+                    Rest::Known => rest.min(self.coming),
+                    Rest::Children => rest,
+                };
+                self.coming = self.coming.minus(children);
+                by_threads.plus(rest.minus(children))
+            }
+        };
+        self.own = self.own.plus(own);
+        Ok(self.own)
+    }
+
+    /// The process has a child: what the kernel will add of it must be told from its own.
+    pub fn expect_children(&mut self) {
+        if self.threads.is_none() {
+            self.threads = Some(threads(self.id));
+        }
+    }
+
+    /// A child has ended: its account arrives when the process waits for it.
+    pub fn inherit(&mut self, child: Io) {
+        self.expect_children();
+        self.coming = self.coming.plus(child);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    /// A shell whose child writes `child` MiB, and then itself `own` MiB.
+    fn shell(folder: &std::path::Path, child: u32, own: u32) -> std::process::Child {
+        let script = format!(
+            "read go; dd if=/dev/zero of=a bs=1M count={child} status=none; read go; \
+             exec dd if=/dev/zero of=b bs=1M count={own} status=none"
+        );
+        let mut command = Command::new("sh");
+        command.current_dir(folder).args(["-c", &script]).stdin(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    #[test]
+    fn a_childs_account_is_not_the_parents() {
+        use std::io::Write;
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut child = shell(folder.path(), 4, 0);
+        std::thread::sleep(Duration::from_millis(50));
+        let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+        account.inherit(Io { read: 0, written: 4 << 20, cancelled: 0 });
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let own = account.look().unwrap();
+        assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
+        assert!(account.seen.written >= 4 << 20, "{account:?}: the kernel adds them");
+        let later = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+        assert!(later.own().written < 1 << 20, "{later:?}: also for one who comes later");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

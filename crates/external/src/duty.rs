@@ -1,0 +1,183 @@
+//! When to hold a process and when to let it go: times and amounts in, decisions out.
+//!
+//! A process pays after the fact, so it alternates: it runs until what it moved is worth holding it
+//! for, stands until that is paid for, and so on. It stands in short slices; when one is over and a
+//! signal waits for the process, it is let go for a breath to receive it. (A breath after every
+//! slice would let a program under a low limit through at one read-ahead window a second.)
+
+use discnice_units::Nanos;
+
+/// Less debt than this is left for the next look: holding has a price of its own.
+const TOLERANCE: Nanos = Nanos::from_millis(8);
+/// Nobody is held longer than this without a look whether something waits for it.
+pub const SLICE: Nanos = Nanos::from_millis(50);
+/// Long enough to receive a signal.
+const BREATH: Nanos = Nanos(100_000);
+
+/// Looks at a process that is held with some threads awake, or that moved bytes just now.
+const CLOSE: Nanos = Nanos(500_000);
+/// Looks at a process that moved bytes lately, and at one that did not, as time goes by.
+const PACES: [(Nanos, Nanos); 3] = [
+    (Nanos::from_millis(20), Nanos(500_000)),
+    (Nanos::from_millis(1_000), Nanos::from_millis(2)),
+    (Nanos::from_millis(10_000), Nanos::from_millis(4)),
+];
+const SLOWEST: Nanos = Nanos::from_millis(10);
+
+/// What to do with a process now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Let it run; look again then.
+    Run(Nanos),
+    /// Hold it; look again then at the latest.
+    Hold(Nanos),
+}
+
+/// The state of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Duty {
+    /// When what it moved is paid for.
+    paid_at: Nanos,
+    /// Since when it is held.
+    held_since: Option<Nanos>,
+    /// Until when it breathes.
+    breath_until: Nanos,
+    /// When it last moved bytes.
+    moved_at: Nanos,
+}
+
+impl Duty {
+    /// A process that was found at `now`; at first it is looked at closely.
+    #[must_use]
+    pub fn new(now: Nanos) -> Self {
+        Self { moved_at: now, ..Self::default() }
+    }
+
+    /// Bytes were found that will be paid for at `paid_at`.
+    pub fn owe(&mut self, now: Nanos, paid_at: Nanos) {
+        self.moved_at = now;
+        self.paid_at = self.paid_at.max(paid_at);
+    }
+
+    /// The limits changed: what is owed is now paid for at `paid_at`, if that is sooner.
+    pub fn relent(&mut self, paid_at: Nanos) {
+        self.paid_at = self.paid_at.min(paid_at);
+    }
+
+    /// When it moved bytes last.
+    #[must_use]
+    pub fn moved_at(&self) -> Nanos {
+        self.moved_at
+    }
+
+    /// What to do now. `crowd` is the shortest time between two looks at one process that does
+    /// nothing, of so many that are watched; `signalled` tells whether a signal waits for it.
+    pub fn decide(
+        &mut self,
+        now: Nanos,
+        crowd: Nanos,
+        signalled: impl FnOnce() -> bool,
+    ) -> Decision {
+        if let Some(since) = self.held_since {
+            let end = since.plus(SLICE);
+            if now < self.paid_at && (now < end || !signalled()) {
+                let end = if now < end { end } else { now.plus(SLICE) };
+                self.held_since = Some(end.minus(SLICE));
+                return Decision::Hold(self.paid_at.min(end));
+            }
+            self.held_since = None;
+            self.breath_until = now.plus(BREATH);
+        }
+        if now < self.breath_until {
+            return Decision::Run(self.breath_until);
+        }
+        let worth = if self.breath_until.plus(CLOSE) > now { Nanos(0) } else { TOLERANCE };
+        if self.paid_at > now.plus(worth) {
+            self.held_since = Some(now);
+            return Decision::Hold(self.paid_at.min(now.plus(SLICE)));
+        }
+        Decision::Run(now.plus(self.pace(now, crowd)))
+    }
+
+    fn pace(&self, now: Nanos, crowd: Nanos) -> Nanos {
+        let idle = now.minus(self.moved_at);
+        let pace = PACES.iter().find(|(until, _)| idle < *until).map_or(SLOWEST, |(_, pace)| *pace);
+        // One that moves bytes is looked at closely however many there are.
+        if idle < PACES[0].0 { pace } else { pace.max(crowd) }
+    }
+}
+
+/// How soon to look again at a process that is held but not wholly asleep.
+#[must_use]
+pub fn close(now: Nanos) -> Nanos {
+    now.plus(CLOSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Nanos = Nanos(100 * Nanos::SECOND.0);
+    const CROWD: Nanos = Nanos(0);
+
+    /// How often a debt of 120 ms lets a process breathe.
+    fn breaths(signalled: bool) -> u32 {
+        let mut duty = Duty::new(NOW);
+        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Run(_)));
+        let paid = NOW.plus(Nanos::from_millis(120));
+        duty.owe(NOW, paid);
+        let (mut now, mut held, mut breaths) = (NOW, Nanos(0), 0);
+        loop {
+            match duty.decide(now, CROWD, || signalled) {
+                Decision::Hold(until) => {
+                    assert!(until > now && until.minus(now) <= SLICE);
+                    held = held.plus(until.minus(now));
+                    now = until;
+                }
+                Decision::Run(until) if now < paid => {
+                    breaths += 1;
+                    now = until;
+                }
+                Decision::Run(_) => break,
+            }
+        }
+        assert!(held >= Nanos::from_millis(119) && now <= paid.plus(Nanos::from_millis(1)));
+        breaths
+    }
+
+    #[test]
+    fn who_owes_is_held_in_slices_until_it_is_paid() {
+        assert_eq!((breaths(false), breaths(true)), (0, 2));
+    }
+
+    #[test]
+    fn small_debts_wait_for_more() {
+        let mut duty = Duty::new(NOW);
+        duty.owe(NOW, NOW.plus(Nanos::from_millis(2)));
+        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Run(_)));
+        duty.owe(NOW, NOW.plus(Nanos::from_millis(30)));
+        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Hold(_)));
+    }
+
+    #[test]
+    fn higher_limits_let_go_at_once() {
+        let mut duty = Duty::new(NOW);
+        duty.owe(NOW, NOW.plus(Nanos::SECOND));
+        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Hold(_)));
+        duty.relent(Nanos(0));
+        assert!(matches!(duty.decide(NOW.plus(Nanos(1)), CROWD, || false), Decision::Run(_)));
+    }
+
+    #[test]
+    fn the_idle_are_looked_at_less_often() {
+        let mut duty = Duty::new(NOW);
+        let mut wait = |after: u64| {
+            let now = NOW.plus(Nanos::from_millis(after));
+            let Decision::Run(next) = duty.decide(now, CROWD, || false) else {
+                panic!("owes nothing")
+            };
+            next.minus(now)
+        };
+        assert!(wait(1) < wait(100) && wait(100) < wait(60_000));
+    }
+}

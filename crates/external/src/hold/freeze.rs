@@ -1,0 +1,208 @@
+//! Standing still by ptrace(2): no signal, nothing that the parent or a shell could see.
+//!
+//! A process is traced only while it is held, so that a debugger can have it in between, and so that
+//! its signals and stops are its own affair for the rest of the time. A thread that is about to
+//! receive a signal, or that job control has stopped, is let go at once.
+
+use std::collections::BTreeMap;
+
+use discnice_budget::outside::Mechanism;
+use discnice_sys::Errno;
+use discnice_sys::procfs;
+use discnice_sys::trace::{self, Stop, Thread};
+
+use super::{Grip, Hold, Refused};
+use crate::process;
+
+/// Flags of a thread that the kernel made for a program's io_uring (`PF_IO_WORKER`,
+/// `PF_USER_WORKER`, include/linux/sched.h): nobody may trace it, and it stops for want of work
+/// when the program's own threads do.
+const WORKER: u64 = 0x10 | 0x4000;
+
+/// How a seized thread stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It was told to stop.
+    Moving,
+    Stopped,
+}
+
+/// A hold by ptrace(2).
+#[derive(Debug)]
+pub struct Freeze {
+    id: u32,
+    threads: BTreeMap<u32, State>,
+}
+
+impl Freeze {
+    /// Nothing is held yet.
+    #[must_use]
+    pub fn new(id: u32) -> Self {
+        Self { id, threads: BTreeMap::new() }
+    }
+
+    /// Takes hold of one thread.
+    fn take(&mut self, thread: u32) -> Result<(), Refused> {
+        match trace::seize(thread) {
+            Ok(()) => {}
+            Err(Errno::SRCH) => return Ok(()),
+            Err(_)
+                if process::tracer(self.id.cast_signed()).is_some() && self.threads.is_empty() =>
+            {
+                return Err(Refused::Traced);
+            }
+            Err(_) if self.threads.is_empty() => return Err(Refused::Forbidden),
+            // One thread of many: a debugger is just taking them over.
+            Err(_) => return Ok(()),
+        }
+        self.threads.insert(thread, State::Moving);
+        // Gone meanwhile: `tend` finds out.
+        let _ = trace::interrupt(thread);
+        Ok(())
+    }
+
+    /// What to remember of a seized thread.
+    fn look(thread: u32) -> Option<State> {
+        match trace::look(thread) {
+            Ok(Thread::Moving) => Some(State::Moving),
+            Ok(Thread::Stopped(Stop::Interrupted)) => Some(State::Stopped),
+            Ok(Thread::Stopped(Stop::JobControl)) => {
+                let _ = trace::detach(thread, 0);
+                None
+            }
+            Ok(Thread::Stopped(Stop::Signal(signal))) => {
+                let _ = trace::detach(thread, signal);
+                None
+            }
+            Ok(Thread::Ended) => {
+                trace::reap(thread);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+impl Hold for Freeze {
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::Freeze
+    }
+
+    fn press(&mut self) -> Result<Grip, Refused> {
+        self.tend();
+        let threads: Vec<u32> =
+            process::threads(self.id).filter(|thread| !self.threads.contains_key(thread)).collect();
+        let mut asleep = false;
+        for thread in threads {
+            match procfs::stat(thread) {
+                Some(stat) if stat.flags & WORKER != 0 => {}
+                // Runs, or waits for a disk or its like.
+                Some(stat) if matches!(stat.state, b'R' | b'D') => self.take(thread)?,
+                Some(_) => asleep = true,
+                None => {}
+            }
+        }
+        let moving = self.threads.values().any(|state| *state == State::Moving);
+        Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
+    }
+
+    fn tend(&mut self) {
+        self.threads.retain(|thread, state| match Self::look(*thread) {
+            Some(now) => {
+                *state = now;
+                true
+            }
+            None => false,
+        });
+    }
+
+    fn release(&mut self) -> bool {
+        self.tend();
+        self.threads.retain(|thread, state| {
+            *state == State::Moving || trace::detach(*thread, 0).is_err() && !trace::reap(*thread)
+        });
+        self.threads.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+    use std::time::{Duration, Instant};
+
+    fn busy() -> Child {
+        Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
+    }
+
+    fn cpu(id: u32) -> u64 {
+        procfs::stat(id).unwrap().cpu_ticks
+    }
+
+    /// Presses until all stands.
+    fn hold(freeze: &mut Freeze) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while freeze.press().unwrap() == Grip::Loose {
+            assert!(Instant::now() < deadline, "{freeze:?} does not stand");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn release(freeze: &mut Freeze) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !freeze.release() {
+            assert!(Instant::now() < deadline, "{freeze:?} does not let go");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn stands_and_goes_on() {
+        let mut child = busy();
+        std::thread::sleep(Duration::from_millis(50));
+        let mut freeze = Freeze::new(child.id());
+        hold(&mut freeze);
+        let before = cpu(child.id());
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(cpu(child.id()), before, "it stands");
+        release(&mut freeze);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(cpu(child.id()) > before, "it goes on");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn one_that_is_killed_while_held_is_reaped() {
+        let mut child = busy();
+        std::thread::sleep(Duration::from_millis(20));
+        let mut freeze = Freeze::new(child.id());
+        hold(&mut freeze);
+        child.kill().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(freeze.release(), "{freeze:?}");
+        // Where the parent is the tracer too, what the tracer reaps is gone for the parent.
+        assert!(child.try_wait().is_err(), "it was reaped");
+    }
+
+    #[test]
+    fn a_process_that_somebody_traces_is_left_alone() {
+        let mut child = busy();
+        std::thread::sleep(Duration::from_millis(20));
+        let id = child.id();
+        // Another thread of ours is another tracer.
+        let (tell, told) = std::sync::mpsc::channel();
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let tracer = std::thread::spawn(move || {
+            trace::seize(id).unwrap();
+            tell.send(()).unwrap();
+            let _ = wait.recv();
+        });
+        told.recv().unwrap();
+        assert_eq!(Freeze::new(id).press(), Err(Refused::Traced));
+        done.send(()).unwrap();
+        tracer.join().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

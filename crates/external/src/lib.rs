@@ -1,0 +1,32 @@
+//! The same limits from outside: for processes that run already, that our library cannot enter
+//! (static, Go, musl, setuid-less programs of another linker), or that do I/O which no call shows
+//! (page faults, io_uring).
+//!
+//! *Sample, settle, hold.* The kernel keeps an account of every process (`/proc/PID/io`). What is new
+//! in it is charged to the class, in the same shared memory in which preloaded members reserve, and
+//! the process stands still until it is paid for. Nothing can be reserved before the fact, so what
+//! passes at once is what the process moves between two samples, and one read-ahead window.
+//!
+//! - [`process`]: who may be held, and a hold on the identity of a process;
+//! - [`account`]: a process's own I/O, without that of children it has waited for;
+//! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), or stop signals;
+//! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
+//! - [`census`]: who is new in the system;
+//! - [`member`]: one process under watch; [`watch`]: a class under watch;
+//! - [`reactor`]: sleeping until something is to be done.
+//!
+//! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
+//! nothing held, because the kernel (or the guardian, for signals) lets go of it.
+#![forbid(unsafe_code)]
+
+pub mod account;
+pub mod census;
+pub mod duty;
+pub mod hold;
+pub mod member;
+pub mod process;
+pub mod reactor;
+pub mod watch;
+
+pub use process::{Pinned, Refusal, pin};
+pub use watch::Watch;

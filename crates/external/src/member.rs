@@ -1,0 +1,379 @@
+//! One process under watch.
+
+use discnice_budget::member::Charged;
+use discnice_budget::outside::{Held, Mechanism, Reason};
+use discnice_budget::{Class, Direction, Member, MemberId, State};
+use discnice_regulator::ledger;
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use crate::account::{Io, OwnAccount, Rest};
+use crate::duty::{self, Decision, Duty};
+use crate::hold::{self, Grip, Hold, Refused, Signals, Stopper};
+use crate::process::{self, Pinned};
+
+/// What a preloaded process may be ahead of its books before it is looked at twice: a call that is
+/// in progress, or a few fast ones that it has not looked at yet.
+const AHEAD: u64 = 256 << 10;
+/// A call takes less than this to be settled after it did its I/O.
+const GRACE: Nanos = Nanos::from_millis(10);
+/// One that ran ahead is expected to do so again for so long.
+const CAUGHT: Nanos = Nanos::from_millis(1_000);
+/// Preloaded processes are looked at this often: they charge themselves.
+const PRELOADED: Nanos = Nanos::from_millis(10);
+/// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
+const LOOKING: u64 = 25;
+/// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
+const BELIEVABLE: u64 = 64 << 20;
+
+/// Who charges the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// We do.
+    Outside,
+    /// Our library in it, unless it does I/O that no call shows.
+    Preloaded,
+}
+
+/// Why a process is no longer watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// It ended.
+    Ended,
+    /// It was detached, or its class removed.
+    Detached,
+}
+
+/// A process under watch.
+#[derive(Debug)]
+pub struct Watched {
+    pinned: Pinned,
+    class: &'static Class,
+    slot: MemberId,
+    role: Role,
+    reason: Reason,
+    account: OwnAccount,
+    cancelled: u64,
+    duty: Duty,
+    /// Since when it has been ahead of these books.
+    suspect: Option<(Nanos, Charged)>,
+    caught_until: Nanos,
+    hold: Box<dyn Hold>,
+    stopper: Stopper,
+    held_since: Option<Nanos>,
+    press_at: Nanos,
+    letting_go: bool,
+    refused_until: Nanos,
+    /// Its parent, as far as known.
+    pub parent: u32,
+    /// When it is to be looked at next.
+    pub due: Nanos,
+}
+
+impl Watched {
+    /// Begins to watch the process in `slot`. `None` when it has gone, or its account is hidden.
+    #[must_use]
+    pub fn new(
+        pinned: Pinned,
+        class: &'static Class,
+        slot: MemberId,
+        reason: Reason,
+        stopper: Stopper,
+    ) -> Option<Self> {
+        let member = class.member(slot, pinned.id())?;
+        let held = class.held(slot)?;
+        held.begin(member, pinned.process.started);
+        let before = held.of(member).map_or(Reason::None, |account| account.reason);
+        let reason = if reason == Reason::None { before } else { reason };
+        let role = role(member.state());
+        let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), rest(role))
+        else {
+            held.set_how(Mechanism::None, Reason::Hidden);
+            return None;
+        };
+        let hold = hold::best(pinned.process);
+        let now = time::now();
+        let cancelled = account.own().cancelled;
+        let mut watched = Self {
+            pinned,
+            class,
+            slot,
+            role,
+            reason,
+            account,
+            cancelled,
+            hold,
+            stopper,
+            duty: Duty::new(now),
+            suspect: None,
+            caught_until: Nanos(0),
+            held_since: None,
+            press_at: Nanos(0),
+            letting_go: false,
+            refused_until: Nanos(0),
+            parent: 0,
+            due: Nanos(0),
+        };
+        watched.note_how(watched.reason);
+        Some(watched)
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.pinned.id()
+    }
+
+    /// Whether its children are ours to find: our library does not bring itself into them.
+    #[must_use]
+    pub fn bears_outside(&self) -> bool {
+        self.role == Role::Outside
+    }
+
+    /// Its own I/O as far as known; of one that has ended, what its parent will inherit.
+    #[must_use]
+    pub fn account(&self) -> Io {
+        self.account.own()
+    }
+
+    /// It has a child that is watched too.
+    pub fn expect_children(&mut self) {
+        self.account.expect_children();
+    }
+
+    /// A child of it that was watched has ended.
+    pub fn inherit(&mut self, child: Io) {
+        self.account.inherit(child);
+    }
+
+    fn member(&self) -> Option<&'static Member> {
+        self.class.member(self.slot, self.id())
+    }
+
+    fn held(&self) -> Option<&'static Held> {
+        self.class.held(self.slot)
+    }
+
+    fn note_how(&mut self, reason: Reason) {
+        let mechanism = match self.role {
+            Role::Outside => self.hold.mechanism(),
+            Role::Preloaded if reason == Reason::RanAhead => self.hold.mechanism(),
+            Role::Preloaded => Mechanism::None,
+        };
+        if let Some(held) = self.held() {
+            held.set_how(mechanism, reason);
+        }
+    }
+
+    /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.
+    ///
+    /// # Errors
+    /// It need not be watched any more; nothing of it is held then.
+    pub fn step(&mut self, crowd: Nanos) -> Result<Nanos, Gone> {
+        let Some(state) = self.follow() else {
+            self.let_go();
+            return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
+        };
+        self.take_role(role(state), state);
+        if self.account.look().is_err() || self.pinned.has_ended() {
+            self.charge_own();
+            self.let_go();
+            return Err(Gone::Ended);
+        }
+        let moved = match self.role {
+            Role::Outside => self.charge_own(),
+            Role::Preloaded => self.charge_if_ahead(),
+        };
+        let now = time::now();
+        let id = self.id();
+        let next = match self.duty.decide(now, crowd, || process::is_signalled(id)) {
+            Decision::Hold(until) if self.class.is_limited() && now >= self.refused_until => {
+                self.press(now, until, moved)
+            }
+            Decision::Hold(until) => until,
+            Decision::Run(next) => {
+                self.let_go();
+                if self.role == Role::Preloaded && self.caught_until < now {
+                    next.max(now.plus(PRELOADED))
+                } else {
+                    next
+                }
+            }
+        };
+        if self.letting_go {
+            self.let_go();
+        }
+        Ok(if self.letting_go { next.min(duty::close(now)) } else { next })
+    }
+
+    /// Finds the process's slot again when it registered anew; `None` when it is no member.
+    fn follow(&mut self) -> Option<State> {
+        let member = match self.member() {
+            Some(member) => member,
+            None => {
+                let (slot, member) = self.class.listed(self.id())?;
+                self.slot = slot;
+                self.held()?.begin(member, self.pinned.process.started);
+                self.note_how(self.reason);
+                member
+            }
+        };
+        Some(member.state()).filter(|state| *state != State::Free)
+    }
+
+    fn take_role(&mut self, role: Role, state: State) {
+        let reason = match (role, state) {
+            (Role::Preloaded, _) if self.reason == Reason::RanAhead => Reason::RanAhead,
+            (Role::Preloaded, _) => Reason::None,
+            (_, State::Executing) => Reason::NoLibrary,
+            (_, State::Confined) => Reason::Confined,
+            _ => self.reason,
+        };
+        if (role, reason) != (self.role, self.reason) {
+            (self.role, self.reason) = (role, reason);
+            self.account.set_rest(rest(role));
+            self.note_how(reason);
+        }
+    }
+
+    /// Charges all that is new; returns whether anything was.
+    fn charge_own(&mut self) -> bool {
+        let Some(member) = self.member() else { return false };
+        let own = self.account.own();
+        let now = time::now();
+        let (new, paid_at) = ledger::charge(self.class, member.books(), now, own.into());
+        let cancelled = own.cancelled.saturating_sub(self.cancelled);
+        self.cancelled = self.cancelled.max(own.cancelled);
+        ledger::credit(self.class, now, cancelled);
+        let bytes = new.read + new.written;
+        if bytes == 0 {
+            return false;
+        }
+        if let Some(held) = self.held() {
+            held.add_escaped(bytes);
+        }
+        let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
+        self.duty.owe(now, paid_at.min(self.believable(now, new)));
+        true
+    }
+
+    /// A frontier beyond this was scribbled.
+    fn believable(&self, now: Nanos, new: Charged) -> Nanos {
+        let time = |bytes: u64, way| self.class.rule(way).rate.time_for(bytes + BELIEVABLE);
+        let longest = time(new.read, Direction::Read).max(time(new.written, Direction::Write));
+        now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
+    }
+
+    /// Charges what a preloaded process did without any call that its library could have noticed.
+    fn charge_if_ahead(&mut self) -> bool {
+        let Some(member) = self.member() else { return false };
+        let charged = member.books().charged();
+        self.account.raise(charged);
+        let own = self.account.own();
+        let ahead =
+            own.read.saturating_sub(charged.read) + own.written.saturating_sub(charged.written);
+        let now = time::now();
+        if now >= self.caught_until {
+            if ahead < AHEAD {
+                self.suspect = None;
+                return false;
+            }
+            match self.suspect {
+                Some((since, books)) if books == charged && now >= since.plus(GRACE) => {}
+                Some((_, books)) if books == charged => return false,
+                _ => {
+                    self.suspect = Some((now, charged));
+                    return false;
+                }
+            }
+            self.reason = Reason::RanAhead;
+            self.note_how(Reason::RanAhead);
+        }
+        if ahead > 0 {
+            self.caught_until = now.plus(CAUGHT);
+        }
+        self.charge_own()
+    }
+
+    fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
+        if !moved && now < self.press_at {
+            return until.min(duty::close(now));
+        }
+        let pressed = self.hold.press();
+        match pressed {
+            Ok(grip) => {
+                if self.held_since.is_none() {
+                    self.held_since = Some(now);
+                }
+                let after = time::now();
+                self.press_at = after.plus(Nanos(after.minus(now).0 * LOOKING));
+                if grip == Grip::Firm { until } else { until.min(duty::close(after)) }
+            }
+            Err(refused) => self.resort(refused, now),
+        }
+    }
+
+    /// Another mechanism, or none for a while.
+    fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
+        self.let_go();
+        if refused == Refused::Forbidden && self.hold.mechanism() == Mechanism::Freeze {
+            self.hold = Box::new(Signals::new(self.pinned.process, self.stopper.clone()));
+            self.note_how(self.reason);
+            return now;
+        }
+        if let Some(held) = self.held() {
+            held.set_how(Mechanism::None, refused.reason());
+        }
+        self.refused_until = now.plus(duty::SLICE);
+        self.refused_until
+    }
+
+    /// What has stopped or ended is taken note of.
+    pub fn tend(&mut self) {
+        if self.held_since.is_some() || self.letting_go {
+            self.hold.tend();
+        }
+        if self.letting_go {
+            self.letting_go = !self.hold.release();
+        }
+    }
+
+    /// Lets go of the process as soon as possible.
+    pub fn let_go(&mut self) {
+        if let Some(since) = self.held_since.take() {
+            if let Some(held) = self.held() {
+                held.add_frozen(time::now().minus(since).0);
+            }
+            self.letting_go = true;
+        }
+        if self.letting_go {
+            self.letting_go = !self.hold.release();
+        }
+    }
+
+    /// Whether something of it is still to be let go.
+    #[must_use]
+    pub fn is_letting_go(&self) -> bool {
+        self.letting_go
+    }
+
+    /// The limits changed.
+    pub fn limits_changed(&mut self) {
+        let both = Charged { read: 1, written: 1 };
+        self.duty.relent(ledger::paid_at(self.class, both));
+    }
+}
+
+fn role(state: State) -> Role {
+    match state {
+        State::Active | State::Claimed | State::Notified | State::Free => Role::Preloaded,
+        State::Executing | State::Confined | State::Outside => Role::Outside,
+    }
+}
+
+fn rest(role: Role) -> Rest {
+    match role {
+        Role::Outside => Rest::Known,
+        Role::Preloaded => Rest::Children,
+    }
+}

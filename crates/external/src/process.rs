@@ -1,0 +1,217 @@
+//! Who may be held, and a hold on the identity of a process.
+
+use std::fmt;
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use discnice_benice::tree::Process;
+use discnice_sys::procfs;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, geteuid, getpid, pidfd_open, test_kill_process};
+
+/// A process that stays the same one: its descriptor cannot come to mean another.
+#[derive(Debug)]
+pub struct Pinned {
+    /// Number and start time.
+    pub process: Process,
+    descriptor: OwnedFd,
+}
+
+impl Pinned {
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether it has ended, perhaps without its parent having noticed.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
+    }
+}
+
+/// Why a process cannot be regulated from outside. What it says is for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Zero or negative.
+    NotAnId(i32),
+    /// There is none of this number, or no longer.
+    NoProcess(i32),
+    /// The number of a thread.
+    Thread(i32),
+    /// The first process of the system or container.
+    First,
+    /// A part of the kernel.
+    Kernel(i32),
+    /// This very program.
+    Ourselves(i32),
+    /// Another user's.
+    Foreign(i32),
+    /// Traced by this process.
+    Traced(i32, i32),
+    /// No descriptors are left.
+    Exhausted,
+    /// Its account may not be read.
+    Hidden(i32),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnId(id) => write!(f, "{id} is no PID; give the PID of a running process"),
+            Self::NoProcess(id) => write!(f, "no process {id}; give a running one's PID"),
+            Self::Thread(id) => write!(f, "{id} is a thread; give its process's PID"),
+            Self::First => f.write_str("process 1 keeps the system running and is not held"),
+            Self::Kernel(id) => write!(f, "process {id} is a part of the kernel"),
+            Self::Ourselves(id) => write!(f, "process {id} is this command itself"),
+            Self::Foreign(id) => {
+                write!(f, "process {id} may not be held by this user; it is another user's")
+            }
+            Self::Traced(id, tracer) => write!(
+                f,
+                "process {id} is being traced by process {tracer} (a debugger?); end that first"
+            ),
+            Self::Exhausted => f.write_str("no file descriptors are left; see `ulimit -n`"),
+            Self::Hidden(id) => write!(
+                f,
+                "process {id} hides its I/O from its user (prctl(2), PR_SET_DUMPABLE); it cannot be held"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Takes hold of the identity of process `id`.
+///
+/// # Errors
+/// There is no such process, or the system has no descriptor for it.
+pub fn pin(id: i32) -> Result<Pinned, Refusal> {
+    if id < 1 {
+        return Err(Refusal::NotAnId(id));
+    }
+    let pid = Pid::from_raw(id).ok_or(Refusal::NotAnId(id))?;
+    let descriptor = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| match error {
+        Errno::MFILE | Errno::NFILE => Refusal::Exhausted,
+        // ENOENT since Linux 6.9, EINVAL before.
+        Errno::INVAL | Errno::NOENT => Refusal::Thread(id),
+        _ => Refusal::NoProcess(id),
+    })?;
+    // Read after the descriptor was opened: what is read is the process that it means, or its
+    // successor, whose descriptor would then say that it has ended.
+    let process = Process::find(id.unsigned_abs()).ok_or(Refusal::NoProcess(id))?;
+    let pinned = Pinned { process, descriptor };
+    if pinned.has_ended() { Err(Refusal::NoProcess(id)) } else { Ok(pinned) }
+}
+
+/// Whether the process may be regulated at the user's wish.
+///
+/// # Errors
+/// Why not.
+pub fn examine(pinned: &Pinned) -> Result<(), Refusal> {
+    let pid = pinned.process.pid;
+    let id = pid.as_raw_nonzero().get();
+    if pid == getpid() {
+        return Err(Refusal::Ourselves(id));
+    }
+    if pid.is_init() {
+        return Err(Refusal::First);
+    }
+    let status = Status::read(id).ok_or(Refusal::NoProcess(id))?;
+    if status.number("Kthread") == Some(1)
+        || fs::read_link(format!("/proc/{id}/exe")).is_err_and(|error| is_missing(&error))
+    {
+        return Err(Refusal::Kernel(id));
+    }
+    let foreign =
+        !geteuid().is_root() && status.number("Uid") != Some(geteuid().as_raw().cast_signed());
+    if foreign || test_kill_process(pid) == Err(Errno::PERM) {
+        return Err(Refusal::Foreign(id));
+    }
+    match tracer(id) {
+        Some(tracer) => Err(Refusal::Traced(id, tracer)),
+        None if fs::read(format!("/proc/{id}/io")).is_err() => Err(Refusal::Hidden(id)),
+        None => Ok(()),
+    }
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::NotFound
+}
+
+/// Who traces the process.
+#[must_use]
+pub fn tracer(id: i32) -> Option<i32> {
+    Status::read(id)?.number("TracerPid").filter(|tracer| *tracer != 0)
+}
+
+/// `/proc/PID/status` (proc(5)).
+struct Status(String);
+
+impl Status {
+    fn read(id: i32) -> Option<Self> {
+        fs::read_to_string(format!("/proc/{id}/status")).ok().map(Self)
+    }
+
+    /// The first number of a line.
+    fn number(&self, label: &str) -> Option<i32> {
+        let line = self.0.lines().find_map(|line| line.strip_prefix(label)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+}
+
+/// Whether a signal waits to be received by the process or one of its threads.
+#[must_use]
+pub fn is_signalled(id: u32) -> bool {
+    threads(id).any(|thread| procfs::pending_signals(thread) != 0)
+}
+
+/// The ids of the process's threads.
+pub fn threads(id: u32) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether stopping the process by a signal would show in a terminal: a shell with job control
+/// would report it as stopped, and take the terminal back.
+#[must_use]
+pub fn is_in_foreground(id: u32) -> bool {
+    procfs::stat(id).is_some_and(|stat| {
+        stat.terminal != 0 && i64::from(stat.foreground) == i64::from(stat.group)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn who_is_refused() {
+        assert_eq!(pin(0).unwrap_err(), Refusal::NotAnId(0));
+        assert_eq!(pin(-4).unwrap_err(), Refusal::NotAnId(-4));
+        assert_eq!(pin(i32::MAX).unwrap_err(), Refusal::NoProcess(i32::MAX));
+        let own = pin(getpid().as_raw_nonzero().get()).unwrap();
+        assert!(matches!(examine(&own), Err(Refusal::Ourselves(_))));
+        assert_eq!(examine(&pin(1).unwrap()), Err(Refusal::First));
+    }
+
+    #[test]
+    fn the_dead_are_refused_and_noticed() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let id = child.id().cast_signed();
+        let pinned = pin(id).unwrap();
+        assert_eq!(examine(&pinned), Ok(()));
+        assert!(!pinned.has_ended());
+        child.kill().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(pinned.has_ended(), "a zombie has ended");
+        assert_eq!(pin(id).unwrap_err(), Refusal::NoProcess(id));
+        child.wait().unwrap();
+        assert_eq!(pin(id).unwrap_err(), Refusal::NoProcess(id));
+    }
+}

@@ -1,0 +1,62 @@
+//! Entering amounts in a class's meters: the same whether the process does it itself, before and
+//! after a call, or somebody outside does it afterwards.
+
+use discnice_budget::member::{Books, Charged};
+use discnice_budget::{Class, Direction};
+use discnice_units::Nanos;
+
+use crate::Ticket;
+
+/// A disk does one operation for at most so many bytes: Linux's common `max_sectors_kb`.
+const OPERATION: u64 = 512 << 10;
+
+/// Operations that so many bytes take at least.
+pub(crate) const fn operations(bytes: u64) -> u64 {
+    bytes.div_ceil(OPERATION)
+}
+
+/// When everything charged so far is paid for, of what concerns this direction.
+pub(crate) fn frontier(class: &Class, direction: Direction) -> Nanos {
+    let meters = [class.total(), class.direction(direction), class.operations()];
+    meters.iter().map(|meter| meter.frontier()).max().unwrap_or_default()
+}
+
+/// Corrects what `ticket` reserved to what was really moved.
+pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) {
+    let Charged { read, written } = moved;
+    if ticket.read | ticket.write | read | written == 0 {
+        return;
+    }
+    let window = class.window();
+    class.total().settle(window, now, ticket.read + ticket.write, read + written);
+    class.direction(Direction::Read).settle(window, now, ticket.read, read);
+    class.direction(Direction::Write).settle(window, now, ticket.write, written);
+    let reserved = operations(ticket.read) + operations(ticket.write);
+    class.operations().settle(window, now, reserved, operations(read) + operations(written));
+}
+
+/// Charges from outside what is new in a process's account; returns what that was, and when it is
+/// paid for: somebody who holds the process, and can reserve nothing beforehand, lets it go on then.
+pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Charged, Nanos) {
+    let new = books.enter(account);
+    settle(class, now, Ticket::FREE, new);
+    (new, paid_at(class, new))
+}
+
+/// When everything charged to the class is paid for, of the directions in which `moved` went.
+#[must_use]
+pub fn paid_at(class: &Class, moved: Charged) -> Nanos {
+    let of = |bytes, way| if bytes > 0 { frontier(class, way) } else { Nanos(0) };
+    of(moved.read, Direction::Read).max(of(moved.written, Direction::Write))
+}
+
+/// Takes back `bytes` that were charged as written and that the kernel dropped unwritten.
+pub fn credit(class: &Class, now: Nanos, bytes: u64) {
+    if bytes == 0 {
+        return;
+    }
+    let window = class.window();
+    class.total().credit(window, now, bytes);
+    class.direction(Direction::Write).credit(window, now, bytes);
+    class.operations().credit(window, now, operations(bytes));
+}
