@@ -3,12 +3,13 @@
 
 use core::ffi::c_void;
 
-use discnice_regulator::{File, Regulator, Ticket};
+use discnice_budget::Class;
+use discnice_regulator::{File, Flow, Linux, Regulator, Ticket};
 use discnice_sys::{Syscall, cycles};
 
+use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
 use crate::{engine, files};
-use discnice_regulator::Linux;
 
 /// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
 /// replaced by means that we do not see.
@@ -34,12 +35,21 @@ pub fn is_beyond_memory(buffer: *const c_void, count: usize) -> bool {
 }
 
 /// A call that reads into the program's memory, at the descriptor's offset or at `at`.
+/// `piece(done, length)` makes the real call for a part; `whole` says that it must be made as one.
+/// Only what comes from a network is read in parts.
 #[inline(always)]
-pub fn read(fd: i32, count: usize, at: Option<u64>, real: impl Fn() -> isize) -> isize {
+pub fn read(
+    fd: i32,
+    count: usize,
+    at: Option<u64>,
+    whole: bool,
+    piece: impl Fn(usize, usize) -> isize,
+) -> isize {
+    let real = || piece(0, count);
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else { return real() };
     let local = local();
-    if file.is_other() {
-        return other(local, fd, file, real);
+    if file.is_other() || is_new_socket(fd, file) {
+        return other(local, Call { fd, flow: Flow::Down, count, flags: 0, whole }, file, piece);
     }
     if !class.is_limited() && file.is_untouched() {
         let result = real();
@@ -60,14 +70,29 @@ pub fn read(fd: i32, count: usize, at: Option<u64>, real: impl Fn() -> isize) ->
     result
 }
 
+/// A call on a descriptor that cannot reach a disk.
 #[inline(always)]
-fn other(local: &Local, fd: i32, file: &File, real: impl Fn() -> isize) -> isize {
+fn other(local: &Local, call: Call, file: &File, piece: impl Fn(usize, usize) -> isize) -> isize {
     let calls = local.others.get().wrapping_add(1);
     local.others.set(calls);
     if calls.is_multiple_of(RECHECK) {
-        reclassify(fd, file);
+        reclassify(call.fd, file);
     }
-    real()
+    if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
+}
+
+/// Whether the descriptor, about which nothing was known, is a socket under a network limit.
+#[inline(always)]
+fn is_new_socket(fd: i32, file: &File) -> bool {
+    !file.is_classified() && engine::limits_traffic() && turns_out_to_be_a_socket(fd, file)
+}
+
+#[cold]
+fn turns_out_to_be_a_socket(fd: i32, file: &File) -> bool {
+    engine::regulator().is_some_and(|regulator| {
+        regulator.classify(fd, file);
+        file.is_socket()
+    })
 }
 
 #[cold]
@@ -121,8 +146,8 @@ pub fn write(
         return piece(0, count);
     };
     let local = local();
-    if file.is_other() {
-        return other(local, fd, file, || piece(0, count));
+    if file.is_other() || is_new_socket(fd, file) {
+        return other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece);
     }
     if class.is_limited() && file.rewrites() {
         let result = piece(0, count);
@@ -231,6 +256,55 @@ pub fn copy(
 ) -> isize {
     let files = (engine::class(), files::get(from), files::get(to));
     let (Some(class), Some(source), Some(target)) = files else { return piece(count) };
+    let (from, to) = ((from, source), (to, target));
+    let copied = |length| copy_files(class, from, in_order, to, length, &piece);
+    match flow(from, to) {
+        Some((fd, flow)) => {
+            let call = Call { fd, flow, count, flags: 0, whole: false };
+            transfer(call, |_, length| copied(length))
+        }
+        None => copied(count),
+    }
+}
+
+/// Which of two ends is a socket, and which way bytes move there.
+fn flow(from: (i32, &File), to: (i32, &File)) -> Option<(i32, Flow)> {
+    let is_socket = |(fd, file)| File::is_socket(file) || is_new_socket(fd, file);
+    if is_socket(to) {
+        Some((to.0, Flow::Up))
+    } else {
+        is_socket(from).then_some((from.0, Flow::Down))
+    }
+}
+
+/// splice(2): one end is a pipe, whose buffer bounds the call.
+pub fn splice(
+    from: i32,
+    to: i32,
+    count: usize,
+    flags: u32,
+    piece: impl Fn(usize) -> isize,
+) -> isize {
+    if let (Some(source), Some(target)) = (files::get(from), files::get(to))
+        && let Some((fd, flow)) = flow((from, source), (to, target))
+    {
+        let impatient = flags & libc::SPLICE_F_NONBLOCK != 0;
+        let flags = if impatient { libc::MSG_DONTWAIT } else { 0 };
+        let call = Call { fd, flow, count, flags, whole: false };
+        return transfer(call, |_, length| piece(length));
+    }
+    start_io(|| piece(count))
+}
+
+/// The disk's part of it.
+fn copy_files(
+    class: &Class,
+    (from, source): (i32, &File),
+    in_order: bool,
+    (to, target): (i32, &File),
+    count: usize,
+    piece: &impl Fn(usize) -> isize,
+) -> isize {
     let local = local();
     if source.is_other() && target.is_other() {
         return piece(count);
@@ -317,7 +391,7 @@ pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
             before_close(fd, file);
         }
         // Before the call: afterwards the number may be another thread's new descriptor.
-        file.forget();
+        files::forget(fd);
     }
     metadata(real)
 }

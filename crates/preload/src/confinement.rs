@@ -41,6 +41,16 @@ const OURS: [c_long; 28] = [
     451,
 ];
 
+/// What we call besides when the class has a threshold of network traffic.
+const OF_NETWORK: [c_long; 6] = [
+    libc::SYS_epoll_ctl,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_ioctl,
+    libc::SYS_rt_sigaction,
+];
+
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
@@ -101,15 +111,16 @@ fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnc
     // With SECCOMP_FILTER_FLAG_NEW_LISTENER success is a descriptor.
     let installed = result.into() >= 0;
     // SAFETY: the kernel has just read the program, so it can be read.
-    let allowed = || program.is_some_and(|program| unsafe { allows_ours(program.cast()) });
-    if !installed || allowed() {
-        engine::resume(paused);
+    let allows = |calls| program.is_some_and(|program| unsafe { allows(program.cast(), calls) });
+    if !installed || allows(&OURS) {
+        let traffic = !installed || allows(&OF_NETWORK);
+        engine::resume(paused, traffic);
     }
     result
 }
 
-/// Whether the filter allows each call of ours.
-unsafe fn allows_ours(program: *const Program) -> bool {
+/// Whether the filter allows each of these calls.
+unsafe fn allows(program: *const Program, calls: &[c_long]) -> bool {
     // SAFETY: the caller vouches for the program.
     let instructions = unsafe {
         let Program { length, instructions } = program.read_unaligned();
@@ -118,7 +129,7 @@ unsafe fn allows_ours(program: *const Program) -> bool {
         }
         core::slice::from_raw_parts(instructions, LONGEST.min(length.into()))
     };
-    OURS.iter().all(|number| {
+    calls.iter().all(|number| {
         matches!(judge(instructions, *number as u32), Some(action)
             if action == libc::SECCOMP_RET_ALLOW || action == libc::SECCOMP_RET_LOG)
     })

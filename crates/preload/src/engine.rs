@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::{Class, Member, MemberId, State};
+use discnice_policy::Resources;
 use discnice_regulator::Regulator;
 use discnice_sys::{memory, process, shm};
 
@@ -30,6 +31,8 @@ struct Page {
     slot: AtomicU32,
     generation: AtomicU32,
     process: AtomicU32,
+    /// Threads in waits for readiness that only the kernel ends.
+    waiting: AtomicU32,
     /// The books of a process that found no slot.
     books: Books,
 }
@@ -39,11 +42,15 @@ static PAGE: Page = Page {
     slot: AtomicU32::new(0),
     generation: AtomicU32::new(0),
     process: AtomicU32::new(0),
+    waiting: AtomicU32::new(0),
     books: Books::new(),
 };
 
 /// The kernel is too old to wipe the page: compare process ids instead.
 static NO_WIPE: AtomicBool = AtomicBool::new(false);
+
+/// The program has forbidden itself the calls that regulate network traffic.
+static NO_TRAFFIC: AtomicBool = AtomicBool::new(false);
 
 /// How to find the class again from a child: segment and nonce.
 static SEGMENT: AtomicU32 = AtomicU32::new(0);
@@ -56,6 +63,35 @@ static HOST: Linux = Linux;
 pub fn class() -> Option<&'static Class> {
     // SAFETY: either null or an adopted class, whose mapping is never given up.
     unsafe { CLASS.load(Ordering::Relaxed).as_ref() }
+}
+
+/// Whether the class has a threshold of network traffic now.
+#[inline(always)]
+pub fn limits_traffic() -> bool {
+    class().is_some_and(|class| class.is_limited_in(Resources::NETWORK))
+        && !NO_TRAFFIC.load(Ordering::Relaxed)
+}
+
+/// Whether traffic within the machine counts.
+pub fn counts_loopback() -> bool {
+    class().is_some_and(Class::counts_loopback)
+}
+
+/// A thread begins to wait for readiness without an end of ours. One that is cancelled there is
+/// counted for ever, which makes others sleep in their calls instead of being told later.
+pub fn start_waiting() {
+    PAGE.waiting.fetch_add(1, Ordering::Relaxed);
+}
+
+/// It has ended.
+pub fn end_waiting() {
+    let fewer = |waiting: u32| Some(waiting.saturating_sub(1));
+    let _ = PAGE.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+}
+
+/// Whether a thread waits like that.
+pub fn somebody_waits() -> bool {
+    PAGE.waiting.load(Ordering::Relaxed) != 0
 }
 
 /// The regulator, for whatever is not on the way of a cached call.
@@ -169,7 +205,7 @@ pub struct Departure {
 }
 
 /// Whether this is a child of vfork(2): all memory is the parent's.
-fn is_borrowed() -> bool {
+pub fn is_borrowed() -> bool {
     PAGE.known.load(Ordering::Acquire) != 0 && PAGE.process.load(Ordering::Relaxed) != process::id()
 }
 
@@ -215,6 +251,7 @@ pub fn let_go() {
     let Some(regulator) = regulator() else { return };
     regulator.look(&thread::local().thread);
     crate::files::for_each(|fd, file| regulator.unshape(fd, file));
+    crate::net::parked::release_all();
 }
 
 /// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]
@@ -231,10 +268,14 @@ pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     Some((class, member))
 }
 
-/// Regulates the process again.
-pub fn resume(paused: Option<(&'static Class, Option<&'static Member>)>) {
+/// Regulates the process again, but network traffic only if that is still allowed.
+pub fn resume(paused: Option<(&'static Class, Option<&'static Member>)>, traffic: bool) {
     let Some((class, member)) = paused else { return };
-    if let Some(member) = member {
+    if !traffic {
+        NO_TRAFFIC.store(true, Ordering::Relaxed);
+    }
+    let escapes = !traffic && class.is_limited_in(Resources::NETWORK);
+    if let Some(member) = member.filter(|_| !escapes) {
         member.set_state(State::Active);
     }
     CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);

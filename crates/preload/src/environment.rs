@@ -11,7 +11,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use discnice_budget::MemberId;
-use discnice_sys::{Errno, Syscall, memory};
+use discnice_sys::memory;
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 const CLASS: &[u8] = b"DISCNICE=";
@@ -245,11 +245,7 @@ impl Readable {
         if self.page == Some(page) {
             return true;
         }
-        // rt_sigprocmask(2) reads the new mask, and only then refuses a `how` that does not exist.
-        let (how, size) = (usize::MAX, size_of::<u64>());
-        let call = Syscall(libc::SYS_rt_sigprocmask, [how, address as usize & !7, 0, size, 0, 0]);
-        // SAFETY: the kernel checks the address, and the call changes nothing because it fails.
-        let readable = unsafe { discnice_sys::syscall(call) } != Err(Errno(libc::EFAULT));
+        let readable = memory::can_read(address as usize, 1);
         if readable {
             self.page = Some(page);
         }

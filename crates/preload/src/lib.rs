@@ -9,6 +9,7 @@
 //! - `calls`: the few shapes that such calls have (read, write, copy, metadata);
 //! - `engine`: the regulator of this process, and what happens to it at fork;
 //! - `files`, `thread`: state of a descriptor and of a thread;
+//! - `net`: sockets, and waiting until they are ready;
 //! - `confinement`: programs that forbid themselves system calls;
 //! - `environment`, `start`: how the library gets into a program and its children;
 //! - `loading`: programs and libraries are read before they are loaded;
@@ -31,10 +32,12 @@ mod environment;
 mod files;
 mod hooks;
 mod loading;
+mod net;
 mod real;
 mod sanitizer;
 mod start;
 mod stdio;
+mod table;
 mod thread;
 
 /// No code of ours can panic: `cargo xtask check-symbols` finds no panicking function in the

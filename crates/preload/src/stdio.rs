@@ -66,8 +66,10 @@ unsafe extern "C" fn read(stream: *mut c_void, buffer: *mut c_void, count: isize
     let real = unsafe { core::mem::transmute::<*mut c_void, Transfer>(IO_FILE_READ.get()) };
     // SAFETY: libc gave us this stream.
     let fd = unsafe { descriptor(stream) };
-    // SAFETY: libc's own arguments, passed on.
-    calls::read(fd, count.max(0) as usize, None, || unsafe { real(stream, buffer, count) })
+    calls::read(fd, count.max(0) as usize, None, false, |done, length| {
+        // SAFETY: libc's own arguments, or a part of its buffer.
+        unsafe { real(stream, buffer.wrapping_byte_add(done), length as isize) }
+    })
 }
 
 unsafe extern "C" fn write(stream: *mut c_void, buffer: *mut c_void, count: isize) -> isize {

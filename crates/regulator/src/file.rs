@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::host::FileStatus;
+
 /// Cannot reach a disk.
 const OTHER: u32 = 1;
 /// Can reach a disk.
@@ -18,6 +20,8 @@ const PROGRAM_SEQUENTIAL: u32 = 1 << 5;
 const STREAM: u32 = 1 << 6;
 /// Writes hit pages that are dirty already.
 const REWRITES: u32 = 1 << 7;
+/// A socket, which may reach a network; such a descriptor is OTHER as well.
+const SOCKET: u32 = 1 << 8;
 
 /// Hints about one descriptor; all zeroes means that nothing is known.
 ///
@@ -106,14 +110,31 @@ impl File {
         self.flags.load(R) & (SHAPED | STREAM) == 0
     }
 
-    pub(crate) fn is_classified(&self) -> bool {
+    /// Whether it is known what the descriptor can reach.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_classified(&self) -> bool {
         self.has(DISK | OTHER)
     }
 
-    pub(crate) fn classify(&self, disk: bool, regular: bool) {
-        self.set(DISK | OTHER | REGULAR, false);
-        self.set(if disk { DISK } else { OTHER }, true);
-        self.set(REGULAR, regular);
+    /// Whether it is a socket that may reach a network.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_socket(&self) -> bool {
+        self.has(SOCKET)
+    }
+
+    /// It is a socket that never reaches a network: from here on it is like a pipe.
+    pub fn exempt(&self) {
+        self.set(SOCKET, false);
+    }
+
+    pub(crate) fn classify(&self, status: &FileStatus) {
+        self.set(DISK | OTHER | REGULAR | SOCKET, false);
+        self.set(SOCKET, status.socket);
+        self.set(REGULAR, status.regular);
+        // Last: who sees it classified sees all of it.
+        self.set(if status.disk { DISK } else { OTHER }, true);
     }
 
     pub(crate) fn is_regular(&self) -> bool {

@@ -35,6 +35,8 @@ pub struct FileStatus {
     pub disk: bool,
     /// Whether it is a regular file.
     pub regular: bool,
+    /// Whether it is a socket.
+    pub socket: bool,
     /// Its size in bytes.
     pub size: u64,
 }

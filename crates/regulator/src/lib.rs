@@ -26,6 +26,7 @@ pub mod ledger;
 mod linux;
 mod loading;
 mod metadata;
+mod net;
 mod pacing;
 mod read;
 mod thread;
@@ -39,6 +40,7 @@ mod tests;
 pub use file::File;
 pub use host::{Advice, FileStatus, Host, Woken};
 pub use linux::Linux;
+pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;
 pub use thread::Thread;
 

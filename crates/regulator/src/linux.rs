@@ -46,8 +46,8 @@ impl Host for Linux {
 
     fn status(&self, fd: i32) -> Option<FileStatus> {
         let status = file::status(fd).ok()?;
-        let disk = status.kind == file::Kind::Disk;
-        Some(FileStatus { disk, regular: status.regular, size: status.size })
+        let (disk, socket) = (status.kind == file::Kind::Disk, status.kind == file::Kind::Socket);
+        Some(FileStatus { disk, regular: status.regular, socket, size: status.size })
     }
 
     fn position(&self, fd: i32) -> Option<u64> {

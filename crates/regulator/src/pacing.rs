@@ -11,7 +11,7 @@ use crate::ledger::{self, operations};
 use crate::{Regulator, Thread};
 
 /// No sleep lasts longer without another look at the ledger.
-const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
+pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
 
 /// What was reserved for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -89,11 +89,12 @@ impl<H: Host> Regulator<'_, H> {
         false
     }
 
-    pub(crate) fn classify(&self, fd: i32, file: &File) {
+    /// Finds out what the descriptor can reach, unless that is known.
+    pub fn classify(&self, fd: i32, file: &File) {
         if !file.is_classified()
             && let Some(status) = self.host.status(fd)
         {
-            file.classify(status.disk, status.regular);
+            file.classify(&status);
         }
     }
 

@@ -120,7 +120,7 @@ impl Host for Machine {
     }
 
     fn status(&self, _: i32) -> Option<FileStatus> {
-        Some(FileStatus { disk: true, regular: true, size: self.size })
+        Some(FileStatus { disk: true, regular: true, socket: false, size: self.size })
     }
 
     fn position(&self, _: i32) -> Option<u64> {

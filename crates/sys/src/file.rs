@@ -8,19 +8,21 @@ use core::mem::MaybeUninit;
 
 use crate::raw::{Errno, call};
 
-/// What kind of object a descriptor is, as far as disk traffic goes.
+/// What kind of object a descriptor is, as far as disk and network traffic go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file, a directory or a block device: its I/O can reach a disk.
     Disk,
-    /// A pipe, socket, terminal or other device: it cannot.
+    /// A socket, whose I/O can reach a network.
+    Socket,
+    /// A pipe, terminal or other device: it reaches neither.
     Other,
 }
 
 /// The part of stat(2) that matters here.
 #[derive(Debug, Clone, Copy)]
 pub struct Status {
-    /// Whether I/O on it can reach a disk.
+    /// What it can reach.
     pub kind: Kind,
     /// Whether it is a regular file.
     pub regular: bool,
@@ -46,6 +48,7 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
     let stat = unsafe { stat.assume_init() };
     let kind = match stat.st_mode & libc::S_IFMT {
         libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Disk,
+        libc::S_IFSOCK => Kind::Socket,
         _ => Kind::Other,
     };
     let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;

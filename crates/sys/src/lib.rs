@@ -11,6 +11,7 @@
 #![allow(unsafe_code, reason = "this crate is the boundary to the kernel")]
 
 pub mod cycles;
+pub mod epoll;
 pub mod file;
 pub mod futex;
 pub mod gate;
@@ -21,6 +22,8 @@ pub mod procfs;
 mod raw;
 pub mod seccomp;
 pub mod shm;
+pub mod signal;
+pub mod socket;
 pub mod time;
 pub mod trace;
 

@@ -54,3 +54,39 @@ pub unsafe fn protect(start: usize, length: usize, writable: bool) -> Result<(),
     // SAFETY: the caller vouches for the range.
     unsafe { call!(libc::SYS_mprotect, start, length, protection) }.map(drop)
 }
+
+/// Asks about `length` bytes from `start` on, eight of each page.
+fn each_page(start: usize, length: usize, mut ask: impl FnMut(usize) -> bool) -> bool {
+    let Some(last) = start.checked_add(length.saturating_sub(1)) else { return false };
+    let (mut at, last) = (start & !7, last & !7);
+    while at < last {
+        if !ask(at) {
+            return false;
+        }
+        at = (at & !(PAGE - 1)).saturating_add(PAGE);
+    }
+    ask(last)
+}
+
+/// Whether memory can be read, asking the kernel once for each page: rt_sigprocmask(2) reads the new
+/// mask, and only then refuses a `how` that does not exist.
+#[must_use]
+pub fn can_read(start: usize, length: usize) -> bool {
+    let (how, size) = (usize::MAX, size_of::<u64>());
+    each_page(start, length, |at| {
+        // SAFETY: the kernel checks the address, and the call changes nothing because it fails.
+        let asked = unsafe { call!(libc::SYS_rt_sigprocmask, how, at, 0, size) };
+        asked != Err(Errno(libc::EFAULT))
+    })
+}
+
+/// Whether memory that the caller is about to overwrite can be written. What is there is spoilt:
+/// rt_sigprocmask(2) writes the old mask.
+#[must_use]
+pub fn can_write(start: usize, length: usize) -> bool {
+    let size = size_of::<u64>();
+    each_page(start, length, |at| {
+        // SAFETY: the kernel checks the address; the caller is about to write there anyway.
+        unsafe { call!(libc::SYS_rt_sigprocmask, 0, 0, at, size) }.is_ok()
+    })
+}

@@ -38,7 +38,8 @@ hooks! {
     /// splice(2): one end is a pipe, whose buffer bounds the call.
     fn [splice] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::start_io(|| unsafe { real(from, from_at, to, to_at, count, flags) })
+        let piece = |length| unsafe { real(from, from_at, to, to_at, length, flags) };
+        calls::splice(from, to, count, flags, piece)
     }
 
     /// aio_read(3), aio_write(3): a thread of libc's does the I/O, and the process's account

@@ -13,11 +13,13 @@ mod copy;
 mod directory;
 mod exec;
 mod memory;
+mod net;
 mod open;
 mod raw;
 mod read;
 mod spawn;
 mod sync;
+mod wait;
 mod write;
 
 pub(crate) use exec::current as current_environment;

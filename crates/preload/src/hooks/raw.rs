@@ -2,8 +2,20 @@
 
 use core::ffi::{c_long, c_void};
 
+use discnice_regulator::Flow;
+
+use crate::hooks::read::VECTOR;
+use crate::net::transfer::{Call, transfer};
 use crate::real::hooks;
 use crate::{calls, confinement, files, loading};
+
+/// A call on a socket: of sendto(2) and recvfrom(2) the third argument is the size and the fourth
+/// are the flags, of sendmsg(2) and recvmsg(2) the third are the flags.
+const fn numbered(flow: Flow, number: c_long, [fd, third, fourth]: [usize; 3]) -> Call {
+    let has_size = matches!(number, libc::SYS_sendto | libc::SYS_recvfrom);
+    let (count, flags) = if has_size { (third, fourth) } else { (VECTOR, third) };
+    Call { fd: fd as i32, flow, count, flags: flags as i32, whole: true }
+}
 
 hooks! {
     /// syscall(2), with the seven arguments that it can have.
@@ -12,15 +24,21 @@ hooks! {
         let call = || unsafe { real(number, a, b, c, d, e, f) };
         let fd = a as i32;
         match number {
-            libc::SYS_read | libc::SYS_readv => calls::read(fd, c, None, || call() as isize) as c_long,
+            libc::SYS_read | libc::SYS_readv => calls::read(fd, c, None, true, |_, _| call() as isize) as c_long,
             libc::SYS_pread64 | libc::SYS_preadv => {
-                calls::read(fd, c, Some(d as u64), || call() as isize) as c_long
+                calls::read(fd, c, Some(d as u64), true, |_, _| call() as isize) as c_long
             }
             libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev => {
                 calls::write(fd, c, None, true, |_, _| call() as isize) as c_long
             }
             libc::SYS_sendfile | libc::SYS_copy_file_range | libc::SYS_splice
             | libc::SYS_readahead | libc::SYS_io_submit | libc::SYS_io_uring_enter => calls::start_io(call),
+            libc::SYS_sendto | libc::SYS_sendmsg => {
+                transfer(numbered(Flow::Up, number, [a, c, d]), |_, _| call() as isize) as c_long
+            }
+            libc::SYS_recvfrom | libc::SYS_recvmsg => {
+                transfer(numbered(Flow::Down, number, [a, c, d]), |_, _| call() as isize) as c_long
+            }
             libc::SYS_openat | libc::SYS_openat2 => calls::open(|| call() as i32).into(),
             libc::SYS_close => calls::close(fd, call),
             libc::SYS_close_range => {

@@ -2,7 +2,10 @@
 
 use core::ffi::{c_int, c_void};
 
+use discnice_regulator::Flow;
+
 use crate::calls;
+use crate::net::vector;
 use crate::real::hooks;
 
 /// The sum of an array of buffers is not known without reading the program's memory, which only
@@ -20,43 +23,51 @@ hooks! {
     /// read(2).
     fn [read] (fd: c_int, buffer: *mut c_void, count: usize) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, None, || unsafe { real(fd, buffer, count) })
+        calls::read(fd, count, None, false, |done, length| unsafe {
+            real(fd, buffer.wrapping_byte_add(done), length)
+        })
     }
 
     /// pread(2).
     fn [pread pread64] (fd: c_int, buffer: *mut c_void, count: usize, at: i64) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, offset(at), || unsafe { real(fd, buffer, count, at) })
+        calls::read(fd, count, offset(at), true, |_, _| unsafe { real(fd, buffer, count, at) })
     }
 
     /// readv(2).
     fn [readv] (fd: c_int, vector: *const c_void, buffers: c_int) -> isize, real => {
-        // SAFETY: the program's own arguments.
-        calls::read(fd, VECTOR, None, || unsafe { real(fd, vector, buffers) })
+        // SAFETY: the program's own arguments, or a part of its buffers.
+        let call = |vector, buffers| unsafe { real(fd, vector, buffers) };
+        if vector::concerns(fd) {
+            return vector::vector(Flow::Down, fd, vector, buffers, call);
+        }
+        calls::read(fd, VECTOR, None, true, |_, _| call(vector, buffers))
     }
 
     /// preadv(2).
     fn [preadv preadv64] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, VECTOR, offset(at), || unsafe { real(fd, vector, buffers, at) })
+        calls::read(fd, VECTOR, offset(at), true, |_, _| unsafe { real(fd, vector, buffers, at) })
     }
 
     /// preadv2(2).
     fn [preadv2 preadv64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
         let call = || unsafe { real(fd, vector, buffers, at, flags) };
-        if flags & NOWAIT != 0 { calls::metadata(call) } else { calls::read(fd, VECTOR, offset(at), call) }
+        if flags & NOWAIT != 0 { calls::metadata(call) } else { calls::read(fd, VECTOR, offset(at), true, |_, _| call()) }
     }
 
     /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.
     fn [__read_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, None, || unsafe { real(fd, buffer, count, size) })
+        calls::read(fd, count, None, count > size, |done, length| unsafe {
+            real(fd, buffer.wrapping_byte_add(done), length, size - done)
+        })
     }
 
     /// pread(2) as compiled with `_FORTIFY_SOURCE`.
     fn [__pread_chk __pread64_chk] (fd: c_int, buffer: *mut c_void, count: usize, at: i64, size: usize) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, offset(at), || unsafe { real(fd, buffer, count, at, size) })
+        calls::read(fd, count, offset(at), true, |_, _| unsafe { real(fd, buffer, count, at, size) })
     }
 }

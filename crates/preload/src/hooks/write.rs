@@ -2,8 +2,11 @@
 
 use core::ffi::{c_int, c_void};
 
+use discnice_regulator::Flow;
+
 use crate::calls;
 use crate::hooks::read::VECTOR;
+use crate::net::vector;
 use crate::real::hooks;
 
 fn offset(at: i64) -> Option<u64> {
@@ -38,8 +41,12 @@ hooks! {
 
     /// writev(2).
     fn [writev] (fd: c_int, vector: *const c_void, buffers: c_int) -> isize, real => {
-        // SAFETY: the program's own arguments.
-        calls::write(fd, VECTOR, None, true, |_, _| unsafe { real(fd, vector, buffers) })
+        // SAFETY: the program's own arguments, or a part of its buffers.
+        let call = |vector, buffers| unsafe { real(fd, vector, buffers) };
+        if vector::concerns(fd) {
+            return vector::vector(Flow::Up, fd, vector, buffers, call);
+        }
+        calls::write(fd, VECTOR, None, true, |_, _| call(vector, buffers))
     }
 
     /// pwritev(2).

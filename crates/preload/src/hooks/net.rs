@@ -1,0 +1,188 @@
+//! Calls that send and receive: send(2), recv(2) and their relatives.
+
+use core::ffi::{c_int, c_uint, c_void};
+use core::{ptr, slice};
+
+use discnice_regulator::Flow;
+use discnice_sys::socket::Machine;
+
+use crate::net;
+use crate::net::transfer::{Call, message, transfer};
+use crate::net::vector;
+use crate::real::hooks;
+
+/// The bytes of a message whose size only the kernel knows: what a packet of Ethernet carries.
+const PACKET: usize = 1472;
+
+const fn call(flow: Flow, fd: c_int, count: usize, flags: c_int) -> Call {
+    Call { fd, flow, count, flags, whole: false }
+}
+
+/// Whether an address, which the kernel has just read or written, is one of this machine. `None` for
+/// a null pointer.
+fn is_local(address: *const c_void, length: u32) -> Option<bool> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: so many bytes were there for the kernel.
+    let bytes = unsafe { slice::from_raw_parts(address.cast::<u8>(), length as usize) };
+    match Machine::of(bytes) {
+        Machine::Unknown => None,
+        machine => Some(machine.is_loopback()),
+    }
+}
+
+/// Bytes of the messages that the kernel has just counted.
+fn moved(messages: *const libc::mmsghdr, result: isize) -> u64 {
+    let count = usize::try_from(result).unwrap_or(0);
+    if messages.is_null() || count == 0 {
+        return 0;
+    }
+    // SAFETY: the kernel has just written the lengths of so many messages.
+    let messages = unsafe { slice::from_raw_parts(messages, count) };
+    messages.iter().map(|message| u64::from(message.msg_len)).sum()
+}
+
+/// Whether the destination or source of a message, which the kernel has just read or written, is
+/// one of this machine.
+fn is_message_local(header: *const libc::msghdr, result: isize) -> Option<bool> {
+    if result < 0 || header.is_null() {
+        return None;
+    }
+    // SAFETY: the kernel has just read this header.
+    let header = unsafe { ptr::read_unaligned(header) };
+    is_local(header.msg_name, header.msg_namelen)
+}
+
+const fn bytes(result: isize) -> u64 {
+    if result < 0 { 0 } else { result as u64 }
+}
+
+hooks! {
+    /// send(2).
+    fn [send] (fd: c_int, buffer: *const c_void, count: usize, flags: c_int) -> isize, real => {
+        transfer(call(Flow::Up, fd, count, flags), |done, length| {
+            // SAFETY: the program's own arguments, or a part of its buffer.
+            unsafe { real(fd, buffer.wrapping_byte_add(done), length, flags) }
+        })
+    }
+
+    /// sendto(2): a destination means a message, or a connection that is opened by it.
+    fn [sendto] (fd: c_int, buffer: *const c_void, count: usize, flags: c_int, to: *const c_void, length: c_uint) -> isize, real => {
+        if to.is_null() {
+            return transfer(call(Flow::Up, fd, count, flags), |done, part| {
+                // SAFETY: the program's own arguments, or a part of its buffer.
+                unsafe { real(fd, buffer.wrapping_byte_add(done), part, flags, to, length) }
+            });
+        }
+        // SAFETY: the program's own arguments.
+        let one = || unsafe { real(fd, buffer, count, flags, to, length) };
+        message(call(Flow::Up, fd, count, flags), |_| is_local(to, length), bytes, one)
+    }
+
+    /// sendmsg(2).
+    fn [sendmsg] (fd: c_int, header: *const libc::msghdr, flags: c_int) -> isize, real => {
+        // SAFETY: the program's own arguments, or a part of its buffers.
+        let one = |header| unsafe { real(fd, header, flags) };
+        if !vector::concerns(fd) {
+            return one(header);
+        }
+        vector::send(fd, header, flags, |result| is_message_local(header, result), one)
+    }
+
+    /// sendmmsg(2).
+    fn [sendmmsg] (fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        let one = || unsafe { real(fd, messages, count, flags) as isize };
+        let local = |result| is_message_local(messages.cast(), if result > 0 { 0 } else { -1 });
+        message(call(Flow::Up, fd, PACKET, flags), local, |result| moved(messages, result), one) as c_int
+    }
+
+    /// recv(2).
+    fn [recv] (fd: c_int, buffer: *mut c_void, count: usize, flags: c_int) -> isize, real => {
+        transfer(call(Flow::Down, fd, count, flags), |done, length| {
+            // SAFETY: the program's own arguments, or a part of its buffer.
+            unsafe { real(fd, buffer.wrapping_byte_add(done), length, flags) }
+        })
+    }
+
+    /// recv(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.
+    fn [__recv_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize, flags: c_int) -> isize, real => {
+        transfer(call(Flow::Down, fd, count, flags), |done, length| {
+            let too_long = count > size;
+            let (length, size) = if too_long { (count, size) } else { (length, size - done) };
+            // SAFETY: the program's own arguments, or a part of its buffer.
+            unsafe { real(fd, buffer.wrapping_byte_add(done), length, size, flags) }
+        })
+    }
+
+    /// recvfrom(2).
+    fn [recvfrom] (fd: c_int, buffer: *mut c_void, count: usize, flags: c_int, from: *mut c_void, length: *mut c_uint) -> isize, real => {
+        if from.is_null() {
+            return transfer(call(Flow::Down, fd, count, flags), |done, part| {
+                // SAFETY: the program's own arguments, or a part of its buffer.
+                unsafe { real(fd, buffer.wrapping_byte_add(done), part, flags, from, length) }
+            });
+        }
+        // SAFETY: the program's own arguments.
+        let one = || unsafe { real(fd, buffer, count, flags, from, length) };
+        // SAFETY: the kernel has just written the length.
+        let local = |_| is_local(from, unsafe { ptr::read_unaligned(length) });
+        message(call(Flow::Down, fd, count, flags), local, bytes, one)
+    }
+
+    /// recvfrom(2) as compiled with `_FORTIFY_SOURCE`.
+    fn [__recvfrom_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize, flags: c_int, from: *mut c_void, length: *mut c_uint) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        let one = || unsafe { real(fd, buffer, count, size, flags, from, length) };
+        let local = |_| {
+            // SAFETY: the kernel has just written the length, if there is one.
+            if from.is_null() { None } else { is_local(from, unsafe { ptr::read_unaligned(length) }) }
+        };
+        message(call(Flow::Down, fd, count, flags), local, bytes, one)
+    }
+
+    /// recvmsg(2).
+    fn [recvmsg] (fd: c_int, header: *mut libc::msghdr, flags: c_int) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        let one = || unsafe { real(fd, header, flags) };
+        if !vector::concerns(fd) {
+            return one();
+        }
+        let room = vector::room(header);
+        message(call(Flow::Down, fd, room, flags), |result| is_message_local(header, result), bytes, one)
+    }
+
+    /// recvmmsg(2).
+    fn [recvmmsg] (fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int, timeout: *mut c_void) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        let one = || unsafe { real(fd, messages, count, flags, timeout) as isize };
+        let local = |result| is_message_local(messages.cast(), if result > 0 { 0 } else { -1 });
+        message(call(Flow::Down, fd, PACKET, flags), local, |result| moved(messages, result), one) as c_int
+    }
+
+    /// connect(2).
+    fn [connect] (fd: c_int, address: *const c_void, length: c_uint) -> c_int, real => {
+        net::connected(fd);
+        // SAFETY: the program's own arguments.
+        unsafe { real(fd, address, length) }
+    }
+
+    /// socket(2).
+    fn [socket] (domain: c_int, kind: c_int, protocol: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        net::opened(unsafe { real(domain, kind, protocol) })
+    }
+
+    /// accept(2).
+    fn [accept] (fd: c_int, address: *mut c_void, length: *mut c_uint) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        net::opened(unsafe { real(fd, address, length) })
+    }
+
+    /// accept4(2).
+    fn [accept4] (fd: c_int, address: *mut c_void, length: *mut c_uint, flags: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        net::opened(unsafe { real(fd, address, length, flags) })
+    }
+}

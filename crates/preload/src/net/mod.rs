@@ -1,0 +1,78 @@
+//! Holding a class to its network thresholds, inside a program.
+//!
+//! A thread that would have slept in the call sleeps before it. An event loop must not sleep in a
+//! call that it made non-blocking: it gets what has its turn (a short count) or `EAGAIN`, as from a
+//! slow network, and then its wait for readiness must tell the same story. So the socket is
+//! *parked*: its readiness is withheld until its turn comes, and then given. docs/adr/0010.
+//!
+//! - `socket`: what is known about one socket;
+//! - `transfer`, `vector`: the shapes of calls that send or receive;
+//! - `parked`: sockets whose turn has not come;
+//! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`, `timeout`:
+//!   what these share.
+
+pub mod epoll;
+pub mod parked;
+pub mod poll;
+pub mod select;
+mod socket;
+pub mod timeout;
+pub mod transfer;
+pub mod vector;
+pub mod waiting;
+
+pub use socket::Socket;
+
+use discnice_regulator::File;
+
+use crate::table::Table;
+use crate::{engine, files};
+
+static SOCKETS: Table<Socket> = Table::new();
+
+/// What is known about a socket; `None` for numbers that cannot be one or are too high.
+#[inline]
+fn socket(fd: i32) -> Option<&'static Socket> {
+    SOCKETS.get(fd)
+}
+
+/// The descriptor now means something else, or is about to.
+#[inline]
+pub fn forget(fd: i32) {
+    if let Some(socket) = socket(fd)
+        && !socket.is_blank()
+    {
+        forget_socket(fd, socket);
+    }
+}
+
+#[cold]
+fn forget_socket(fd: i32, socket: &Socket) {
+    // A child of vfork(2) closes its own descriptors, but this is its parent's memory.
+    if !engine::is_borrowed() {
+        parked::release(fd, socket);
+        socket.forget();
+    }
+}
+
+/// A call that returns a new socket.
+pub fn opened(fd: i32) -> i32 {
+    files::forget(fd);
+    fd
+}
+
+/// The socket's peer may be another one now.
+pub fn connected(fd: i32) {
+    if let Some(socket) = socket(fd) {
+        socket.forget_peer();
+    }
+}
+
+/// Finds out what the descriptor is, unless that is known.
+fn classify(fd: i32) -> Option<&'static File> {
+    let file = files::get(fd)?;
+    if !file.is_classified() {
+        engine::regulator()?.classify(fd, file);
+    }
+    Some(file)
+}

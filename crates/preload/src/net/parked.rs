@@ -1,0 +1,190 @@
+//! Sockets whose turn has not come.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use discnice_regulator::{Flow, Limits};
+use discnice_sys::{epoll, time};
+use discnice_units::Nanos;
+
+use crate::engine;
+use crate::net::socket;
+use crate::net::socket::{Changing, Flows, Socket};
+use crate::table::LIMIT;
+
+const WORDS: usize = LIMIT / 64;
+
+/// One bit for each descriptor that is parked.
+static SET: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+/// The words up to here may have bits.
+static END: AtomicUsize = AtomicUsize::new(0);
+/// How many descriptors are parked; a race makes it wrong for a moment only.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// When a socket was parked last.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// When a release could not be done, because another thread was at that socket.
+const AGAIN: Nanos = Nanos::from_millis(1);
+
+/// What a flow's readiness is called by epoll and, in its lower half, by poll. Not only that a socket
+/// can be read is withheld but also that its peer has finished: to learn that, a program must read.
+pub const fn events(flows: Flows) -> u32 {
+    let mut events = 0;
+    if flows.contains(Flow::Down) {
+        events |= libc::EPOLLIN | libc::EPOLLRDNORM | libc::EPOLLRDHUP;
+    }
+    if flows.contains(Flow::Up) {
+        events |= libc::EPOLLOUT | libc::EPOLLWRNORM;
+    }
+    events as u32
+}
+
+/// Whether any socket is parked.
+#[inline]
+pub fn any() -> bool {
+    COUNT.load(Ordering::Relaxed) != 0
+}
+
+/// Whether a socket has been parked in the last second.
+pub fn recently(now: Nanos) -> bool {
+    LAST.load(Ordering::Relaxed).saturating_add(Nanos::SECOND.0) > now.0
+}
+
+/// Parks a flow until `due`, with so many bytes reserved for then.
+pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limits: Limits) {
+    socket.park(flow, due, granted, limits.0);
+    LAST.store(time::now().0, Ordering::Relaxed);
+    let (word, bit) = place(fd);
+    END.fetch_max(word + 1, Ordering::Relaxed);
+    if let Some(set) = SET.get(word)
+        && set.fetch_or(bit, Ordering::AcqRel) & bit == 0
+    {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+    if let Some(changing) = socket.change() {
+        mask(fd, socket, &changing);
+    }
+}
+
+const fn place(fd: i32) -> (usize, u64) {
+    (fd as usize / 64, 1 << (fd as usize % 64))
+}
+
+/// Lets the kernel's registration withhold what is parked. A registration for one event is left
+/// alone: the program has had its event or will ask for the next one, and then it is masked.
+pub fn mask(fd: i32, socket: &Socket, changing: &Changing<'_>) {
+    let Some(registered) = changing.registration() else { return };
+    if registered.event.events & libc::EPOLLONESHOT as u32 == 0 {
+        withhold(fd, socket, changing);
+    }
+}
+
+/// The same whatever the registration says.
+pub fn withhold(fd: i32, socket: &Socket, changing: &Changing<'_>) {
+    let Some(mut registered) = changing.registration() else { return };
+    let parked = events(socket.parked());
+    if registered.event.events & parked == 0 {
+        return;
+    }
+    registered.event.events &= !parked;
+    match epoll::modify(registered.epoll, fd, registered.event) {
+        Ok(()) => changing.set_masked(true),
+        // Exclusive, or not what we think it is: we know nothing about it.
+        Err(_) => changing.register(None),
+    }
+}
+
+/// Gives the readiness of flows back; whether that could be done.
+fn restore(fd: i32, socket: &Socket, flows: Flows) -> bool {
+    let Some(changing) = socket.change() else { return false };
+    let rest = socket.unpark(flows);
+    if changing.is_masked() {
+        changing.set_masked(false);
+        if let Some(mut registered) = changing.registration() {
+            registered.event.events &= !events(rest);
+            match epoll::modify(registered.epoll, fd, registered.event) {
+                Ok(()) => changing.set_masked(rest.0 != 0),
+                Err(_) => changing.register(None),
+            }
+        }
+    }
+    if rest.0 == 0 {
+        remove(fd);
+    }
+    true
+}
+
+fn remove(fd: i32) {
+    let (word, bit) = place(fd);
+    if let Some(set) = SET.get(word)
+        && set.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives all of a socket's readiness back, and what was reserved for it.
+pub fn release(fd: i32, socket: &Socket) {
+    if socket.parked().0 != 0 {
+        restore(fd, socket, socket.parked());
+        remove(fd);
+    }
+    for flow in [Flow::Up, Flow::Down] {
+        let (granted, void) = socket.take_grant(flow, Nanos(0));
+        if granted + void > 0
+            && let Some(regulator) = engine::regulator()
+        {
+            regulator.settle_traffic(flow, granted + void, 0);
+        }
+    }
+}
+
+/// Gives a flow's readiness back because its turn has come.
+pub fn release_flow(fd: i32, socket: &Socket, flow: Flow) {
+    restore(fd, socket, Flows::only(flow));
+}
+
+/// Whether a parked flow's turn has come: its time has, or the limits have changed.
+pub fn is_due(socket: &Socket, flow: Flow, now: Nanos, limits: Limits) -> bool {
+    socket.due(flow) <= now || socket.limits() != limits.0
+}
+
+/// Releases every socket whose turn has come; returns when the next one's does.
+pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
+    let mut next = None;
+    let mut wait_for = |due: Nanos| next = Some(next.map_or(due, |next: Nanos| next.min(due)));
+    for (number, word) in SET.iter().take(END.load(Ordering::Relaxed)).enumerate() {
+        let mut rest = word.load(Ordering::Acquire);
+        while rest != 0 {
+            let fd = (number * 64) as i32 + rest.trailing_zeros() as i32;
+            rest &= rest - 1;
+            if let Some(socket) = socket(fd) {
+                release_one(fd, socket, now, limits).map(&mut wait_for);
+            }
+        }
+    }
+    next
+}
+
+fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: Limits) -> Option<Nanos> {
+    let parked = socket.parked();
+    let (mut due, mut next) = (Flows(0), None);
+    for flow in [Flow::Up, Flow::Down].into_iter().filter(|flow| parked.contains(*flow)) {
+        if is_due(socket, flow, now, limits) {
+            due.0 |= Flows::only(flow).0;
+        } else {
+            let at = socket.due(flow);
+            next = Some(next.map_or(at, |next: Nanos| next.min(at)));
+        }
+    }
+    if (due.0 != 0 || parked.0 == 0) && !restore(fd, socket, due) {
+        return Some(now.plus(AGAIN));
+    }
+    next
+}
+
+/// Releases every socket: another program takes this one's place.
+pub fn release_all() {
+    if any() {
+        let _ = release_due(Nanos(u64::MAX), Limits(0));
+    }
+}

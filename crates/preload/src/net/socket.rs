@@ -1,0 +1,306 @@
+//! What is known about one socket.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use discnice_regulator::Flow;
+use discnice_sys::epoll::Event;
+use discnice_sys::socket;
+use discnice_units::Nanos;
+
+use crate::net::epoll;
+use crate::table::Entry;
+
+/// Family and type have been asked for.
+const KNOWN: u32 = 1;
+/// IPv4 or IPv6.
+const INTERNET: u32 = 1 << 1;
+/// A stream, not messages.
+const STREAM: u32 = 1 << 2;
+/// The peer has been asked for, and there is one.
+const CONNECTED: u32 = 1 << 3;
+/// What it sends stays within the machine: for a connected socket a fact, else what its last
+/// message did.
+const LOCAL: u32 = 1 << 4;
+/// The program waits for it with poll or select.
+const POLLED: u32 = 1 << 5;
+/// Registered with more than one epoll instance: we cannot tell which reports it.
+const MANY: u32 = 1 << 6;
+/// The kernel's registration with epoll withholds readiness from what the program registered.
+const MASKED: u32 = 1 << 7;
+
+/// A grant not used for so long is void: its place in the queue has passed.
+const GRANT_LIFE: Nanos = Nanos::from_millis(200);
+
+/// Hints about one socket; all zeroes means that nothing is known. What concerns epoll is more
+/// than a hint, because the program's own data goes back to it: it changes only under `changing`.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Socket {
+    flags: AtomicU32,
+    /// One while a thread changes the registration below. Nobody waits for it for long.
+    changing: AtomicU32,
+    /// The epoll instance plus one; zero for none.
+    epoll: AtomicI32,
+    events: AtomicU32,
+    data: AtomicU64,
+    /// One bit for each flow that is parked.
+    parked: AtomicU32,
+    /// The limits by which it was parked.
+    limits: AtomicU32,
+    /// Calls since it was parked that came before its turn.
+    early: AtomicU32,
+    _spare: AtomicU32,
+    /// For each flow, its turn.
+    due: [AtomicU64; 2],
+    /// For each flow, bytes reserved for that turn.
+    granted: [AtomicU64; 2],
+}
+
+// SAFETY: made of atomic integers, and zero is what `BLANK` gives each.
+unsafe impl Entry for Socket {
+    const BLANK: Self = Self {
+        flags: AtomicU32::new(0),
+        changing: AtomicU32::new(0),
+        epoll: AtomicI32::new(0),
+        events: AtomicU32::new(0),
+        data: AtomicU64::new(0),
+        parked: AtomicU32::new(0),
+        limits: AtomicU32::new(0),
+        early: AtomicU32::new(0),
+        _spare: AtomicU32::new(0),
+        due: [AtomicU64::new(0), AtomicU64::new(0)],
+        granted: [AtomicU64::new(0), AtomicU64::new(0)],
+    };
+}
+
+/// Relaxed for hints.
+const R: Ordering = Ordering::Relaxed;
+
+/// A set of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flows(pub u32);
+
+impl Flows {
+    /// The set of one.
+    pub const fn only(flow: Flow) -> Self {
+        Self(1 << flow as u32)
+    }
+
+    /// Whether it is in the set.
+    pub const fn contains(self, flow: Flow) -> bool {
+        self.0 & Self::only(flow).0 != 0
+    }
+}
+
+/// What is charged for traffic of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// It never leaves through the internet protocols.
+    pub exempt: bool,
+    /// It may be cut anywhere.
+    pub stream: bool,
+    /// It stays within the machine, as far as known.
+    pub local: bool,
+    /// That is a fact, because the socket is connected.
+    pub connected: bool,
+}
+
+impl Socket {
+    fn has(&self, flag: u32) -> bool {
+        self.flags.load(R) & flag != 0
+    }
+
+    fn set(&self, flag: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(flag, R);
+        } else {
+            self.flags.fetch_and(!flag, R);
+        }
+    }
+
+    /// Whether there is nothing to forget.
+    #[inline]
+    pub fn is_blank(&self) -> bool {
+        self.flags.load(R) == 0 && self.epoll.load(R) == 0
+    }
+
+    /// Forgets everything.
+    pub fn forget(&self) {
+        self.flags.store(0, R);
+        self.epoll.store(0, R);
+        self.parked.store(0, R);
+        self.changing.store(0, R);
+    }
+
+    /// Another peer may be there now.
+    pub fn forget_peer(&self) {
+        self.set(CONNECTED | LOCAL, false);
+    }
+
+    /// What it is, asking the kernel for what is not known yet.
+    pub fn kind(&self, fd: i32) -> Option<Kind> {
+        if !self.has(KNOWN) {
+            let kind = socket::kind(fd).ok()?;
+            self.set(INTERNET, kind.internet);
+            self.set(STREAM, kind.stream);
+            self.set(KNOWN, true);
+        }
+        if self.has(INTERNET)
+            && !self.has(CONNECTED)
+            && let Ok(local) = socket::is_local(fd)
+        {
+            self.set(LOCAL, local);
+            self.set(CONNECTED, true);
+        }
+        let flags = self.flags.load(R);
+        Some(Kind {
+            exempt: flags & INTERNET == 0,
+            stream: flags & STREAM != 0,
+            local: flags & LOCAL != 0,
+            connected: flags & CONNECTED != 0,
+        })
+    }
+
+    /// Where the last message of a socket without a peer went.
+    pub fn note_local(&self, local: bool) {
+        self.set(LOCAL, local);
+    }
+
+    /// The program waits for it with poll or select.
+    pub fn note_polled(&self) {
+        if !self.has(POLLED) {
+            self.set(POLLED, true);
+        }
+    }
+
+    /// Whether we can withhold its readiness and give it later.
+    pub fn is_waited_for(&self) -> bool {
+        let epoll = self.epoll.load(R) != 0 && epoll::is_used() && !self.has(MANY);
+        epoll || self.has(POLLED)
+    }
+
+    /// The flows that are parked.
+    #[inline]
+    pub fn parked(&self) -> Flows {
+        Flows(self.parked.load(Ordering::Acquire))
+    }
+
+    /// When a parked flow has its turn.
+    pub fn due(&self, flow: Flow) -> Nanos {
+        Nanos(self.due_of(flow).load(R))
+    }
+
+    fn due_of(&self, flow: Flow) -> &AtomicU64 {
+        let [up, down] = &self.due;
+        if flow == Flow::Up { up } else { down }
+    }
+
+    fn granted_of(&self, flow: Flow) -> &AtomicU64 {
+        let [up, down] = &self.granted;
+        if flow == Flow::Up { up } else { down }
+    }
+
+    /// The limits by which it was parked.
+    pub fn limits(&self) -> u32 {
+        self.limits.load(R)
+    }
+
+    /// Marks a flow as parked until `due`, with so many bytes reserved for then.
+    pub fn park(&self, flow: Flow, due: Nanos, granted: u64, limits: u32) {
+        self.due_of(flow).store(due.0, R);
+        self.granted_of(flow).store(granted, R);
+        self.limits.store(limits, R);
+        self.early.store(0, R);
+        self.parked.fetch_or(Flows::only(flow).0, Ordering::Release);
+    }
+
+    /// Marks flows as no longer parked; returns those that remain.
+    pub fn unpark(&self, flows: Flows) -> Flows {
+        Flows(self.parked.fetch_and(!flows.0, Ordering::AcqRel) & !flows.0)
+    }
+
+    /// Takes what was reserved for the flow's turn; the second value is what of it is void.
+    pub fn take_grant(&self, flow: Flow, now: Nanos) -> (u64, u64) {
+        let granted = self.granted_of(flow);
+        if granted.load(R) == 0 {
+            return (0, 0);
+        }
+        let bytes = granted.swap(0, R);
+        if now > self.due(flow).plus(GRANT_LIFE) { (0, bytes) } else { (bytes, 0) }
+    }
+
+    /// Counts a call that came before its turn.
+    pub fn note_early(&self) -> u32 {
+        self.early.fetch_add(1, R)
+    }
+}
+
+/// A program's registration with an epoll instance.
+#[derive(Debug, Clone, Copy)]
+pub struct Registration {
+    /// The instance.
+    pub epoll: i32,
+    /// What the program asked for.
+    pub event: Event,
+}
+
+/// The right to change a socket's registration; given back when dropped.
+#[derive(Debug)]
+pub struct Changing<'a>(&'a Socket);
+
+impl Socket {
+    /// Tries for a moment to get the right to change the registration: whoever has it is in one
+    /// system call, unless it is the program's thread that a signal handler of its interrupted.
+    pub fn change(&self) -> Option<Changing<'_>> {
+        for _ in 0..1000 {
+            let free = self.changing.compare_exchange(0, 1, Ordering::Acquire, R);
+            if free.is_ok() {
+                return Some(Changing(self));
+            }
+            core::hint::spin_loop();
+        }
+        None
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.changing.store(0, Ordering::Release);
+    }
+}
+
+impl Changing<'_> {
+    /// The program's registration, if there is just one.
+    pub fn registration(&self) -> Option<Registration> {
+        let socket = self.0;
+        let epoll = socket.epoll.load(R).checked_sub(1).filter(|epoll| *epoll >= 0)?;
+        let event = Event { events: socket.events.load(R), data: socket.data.load(R) };
+        (!socket.has(MANY)).then_some(Registration { epoll, event })
+    }
+
+    /// The program registered the socket, or changed or removed its registration.
+    pub fn register(&self, registration: Option<Registration>) {
+        let socket = self.0;
+        let before = socket.epoll.load(R);
+        match registration {
+            Some(Registration { epoll, event }) => {
+                socket.set(MANY, socket.has(MANY) || before != 0 && before != epoll + 1);
+                socket.epoll.store(epoll + 1, R);
+                socket.events.store(event.events, R);
+                socket.data.store(event.data, R);
+            }
+            None => socket.epoll.store(0, R),
+        }
+        socket.set(MASKED, false);
+    }
+
+    /// The kernel's registration withholds readiness.
+    pub fn set_masked(&self, on: bool) {
+        self.0.set(MASKED, on);
+    }
+
+    /// Whether it does.
+    pub fn is_masked(&self) -> bool {
+        self.0.has(MASKED)
+    }
+}

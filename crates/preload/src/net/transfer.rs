@@ -1,0 +1,291 @@
+//! The shape of a call that sends or receives.
+
+use core::ffi::c_int;
+
+use discnice_regulator::{Flow, Limits, Linux, Regulator, Turn, Woken};
+use discnice_sys::{Errno, signal};
+use discnice_units::Nanos;
+
+use crate::engine;
+use crate::net::socket::Socket;
+use crate::net::{classify, parked, socket};
+use crate::real::{errno, set_errno};
+
+/// Calls of these kinds move nothing that counts.
+const FREE: c_int = libc::MSG_PEEK | libc::MSG_OOB | libc::MSG_ERRQUEUE;
+
+/// A program that calls a parked socket so often has not heard that it is not ready; then its calls
+/// last a moment, so that it does not spin.
+const EARLY: u32 = 8;
+const MOMENT: Nanos = Nanos::from_millis(10);
+
+const AGAIN: Errno = Errno(libc::EAGAIN);
+
+/// A call that sends or receives.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// The socket.
+    pub fd: i32,
+    /// Which way.
+    pub flow: Flow,
+    /// Bytes that it asks for.
+    pub count: usize,
+    /// `MSG_DONTWAIT` and the like.
+    pub flags: c_int,
+    /// It cannot be cut, for example because only the kernel knows its parts.
+    pub whole: bool,
+}
+
+/// Sends or receives. `piece(done, length)` makes the real call for a part.
+#[inline(always)]
+pub fn transfer(call: Call, piece: impl Fn(usize, usize) -> isize) -> isize {
+    if !engine::limits_traffic() {
+        return piece(0, call.count);
+    }
+    regulated(call, |_| false, |result| result.max(0) as u64, piece)
+}
+
+/// The same for messages, of which `moved` tells the bytes and `local` whether they stayed
+/// within the machine, both from the result of a call that succeeded.
+#[inline(always)]
+pub fn message(
+    call: Call,
+    local: impl Fn(isize) -> Option<bool>,
+    moved: impl Fn(isize) -> u64,
+    piece: impl Fn() -> isize,
+) -> isize {
+    if !engine::limits_traffic() {
+        return piece();
+    }
+    let whole = Call { whole: true, ..call };
+    regulated_message(whole, local, moved, |_, _| piece())
+}
+
+#[inline(never)]
+fn regulated_message(
+    call: Call,
+    local: impl Fn(isize) -> Option<bool>,
+    moved: impl Fn(isize) -> u64,
+    piece: impl Fn(usize, usize) -> isize,
+) -> isize {
+    let note = |result: isize| {
+        let local = if result >= 0 { local(result) } else { None };
+        match (local, socket(call.fd)) {
+            (Some(local), Some(socket)) => {
+                socket.note_local(local);
+                local && !engine::counts_loopback()
+            }
+            _ => false,
+        }
+    };
+    regulated(call, note, moved, piece)
+}
+
+#[inline(never)]
+fn regulated(
+    call: Call,
+    is_free: impl Fn(isize) -> bool,
+    moved: impl Fn(isize) -> u64,
+    piece: impl Fn(usize, usize) -> isize,
+) -> isize {
+    let Some(session) = Session::begin(&call) else {
+        let result = piece(0, call.count);
+        is_free(result);
+        return result;
+    };
+    let before = errno();
+    let mut done = 0;
+    loop {
+        let granted = match session.admit(call.count - done) {
+            Ok(granted) => granted,
+            Err(_) if done > 0 => return done as isize,
+            Err(Errno(error)) => {
+                set_errno(error);
+                return -1;
+            }
+        };
+        let rest = call.count - done;
+        let length = if session.cuts { rest.min(granted as usize) } else { rest };
+        let result = piece(done, length);
+        let passed = if is_free(result) { 0 } else { moved(result) };
+        session.regulator.settle_traffic(call.flow, granted, passed);
+        if result < 0 && done > 0 {
+            set_errno(before);
+            return done as isize;
+        }
+        if result < 0 {
+            return result;
+        }
+        done += result as usize;
+        if !session.cuts || (result as usize) < length || done >= call.count || !session.goes_on() {
+            return done as isize;
+        }
+    }
+}
+
+/// One call under regulation.
+struct Session<'a> {
+    call: &'a Call,
+    regulator: Regulator<'static, Linux>,
+    socket: &'static Socket,
+    limits: Limits,
+    cuts: bool,
+}
+
+impl<'a> Session<'a> {
+    /// `None` when the call is free.
+    fn begin(call: &'a Call) -> Option<Self> {
+        if call.flags & FREE != 0 || call.count == 0 {
+            return None;
+        }
+        let file = classify(call.fd)?;
+        if !file.is_socket() {
+            return None;
+        }
+        let socket = socket(call.fd)?;
+        let kind = socket.kind(call.fd)?;
+        if kind.exempt {
+            file.exempt();
+            return None;
+        }
+        let regulator = engine::regulator()?;
+        if kind.local && !regulator.counts_loopback() || kind.stream && !kind.connected {
+            return None;
+        }
+        let limits = regulator.limits();
+        Some(Self { call, regulator, socket, limits, cuts: kind.stream && !call.whole })
+    }
+
+    /// Whether the program wants no call to wait.
+    fn is_impatient(&self) -> bool {
+        self.call.flags & libc::MSG_DONTWAIT != 0
+            || discnice_sys::file::flags(self.call.fd)
+                .is_ok_and(|flags| flags & libc::O_NONBLOCK != 0)
+    }
+
+    /// Whether a call that was cut is continued as the kernel would: one that sends blocks until
+    /// all is sent, one that does not block does what it can.
+    fn goes_on(&self) -> bool {
+        self.call.flow == Flow::Up
+            || self.call.flags & libc::MSG_WAITALL != 0
+            || self.is_impatient()
+    }
+
+    /// Lets up to `rest` bytes pass: returns how many are reserved.
+    fn admit(&self, rest: usize) -> Result<u64, Errno> {
+        let flow = self.call.flow;
+        if self.socket.parked().contains(flow) {
+            self.admit_parked()?;
+        }
+        let now = self.regulator.now();
+        let (granted, void) = self.socket.take_grant(flow, now);
+        self.regulator.settle_traffic(flow, void, 0);
+        if granted > 0 {
+            return Ok(granted);
+        }
+        // How much there is to receive is not known: what did not come is given back.
+        let most = self.regulator.traffic_portion(flow);
+        let expected = self.cuts || flow == Flow::Down;
+        let want = if expected { most.min(rest as u64) } else { rest as u64 };
+        match self.regulator.reserve_traffic(flow, want) {
+            Turn::Now => Ok(want),
+            turn if self.is_impatient() => self.postpone(turn, want),
+            turn => self.wait(turn, want),
+        }
+    }
+
+    /// The flow is parked: its turn may have come.
+    #[cold]
+    fn admit_parked(&self) -> Result<(), Errno> {
+        let (flow, socket) = (self.call.flow, self.socket);
+        let due = || parked::is_due(socket, flow, self.regulator.now(), self.limits);
+        if !due() {
+            if !self.is_impatient() {
+                self.hold(socket.due(flow), None)?;
+            } else if socket.note_early() < EARLY {
+                return Err(AGAIN);
+            } else {
+                let moment = self.regulator.now().plus(MOMENT);
+                self.regulator.hold(self.limits, socket.due(flow).min(moment));
+                if !due() {
+                    return Err(AGAIN);
+                }
+            }
+        }
+        parked::release_flow(self.call.fd, socket, flow);
+        Ok(())
+    }
+
+    /// A call that must not wait: the socket is parked, if we are asked when it is ready again.
+    #[cold]
+    fn postpone(&self, turn: Turn, want: u64) -> Result<u64, Errno> {
+        let (due, granted) = match turn {
+            Turn::Now => return Ok(want),
+            Turn::At(start) => (start, want),
+            Turn::AskAgain(at) => (at, 0),
+        };
+        let Call { fd, flow, .. } = *self.call;
+        if self.socket.is_waited_for() && !engine::somebody_waits() {
+            parked::park(fd, self.socket, flow, due, granted, self.limits);
+            self.regulator.note_held(due.minus(self.regulator.now()));
+            return Err(AGAIN);
+        }
+        // Nobody would tell the program when its turn comes, so its call lasts until then.
+        let woken = self.regulator.hold(self.limits, due);
+        if granted > 0 && woken != Woken::Interrupted {
+            return Ok(granted);
+        }
+        self.regulator.settle_traffic(flow, granted, 0);
+        Err(AGAIN)
+    }
+
+    /// A call that may wait does.
+    #[cold]
+    fn wait(&self, mut turn: Turn, want: u64) -> Result<u64, Errno> {
+        let flow = self.call.flow;
+        let timeout = discnice_sys::socket::timeout(self.call.fd, flow == Flow::Down);
+        let end = timeout.ok().flatten().map(|timeout| self.regulator.now().plus(timeout));
+        loop {
+            let (due, granted) = match turn {
+                Turn::Now => return Ok(want),
+                Turn::At(start) => (start, want),
+                Turn::AskAgain(at) => (at, 0),
+            };
+            let held = self.hold(due, end);
+            if held == Ok(Held::Due) && granted > 0 {
+                return Ok(granted);
+            }
+            self.regulator.settle_traffic(flow, granted, 0);
+            held?;
+            turn = self.regulator.reserve_traffic(flow, want);
+        }
+    }
+
+    /// Sleeps until `due`, in a call that the kernel would end at `end` if the program set a
+    /// timeout. signal(7): any handler ends a call with a timeout, others only without
+    /// `SA_RESTART`.
+    fn hold(&self, due: Nanos, end: Option<Nanos>) -> Result<Held, Errno> {
+        let until = end.map_or(due, |end| end.min(due));
+        let limits = self.regulator.limits();
+        loop {
+            match self.regulator.hold(limits, until) {
+                Woken::Due if until < due => return Err(AGAIN),
+                Woken::Due | Woken::Abandoned => return Ok(Held::Due),
+                Woken::Changed => return Ok(Held::Changed),
+                Woken::Interrupted if end.is_some() || signal::any_interrupts() => {
+                    return Err(Errno::INTR);
+                }
+                Woken::Interrupted => {}
+            }
+        }
+    }
+}
+
+/// How a wait ended that was not cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// The turn has come.
+    Due,
+    /// The limits changed.
+    Changed,
+}

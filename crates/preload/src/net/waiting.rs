@@ -1,0 +1,49 @@
+//! What all waits for readiness share.
+
+use core::ffi::c_int;
+
+use discnice_regulator::Limits;
+use discnice_units::Nanos;
+
+use crate::engine;
+use crate::net::parked;
+
+/// While sockets get parked, a wait is looked at so often: another thread may have parked one that
+/// this wait has to report.
+const LOOK: Nanos = Nanos::from_millis(50);
+
+/// Whether a wait must be ours: a socket may be parked while it lasts.
+#[inline(always)]
+pub fn is_regulated() -> bool {
+    engine::limits_traffic() || parked::any()
+}
+
+/// A wait that only the kernel ends. It is counted, so that nobody parks a socket for which it
+/// would have to end.
+#[inline(always)]
+pub fn counted(real: impl FnOnce() -> c_int) -> c_int {
+    if engine::class().is_none() {
+        return real();
+    }
+    engine::start_waiting();
+    let result = real();
+    engine::end_waiting();
+    result
+}
+
+/// A stretch of a wait: a long one is counted.
+pub fn stretch(time: Option<Nanos>, real: &impl Fn(Option<Nanos>) -> c_int) -> c_int {
+    if time.is_some_and(|time| time <= LOOK) { real(time) } else { counted(|| real(time)) }
+}
+
+/// Until when to wait at a stretch: the next turn, the program's own end, or the next look; `None`
+/// for ever.
+pub fn next_look(next: Option<Nanos>, now: Nanos, end: Option<Nanos>) -> Option<Nanos> {
+    let look = (next.is_some() || parked::recently(now)).then_some(now.plus(LOOK));
+    [next, end, look].into_iter().flatten().min()
+}
+
+/// The limits as they are now.
+pub fn limits() -> Limits {
+    engine::regulator().map_or(Limits(0), |regulator| regulator.limits())
+}

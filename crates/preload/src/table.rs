@@ -1,0 +1,83 @@
+//! A table of something for each descriptor, by its number.
+//!
+//! In two levels: programs with few descriptors touch one page of it, programs with 65,536 get
+//! further chunks when they use them; what lies above has no entry. Nothing here is ever freed.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use discnice_sys::memory;
+
+/// Entries of a chunk.
+pub const CHUNK: usize = 1024;
+const CHUNKS: usize = 64;
+/// Descriptors from this number on have no entry.
+pub const LIMIT: usize = CHUNK * CHUNKS;
+
+/// What a table may hold.
+///
+/// # Safety
+/// All zeroes is a valid value and means the same as [`Entry::BLANK`].
+pub unsafe trait Entry: Sync + Sized + 'static {
+    /// Nothing is known.
+    const BLANK: Self;
+}
+
+/// The table.
+#[derive(Debug)]
+pub struct Table<T> {
+    first: [T; CHUNK],
+    more: [AtomicPtr<[T; CHUNK]>; CHUNKS],
+}
+
+impl<T: Entry> Table<T> {
+    /// A table of blank entries.
+    pub const fn new() -> Self {
+        Self {
+            first: [const { T::BLANK }; CHUNK],
+            more: [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS],
+        }
+    }
+
+    /// The entry of a descriptor; `None` for numbers that cannot be one or are too high.
+    #[inline(always)]
+    pub fn get(&'static self, fd: i32) -> Option<&'static T> {
+        match self.first.get(fd as u32 as usize) {
+            Some(entry) => Some(entry),
+            None => self.get_more(fd),
+        }
+    }
+
+    #[cold]
+    fn get_more(&'static self, fd: i32) -> Option<&'static T> {
+        let number = usize::try_from(fd).ok()?;
+        let slot = self.more.get(number / CHUNK)?;
+        let mut chunk = slot.load(Ordering::Acquire);
+        if chunk.is_null() {
+            let fresh = memory::allocate(size_of::<[T; CHUNK]>()).ok()?.as_ptr().cast();
+            let current = core::ptr::null_mut();
+            chunk = match slot.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => fresh,
+                // Another thread was first; the spare chunk is untouched memory and costs nothing.
+                Err(first) => first,
+            };
+        }
+        // SAFETY: the chunk is zeroed memory of the right size and page alignment, all zeroes is a
+        // valid `T`, and it is never freed.
+        let entries: &'static [T; CHUNK] = unsafe { &*chunk };
+        entries.get(number % CHUNK)
+    }
+
+    /// The first number from `number` on that may have an entry which is not blank.
+    pub fn skip_unused(&self, number: usize) -> usize {
+        let chunk = number / CHUNK;
+        let unused = chunk > 0
+            && self.more.get(chunk).is_none_or(|slot| slot.load(Ordering::Relaxed).is_null());
+        if unused { (chunk + 1) * CHUNK } else { number }
+    }
+
+    /// The first chunk.
+    pub const fn first(&self) -> &[T; CHUNK] {
+        &self.first
+    }
+}

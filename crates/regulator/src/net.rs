@@ -1,0 +1,139 @@
+//! Network traffic: what sockets send and receive (Rate Windows, 5).
+//!
+//! There is no cache between a program and its network, so what passes is what was asked for, and
+//! nothing needs to be predicted: an amount takes its place in the queue, passes when its turn
+//! comes, and what did not pass after all is given back. Who waits, and how, is the caller's
+//! business: a thread that may sleep, or an event loop that must not.
+
+use discnice_budget::primitive::Ordering;
+use discnice_policy::pace::SHORTEST_SLEEP;
+use discnice_policy::{Resource, Resources};
+use discnice_units::{Nanos, Rate};
+
+use crate::Regulator;
+use crate::host::{Host, Woken};
+use crate::pacing::LONGEST_SLEEP;
+
+/// How much of the rate passes at once: the upper bound of a sleep, which splits large operations
+/// (Rate Windows, 3.2). Half of a disk's, because a network has no seeks to save.
+const PORTION_TIME: Nanos = Nanos::from_millis(20);
+/// Smaller portions are not worth a packet each.
+const PORTION_MIN: u64 = 4 << 10;
+/// Larger ones gain nothing.
+const PORTION_MAX: u64 = 1 << 20;
+
+/// Which way bytes move between the machine and a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Sent.
+    Up = 0,
+    /// Received.
+    Down = 1,
+}
+
+impl From<Flow> for Resource {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::Up => Self::NetUp,
+            Flow::Down => Self::NetDown,
+        }
+    }
+}
+
+/// When an amount may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// At once; it is reserved.
+    Now,
+    /// From this moment on; it is reserved.
+    At(Nanos),
+    /// The queue is too long: ask again then.
+    AskAgain(Nanos),
+}
+
+/// A state of the limits: any change makes a promise of [`Turn::At`] worth asking anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits(pub u32);
+
+impl<H: Host> Regulator<'_, H> {
+    /// Whether network traffic has a threshold.
+    #[inline]
+    #[must_use]
+    pub fn limits_traffic(&self) -> bool {
+        self.class.is_limited_in(Resources::NETWORK)
+    }
+
+    /// Whether traffic within the machine counts.
+    #[must_use]
+    pub fn counts_loopback(&self) -> bool {
+        self.class.counts_loopback()
+    }
+
+    /// The limits as they are now.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits(self.class.changes().load(Ordering::Acquire))
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.host.now()
+    }
+
+    /// The most, in bytes, that should pass at once.
+    #[must_use]
+    pub fn traffic_portion(&self, flow: Flow) -> u64 {
+        self.traffic_rate(flow).units_in(PORTION_TIME).clamp(PORTION_MIN, PORTION_MAX)
+    }
+
+    fn traffic_rate(&self, flow: Flow) -> Rate {
+        self.class.meter(Resource::Net).rate().min(self.class.meter(flow.into()).rate())
+    }
+
+    /// Takes a place in the queue for `bytes`.
+    pub fn reserve_traffic(&self, flow: Flow, bytes: u64) -> Turn {
+        let (class, window, now) = (self.class, self.class.window(), self.host.now());
+        let (both, one) = (class.meter(Resource::Net), class.meter(flow.into()));
+        let soon = now.plus(SHORTEST_SLEEP).plus(Nanos(1));
+        let Some(first) = both.reserve(window, now, bytes) else {
+            return Turn::AskAgain(both.retry_at(window, now).max(soon));
+        };
+        let Some(second) = one.reserve(window, now, bytes) else {
+            both.settle(window, now, bytes, 0);
+            return Turn::AskAgain(one.retry_at(window, now).max(soon));
+        };
+        let start = first.max(second);
+        if start < soon { Turn::Now } else { Turn::At(start) }
+    }
+
+    /// Charges `actual` bytes that passed, of `reserved` that had been reserved.
+    pub fn settle_traffic(&self, flow: Flow, reserved: u64, actual: u64) {
+        if reserved == 0 && actual == 0 {
+            return;
+        }
+        let (class, window, now) = (self.class, self.class.window(), self.host.now());
+        class.meter(Resource::Net).settle(window, now, reserved, actual);
+        class.meter(flow.into()).settle(window, now, reserved, actual);
+    }
+
+    /// Sleeps until `until`, unless the limits are no longer `seen` or a signal handler runs.
+    pub fn hold(&self, seen: Limits, until: Nanos) -> Woken {
+        let begun = self.host.now();
+        let mut now = begun;
+        let mut woken = Woken::Due;
+        while now < until && woken == Woken::Due {
+            let next = until.min(now.plus(LONGEST_SLEEP));
+            woken = self.host.wait(self.class.changes(), seen.0, next);
+            now = self.host.now();
+        }
+        self.note_held(now.minus(begun));
+        woken
+    }
+
+    /// Notes that the program was held for so long, by us or by what we told it.
+    pub fn note_held(&self, time: Nanos) {
+        self.books.add_wait(time.0);
+        self.class.note_wait(time);
+    }
+}

@@ -1,0 +1,174 @@
+//! What network regulation asks the kernel about one socket.
+//!
+//! As with files, the descriptor is the program's and may become anything at any moment; every
+//! call here only asks.
+
+use core::mem::MaybeUninit;
+
+use discnice_units::Nanos;
+
+use crate::raw::{Errno, call};
+
+/// What a socket is, as far as network traffic goes. socket(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Whether it speaks IPv4 or IPv6; others (unix(7), netlink(7), vsock(7)) never reach a network
+    /// interface through the layers that we regulate.
+    pub internet: bool,
+    /// Whether it carries a stream of bytes, which may be cut anywhere, and not messages.
+    pub stream: bool,
+}
+
+/// `SO_DOMAIN` and `SO_TYPE`.
+///
+/// # Errors
+/// `ENOTSOCK`, `EBADF`.
+pub fn kind(fd: i32) -> Result<Kind, Errno> {
+    let domain = number(fd, libc::SO_DOMAIN)?;
+    let internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
+    let stream = number(fd, libc::SO_TYPE)? == libc::SOCK_STREAM;
+    Ok(Kind { internet, stream })
+}
+
+fn number(fd: i32, option: i32) -> Result<i32, Errno> {
+    let (mut value, mut length) = (0i32, size_of::<i32>() as u32);
+    let (to, size) = (&raw mut value, &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `value` and then the length.
+    unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, to, size)? };
+    Ok(value)
+}
+
+/// How long a blocking call may last: `SO_RCVTIMEO` or `SO_SNDTIMEO`; `None` for ever.
+///
+/// # Errors
+/// `ENOTSOCK`, `EBADF`.
+pub fn timeout(fd: i32, receiving: bool) -> Result<Option<Nanos>, Errno> {
+    let option = if receiving { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
+    let (mut time, mut length) = ([0i64; 2], size_of::<[i64; 2]>() as u32);
+    let (to, size) = (&raw mut time, &raw mut length);
+    // SAFETY: the kernel writes one struct timeval, two 64-bit numbers, and the length.
+    unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, to, size)? };
+    let [seconds, micros] = time.map(|part| part.max(0) as u64);
+    let nanos = seconds.saturating_mul(Nanos::SECOND.0).saturating_add(micros.saturating_mul(1000));
+    Ok((nanos > 0).then_some(Nanos(nanos)))
+}
+
+/// An address as the kernel gives it: `struct sockaddr_in6` is the longest that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct Address {
+    bytes: [u8; 28],
+}
+
+/// Which machine an address means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// An IPv6 address, or an IPv4 address as IPv6 writes it (`::ffff:a.b.c.d`).
+    Host([u8; 16]),
+    /// Not an internet address, or none.
+    Unknown,
+}
+
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+impl Machine {
+    /// Of the first bytes of a `struct sockaddr`.
+    #[must_use]
+    pub fn of(address: &[u8]) -> Self {
+        let Some((family, rest)) = address.split_first_chunk::<2>() else { return Self::Unknown };
+        match i32::from(u16::from_ne_bytes(*family)) {
+            libc::AF_INET => rest.get(2..6).map_or(Self::Unknown, |address| {
+                let mut host = [0; 16];
+                let (prefix, last) = host.split_at_mut(MAPPED.len());
+                prefix.copy_from_slice(&MAPPED);
+                last.copy_from_slice(address);
+                Self::Host(host)
+            }),
+            libc::AF_INET6 => rest
+                .get(6..)
+                .and_then(|rest| rest.first_chunk())
+                .map_or(Self::Unknown, |host| Self::Host(*host)),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether it is 127.0.0.0/8 or ::1. RFC 1122, 3.2.1.3; RFC 4291, 2.5.3.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Host(host) => match host.strip_prefix(&MAPPED) {
+                Some(address) => address.first() == Some(&127),
+                None => host
+                    .split_last()
+                    .is_some_and(|(last, rest)| *last == 1 && rest.iter().all(|byte| *byte == 0)),
+            },
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// Whether what a connected socket sends stays within the machine: its peer is a loopback address or
+/// its own, to which Linux also delivers through the loopback device. getpeername(2), getsockname(2).
+///
+/// # Errors
+/// `ENOTCONN`.
+pub fn is_local(fd: i32) -> Result<bool, Errno> {
+    let peer = name(fd, libc::SYS_getpeername)?;
+    Ok(peer.is_loopback() || name(fd, libc::SYS_getsockname)? == peer)
+}
+
+fn name(fd: i32, which: core::ffi::c_long) -> Result<Machine, Errno> {
+    let mut address = MaybeUninit::<Address>::zeroed();
+    let mut length = size_of::<Address>() as u32;
+    // SAFETY: the kernel writes at most `length` bytes of address, and the length.
+    unsafe { call!(which, fd, address.as_mut_ptr(), &raw mut length)? };
+    // SAFETY: zero bytes, some of which the kernel replaced.
+    Ok(Machine::of(&unsafe { address.assume_init() }.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4(address: [u8; 4]) -> Machine {
+        let mut bytes = [0; 16];
+        bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+        bytes[4..8].copy_from_slice(&address);
+        Machine::of(&bytes)
+    }
+
+    fn v6(address: [u8; 16]) -> Machine {
+        let mut bytes = [0; 28];
+        bytes[..2].copy_from_slice(&(libc::AF_INET6 as u16).to_ne_bytes());
+        bytes[8..24].copy_from_slice(&address);
+        Machine::of(&bytes)
+    }
+
+    #[test]
+    fn loopback_in_all_its_forms() {
+        let mapped = |last: [u8; 4]| {
+            let mut address = [0; 16];
+            address[..12].copy_from_slice(&MAPPED);
+            address[12..].copy_from_slice(&last);
+            address
+        };
+        let mut one = [0; 16];
+        one[15] = 1;
+        for local in [v4([127, 0, 0, 1]), v4([127, 9, 8, 7]), v6(one), v6(mapped([127, 0, 0, 1]))] {
+            assert!(local.is_loopback(), "{local:?}");
+        }
+        let mut two = one;
+        two[0] = 0x20;
+        for far in [v4([10, 0, 0, 1]), v6(two), v6([0; 16]), v6(mapped([10, 0, 0, 127]))] {
+            assert!(!far.is_loopback(), "{far:?}");
+        }
+        assert_eq!(v4([10, 0, 0, 1]), v6(mapped([10, 0, 0, 1])));
+    }
+
+    #[test]
+    fn what_is_no_internet_address_is_unknown() {
+        for bytes in [&[][..], &[1], &[1, 0, 0, 0], &(libc::AF_INET as u16).to_ne_bytes()] {
+            assert_eq!(Machine::of(bytes), Machine::Unknown);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+/* sockets WAY PORT SECONDS: moves as many bytes as it can, in one way, to or from a server on this
+   machine, and prints them, the seconds they took, how often it was told that the socket is ready,
+   and the milliseconds of processor time it used. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "guest.h"
+
+#define LARGE (1 << 20)
+
+static char *buffer;
+static int sock, way_up;
+static long told;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static void no_block(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+static ssize_t move(void) {
+    return way_up ? send(sock, buffer, LARGE, MSG_NOSIGNAL) : recv(sock, buffer, LARGE, 0);
+}
+
+static ssize_t by_stream(void) {
+    static FILE *stream;
+    if (!stream) stream = fdopen(sock, "r");
+    return fread(buffer, 1, 65536, stream);
+}
+
+static ssize_t by_read(void) { return read(sock, buffer, LARGE); }
+static ssize_t by_write(void) { return write(sock, buffer, LARGE); }
+
+static ssize_t by_vector(void) {
+    struct iovec parts[3] = {{buffer, 100000}, {buffer + 100000, 7}, {buffer + 100007, 300000}};
+    return way_up ? writev(sock, parts, 3) : readv(sock, parts, 3);
+}
+
+static ssize_t by_message(void) {
+    struct iovec parts[2] = {{buffer, 100000}, {buffer + 100000, 300000}};
+    struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
+    return way_up ? sendmsg(sock, &header, MSG_NOSIGNAL) : recvmsg(sock, &header, 0);
+}
+
+static ssize_t by_sendfile(void) {
+    static int file = -1;
+    if (file < 0) {
+        file = open("/var/tmp", O_TMPFILE | O_RDWR, 0600);
+        for (int part = 0; part < 8; part++) write(file, buffer, LARGE);
+    }
+    off_t at = 0;
+    return sendfile(sock, file, &at, 8 * LARGE);
+}
+
+static ssize_t by_splice(void) {
+    static int ends[2] = {-1, -1}, null;
+    if (ends[0] < 0) pipe(ends), null = open("/dev/null", O_WRONLY);
+    ssize_t got = splice(sock, NULL, ends[1], NULL, 65536, 0);
+    if (got > 0) splice(ends[0], NULL, null, NULL, got, 0);
+    return got;
+}
+
+/* Moves until the kernel, or who speaks for it, says that it would block. */
+static ssize_t drain(void) {
+    long moved = 0;
+    for (;;) {
+        ssize_t part = move();
+        if (part < 0 && errno == EAGAIN) return moved;
+        if (part <= 0) return moved ? moved : part;
+        moved += part;
+    }
+}
+
+static ssize_t by_poll(void) {
+    struct pollfd entry = {sock, way_up ? POLLOUT : POLLIN, 0};
+    if (poll(&entry, 1, 2000) != 1) return 0;
+    told++;
+    return drain();
+}
+
+static ssize_t by_select(void) {
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(sock, &set);
+    struct timeval time = {2, 0};
+    if (select(sock + 1, way_up ? NULL : &set, way_up ? &set : NULL, NULL, &time) != 1) return 0;
+    if (!FD_ISSET(sock, &set)) return 0;
+    told++;
+    return drain();
+}
+
+static ssize_t by_epoll(unsigned more) {
+    static int epoll = -1;
+    struct epoll_event event = {(way_up ? EPOLLOUT : EPOLLIN) | more, {.u64 = 0x123456789abcdef}};
+    if (epoll < 0) {
+        epoll = epoll_create1(0);
+        epoll_ctl(epoll, EPOLL_CTL_ADD, sock, &event);
+    } else if (more & EPOLLONESHOT) {
+        epoll_ctl(epoll, EPOLL_CTL_MOD, sock, &event);
+    }
+    struct epoll_event got;
+    if (epoll_wait(epoll, &got, 1, 2000) != 1 || got.data.u64 != 0x123456789abcdef) return 0;
+    told++;
+    return more & EPOLLET ? drain() : move();
+}
+
+static ssize_t by_level(void) { return by_epoll(0); }
+static ssize_t by_edge(void) { return by_epoll(EPOLLET); }
+static ssize_t by_one_shot(void) { return by_epoll(EPOLLONESHOT); }
+
+/* A program that waits in a way that nobody sees. */
+static ssize_t by_retry(void) {
+    struct timespec nap = {0, 100000};
+    ssize_t got = move();
+    if (got < 0 && errno == EAGAIN) nanosleep(&nap, NULL), got = 1 - 1;
+    told++;
+    return got < 0 ? got : got ? got : -2;
+}
+
+static ssize_t by_datagram(void) { return send(sock, buffer, 1400, 0); }
+
+static const struct {
+    const char *name;
+    ssize_t (*step)(void);
+    int up, no_block, kind;
+} ways[] = {
+    {"recv", move, 0, 0, SOCK_STREAM},          {"send", move, 1, 0, SOCK_STREAM},
+    {"read", by_read, 0, 0, SOCK_STREAM},       {"write", by_write, 1, 0, SOCK_STREAM},
+    {"fread", by_stream, 0, 0, SOCK_STREAM},    {"splice", by_splice, 0, 0, SOCK_STREAM},
+    {"readv", by_vector, 0, 0, SOCK_STREAM},    {"writev", by_vector, 1, 0, SOCK_STREAM},
+    {"recvmsg", by_message, 0, 0, SOCK_STREAM}, {"sendmsg", by_message, 1, 0, SOCK_STREAM},
+    {"sendfile", by_sendfile, 1, 0, SOCK_STREAM},
+    {"poll-in", by_poll, 0, 1, SOCK_STREAM},    {"poll-out", by_poll, 1, 1, SOCK_STREAM},
+    {"select-in", by_select, 0, 1, SOCK_STREAM},{"select-out", by_select, 1, 1, SOCK_STREAM},
+    {"level-in", by_level, 0, 1, SOCK_STREAM},  {"level-out", by_level, 1, 1, SOCK_STREAM},
+    {"edge-in", by_edge, 0, 1, SOCK_STREAM},    {"edge-out", by_edge, 1, 1, SOCK_STREAM},
+    {"oneshot-in", by_one_shot, 0, 1, SOCK_STREAM},
+    {"oneshot-out", by_one_shot, 1, 1, SOCK_STREAM},
+    {"retry-in", by_retry, 0, 1, SOCK_STREAM},  {"retry-out", by_retry, 1, 1, SOCK_STREAM},
+    {"datagram", by_datagram, 1, 0, SOCK_DGRAM},
+};
+
+int main(int argc, char **argv) {
+    size_t way = 0;
+    while (way < sizeof ways / sizeof *ways && strcmp(ways[way].name, argv[1])) way++;
+    if (argc != 4 || way == sizeof ways / sizeof *ways) return 2;
+    buffer = calloc(1, LARGE);
+    way_up = ways[way].up;
+    int six = strchr(argv[2], ':') != NULL;
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[2] + six))};
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = four.sin_port};
+    inet_pton(AF_INET, "127.0.0.1", &four.sin_addr);
+    inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr);
+    sock = socket(six ? AF_INET6 : AF_INET, ways[way].kind, 0);
+    if (six ? connect(sock, (void *)&mapped, sizeof mapped) : connect(sock, (void *)&four, sizeof four))
+        return 3;
+    if (ways[way].no_block) no_block(sock);
+    double begun = now(), seconds = atof(argv[3]);
+    long moved = 0, failures = 0;
+    while (now() - begun < seconds && failures < 3) {
+        ssize_t part = ways[way].step();
+        if (part == -2) continue;
+        if (part <= 0) failures++; else moved += part, failures = 0;
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    double cpu = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+                 (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    printf("%ld %.3f %ld %.0f\n", moved, now() - begun, told, cpu * 1000);
+    return 0;
+}
