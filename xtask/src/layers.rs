@@ -11,6 +11,7 @@ const ORDER: &[&str] = &[
     "discnice-units",
     "discnice-sys",
     "discnice-policy",
+    "discnice-estimator",
     "discnice-budget",
     "discnice-regulator",
     "discnice-loading",

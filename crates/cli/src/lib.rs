@@ -5,8 +5,9 @@
 //! - `classes`: the classes of this user, which live in shared memory;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `output`: how it speaks without panicking when nobody listens;
-//! - `report`: what a job did over its time;
-//! - `program`: what kind of program a file is, and whether it can be regulated.
+//! - `prediction`: prediction against account, for machines;
+//! - `program`: what kind of program a file is, and whether it can be regulated;
+//! - `report`: what a job did over its time.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -15,5 +16,6 @@ pub mod commands;
 mod launch;
 pub mod mechanism;
 pub mod output;
+mod prediction;
 mod program;
 mod report;

@@ -266,7 +266,13 @@ impl Caller {
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
         let regulator = Regulator::new(&target, class, self.process.books());
-        let ticket = regulator.admit_write(&self.thread, fd.as_raw_fd(), &descriptor.file, count);
+        let ticket = regulator.admit_write(
+            &self.thread,
+            fd.as_raw_fd(),
+            &descriptor.file,
+            request.at,
+            count,
+        );
         self.remember(ticket, Some(descriptor), request.at);
         if let Some(previous) = &mut self.previous {
             previous.count = count;

@@ -5,7 +5,8 @@ use std::fs;
 
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
-use discnice_regulator::{Advice, FileStatus, Host, Linux, Woken};
+use discnice_estimator::{Counts, Probed, Refusal, System};
+use discnice_regulator::{Advice, FileStatus, Host, Linux, Woken, WriteMode};
 use discnice_sys::{futex, seccomp, time};
 use discnice_units::Nanos;
 
@@ -111,8 +112,8 @@ impl Host for Target<'_> {
         Linux.position(fd)
     }
 
-    fn is_cached(&self, fd: i32, offset: u64, length: u64) -> Option<bool> {
-        Linux.is_cached(fd, offset, length)
+    fn write_mode(&self, fd: i32) -> Option<WriteMode> {
+        Linux.write_mode(fd)
     }
 
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
@@ -130,6 +131,20 @@ impl Host for Target<'_> {
 
     fn write_back(&self, fd: i32, offset: u64, length: u64) {
         Linux.write_back(fd, offset, length);
+    }
+}
+
+impl System for Target<'_> {
+    fn count(&self, fd: i32, offset: u64, length: u64) -> Result<Counts, Refusal> {
+        Linux.count(fd, offset, length)
+    }
+
+    fn resident(&self, fd: i32, offset: u64, length: u64) -> Option<u64> {
+        Linux.resident(fd, offset, length)
+    }
+
+    fn probe(&self, fd: i32, offset: u64, length: u64) -> Option<Probed> {
+        Linux.probe(fd, offset, length)
     }
 }
 

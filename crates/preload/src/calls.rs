@@ -1,11 +1,11 @@
 //! The shapes that calls have. Each is decode, decide, real call, and each has a short way for
 //! the call that costs the disk nothing.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 
 use discnice_budget::Class;
 use discnice_regulator::{File, Flow, Linux, Regulator, Ticket};
-use discnice_sys::{Syscall, cycles};
+use discnice_sys::{Syscall, cycles, file};
 
 use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
@@ -58,12 +58,20 @@ pub fn read(
         }
         return result;
     }
-    let short = count <= SHORT && !local.thread.missed() && file.is_plain() && class.is_calm();
+    let predicted = file.is_predicted() || class.predicts();
+    let short = if predicted {
+        file.knows_cached(count, at)
+    } else {
+        count <= SHORT && !local.thread.missed() && file.is_plain() && class.is_calm()
+    };
     if !short {
         return slow_read(local, fd, file, count, at, real);
     }
     let before = cycles::now();
     let result = real();
+    if predicted && at.is_none() {
+        file.moved(result);
+    }
     if local.thread.is_due(cycles::now().wrapping_sub(before), result) {
         finish_read(local, fd, file, at, result);
     }
@@ -124,9 +132,11 @@ fn slow_read(
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
+    if at.is_none() {
+        file.moved(result);
+    }
     // A reservation must be settled; a stream's own reads are waits for what is paid already.
-    let reserved = ticket.read > 0;
-    if reserved || local.thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
+    if ticket.is_due() || local.thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
         regulator.complete_read(&local.thread, fd, file, ticket, at, result);
     }
     result
@@ -149,8 +159,12 @@ pub fn write(
     if file.is_other() || is_new_socket(fd, file) {
         return other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece);
     }
-    if class.is_limited() && file.rewrites() {
+    let rewrites = if file.is_predicted() { file.knows_dirty(count, at) } else { file.rewrites() };
+    if class.is_limited() && rewrites {
         let result = piece(0, count);
+        if at.is_none() {
+            file.moved(result);
+        }
         if local.thread.has_written(result, REWRITTEN) {
             finish_write(local, fd, file, at, result);
         }
@@ -187,10 +201,13 @@ fn slow_write(
     let Some(regulator) = engine::regulator() else { return piece(0, count) };
     let one = |done: usize, length: usize| {
         let at = at.map(|at| at + done as u64);
-        let ticket = regulator.admit_write(&local.thread, fd, file, length as u64);
+        let ticket = regulator.admit_write(&local.thread, fd, file, at, length as u64);
         let result = piece(done, length);
+        if at.is_none() {
+            file.moved(result);
+        }
         // What a write costs shows in no clock: it is charged when the page gets dirty.
-        let due = ticket.write > 0
+        let due = ticket.is_due()
             || local.thread.has_written(result, WRITTEN)
             || local.thread.is_due(0, 0);
         if due {
@@ -366,6 +383,64 @@ fn finish_metadata(local: &Local, ticket: Ticket) {
     }
 }
 
+/// A call that takes a name off a file: whatever of it is dirty will not be written if it was the
+/// last one. `name` is the program's.
+pub fn delete(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
+    let status = watched(|| file::status_at(directory, name).ok())
+        .filter(|status| status.regular && status.links == 1);
+    let result = metadata(real);
+    if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
+        regulator.deleted(&local().thread, status.into());
+    }
+    result
+}
+
+/// A call that cuts a file to `length` bytes; `status` is the file's before.
+pub fn truncate(
+    length: i64,
+    status: impl FnOnce() -> Option<file::Status>,
+    real: impl FnOnce() -> i32,
+) -> i32 {
+    let status = watched(status);
+    let result = metadata(real);
+    if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
+        regulator.truncated(&local().thread, status.into(), length.max(0) as u64);
+    }
+    result
+}
+
+/// What a question says that is only worth asking in a class that remembers what is dirty.
+#[inline]
+fn watched<T>(question: impl FnOnce() -> Option<T>) -> Option<T> {
+    let class = engine::class()?;
+    if class.estimation().regions().is_unused() { None } else { question() }
+}
+
+/// A call that makes a file last.
+#[inline(always)]
+pub fn sync(fd: i32, real: impl FnOnce() -> i32) -> i32 {
+    let result = metadata(real);
+    if let (0, Some(file)) = (result, files::get(fd))
+        && file.is_predicted()
+        && let Some(regulator) = engine::regulator()
+    {
+        regulator.synced(file);
+    }
+    result
+}
+
+/// A call that moves a descriptor's offset, and returns it.
+#[inline(always)]
+pub fn seek(fd: i32, real: impl FnOnce() -> i64) -> i64 {
+    let result = real();
+    if let Some(file) = files::get(fd)
+        && file.is_predicted()
+    {
+        file.set_position(u64::try_from(result).ok());
+    }
+    result
+}
+
 /// A call that starts I/O of unknown size: it waits for what the class owes.
 pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
     let Some(regulator) = engine::regulator() else { return real() };
@@ -380,6 +455,30 @@ pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
 pub fn open(real: impl FnOnce() -> i32) -> i32 {
     let fd = metadata(real);
     files::forget(fd);
+    fd
+}
+
+/// The same, with a name and the flags of open(2): one of them empties the file.
+#[inline(always)]
+pub fn open_named(
+    directory: i32,
+    name: *const c_char,
+    flags: i32,
+    real: impl FnOnce() -> i32,
+) -> i32 {
+    if flags & libc::O_TRUNC == 0 { open(real) } else { open_emptied(directory, name, real) }
+}
+
+#[inline(never)]
+fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
+    let before = watched(|| file::status_at(directory, name).ok());
+    let fd = open(real);
+    if let (Some(before), Some(file), Some(regulator)) =
+        (before, files::get(fd), engine::regulator())
+        && before.size > 0
+    {
+        regulator.emptied(&local().thread, fd, file, before.into());
+    }
     fd
 }
 

@@ -9,6 +9,6 @@ mod bench;
 mod quiet;
 mod store;
 
-pub use bench::{Calibration, calibrate};
+pub use bench::{Calibration, calibrate, file_system};
 pub use quiet::busy;
 pub use store::{Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION, default_path};

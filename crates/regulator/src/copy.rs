@@ -1,9 +1,11 @@
 //! Copying inside the kernel: copy_file_range(2), sendfile(2), splice(2).
 
 use discnice_budget::Direction;
+use discnice_estimator::Kind;
+use discnice_estimator::blocks::Pages;
 
 use crate::host::Host;
-use crate::{File, Regulator, Thread, Ticket};
+use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits copying `count` bytes from `from`, at its own offset if `in_order` and else at one
@@ -17,31 +19,42 @@ impl<H: Host> Regulator<'_, H> {
         to: (i32, &File),
         count: u64,
     ) -> Ticket {
-        let mut ticket = Ticket::OPEN;
-        if self.is_regulated(from.0, from.1) && from.1.is_regular() {
-            ticket.read = self.admit_source(from, in_order, count);
+        let source = self.is_regulated(from.0, from.1) && from.1.is_regular();
+        let target = self.is_regulated(to.0, to.1) && to.1.is_regular();
+        let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, Kind::Copy);
+        let mut length = count;
+        if source {
+            (forecast.read, length) = self.admit_source(from, in_order, count);
         }
-        if self.is_regulated(to.0, to.1) && to.1.is_regular() {
-            ticket.write = if ticket.read > 0 { ticket.read } else { count };
-            self.reserve_write(thread, ticket.write);
+        if target {
+            forecast.write = length;
+            if to.1.is_predicted() {
+                let write = self.forecast_write(to.0, to.1, None, length);
+                (forecast.read, forecast.write) = (forecast.read + write.read, write.write);
+            }
+            self.reserve_write(thread, forecast.write);
         }
-        ticket
+        Ticket::of(forecast)
     }
 
-    /// Reserves what will be copied and starts reading it, if it is known where; returns how much
-    /// that is.
-    fn admit_source(&self, from: (i32, &File), in_order: bool, count: u64) -> u64 {
+    /// Reserves what will be read of `count` bytes and starts reading it, if it is known where;
+    /// returns how much that is, and how much can be copied.
+    fn admit_source(&self, from: (i32, &File), in_order: bool, count: u64) -> (u64, u64) {
         self.shape(from.0, from.1);
         let size = self.host.status(from.0).map_or(0, |status| status.size);
         let begin = if in_order { self.host.position(from.0) } else { None };
         let length = count.min(size.saturating_sub(begin.unwrap_or(0)));
-        if length > 0 {
-            self.reserve_and_wait(Direction::Read, length);
+        let missing = match begin {
+            Some(begin) => self.forecast_read(from.0, from.1, begin, length).read,
+            None => length,
+        };
+        if missing > 0 {
+            self.reserve_and_wait(Direction::Read, missing);
             if let Some(begin) = begin {
                 self.host.read_ahead(from.0, begin, length);
             }
         }
-        length
+        (missing, length)
     }
 
     /// The longest piece in which a copy should be made, in bytes.
@@ -51,10 +64,32 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Completes a copy that returned `result`.
-    pub fn complete_copy(&self, thread: &Thread, to: (i32, &File), ticket: Ticket, result: isize) {
+    pub fn complete_copy(
+        &self,
+        thread: &Thread,
+        to: (i32, &File),
+        mut ticket: Ticket,
+        result: isize,
+    ) {
+        if to.1.is_predicted() && result > 0 && self.is_shared_copy(to, result as u64) {
+            if let Some(forecast) = &mut ticket.forecast {
+                forecast.write = 0;
+            }
+            self.synced(to.1);
+        }
+        to.1.set_position(None);
         let (_, written) = self.settle(thread, ticket);
         if self.class.is_limited() && written > 0 && result > 0 && to.1.is_regular() {
             self.note_dirtied(to.0, to.1, written, None, result as u64);
         }
+    }
+
+    /// Whether the file system let both files share the data (reflink) instead of copying it: then
+    /// nothing of the new range is in the cache.
+    fn is_shared_copy(&self, to: (i32, &File), moved: u64) -> bool {
+        let Some(end) = self.host.position(to.0) else { return false };
+        let pages = Pages::touched(end.saturating_sub(moved), moved);
+        let missing = to.1.detector.count_missing(self.host, to.0, pages);
+        missing == pages.count() && to.1.detector.is_exact()
     }
 }

@@ -2,7 +2,10 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::host::FileStatus;
+use discnice_estimator::cache::Detector;
+use discnice_estimator::regions::FileKey;
+
+use crate::host::{FileStatus, WriteMode};
 
 /// Cannot reach a disk.
 const OTHER: u32 = 1;
@@ -22,6 +25,17 @@ const STREAM: u32 = 1 << 6;
 const REWRITES: u32 = 1 << 7;
 /// A socket, which may reach a network; such a descriptor is OTHER as well.
 const SOCKET: u32 = 1 << 8;
+/// Every call is predicted.
+const PREDICTED: u32 = 1 << 9;
+/// How it writes is known: the next three.
+const MODE_KNOWN: u32 = 1 << 10;
+const APPENDS: u32 = 1 << 11;
+const DIRECT: u32 = 1 << 12;
+const SYNCHRONOUS: u32 = 1 << 13;
+/// It was emptied when it was opened, or had names before: file systems write it when it is closed.
+const EMPTIED: u32 = 1 << 14;
+/// The slot of its file system.
+const SLOT_SHIFT: u32 = 24;
 
 /// Hints about one descriptor; all zeroes means that nothing is known.
 ///
@@ -45,7 +59,20 @@ pub struct File {
     high: AtomicU64,
     /// Bytes written since then at the descriptor's own offset, which was not asked for.
     moved: AtomicU64,
+    /// What is known to be cached.
+    pub(crate) detector: Detector,
+    /// The descriptor's own offset plus one, as far as we have followed it; zero when we have not.
+    position: AtomicU64,
+    /// `FileKey::get`, or zero.
+    key: AtomicU64,
+    /// Bytes known to be dirty: from, to.
+    dirty_low: AtomicU64,
+    dirty_high: AtomicU64,
+    /// Keeps the size a power of two.
+    _reserved: AtomicU64,
 }
+
+const _: () = assert!(size_of::<File>() == 128);
 
 /// Relaxed everywhere: hints publish nothing.
 const R: Ordering = Ordering::Relaxed;
@@ -64,6 +91,12 @@ impl File {
             low: AtomicU64::new(0),
             high: AtomicU64::new(0),
             moved: AtomicU64::new(0),
+            detector: Detector::new(),
+            position: AtomicU64::new(0),
+            key: AtomicU64::new(0),
+            dirty_low: AtomicU64::new(0),
+            dirty_high: AtomicU64::new(0),
+            _reserved: AtomicU64::new(0),
         }
     }
 
@@ -74,6 +107,10 @@ impl File {
             self.flags.store(0, R);
             self.next.store(0, R);
             self.dirtied.store(0, R);
+            self.detector.forget();
+            self.position.store(0, R);
+            self.key.store(0, R);
+            self.forget_dirty();
         }
     }
 
@@ -108,6 +145,112 @@ impl File {
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         self.flags.load(R) & (SHAPED | STREAM) == 0
+    }
+
+    /// Every call on it is predicted.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_predicted(&self) -> bool {
+        self.has(PREDICTED)
+    }
+
+    pub(crate) fn set_predicted(&self, on: bool) {
+        if self.is_predicted() != on {
+            self.set(PREDICTED, on);
+        }
+    }
+
+    /// A read that is known to find all its pages in the cache.
+    #[inline(always)]
+    #[must_use]
+    pub fn knows_cached(&self, count: usize, at: Option<u64>) -> bool {
+        self.place(at).is_some_and(|at| self.detector.knows(at, count as u64))
+    }
+
+    /// A write that is known to find all its pages dirty.
+    #[inline(always)]
+    #[must_use]
+    pub fn knows_dirty(&self, count: usize, at: Option<u64>) -> bool {
+        let covers = |at: u64| {
+            let end = at.saturating_add(count as u64);
+            at >= self.dirty_low.load(R) && end <= self.dirty_high.load(R)
+        };
+        self.place(at).is_some_and(covers)
+    }
+
+    /// Remembers bytes that are dirty, joined to those known before if they touch.
+    pub(crate) fn set_dirty(&self, low: u64, high: u64) {
+        let (known_low, known_high) = (self.dirty_low.load(R), self.dirty_high.load(R));
+        let joins = low <= known_high && known_low <= high && known_high > 0;
+        self.dirty_low.store(if joins { low.min(known_low) } else { low }, R);
+        self.dirty_high.store(if joins { high.max(known_high) } else { high }, R);
+    }
+
+    pub(crate) fn forget_dirty(&self) {
+        self.dirty_low.store(0, R);
+        self.dirty_high.store(0, R);
+    }
+
+    fn place(&self, at: Option<u64>) -> Option<u64> {
+        at.or_else(|| self.position.load(R).checked_sub(1))
+    }
+
+    /// The descriptor's own offset is there now; `None` if nobody knows.
+    #[inline]
+    pub fn set_position(&self, position: Option<u64>) {
+        if self.flags.load(R) != 0 {
+            self.position.store(position.map_or(0, |at| at.wrapping_add(1)), R);
+        }
+    }
+
+    /// A call moved the descriptor's own offset on.
+    #[inline(always)]
+    pub fn moved(&self, bytes: isize) {
+        let position = self.position.load(R);
+        if position > 0 && bytes > 0 {
+            self.position.store(position.wrapping_add(bytes as u64), R);
+        }
+    }
+
+    /// The slot of the file system, and the file's key.
+    pub(crate) fn identity(&self) -> Option<(usize, FileKey)> {
+        let slot = (self.flags.load(R) >> SLOT_SHIFT) as usize;
+        Some((slot, FileKey::from_number(self.key.load(R))?))
+    }
+
+    pub(crate) fn set_identity(&self, slot: usize, key: FileKey) {
+        self.flags.fetch_and(!(u32::MAX << SLOT_SHIFT), R);
+        self.flags.fetch_or((slot as u32) << SLOT_SHIFT, R);
+        self.key.store(key.get(), R);
+    }
+
+    pub(crate) fn write_mode(&self) -> Option<WriteMode> {
+        let flags = self.flags.load(R);
+        (flags & MODE_KNOWN != 0).then_some(WriteMode {
+            append: flags & APPENDS != 0,
+            direct: flags & DIRECT != 0,
+            synchronous: flags & SYNCHRONOUS != 0,
+        })
+    }
+
+    pub(crate) fn set_write_mode(&self, mode: WriteMode) {
+        self.set(APPENDS, mode.append);
+        self.set(DIRECT, mode.direct);
+        self.set(SYNCHRONOUS, mode.synchronous);
+        self.set(MODE_KNOWN, true);
+    }
+
+    /// The program changed the descriptor's flags.
+    pub fn forget_write_mode(&self) {
+        self.set(MODE_KNOWN, false);
+    }
+
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.has(EMPTIED)
+    }
+
+    pub(crate) fn set_emptied(&self) {
+        self.set(EMPTIED, true);
     }
 
     /// Whether it is known what the descriptor can reach.

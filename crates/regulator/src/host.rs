@@ -2,6 +2,7 @@
 
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
+use discnice_estimator::System;
 use discnice_units::Nanos;
 
 /// Why a wait ended.
@@ -39,6 +40,21 @@ pub struct FileStatus {
     pub socket: bool,
     /// Its size in bytes.
     pub size: u64,
+    /// Device number of its file system, as stat(2) encodes it.
+    pub device: u64,
+    /// Its number in the file system.
+    pub inode: u64,
+}
+
+/// How writes on a descriptor reach the file. open(2)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteMode {
+    /// At its end, wherever the descriptor's offset is.
+    pub append: bool,
+    /// Past the page cache.
+    pub direct: bool,
+    /// To the disk before the call returns.
+    pub synchronous: bool,
 }
 
 /// The contract of a mechanism:
@@ -48,7 +64,7 @@ pub struct FileStatus {
 /// 3. every method may be called in a signal handler, and between fork and exec;
 /// 4. only [`Host::wait`] sleeps;
 /// 5. descriptors are claims: each may be closed or mean another file at any moment.
-pub trait Host {
+pub trait Host: System {
     /// The time, of a clock that stands still while the machine sleeps.
     fn now(&self) -> Nanos;
     /// The kernel's account of this process: bytes read and written since it was born.
@@ -64,8 +80,8 @@ pub trait Host {
     fn status(&self, fd: i32) -> Option<FileStatus>;
     /// The descriptor's offset.
     fn position(&self, fd: i32) -> Option<u64>;
-    /// Whether all of a range is in the page cache, if the system tells honestly.
-    fn is_cached(&self, fd: i32, offset: u64, length: u64) -> Option<bool>;
+    /// How the descriptor writes.
+    fn write_mode(&self, fd: i32) -> Option<WriteMode>;
     /// Starts reading a range into the page cache.
     fn read_ahead(&self, fd: i32, offset: u64, length: u64);
     /// Changes the kernel's read-ahead for a descriptor.

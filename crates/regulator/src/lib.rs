@@ -21,6 +21,7 @@
 
 mod copy;
 mod file;
+mod forecast;
 mod host;
 pub mod ledger;
 mod linux;
@@ -30,6 +31,7 @@ mod net;
 mod pacing;
 mod read;
 mod thread;
+mod undo;
 mod write;
 
 #[cfg(test)]
@@ -38,7 +40,8 @@ mod simulation;
 mod tests;
 
 pub use file::File;
-pub use host::{Advice, FileStatus, Host, Woken};
+pub use forecast::Forecast;
+pub use host::{Advice, FileStatus, Host, Woken, WriteMode};
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;

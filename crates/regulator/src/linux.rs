@@ -2,10 +2,11 @@
 
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
-use discnice_sys::{file, futex, process, time};
+use discnice_estimator::{Counts, Probed, Refusal, System};
+use discnice_sys::{Errno, file, futex, process, residency, time};
 use discnice_units::Nanos;
 
-use crate::host::{Advice, FileStatus, Host, Woken};
+use crate::host::{Advice, FileStatus, Host, Woken, WriteMode};
 
 /// readahead(2) reads at most one read-ahead window of the device for each call; this is the
 /// smallest window in use, the kernel's default.
@@ -45,26 +46,20 @@ impl Host for Linux {
     }
 
     fn status(&self, fd: i32) -> Option<FileStatus> {
-        let status = file::status(fd).ok()?;
-        let (disk, socket) = (status.kind == file::Kind::Disk, status.kind == file::Kind::Socket);
-        Some(FileStatus { disk, regular: status.regular, socket, size: status.size })
+        file::status(fd).ok().map(FileStatus::from)
     }
 
     fn position(&self, fd: i32) -> Option<u64> {
         file::position(fd).ok()
     }
 
-    fn is_cached(&self, fd: i32, offset: u64, length: u64) -> Option<bool> {
-        let size = file::status(fd).ok()?.size;
-        let end = offset.saturating_add(length).min(size);
-        if end <= offset {
-            return Some(true);
-        }
-        let first = offset / memory_page();
-        let pages = end.div_ceil(memory_page()) - first;
-        let cached = file::cached_pages(fd, offset, end - offset).ok()?;
-        // Overlayfs always answers 0, so less than all means "not known".
-        (cached >= pages).then_some(true)
+    fn write_mode(&self, fd: i32) -> Option<WriteMode> {
+        let flags = file::flags(fd).ok()?;
+        Some(WriteMode {
+            append: flags & libc::O_APPEND != 0,
+            direct: flags & libc::O_DIRECT != 0,
+            synchronous: flags & libc::O_DSYNC != 0,
+        })
     }
 
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
@@ -94,8 +89,38 @@ impl Host for Linux {
     }
 }
 
-const fn memory_page() -> u64 {
-    discnice_sys::memory::PAGE as u64
+impl System for Linux {
+    fn count(&self, fd: i32, offset: u64, length: u64) -> Result<Counts, Refusal> {
+        match residency::count(fd, offset, length) {
+            Ok((cached, dirty)) => Ok(Counts { cached, dirty }),
+            Err(Errno::PERM) => Err(Refusal::Foreign),
+            Err(_) => Err(Refusal::Unsupported),
+        }
+    }
+
+    fn resident(&self, fd: i32, offset: u64, length: u64) -> Option<u64> {
+        // Those who may write it are told the truth as well; they rarely own none of it.
+        let honest = file::status(fd).is_ok_and(|status| status.owner == process::user());
+        if honest { residency::resident(fd, offset, length).ok() } else { None }
+    }
+
+    fn probe(&self, fd: i32, offset: u64, length: u64) -> Option<Probed> {
+        let touched = residency::touch(fd, offset, length).ok()?;
+        Some(Probed { cached: touched.cached, read: touched.read })
+    }
+}
+
+impl From<file::Status> for FileStatus {
+    fn from(status: file::Status) -> Self {
+        Self {
+            disk: status.kind == file::Kind::Disk,
+            regular: status.regular,
+            socket: status.kind == file::Kind::Socket,
+            size: status.size,
+            device: status.device,
+            inode: status.inode,
+        }
+    }
 }
 
 /// The decimal number behind `label` in a file of /proc.

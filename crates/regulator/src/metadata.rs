@@ -15,7 +15,7 @@ impl<H: Host> Regulator<'_, H> {
             return Ticket::FREE;
         }
         self.reserve_and_wait(Direction::Read, BLOCK);
-        Ticket { read: BLOCK, write: 0, look: true }
+        Ticket { read: BLOCK, ..Ticket::OPEN }
     }
 
     /// Completes it.

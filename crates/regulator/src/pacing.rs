@@ -8,7 +8,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::host::{Host, Woken};
 use crate::ledger::{self, operations};
-use crate::{Regulator, Thread};
+use crate::{Forecast, Regulator, Thread};
 
 /// No sleep lasts longer without another look at the ledger.
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
@@ -23,13 +23,26 @@ pub struct Ticket {
     pub write: u64,
     /// Whether the account must be looked at when the call is done.
     pub look: bool,
+    /// What was predicted; none where nobody asked.
+    pub forecast: Option<Forecast>,
 }
 
 impl Ticket {
     /// Nothing was reserved, and nothing needs to be settled.
-    pub const FREE: Self = Self { read: 0, write: 0, look: false };
+    pub const FREE: Self = Self { read: 0, write: 0, look: false, forecast: None };
     /// Nothing was reserved, but the cost is not known.
-    pub const OPEN: Self = Self { read: 0, write: 0, look: true };
+    pub const OPEN: Self = Self { look: true, ..Self::FREE };
+
+    /// What was predicted, reserved.
+    pub(crate) const fn of(forecast: Forecast) -> Self {
+        Self { read: forecast.read, write: forecast.write, look: true, forecast: Some(forecast) }
+    }
+
+    /// Whether something was reserved or predicted that must be settled.
+    #[must_use]
+    pub const fn is_due(&self) -> bool {
+        self.read | self.write > 0
+    }
 }
 
 impl<H: Host> Regulator<'_, H> {
@@ -124,10 +137,10 @@ impl<H: Host> Regulator<'_, H> {
         (!abandoned).then_some(now)
     }
 
-    /// Enters what the kernel charged since the last look and settles it against the ticket;
-    /// returns the bytes read and written since then.
+    /// Enters what the kernel charged since the last look and settles it, or the prediction where
+    /// that is trusted more, against the ticket; returns the bytes read and written.
     pub(crate) fn settle(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
-        let new = self.books.enter(self.host.account());
+        let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         thread.looked(new.read > 0);
         self.settle_as(ticket, new.read, new.written);
         (new.read, new.written)
@@ -156,6 +169,11 @@ impl<H: Host> Regulator<'_, H> {
     /// Takes back what the kernel dropped unwritten.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
         let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
+        self.credit(bytes);
+    }
+
+    /// Takes back what was charged and will not be written.
+    pub(crate) fn credit(&self, bytes: u64) {
         ledger::credit(self.class, self.host.now(), bytes);
     }
 }

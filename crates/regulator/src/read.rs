@@ -7,8 +7,10 @@
 
 use discnice_budget::Direction;
 
+use discnice_estimator::Kind;
+
 use crate::host::{Advice, Host};
-use crate::{File, Regulator, Thread, Ticket};
+use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// First slice of a stream, so that a reader of a file's beginning costs little.
 const FIRST_SLICE: u64 = 32 << 10;
@@ -40,16 +42,27 @@ impl<H: Host> Regulator<'_, H> {
         if !self.is_regulated(fd, file) {
             return Ticket::FREE;
         }
-        let ask = Ask { fd, count: count as u64, at };
+        let mut ask = Ask { fd, count: count as u64, at };
+        if file.is_predicted() && at.is_none() {
+            // Others may share the offset: what we followed is checked whenever it matters.
+            ask.at = self.host.position(fd);
+            file.set_position(ask.at);
+        }
         self.shape(fd, file);
         if file.is_stream() {
             return self.admit_stream(thread, file, ask);
         }
         let slice = self.class.rule(Direction::Read).slice();
-        if ask.count > slice && file.is_regular() && !file.wants_random() {
+        if ask.count > slice && self.reads_ahead_for(file) {
             return self.admit_large(thread, file, ask, slice);
         }
-        self.admit_plain(thread, ask)
+        self.admit_plain(thread, file, ask)
+    }
+
+    /// Whether we may read ahead on this descriptor at all.
+    fn reads_ahead_for(&self, file: &File) -> bool {
+        let direct = file.write_mode().is_some_and(|mode| mode.direct);
+        file.is_regular() && !file.wants_random() && !direct && self.modules().read_size
     }
 
     /// Completes a read that returned `result`.
@@ -62,12 +75,12 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         result: isize,
     ) {
+        let ticket = self.explain(thread, fd, file, ticket, at, result);
         let (read, _) = self.settle(thread, ticket);
-        self.classify(fd, file);
         if read == 0 || result <= 0 || !self.class.is_limited() || !file.is_regular() {
             return;
         }
-        if file.is_stream() || file.wants_random() {
+        if file.is_stream() || !self.reads_ahead_for(file) {
             return;
         }
         let moved = result as u64;
@@ -77,6 +90,39 @@ impl<H: Host> Regulator<'_, H> {
             file.start_stream(end.next_multiple_of(PAGE), FIRST_SLICE.max(2 * moved));
         }
         file.set_next(end);
+    }
+
+    /// What a read was predicted to cost that passed without being asked about.
+    fn explain(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        ticket: Ticket,
+        at: Option<u64>,
+        result: isize,
+    ) -> Ticket {
+        let known = file.is_classified();
+        self.classify(fd, file);
+        if ticket.forecast.is_some() || !file.is_predicted() || !self.class.is_limited() {
+            return ticket;
+        }
+        if known {
+            if thread.was_slow() {
+                // It was not as cached as it was known to be.
+                file.detector.doubt();
+            }
+            return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
+        }
+        thread.expect_miss();
+        let moved = result.max(0) as u64;
+        let end = at.map(|at| at + moved).or_else(|| self.host.position(fd)).unwrap_or(moved);
+        let late = if thread.was_slow() {
+            self.forecast_late(file, end, moved)
+        } else {
+            Forecast::nothing(file, Kind::Read)
+        };
+        Ticket { forecast: Some(late), ..ticket }
     }
 
     /// Whether a limit holds and the descriptor can reach a disk; undoes our shaping otherwise.
@@ -95,6 +141,7 @@ impl<H: Host> Regulator<'_, H> {
             && let Some(status) = self.host.status(fd)
         {
             file.classify(&status);
+            self.identify(file, status);
         }
     }
 
@@ -105,7 +152,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     pub(crate) fn shape(&self, fd: i32, file: &File) {
-        if file.is_regular() && !file.is_shaped() && !file.wants_random() {
+        if self.reads_ahead_for(file) && !file.is_shaped() {
             self.host.advise(fd, Advice::Random);
             file.set_shaped(true);
         }
@@ -134,39 +181,26 @@ impl<H: Host> Regulator<'_, H> {
 
     /// A read that is not part of a stream: it waits only if the class owes time, or if it is
     /// likely to miss the cache as the thread's last one did.
-    fn admit_plain(&self, thread: &Thread, ask: Ask) -> Ticket {
-        let owes = self.owes(Direction::Read);
-        if !owes && !thread.missed() {
+    fn admit_plain(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
+        if !file.is_predicted() && !self.owes(Direction::Read) && !thread.missed() {
             return Ticket::OPEN;
         }
-        if owes && self.is_cached(ask) == Some(true) {
-            return Ticket::OPEN;
+        let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+        let forecast = self.forecast_read(ask.fd, file, at, ask.count);
+        if forecast.read > 0 {
+            self.reserve_and_wait(Direction::Read, forecast.read);
         }
-        let expected = self.within_file(ask);
-        self.reserve_and_wait(Direction::Read, expected);
-        Ticket { read: expected, write: 0, look: true }
-    }
-
-    /// What the read can cost: the pages of its range that the file has.
-    fn within_file(&self, ask: Ask) -> u64 {
-        let size = self.host.status(ask.fd).map_or(u64::MAX, |status| status.size);
-        let at = ask.at.or_else(|| self.host.position(ask.fd)).unwrap_or(0);
-        let bytes = ask.count.min(size.saturating_sub(at));
-        bytes.saturating_add(PAGE - 1) / PAGE * PAGE
-    }
-
-    fn is_cached(&self, ask: Ask) -> Option<bool> {
-        let at = ask.at.or_else(|| self.host.position(ask.fd))?;
-        self.host.is_cached(ask.fd, at, ask.count)
+        Ticket::of(forecast)
     }
 
     /// A read longer than a slice: brought into the cache slice by slice first, so that the one
     /// real call, which is never split, costs nothing.
     fn admit_large(&self, thread: &Thread, file: &File, ask: Ask, slice: u64) -> Ticket {
-        if self.is_cached(ask) == Some(true) {
-            return Ticket::OPEN;
-        }
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+        let forecast = self.forecast_read(ask.fd, file, at, ask.count);
+        if forecast.read == 0 {
+            return Ticket::of(forecast);
+        }
         file.start_stream(at / PAGE * PAGE, slice);
         self.extend(thread, file, ask.fd, at.saturating_add(ask.count), true);
         Ticket::OPEN
@@ -180,12 +214,16 @@ impl<H: Host> Regulator<'_, H> {
         if at > paid || at.saturating_add(reach) < paid {
             // It jumped: a reader in order never is ahead of what we read for it.
             file.end_stream();
-            return self.admit_plain(thread, ask);
+            return self.admit_plain(thread, file, ask);
         }
         if paid >= end.saturating_add(file.ramp() / 2) {
             return Ticket::FREE;
         }
         self.extend(thread, file, ask.fd, end, false);
+        if file.is_predicted() {
+            // Up to where the next slice is due.
+            file.detector.assume(at, file.paid().saturating_sub(file.ramp() / 2));
+        }
         Ticket { look: file.paid() < end, ..Ticket::FREE }
     }
 
@@ -197,15 +235,24 @@ impl<H: Host> Regulator<'_, H> {
         while file.paid() < size && file.paid() < end.saturating_add(file.ramp() / 2) {
             let from = file.paid();
             let length = file.ramp().min(longest).min(size.next_multiple_of(PAGE) - from);
-            self.reserve_and_wait(Direction::Read, length);
-            self.host.read_ahead(fd, from, length);
+            let cost = self.extend_by(thread, file, fd, from, length);
             file.set_paid(from + length);
             file.set_ramp((file.ramp() * 2).min(longest));
-            let (cost, _) = self.settle(thread, Ticket { read: length, ..Ticket::FREE });
             if file.note_slice(cost) >= DRY && !to_the_end {
                 file.end_stream();
                 return;
             }
         }
+    }
+
+    /// Reads one slice ahead; returns what it cost.
+    fn extend_by(&self, thread: &Thread, file: &File, fd: i32, from: u64, length: u64) -> u64 {
+        let forecast = self.forecast_slice(fd, file, from, length);
+        if forecast.read == 0 {
+            return 0;
+        }
+        self.reserve_and_wait(Direction::Read, forecast.read);
+        self.host.read_ahead(fd, from, length);
+        self.settle(thread, Ticket::of(forecast)).0
     }
 }

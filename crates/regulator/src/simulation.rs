@@ -9,10 +9,11 @@ use std::vec::Vec;
 use discnice_budget::Class;
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::primitive::AtomicU32;
+use discnice_estimator::{Counts, Probed, Refusal, System};
 use discnice_policy::{Limits, Resource, pace};
 use discnice_units::{Nanos, Rate};
 
-use crate::{Advice, File, FileStatus, Host, Regulator, Thread, Woken};
+use crate::{Advice, File, FileStatus, Host, Regulator, Thread, Woken, WriteMode};
 
 const PAGE: u64 = 4096;
 /// Read-ahead of the simulated kernel when nobody switches it off.
@@ -120,17 +121,23 @@ impl Host for Machine {
     }
 
     fn status(&self, _: i32) -> Option<FileStatus> {
-        Some(FileStatus { disk: true, regular: true, socket: false, size: self.size })
+        let (device, inode) = (1, 2);
+        Some(FileStatus {
+            disk: true,
+            regular: true,
+            socket: false,
+            size: self.size,
+            device,
+            inode,
+        })
     }
 
     fn position(&self, _: i32) -> Option<u64> {
         Some(self.position.get())
     }
 
-    fn is_cached(&self, _: i32, offset: u64, length: u64) -> Option<bool> {
-        let end = (offset + length).min(self.size);
-        let all = (offset / PAGE..end.div_ceil(PAGE)).all(|p| self.cached.borrow().contains(&p));
-        (self.honest && all).then_some(true)
+    fn write_mode(&self, _: i32) -> Option<WriteMode> {
+        Some(WriteMode::default())
     }
 
     fn read_ahead(&self, _: i32, offset: u64, length: u64) {
@@ -143,6 +150,32 @@ impl Host for Machine {
 
     fn write_back(&self, _: i32, offset: u64, length: u64) {
         self.started.borrow_mut().push((offset, length));
+    }
+}
+
+impl System for Machine {
+    fn count(&self, _: i32, offset: u64, length: u64) -> Result<Counts, Refusal> {
+        if !self.honest {
+            return Err(Refusal::Foreign);
+        }
+        let pages = offset / PAGE..(offset + length).div_ceil(PAGE);
+        Ok(Counts { cached: self.cached.borrow().range(pages).count() as u64, dirty: 0 })
+    }
+
+    fn resident(&self, _: i32, _: u64, _: u64) -> Option<u64> {
+        None
+    }
+
+    fn probe(&self, _: i32, offset: u64, length: u64) -> Option<Probed> {
+        let mut seen = Probed::default();
+        for page in offset / PAGE..(offset + length).div_ceil(PAGE) {
+            if !self.cached.borrow().contains(&page) {
+                seen.read = self.load(page * PAGE, (page + 1) * PAGE) / PAGE;
+                break;
+            }
+            seen.cached += 1;
+        }
+        Some(seen)
     }
 }
 
@@ -190,7 +223,7 @@ pub fn write(
     file: &File,
     count: u64,
 ) {
-    let ticket = regulator.admit_write(thread, 3, file, count);
+    let ticket = regulator.admit_write(thread, 3, file, None, count);
     let result = machine.write(count);
     if ticket.write > 0 || thread.has_written(result, 64 << 10) {
         regulator.complete_write(thread, 3, file, ticket, None, result);

@@ -35,6 +35,8 @@ pub struct Thread {
     left: Cell<u64>,
     /// The last question about dropped writes found some.
     deletes: Cell<bool>,
+    /// The last call took longer than a call that finds everything cached.
+    slow: Cell<bool>,
 }
 
 impl Thread {
@@ -47,7 +49,9 @@ impl Thread {
         let total = self.bytes.get().saturating_add(moved as u32);
         self.calls.set(calls);
         self.bytes.set(total);
-        cycles > FAST + moved / BYTES_PER_CYCLE || calls >= CALLS || total >= BYTES
+        let slow = cycles > FAST + moved / BYTES_PER_CYCLE;
+        self.slow.set(slow);
+        slow || calls >= CALLS || total >= BYTES
     }
 
     /// Notes a call on names or directories that took `cycles`; returns whether to look.
@@ -98,6 +102,11 @@ impl Thread {
         new
     }
 
+    /// The thread deleted what it, or another one, had written and not yet left the cache.
+    pub(crate) fn has_deleted(&self) {
+        self.left.set(0);
+    }
+
     /// Whether the thread deletes what it writes, as far as known.
     pub(crate) fn deletes(&self) -> bool {
         self.deletes.get()
@@ -109,6 +118,16 @@ impl Thread {
         let left = self.left.get().saturating_add(bytes);
         self.left.set(left);
         left
+    }
+
+    /// Whether the last call took longer than one that finds everything cached.
+    pub(crate) fn was_slow(&self) -> bool {
+        self.slow.get()
+    }
+
+    /// The next call is worth a question before it.
+    pub(crate) fn expect_miss(&self) {
+        self.hit.set(false);
     }
 
     /// Whether the next call is likely to read the disk: as the last look found, and before any.

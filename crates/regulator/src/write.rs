@@ -6,10 +6,12 @@
 //! the same pages keeps doing so for free.
 
 use discnice_budget::Direction;
+use discnice_estimator::Kind;
+use discnice_estimator::blocks::Pages;
 use discnice_units::Nanos;
 
 use crate::host::Host;
-use crate::{File, Regulator, Thread, Ticket};
+use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// How much of the rate is written back at once.
 const PORTION_TIME: Nanos = Nanos::from_millis(100);
@@ -22,21 +24,49 @@ const PORTION_MAX: u64 = 2 << 20;
 const LEFT_MAX: u64 = 4 << 20;
 
 impl<H: Host> Regulator<'_, H> {
-    /// Admits a write of `count` bytes.
-    pub fn admit_write(&self, thread: &Thread, fd: i32, file: &File, count: u64) -> Ticket {
+    /// Admits a write of `count` bytes, at the descriptor's offset or at `at`.
+    pub fn admit_write(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        at: Option<u64>,
+        count: u64,
+    ) -> Ticket {
         if !self.is_regulated(fd, file) {
             return Ticket::FREE;
+        }
+        if file.is_predicted() {
+            return self.admit_predicted_write(thread, fd, file, at, count);
         }
         // Asking what was dropped is expensive, so who deletes what he writes runs a slice ahead.
         if file.rewrites() || thread.deletes() && !self.owes_a_slice(Direction::Write) {
             return Ticket::FREE;
         }
         self.reserve_write(thread, count);
-        Ticket { read: 0, write: count, look: true }
+        Ticket { write: count, ..Ticket::OPEN }
+    }
+
+    fn admit_predicted_write(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        at: Option<u64>,
+        count: u64,
+    ) -> Ticket {
+        let forecast = self.forecast_write(fd, file, at, count);
+        if forecast.read > 0 {
+            self.reserve_and_wait(Direction::Read, forecast.read);
+        }
+        if forecast.write > 0 {
+            self.reserve_write(thread, forecast.write);
+        }
+        Ticket { look: forecast.write > 0, ..Ticket::of(forecast) }
     }
 
     pub(crate) fn reserve_write(&self, thread: &Thread, count: u64) {
-        if self.owes(Direction::Write) {
+        if !self.class.predicts() && self.owes(Direction::Write) {
             // Perhaps what is owed was never written: then nothing is owed.
             self.credit_cancelled(thread);
         }
@@ -60,8 +90,11 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         result: isize,
     ) {
-        let (_, written) = self.settle(thread, ticket);
         self.classify(fd, file);
+        let unasked = ticket.forecast.is_none() && file.is_predicted() && self.class.is_limited();
+        let nothing = unasked.then(|| Forecast::nothing(file, Kind::Write));
+        let ticket = Ticket { forecast: ticket.forecast.or(nothing), ..ticket };
+        let (_, written) = self.settle(thread, ticket);
         if !self.class.is_limited() || !file.is_regular() {
             return;
         }
@@ -94,12 +127,21 @@ impl<H: Host> Regulator<'_, H> {
         let (low, high) = file.take_dirtied(|| self.host.position(fd));
         if low < high {
             self.host.write_back(fd, low, high - low);
+            if let Some((_, key)) = file.identity() {
+                let pages = Pages::touched(low, high - low);
+                self.class.estimation().regions().written_back(key, pages);
+                file.forget_dirty();
+            }
         }
     }
 
     /// The program is about to close the descriptor.
     pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
         let dirtied = file.dirtied();
+        if file.is_emptied() {
+            // File systems do so by themselves, for programs that replace a file without fsync.
+            self.synced(file);
+        }
         if self.class.is_limited()
             && (dirtied >= PORTION_MIN || thread.leave_dirty(dirtied) >= LEFT_MAX)
         {

@@ -34,6 +34,12 @@ pub struct Status {
     pub device: u64,
     /// Number of the file in its file system.
     pub inode: u64,
+    /// The owner's user id.
+    pub owner: u32,
+    /// How many names it has.
+    pub links: u64,
+    /// Bytes that are allocated for it.
+    pub allocated: u64,
 }
 
 /// fstat(2).
@@ -45,16 +51,43 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
     // SAFETY: the kernel fills one struct stat of the native layout, which libc declares.
     unsafe { call!(libc::SYS_fstat, fd, stat.as_mut_ptr())? };
     // SAFETY: the call succeeded, so the kernel wrote all of it.
-    let stat = unsafe { stat.assume_init() };
-    let kind = match stat.st_mode & libc::S_IFMT {
-        libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Disk,
-        libc::S_IFSOCK => Kind::Socket,
-        _ => Kind::Other,
-    };
-    let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-    let executable = stat.st_mode & 0o111 != 0;
-    let size = stat.st_size.max(0) as u64;
-    Ok(Status { kind, regular, executable, size, device: stat.st_dev, inode: stat.st_ino })
+    Ok(Status::from(unsafe { stat.assume_init() }))
+}
+
+/// The status of the file that a name stands for, symbolic links not followed. fstatat(2).
+///
+/// # Errors
+/// `ENOENT` and others; `EFAULT` if the name cannot be read.
+pub fn status_at(directory: i32, name: *const core::ffi::c_char) -> Result<Status, Errno> {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: the kernel fills one struct stat, and answers EFAULT if it cannot read the name.
+    unsafe { call!(libc::SYS_newfstatat, directory, name, stat.as_mut_ptr(), flags)? };
+    // SAFETY: the call succeeded, so the kernel wrote all of it.
+    Ok(Status::from(unsafe { stat.assume_init() }))
+}
+
+impl From<libc::stat> for Status {
+    fn from(stat: libc::stat) -> Self {
+        let kind = match stat.st_mode & libc::S_IFMT {
+            libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Disk,
+            libc::S_IFSOCK => Kind::Socket,
+            _ => Kind::Other,
+        };
+        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let size = stat.st_size.max(0) as u64;
+        Self {
+            kind,
+            regular,
+            size,
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            executable: stat.st_mode & 0o111 != 0,
+            owner: stat.st_uid,
+            links: stat.st_nlink,
+            allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
+        }
+    }
 }
 
 /// The descriptor's offset. lseek(2) with `SEEK_CUR`.
@@ -106,22 +139,6 @@ pub fn start_write_back(fd: i32, offset: u64, length: u64) -> Result<(), Errno> 
         .map(drop)
 }
 
-/// The same number on every architecture; not yet among libc's constants for all of them.
-const CACHESTAT: core::ffi::c_long = 451;
-
-/// How much of a range the page cache holds, in pages. cachestat(2), Linux 6.5.
-///
-/// # Errors
-/// `EPERM` on a file that is neither ours nor writable by us, `ENOSYS` on an older kernel.
-/// On overlayfs the answer is 0 even when all is cached.
-pub fn cached_pages(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
-    let range = [offset, length];
-    let mut counts = [0u64; 5];
-    // SAFETY: the kernel reads two numbers and writes five.
-    unsafe { call!(CACHESTAT, fd, &raw const range, &raw mut counts, 0)? };
-    Ok(counts[0])
-}
-
 /// Reads the beginning of a small file, as of /proc, into `buffer`; returns the length.
 ///
 /// # Errors
@@ -135,4 +152,20 @@ pub fn read_small(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the descriptor is the one opened above.
     let _ = unsafe { call!(libc::SYS_close, fd) };
     length
+}
+
+/// Reads words at `offset` of a file of /proc that consists of them; returns the number of bytes.
+///
+/// # Errors
+/// That of open(2) or pread(2).
+pub fn read_small_at(path: &CStr, words: &mut [u64], offset: u64) -> Result<usize, Errno> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string that outlives the call.
+    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
+    let (start, length) = (words.as_mut_ptr(), size_of_val(words));
+    // SAFETY: the kernel writes at most the words' length into them, and any bits are a word.
+    let read = unsafe { call!(libc::SYS_pread64, fd, start, length, offset) };
+    // SAFETY: the descriptor is the one opened above.
+    let _ = unsafe { call!(libc::SYS_close, fd) };
+    read
 }

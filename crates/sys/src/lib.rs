@@ -20,6 +20,7 @@ pub mod opened;
 pub mod process;
 pub mod procfs;
 mod raw;
+pub mod residency;
 pub mod seccomp;
 pub mod shm;
 pub mod signal;

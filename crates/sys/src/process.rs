@@ -41,23 +41,34 @@ const BLOCK: u64 = 512;
 /// The process's account. getrusage(2) with `RUSAGE_SELF`.
 #[must_use]
 pub fn usage() -> Usage {
-    usage_of(libc::RUSAGE_SELF)
+    account(libc::RUSAGE_SELF)
 }
 
 /// The calling thread's own account. getrusage(2) with `RUSAGE_THREAD`.
 #[must_use]
 pub fn thread_usage() -> Usage {
-    usage_of(libc::RUSAGE_THREAD)
+    account(libc::RUSAGE_THREAD)
 }
 
-fn usage_of(who: i32) -> Usage {
-    // The kernel's struct rusage on 64-bit machines: two timevals, then fourteen longs.
+fn account(who: i32) -> Usage {
+    // ru_inblock and ru_oublock are the twelfth and thirteenth word, after ru_nswap.
+    rusage(who).map_or(Usage::default(), |usage| Usage {
+        read: usage[11] * BLOCK,
+        written: usage[12] * BLOCK,
+    })
+}
+
+/// Page faults of the calling thread that had to read. getrusage(2), `ru_majflt`.
+#[must_use]
+pub fn major_faults() -> Option<u64> {
+    // The tenth word.
+    rusage(libc::RUSAGE_THREAD).map(|usage| usage[9])
+}
+
+/// The kernel's struct rusage on 64-bit machines: two timevals of two words, then fourteen longs.
+fn rusage(who: i32) -> Option<[u64; 18]> {
     let mut usage = [0u64; 18];
     // SAFETY: the kernel writes one struct rusage of 144 bytes, the size of `usage`.
-    let done = unsafe { call!(libc::SYS_getrusage, who, &raw mut usage) };
-    if done.is_err() {
-        return Usage::default();
-    }
-    // ru_inblock and ru_oublock are the tenth and eleventh of the fields, after ru_nswap.
-    Usage { read: usage[11] * BLOCK, written: usage[12] * BLOCK }
+    unsafe { call!(libc::SYS_getrusage, who, &raw mut usage) }.ok()?;
+    Some(usage)
 }

@@ -10,6 +10,8 @@ pub struct Errno(pub i32);
 impl Errno {
     /// Interrupted by a signal handler.
     pub const INTR: Self = Self(libc::EINTR);
+    /// Not permitted.
+    pub const PERM: Self = Self(libc::EPERM);
     /// No such process.
     pub const SRCH: Self = Self(libc::ESRCH);
     /// Does not exist.

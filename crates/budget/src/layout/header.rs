@@ -13,7 +13,8 @@ pub(super) struct Header {
     pub(super) magic: AtomicU64,
     pub(super) nonce: AtomicU64,
     pub(super) version: AtomicU32,
-    /// The resources whose thresholds hold now, one bit each: the first thing that a call looks at.
+    /// The resources whose thresholds hold now, one bit each, and [`PREDICTING`]: the first thing
+    /// that a call looks at.
     pub(super) limited: AtomicU32,
     /// Counts changes of the limits; everybody who waits does so on this word.
     pub(super) changes: AtomicU32,
@@ -31,6 +32,9 @@ pub(super) struct Header {
     _reserved: AtomicU32,
     pub(super) name: [AtomicU64; NAME_MAX.div_ceil(8)],
 }
+
+/// Charges follow the prediction alone. Above the bits of all resources.
+pub(super) const PREDICTING: u32 = 1 << 31;
 
 /// Traffic within the machine counts as network traffic.
 pub(super) const LOOPBACK: u32 = 1;

@@ -5,13 +5,15 @@
 //! of another version. One file for each part:
 //! - `header`: name, counters, settings;
 //! - `thresholds`: a meter for each resource;
-//! - `membership`: the slots of processes, and what is known of them from outside.
+//! - `membership`: the slots of processes, and what is known of them from outside;
+//! - `estimation`: the estimator's part.
 //!
 //! # Safety
 //! [`Class::adopt`] turns raw memory into a `&Class`. That is sound for any content: every field
 //! is an atomic integer, for which every bit pattern is valid.
 #![allow(unsafe_code, reason = "one cast from raw memory, argued at `Class::adopt`")]
 
+mod estimation;
 mod foreign;
 mod header;
 mod membership;
@@ -21,6 +23,7 @@ mod thresholds;
 
 use core::ptr::NonNull;
 
+use discnice_estimator::Estimation;
 use discnice_policy::{Resource, pace};
 
 pub use foreign::Foreign;
@@ -54,6 +57,7 @@ pub struct Class {
     watcher: Watcher,
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
+    estimation: Estimation,
 }
 
 impl Class {
@@ -138,5 +142,10 @@ const _: () = {
     assert!(
         core::mem::offset_of!(Class, watcher) == 384 + Resource::COUNT * 832 + MEMBERS * 64 + 768
     );
-    assert!(Class::SIZE == core::mem::offset_of!(Class, watcher) + 64 + MEMBERS * 32);
+    assert!(
+        core::mem::offset_of!(Class, estimation)
+            == core::mem::offset_of!(Class, watcher) + 64 + MEMBERS * 32
+    );
+    assert!(size_of::<Estimation>().is_multiple_of(64));
+    assert!(Class::SIZE == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>());
 };

@@ -75,7 +75,8 @@ impl Class {
         }
         let loopback = if limits.loopback() { header::LOOPBACK } else { 0 };
         self.header.settings.store(loopback, Ordering::Relaxed);
-        self.header.limited.store(limits.limited().bits(), Ordering::Release);
+        let predicting = self.header.limited.load(Ordering::Relaxed) & header::PREDICTING;
+        self.header.limited.store(limits.limited().bits() | predicting, Ordering::Release);
         self.header.changes.fetch_add(1, Ordering::Release);
     }
 
@@ -86,11 +87,13 @@ impl Class {
         Resources::from_bits(self.header.limited.load(Ordering::Relaxed))
     }
 
-    /// Whether any threshold of disk traffic holds.
+    /// Whether calls that may reach a disk must be looked at: a threshold of disk traffic holds, or
+    /// everything is predicted.
     #[inline]
     #[must_use]
     pub fn is_limited(&self) -> bool {
-        self.is_limited_in(Resources::DISK)
+        const LOOKED_AT: u32 = Resources::DISK.bits() | header::PREDICTING;
+        self.header.limited.load(Ordering::Relaxed) & LOOKED_AT != 0
     }
 
     /// Whether any threshold of these resources holds.

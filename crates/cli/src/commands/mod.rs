@@ -7,6 +7,7 @@ mod cached;
 mod calibrate;
 mod class;
 mod doctor;
+mod estimator;
 mod file_status;
 mod limits;
 mod order;

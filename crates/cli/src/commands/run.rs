@@ -8,10 +8,12 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use discnice_benice::beside;
+use discnice_estimator::Totals;
 use discnice_policy::{Limits, Resource, pace};
 use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 
+use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use crate::classes::{self, Found};
@@ -33,6 +35,8 @@ pub struct Run {
     class: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    estimator: EstimatorArgs,
     #[command(flatten)]
     polite: PoliteArgs,
     /// How the command is held
@@ -158,6 +162,7 @@ impl Run {
         } else if !self.limits.is_empty() {
             super::class::change(&found, &self.limits)?;
         }
+        self.estimator.apply(&found);
         Ok((found, new))
     }
 }
@@ -186,4 +191,8 @@ fn summarise(found: &Found, course: &Course) {
         found.class.total().rate(),
         total.waited,
     );
+    if found.class.predicts() {
+        let Totals { predicted, account } = found.class.prediction();
+        tell!("discnice: predicted {}, account {}", Bytes::new(predicted), Bytes::new(account));
+    }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::status_polite;
 use crate::classes::{self, Found};
 use crate::output::say;
+use crate::prediction::PredictionReport;
 use crate::program;
 
 /// Show classes, their members, their rates, and what cannot be limited
@@ -76,6 +77,8 @@ struct ClassReport {
     waited_seconds: f64,
     /// Members beyond those that can be listed.
     unlisted: u32,
+    /// Prediction against account.
+    prediction: PredictionReport,
     members: Vec<MemberReport>,
 }
 
@@ -121,6 +124,7 @@ impl ClassReport {
             waits,
             waited_seconds: waited.as_secs_f64(),
             unlisted: class.unlisted(),
+            prediction: PredictionReport::of(class),
             members: class.living(is_running).map(MemberReport::of).collect(),
         }
     }

@@ -70,7 +70,8 @@ pub struct Disk {
     pub read_bytes: u64,
     /// Bytes written, by the kernel's account.
     pub written_bytes: u64,
-    /// Bytes that were predicted for reading and writing together.
+    /// Bytes that were predicted for reading and writing together, where all are (`--estimator
+    /// predict`).
     pub predicted_bytes: Option<u64>,
     /// Operations of at most 512 KiB.
     pub operations: u64,
@@ -115,7 +116,7 @@ impl Record {
     pub fn new(command: &[OsString], found: &Found, course: &Course, ended: Ended) -> Self {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
-        let limits = found.class.limits();
+        let (limits, predicts) = (found.class.limits(), found.class.predicts());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (status, signal) = match ended {
             Ended::Exited(status) => (Some(status), None),
@@ -132,7 +133,7 @@ impl Record {
             disk: Disk {
                 read_bytes: read,
                 written_bytes: written,
-                predicted_bytes: None,
+                predicted_bytes: predicts.then(|| found.class.prediction().predicted),
                 operations: total.total(Resource::Operations),
                 bytes_per_second: (read + written) as f64 / seconds.max(1e-3),
             },

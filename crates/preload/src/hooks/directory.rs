@@ -2,6 +2,8 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
+use discnice_sys::file;
+
 use crate::calls;
 use crate::real::hooks;
 
@@ -42,8 +44,14 @@ hooks! {
         calls::metadata(|| unsafe { real(path, list, filter, compare) })
     }
 
-    /// unlink(2), rmdir(2), remove(3).
-    fn [unlink rmdir remove] (path: *const c_char) -> c_int, real => {
+    /// unlink(2), remove(3).
+    fn [unlink remove] (path: *const c_char) -> c_int, real => {
+        // SAFETY: the program's own argument.
+        calls::delete(libc::AT_FDCWD, path, || unsafe { real(path) })
+    }
+
+    /// rmdir(2).
+    fn [rmdir] (path: *const c_char) -> c_int, real => {
         // SAFETY: the program's own argument.
         calls::metadata(|| unsafe { real(path) })
     }
@@ -51,25 +59,26 @@ hooks! {
     /// unlinkat(2).
     fn [unlinkat] (directory: c_int, path: *const c_char, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(directory, path, flags) })
+        calls::delete(directory, path, || unsafe { real(directory, path, flags) })
     }
 
-    /// rename(2).
+    /// rename(2): what had the new name loses it.
     fn [rename] (from: *const c_char, to: *const c_char) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(from, to) })
+        calls::delete(libc::AT_FDCWD, to, || unsafe { real(from, to) })
     }
 
     /// renameat(2).
     fn [renameat] (from: c_int, old: *const c_char, to: c_int, new: *const c_char) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(from, old, to, new) })
+        calls::delete(to, new, || unsafe { real(from, old, to, new) })
     }
 
     /// renameat2(2).
     fn [renameat2] (from: c_int, old: *const c_char, to: c_int, new: *const c_char, flags: c_uint) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(from, old, to, new, flags) })
+        let call = || unsafe { real(from, old, to, new, flags) };
+        if flags & libc::RENAME_EXCHANGE != 0 { calls::metadata(call) } else { calls::delete(to, new, call) }
     }
 
     /// mkdir(2).
@@ -80,14 +89,15 @@ hooks! {
 
     /// truncate(2).
     fn [truncate truncate64] (path: *const c_char, length: i64) -> c_int, real => {
+        let status = || file::status_at(libc::AT_FDCWD, path).ok();
         // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(path, length) })
+        calls::truncate(length, status, || unsafe { real(path, length) })
     }
 
     /// ftruncate(2).
     fn [ftruncate ftruncate64] (fd: c_int, length: i64) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(fd, length) })
+        calls::truncate(length, || file::status(fd).ok(), || unsafe { real(fd, length) })
     }
 
     /// fallocate(2).

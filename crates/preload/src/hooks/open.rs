@@ -18,31 +18,31 @@ hooks! {
     /// open(2).
     fn [open open64] (path: *const c_char, flags: c_int, mode: c_uint) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::open(|| unsafe { real(path, flags, mode) })
+        calls::open_named(libc::AT_FDCWD, path, flags, || unsafe { real(path, flags, mode) })
     }
 
     /// openat(2).
     fn [openat openat64] (directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::open(|| unsafe { real(directory, path, flags, mode) })
+        calls::open_named(directory, path, flags, || unsafe { real(directory, path, flags, mode) })
     }
 
     /// open(2) as compiled with `_FORTIFY_SOURCE`.
     fn [__open_2 __open64_2] (path: *const c_char, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::open(|| unsafe { real(path, flags) })
+        calls::open_named(libc::AT_FDCWD, path, flags, || unsafe { real(path, flags) })
     }
 
     /// openat(2) as compiled with `_FORTIFY_SOURCE`.
     fn [__openat_2 __openat64_2] (directory: c_int, path: *const c_char, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::open(|| unsafe { real(directory, path, flags) })
+        calls::open_named(directory, path, flags, || unsafe { real(directory, path, flags) })
     }
 
     /// creat(2).
     fn [creat creat64] (path: *const c_char, mode: c_uint) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::open(|| unsafe { real(path, mode) })
+        calls::open_named(libc::AT_FDCWD, path, libc::O_TRUNC, || unsafe { real(path, mode) })
     }
 
     /// mkstemp(3).
@@ -93,8 +93,10 @@ hooks! {
     fn [fcntl fcntl64] (fd: c_int, command: c_int, argument: usize) -> c_int, real => {
         // SAFETY: the program's own arguments.
         let result = unsafe { real(fd, command, argument) };
-        if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
-            files::forget(result);
+        match command {
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => files::forget(result),
+            libc::F_SETFL => files::get(fd).into_iter().for_each(discnice_regulator::File::forget_write_mode),
+            _ => {}
         }
         result
     }

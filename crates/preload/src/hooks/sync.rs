@@ -7,10 +7,22 @@ use crate::calls;
 use crate::real::hooks;
 
 hooks! {
-    /// fsync(2), fdatasync(2), syncfs(2).
-    fn [fsync fdatasync syncfs] (fd: c_int) -> c_int, real => {
+    /// fsync(2), fdatasync(2).
+    fn [fsync fdatasync] (fd: c_int) -> c_int, real => {
+        // SAFETY: the program's own argument.
+        calls::sync(fd, || unsafe { real(fd) })
+    }
+
+    /// syncfs(2).
+    fn [syncfs] (fd: c_int) -> c_int, real => {
         // SAFETY: the program's own argument.
         calls::metadata(|| unsafe { real(fd) })
+    }
+
+    /// lseek(2).
+    fn [lseek lseek64] (fd: c_int, offset: i64, whence: c_int) -> i64, real => {
+        // SAFETY: the program's own arguments.
+        calls::seek(fd, || unsafe { real(fd, offset, whence) })
     }
 
     /// sync_file_range(2).

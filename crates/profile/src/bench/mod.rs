@@ -83,7 +83,8 @@ struct Place {
 }
 
 /// Type of the file system with this `st_dev`, as in /proc/self/mountinfo.
-fn file_system(dev: u64) -> String {
+#[must_use]
+pub fn file_system(dev: u64) -> String {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let wanted = device_name(dev);
     let found = text.lines().find_map(|line| {

@@ -1,0 +1,60 @@
+//! Which estimator a class follows, as options.
+
+use clap::Args;
+use discnice_estimator::{Estimator, Modules};
+
+use crate::classes::Found;
+
+/// Where charges come from.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EstimatorArgs {
+    /// Whose word charges follow: the kernel's account where it speaks and predictions elsewhere
+    /// (auto), predictions alone, or the account alone
+    #[arg(long, value_name = "auto|predict|account", value_parser = estimator)]
+    estimator: Option<Estimator>,
+    /// Parts of the prediction to use, comma-separated: cache, read, write; or none (DiscNice, table 5)
+    #[arg(long, value_name = "PARTS", value_parser = modules, hide = true)]
+    estimator_modules: Option<Modules>,
+}
+
+fn estimator(text: &str) -> Result<Estimator, &'static str> {
+    let found = Estimator::ALL.into_iter().find(|(name, _)| *name == text);
+    found.map(|(_, estimator)| estimator).ok_or("give auto, predict or account")
+}
+
+fn modules(text: &str) -> Result<Modules, &'static str> {
+    if text == "none" {
+        return Ok(Modules::ALL_OFF);
+    }
+    text.split(',').try_fold(Modules::ALL_OFF, |parts, name| match name {
+        "cache" => Ok(Modules { cache_detector: true, ..parts }),
+        "read" => Ok(Modules { read_size: true, ..parts }),
+        "write" => Ok(Modules { write_size: true, ..parts }),
+        _ => Err("give parts of cache,read,write, or none"),
+    })
+}
+
+impl EstimatorArgs {
+    /// Makes the class follow what was given, and leaves the rest as it is.
+    pub fn apply(&self, found: &Found) {
+        if self.estimator.is_none() && self.estimator_modules.is_none() {
+            return;
+        }
+        let now = found.class.estimation();
+        let modules = self.estimator_modules.unwrap_or_else(|| now.modules());
+        found.class.choose(self.estimator.unwrap_or_else(|| now.estimator()), modules);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_by_name() {
+        assert_eq!(modules("cache,read,write"), Ok(Modules::ALL_ON));
+        assert_eq!(modules("none"), Ok(Modules::ALL_OFF));
+        assert_eq!(modules("read"), Ok(Modules { read_size: true, ..Modules::ALL_OFF }));
+        assert!(modules("cache,").is_err());
+    }
+}

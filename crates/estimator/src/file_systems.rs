@@ -1,0 +1,264 @@
+//! Prediction against account, for each file system and kind of call (the self-check).
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Relaxed everywhere: sums, of which nothing else depends.
+const R: Ordering = Ordering::Relaxed;
+
+/// File systems that a class keeps apart; the last one stands for all others.
+pub const FILE_SYSTEMS: usize = 32;
+
+/// So many predicted bytes decide whether the account speaks.
+const ENOUGH: u64 = 64 << 10;
+/// An account below this part of the prediction is silent: 1/8. Nothing that we predict is off
+/// by so much on a file system that keeps one.
+const SILENT: u64 = 8;
+
+/// What kind of call a disk access is put down to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// read(2) and its relatives, with our read-ahead.
+    Read,
+    /// write(2) and its relatives.
+    Write,
+    /// copy_file_range(2), sendfile(2).
+    Copy,
+    /// Directories, inodes, names.
+    Metadata,
+    /// Whatever else was found: page faults, loading programs.
+    Other,
+}
+
+impl Kind {
+    /// All, with the names that machine output uses; stable.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("read", Self::Read),
+        ("write", Self::Write),
+        ("copy", Self::Copy),
+        ("metadata", Self::Metadata),
+        ("other", Self::Other),
+    ];
+}
+
+/// What was predicted and what the kernel charged, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compared {
+    /// Predicted, before anything was taken back.
+    pub predicted: u64,
+    /// Charged by the kernel.
+    pub account: u64,
+    /// Of what was predicted: taken back, because it was deleted before it was written.
+    pub credited: u64,
+}
+
+impl Compared {
+    /// Both sums.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            predicted: self.predicted.saturating_add(other.predicted),
+            account: self.account.saturating_add(other.account),
+            credited: self.credited.saturating_add(other.credited),
+        }
+    }
+
+    /// What the disk is predicted to have done.
+    #[must_use]
+    pub const fn net(self) -> u64 {
+        self.predicted.saturating_sub(self.credited)
+    }
+}
+
+/// Sums of one kind of call.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Tally {
+    predicted: AtomicU64,
+    account: AtomicU64,
+    credited: AtomicU64,
+}
+
+impl Tally {
+    fn compared(&self) -> Compared {
+        Compared {
+            predicted: self.predicted.load(R),
+            account: self.account.load(R),
+            credited: self.credited.load(R),
+        }
+    }
+}
+
+/// Whether the kernel's account can be believed on a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Verdict {
+    /// Too little has been seen.
+    Undecided = 0,
+    /// It counts what the disk does.
+    Accounted = 1,
+    /// It does not: FUSE, network file systems. The prediction is all there is.
+    Silent = 2,
+}
+
+impl Verdict {
+    /// The name that machine output uses; stable.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Accounted => "accounted",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// One file system.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct FileSystem {
+    /// `st_dev` plus one; zero while free.
+    device: AtomicU64,
+    /// What calibration found: a [`Verdict`].
+    calibrated: AtomicU32,
+    _reserved: AtomicU32,
+    tallies: [Tally; Kind::ALL.len()],
+}
+
+impl FileSystem {
+    /// `st_dev` of stat(2); `None` for a free slot or the one that stands for all others.
+    #[must_use]
+    pub fn device(&self) -> Option<u64> {
+        self.device.load(R).checked_sub(1)
+    }
+
+    fn tally(&self, kind: Kind) -> Option<&Tally> {
+        self.tallies.get(kind as usize)
+    }
+
+    /// Sums of one kind of call.
+    #[must_use]
+    pub fn compared(&self, kind: Kind) -> Compared {
+        self.tally(kind).map(Tally::compared).unwrap_or_default()
+    }
+
+    /// Sums of all.
+    #[must_use]
+    pub fn total(&self) -> Compared {
+        self.tallies.iter().fold(Compared::default(), |sum, tally| sum.plus(tally.compared()))
+    }
+
+    /// Adds what a call was predicted to cost and what was charged since the last look.
+    pub fn note(&self, kind: Kind, predicted: u64, account: u64) {
+        let Some(tally) = self.tally(kind) else { return };
+        if predicted > 0 {
+            tally.predicted.fetch_add(predicted, R);
+        }
+        if account > 0 {
+            tally.account.fetch_add(account, R);
+        }
+    }
+
+    /// Takes back what will not be written.
+    pub fn credit(&self, kind: Kind, bytes: u64) {
+        if let Some(tally) = self.tally(kind) {
+            tally.credited.fetch_add(bytes, R);
+        }
+    }
+
+    /// Notes what calibration found.
+    pub fn calibrate(&self, verdict: Verdict) {
+        self.calibrated.store(verdict as u32, R);
+    }
+
+    /// Whether the account can be believed: by what reads have shown, which cost the disk at once,
+    /// and before any by what calibration found.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let reads = self.compared(Kind::Read);
+        if reads.predicted < ENOUGH {
+            return match self.calibrated.load(R) {
+                1 => Verdict::Accounted,
+                2 => Verdict::Silent,
+                _ => Verdict::Undecided,
+            };
+        }
+        let silent = reads.account < reads.predicted / SILENT;
+        if silent { Verdict::Silent } else { Verdict::Accounted }
+    }
+}
+
+/// All of a class's.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct FileSystems {
+    slots: [FileSystem; FILE_SYSTEMS],
+}
+
+/// The slot that stands for whatever has none of its own.
+pub const OTHERS: usize = FILE_SYSTEMS - 1;
+
+impl FileSystems {
+    /// The slot of the file system with this `st_dev`, taken if need be.
+    #[must_use]
+    pub fn slot(&self, device: u64) -> usize {
+        let wanted = device.wrapping_add(1);
+        let first = device as usize % OTHERS;
+        for step in 0..OTHERS {
+            let index = (first + step) % OTHERS;
+            let Some(slot) = self.slots.get(index) else { break };
+            let found = match slot.device.load(R) {
+                0 => {
+                    slot.device.compare_exchange(0, wanted, R, R).map_or_else(|now| now, |_| wanted)
+                }
+                taken => taken,
+            };
+            if found == wanted {
+                return index;
+            }
+        }
+        OTHERS
+    }
+
+    /// The file system in a slot.
+    #[must_use]
+    pub fn get(&self, slot: usize) -> Option<&FileSystem> {
+        self.slots.get(slot)
+    }
+
+    /// All that are in use.
+    pub fn iter(&self) -> impl Iterator<Item = &FileSystem> {
+        self.slots
+            .iter()
+            .filter(|slot| slot.device().is_some() || slot.total() != Compared::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_keep_their_slots() {
+        let all = FileSystems::default();
+        let slots: Vec<usize> = (0..40).map(|device| all.slot(device * 31)).collect();
+        assert_eq!(slots, (0..40).map(|device| all.slot(device * 31)).collect::<Vec<_>>());
+        let mut own: Vec<usize> = slots.iter().copied().filter(|slot| *slot != OTHERS).collect();
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), OTHERS, "every slot is used before the common one");
+    }
+
+    #[test]
+    fn an_account_is_judged_by_reads() {
+        let fs = FileSystem::default();
+        fs.note(Kind::Write, 1 << 30, 0);
+        assert_eq!(fs.verdict(), Verdict::Undecided);
+        fs.calibrate(Verdict::Silent);
+        assert_eq!(fs.verdict(), Verdict::Silent);
+        fs.note(Kind::Read, ENOUGH, ENOUGH / 2);
+        assert_eq!(fs.verdict(), Verdict::Accounted, "what is seen overrules");
+        fs.note(Kind::Read, 100 * ENOUGH, 0);
+        assert_eq!(fs.verdict(), Verdict::Silent);
+    }
+}

@@ -1,0 +1,41 @@
+//! What will this call do to the disk? (DiscNice, sections 4.2 to 4.4 and 5.2 to 5.5)
+//!
+//! The disk is a gray box: a call's disk I/O differs from its file I/O by what the page cache
+//! holds, by rounding to pages, by read-ahead and by delayed writing. Each difference has its part
+//! here, and each can be switched off alone ([`Modules`], the paper's table 5):
+//!
+//! | part | the paper's name | what it answers |
+//! |---|---|---|
+//! | [`cache`] | cache detector, 4.2 | how many pages of this range are not in the page cache? |
+//! | [`blocks`] | read-size predictor, 4.3 | which pages does a call touch? |
+//! | [`regions`] | write-size predictor, 4.4 | which of these pages are dirty already? |
+//! | [`file_systems`] | self-check | how do prediction and account compare, for each file system? |
+//!
+//! The paper emulates the kernel's read-ahead. Since it became as adaptive as it is now, no
+//! emulation follows it for long; so the regulator switches it off and reads ahead itself, and a
+//! prediction is what is asked for, less what is there.
+//!
+//! Principles:
+//! - a prediction may be wrong, and then costs accuracy until it is corrected; it never changes
+//!   what a program sees;
+//! - nothing here knows Linux: what must be asked of the system is the trait [`System`];
+//! - whatever several processes share is made of atomic integers that are valid with any content,
+//!   and each step is one atomic operation, so that nobody who is killed leaves a lock.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod cache;
+pub mod file_systems;
+mod modules;
+pub mod regions;
+mod shared;
+mod system;
+
+#[cfg(test)]
+mod model;
+
+pub use file_systems::{FileSystem, FileSystems, Kind, Verdict};
+pub use modules::{Estimator, Modules};
+pub use shared::{Estimation, Totals};
+pub use system::{Counts, Probed, Refusal, System};

@@ -1,0 +1,280 @@
+//! The estimator against models of what it predicts.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use discnice_units::Nanos;
+use proptest::prelude::*;
+
+use crate::blocks::Pages;
+use crate::cache::{Detector, Means, Subject};
+use crate::regions::{EXPIRE, FileKey, UpdateRegions};
+use crate::system::{Counts, Probed, Refusal, System};
+
+/// Who asks about the simulated cache's file, and where it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Own,
+    /// Own, on a file system that stands on another one.
+    Stacked,
+    Foreign,
+    Unmappable,
+}
+
+/// A page cache with one file.
+#[derive(Debug)]
+struct Cache {
+    access: Access,
+    pages: RefCell<BTreeSet<u64>>,
+    questions: Cell<u64>,
+}
+
+/// Pages around a fault that are mapped with it.
+const WINDOW: u64 = 16;
+
+impl Cache {
+    fn held(&self, offset: u64, length: u64) -> u64 {
+        self.questions.set(self.questions.get() + 1);
+        let pages = Pages::touched(offset, length);
+        self.pages.borrow().range(pages.first..pages.end).count() as u64
+    }
+}
+
+impl System for Cache {
+    fn count(&self, _: i32, offset: u64, length: u64) -> Result<Counts, Refusal> {
+        match self.access {
+            Access::Own => Ok(Counts { cached: self.held(offset, length), dirty: 0 }),
+            Access::Stacked => Ok(Counts::default()),
+            Access::Foreign => Err(Refusal::Foreign),
+            Access::Unmappable => Err(Refusal::Unsupported),
+        }
+    }
+
+    fn resident(&self, _: i32, offset: u64, length: u64) -> Option<u64> {
+        matches!(self.access, Access::Own | Access::Stacked).then(|| self.held(offset, length))
+    }
+
+    fn probe(&self, _: i32, offset: u64, length: u64) -> Option<Probed> {
+        if self.access == Access::Unmappable {
+            return None;
+        }
+        let pages = Pages::touched(offset, length);
+        let (mut cached, mut read) = (0, 0);
+        let mut at = pages.first;
+        while at < pages.end {
+            let end = ((at / WINDOW + 1) * WINDOW).min(pages.end);
+            cached += self.pages.borrow().range(at..end).count() as u64;
+            if self.pages.borrow_mut().insert(at) {
+                read = 1;
+                break;
+            }
+            at = end;
+        }
+        Some(Probed { cached, read })
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Reads so many pages from there on.
+    Read(u64, u64),
+    /// Somebody else reads these.
+    Elsewhere(u64, u64),
+}
+
+fn steps(pages: u64) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..pages, 1u64..40).prop_map(|(at, count)| Step::Read(at, count)),
+        1 => (0..pages, 1u64..200).prop_map(|(at, count)| Step::Elsewhere(at, count)),
+    ];
+    prop::collection::vec(step, 1..200)
+}
+
+proptest! {
+    #[test]
+    fn what_counts_is_predicted_exactly(steps in steps(2000), stacked: bool) {
+        let access = if stacked { Access::Stacked } else { Access::Own };
+        let cache = Cache { access, pages: RefCell::default(), questions: Cell::new(0) };
+        let (detector, file) = (Detector::new(), Subject { fd: 3, size: 2000 * 4096 });
+        for step in steps {
+            match step {
+                Step::Read(at, count) => {
+                    let pages = Pages { first: at, end: (at + count).min(2000) };
+                    let predicted = detector.missing(&cache, file, pages);
+                    let truth = (pages.first..pages.end).filter(|p| cache.pages.borrow_mut().insert(*p)).count();
+                    prop_assert_eq!(predicted, truth as u64);
+                }
+                Step::Elsewhere(at, count) => cache.pages.borrow_mut().extend(at..(at + count).min(2000)),
+            }
+        }
+    }
+
+    #[test]
+    fn probes_are_exact_up_to_the_first_miss(steps in steps(2000)) {
+        let cache = Cache { access: Access::Foreign, pages: RefCell::default(), questions: Cell::new(0) };
+        let (detector, file) = (Detector::new(), Subject { fd: 3, size: 2000 * 4096 });
+        for step in steps {
+            match step {
+                Step::Read(at, count) => {
+                    let pages = Pages { first: at, end: (at + count).min(2000) };
+                    let before = cache.pages.borrow().clone();
+                    let predicted = detector.missing(&cache, file, pages);
+                    let truth: Vec<u64> = (pages.first..pages.end).filter(|p| !before.contains(p)).collect();
+                    prop_assert!(predicted >= truth.len() as u64, "no miss is overlooked");
+                    let first = truth.first().map_or(pages.end, |page| page / WINDOW * WINDOW + WINDOW);
+                    let behind = pages.end.saturating_sub(first.max(pages.first));
+                    prop_assert!(predicted <= truth.len() as u64 + behind + 1, "and one page for the question");
+                    cache.pages.borrow_mut().extend(pages.first..pages.end);
+                }
+                Step::Elsewhere(at, count) => cache.pages.borrow_mut().extend(at..(at + count).min(2000)),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_seen_is_taken_to_be_missing() {
+    let cache = Cache {
+        access: Access::Unmappable,
+        pages: RefCell::new((0..100).collect()),
+        questions: Cell::new(0),
+    };
+    let detector = Detector::new();
+    let file = Subject { fd: 3, size: 100 * 4096 };
+    assert_eq!(detector.missing(&cache, file, Pages { first: 5, end: 9 }), 4);
+    assert_eq!(detector.means(), Means::None);
+}
+
+#[test]
+fn a_cached_file_is_hardly_asked_about() {
+    let pages = 10_000;
+    let cache = Cache {
+        access: Access::Own,
+        pages: RefCell::new((0..pages).collect()),
+        questions: Cell::new(0),
+    };
+    let (detector, file) = (Detector::new(), Subject { fd: 3, size: pages * 4096 });
+    for step in 0..20_000 {
+        let page = step * 7919 % pages;
+        assert_eq!(detector.missing(&cache, file, Pages { first: page, end: page + 1 }), 0);
+    }
+    assert!(cache.questions.get() < 40, "{}", cache.questions.get());
+}
+
+static TABLE: UpdateRegions = UpdateRegions::new();
+
+/// A file that no other test writes.
+fn fresh_file() -> FileKey {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    FileKey::new(1, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(u64, u64),
+    WrittenBack(u64, u64),
+    Sync,
+    Delete,
+    Truncate(u64),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    // Around leaves' borders, and far out.
+    let place = prop_oneof![0u64..300, (0u64..50).prop_map(|n| (10 << 28) + n)];
+    let change = prop_oneof![
+        6 => (place.clone(), 1u64..150).prop_map(|(at, count)| Change::Write(at, count)),
+        2 => (place.clone(), 1u64..150).prop_map(|(at, count)| Change::WrittenBack(at, count)),
+        1 => Just(Change::Sync),
+        1 => Just(Change::Delete),
+        2 => place.prop_map(Change::Truncate),
+    ];
+    prop::collection::vec(change, 1..80)
+}
+
+proptest! {
+    #[test]
+    fn the_table_knows_what_is_dirty(changes in changes()) {
+        let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+        let mut dirty: HashSet<u64> = HashSet::new();
+        for change in changes {
+            match change {
+                Change::Write(at, count) => {
+                    let pages = Pages { first: at, end: at + count };
+                    let new = (at..at + count).filter(|page| !dirty.contains(page)).count() as u64;
+                    prop_assert_eq!(TABLE.clean(file, pages, now), new);
+                    prop_assert_eq!(TABLE.register(file, pages, now), new);
+                    dirty.extend(at..at + count);
+                }
+                Change::WrittenBack(at, count) => {
+                    let gone = (at..at + count).filter(|page| dirty.remove(page)).count() as u64;
+                    prop_assert_eq!(TABLE.written_back(file, Pages { first: at, end: at + count }), gone);
+                }
+                Change::Sync => {
+                    TABLE.flushed(file);
+                    dirty.clear();
+                }
+                Change::Delete => {
+                    prop_assert_eq!(TABLE.dropped(file, 11 << 40, now), dirty.len() as u64);
+                    dirty.clear();
+                }
+                Change::Truncate(pages) => {
+                    let before = dirty.len() as u64;
+                    dirty.retain(|page| *page < pages);
+                    let gone = before - dirty.len() as u64;
+                    prop_assert_eq!(TABLE.truncated(file, pages * 4096, 11 << 40, now), gone);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_old_has_been_written() {
+    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let pages = Pages { first: 0, end: 100 };
+    assert_eq!(TABLE.register(file, pages, now), 100);
+    let later = now.plus(EXPIRE).plus(Nanos(1));
+    assert_eq!(TABLE.clean(file, pages, later), 100);
+    assert_eq!(TABLE.register(file, Pages { first: 0, end: 10 }, later), 10);
+    assert_eq!(TABLE.dropped(file, 100 * 4096, later), 10, "the others cannot be taken back");
+}
+
+#[test]
+fn offsets_near_the_end_of_the_world() {
+    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let large = Pages::touched((1 << 53) - 10_000, 10_000);
+    assert_eq!(TABLE.register(file, large, now), large.count());
+    assert_eq!(TABLE.register(file, large, now), 0, "inside of what the table can name");
+    let beyond = Pages::touched(i64::MAX as u64 - 10_000, u64::MAX);
+    assert!(TABLE.register(file, beyond, now) > 0);
+    assert_eq!(TABLE.register(file, beyond, now), beyond.count(), "charged each time");
+    assert_eq!(TABLE.written_back(file, beyond), 0);
+}
+
+#[test]
+fn a_full_table_forgets_the_oldest() {
+    static SMALL: UpdateRegions = UpdateRegions::new();
+    let now = |step: u64| Nanos(1000 * Nanos::SECOND.0 + step);
+    let files: Vec<FileKey> = (0..20_000).map(|inode| FileKey::new(9, inode)).collect();
+    for (step, file) in files.iter().enumerate() {
+        assert_eq!(SMALL.register(*file, Pages { first: 0, end: 3 }, now(step as u64)), 3);
+    }
+    let recent = files.iter().rev().take(500);
+    let kept =
+        recent.filter(|file| SMALL.clean(**file, Pages { first: 0, end: 3 }, now(30_000)) == 0);
+    assert!(kept.count() >= 495);
+}
+
+#[test]
+fn two_processes_charge_a_page_once() {
+    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let write = move || -> u64 {
+        (0..2000).map(|page| TABLE.register(file, Pages { first: page, end: page + 2 }, now)).sum()
+    };
+    let charged: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(write)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+    });
+    assert!((2001..2001 + 8).contains(&charged), "{charged}");
+}

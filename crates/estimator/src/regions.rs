@@ -1,0 +1,403 @@
+//! The write-size predictor's update region table (DiscNice, 4.4 and 5.2).
+//!
+//! What has been written and not yet reached the disk, by file and page, for all processes of a
+//! class. Writing a page that is in the table costs nothing; deleting a file takes its pages out
+//! again, uncounted.
+//!
+//! The paper keeps an array for each file and wishes for a tree. This is a tree of two levels laid
+//! into hash tables: files, and leaves of 64 pages that hold a bit for each. A file of ten
+//! terabytes takes as many leaves as it has places where it is dirty. A leaf's bits change by one
+//! atomic operation that returns what they were, so that of two processes that dirty a page at
+//! once just one is charged; nothing is ever locked, and a process that is killed leaves at worst
+//! a page too many. A file that is deleted is not searched for in the table: its generation changes,
+//! and leaves of an older one mean nothing.
+//!
+//! The table is bounded. When a place in it is needed, what has been there longest is taken to
+//! have been written; so is everything after [`EXPIRE`], by when the kernel has written it.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use discnice_units::Nanos;
+
+use crate::blocks::Pages;
+
+/// Relaxed everywhere: each step stands alone.
+const R: Ordering = Ordering::Relaxed;
+
+/// Leaves: 4 GiB of dirty pages in order, a quarter of that at random.
+const LEAVES: usize = 1 << 15;
+/// Files with dirty pages.
+const FILES: usize = 1 << 13;
+/// Places that a key may take.
+const PROBES: usize = 16;
+/// Pages of a leaf.
+const WIDTH: u64 = 64;
+
+/// Linux writes dirty pages back after 30 s (`dirty_expire_centisecs`), looking every 5 s
+/// (`dirty_writeback_centisecs`).
+pub const EXPIRE: Nanos = Nanos(33 * Nanos::SECOND.0);
+
+/// Of a leaf's key: valid, file (13 bits), generation (14 bits), position (36 bits).
+const VALID: u64 = 1 << 63;
+const FILE_SHIFT: u32 = 50;
+const GENERATION_SHIFT: u32 = 36;
+const GENERATION_MASK: u64 = (1 << 14) - 1;
+const CHUNK_MASK: u64 = (1 << GENERATION_SHIFT) - 1;
+
+/// Names a file: device and inode number, mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileKey(u64);
+
+impl FileKey {
+    /// The key of the file with this `st_dev` and `st_ino`.
+    #[must_use]
+    pub const fn new(device: u64, inode: u64) -> Self {
+        let mixed = mix(inode ^ mix(device ^ 0x5bd1_e995));
+        Self(if mixed == 0 { 1 } else { mixed })
+    }
+
+    /// As a number, never zero.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The key that [`FileKey::get`] gave; `None` for zero.
+    #[must_use]
+    pub const fn from_number(number: u64) -> Option<Self> {
+        if number == 0 { None } else { Some(Self(number)) }
+    }
+}
+
+/// The finaliser of MurmurHash3: every bit of the result depends on every bit given.
+const fn mix(mut hash: u64) -> u64 {
+    hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Leaf {
+    key: AtomicU64,
+    /// A bit for each page that is dirty.
+    bits: AtomicU64,
+    /// When the first of them became so.
+    since: AtomicU64,
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct File {
+    key: AtomicU64,
+    /// Generation (upper half) and dirty pages (lower half).
+    state: AtomicU64,
+    /// When the first of them became so.
+    since: AtomicU64,
+}
+
+/// A file's place in the table, in one of its generations.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    index: u64,
+    generation: u64,
+}
+
+impl Place {
+    const fn leaf_key(self, chunk: u64) -> u64 {
+        let generation = (self.generation & GENERATION_MASK) << GENERATION_SHIFT;
+        VALID | self.index << FILE_SHIFT | generation | chunk
+    }
+}
+
+/// The table; all zeroes is an empty one.
+#[derive(Debug)]
+#[repr(C)]
+pub struct UpdateRegions {
+    /// Not zero once anything has been registered.
+    used: AtomicU32,
+    _reserved: AtomicU32,
+    files: [File; FILES],
+    leaves: [Leaf; LEAVES],
+}
+
+/// A leaf's share of a range.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    chunk: u64,
+    bits: u64,
+}
+
+/// Cuts a range into leaves. What lies beyond the largest position is left out.
+fn shares(pages: Pages) -> impl Iterator<Item = Share> {
+    let end = pages.end.min((CHUNK_MASK + 1) * WIDTH);
+    let chunks = pages.first / WIDTH..end.div_ceil(WIDTH);
+    chunks.map(move |chunk| {
+        let from = pages.first.saturating_sub(chunk * WIDTH).min(WIDTH);
+        let to = end.saturating_sub(chunk * WIDTH).min(WIDTH);
+        let below = |bit: u64| if bit >= WIDTH { u64::MAX } else { (1 << bit) - 1 };
+        Share { chunk, bits: below(to) & !below(from) }
+    })
+}
+
+impl Leaf {
+    const fn new() -> Self {
+        Self { key: AtomicU64::new(0), bits: AtomicU64::new(0), since: AtomicU64::new(0) }
+    }
+}
+
+impl File {
+    const fn new() -> Self {
+        Self { key: AtomicU64::new(0), state: AtomicU64::new(0), since: AtomicU64::new(0) }
+    }
+}
+
+impl Default for UpdateRegions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl UpdateRegions {
+    /// An empty table: 960 KiB of zeroes.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            used: AtomicU32::new(0),
+            _reserved: AtomicU32::new(0),
+            files: [const { File::new() }; FILES],
+            leaves: [const { Leaf::new() }; LEAVES],
+        }
+    }
+
+    /// Whether nothing was ever registered.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.used.load(R) == 0
+    }
+
+    /// Registers written pages; returns how many of them were not dirty.
+    pub fn register(&self, file: FileKey, pages: Pages, now: Nanos) -> u64 {
+        if pages.count() == 0 {
+            return 0;
+        }
+        self.used.store(1, R);
+        let place = self.take_place(file, now);
+        let (mut new, mut inside) = (0, 0);
+        for share in shares(pages) {
+            let before = self.take_leaf(place, share.chunk, now).map_or(0, |leaf| {
+                let before = leaf.bits.fetch_or(share.bits, R);
+                if before == 0 {
+                    leaf.since.store(now.0, R);
+                }
+                before
+            });
+            inside += u64::from(share.bits.count_ones());
+            new += u64::from((share.bits & !before).count_ones());
+        }
+        self.add(place, new, now);
+        // Beyond the table's last position everything is new.
+        new + (pages.count() - inside)
+    }
+
+    /// How many of these pages are not dirty.
+    #[must_use]
+    pub fn clean(&self, file: FileKey, pages: Pages, now: Nanos) -> u64 {
+        let Some(place) = self.find_place(file) else { return pages.count() };
+        let dirty = |share: Share| {
+            let leaf = self.find_leaf(place, share.chunk)?;
+            let expired = is_expired(&leaf.since, now);
+            (!expired).then(|| u64::from((leaf.bits.load(R) & share.bits).count_ones()))
+        };
+        pages.count().saturating_sub(shares(pages).filter_map(dirty).sum())
+    }
+
+    /// These pages are on their way to the disk; returns how many were dirty.
+    pub fn written_back(&self, file: FileKey, pages: Pages) -> u64 {
+        let Some(place) = self.find_place(file) else { return 0 };
+        let mut gone = 0;
+        for share in shares(pages) {
+            if let Some(leaf) = self.find_leaf(place, share.chunk) {
+                let before = leaf.bits.fetch_and(!share.bits, R);
+                gone += u64::from((before & share.bits).count_ones());
+            }
+        }
+        self.subtract(place, gone);
+        gone
+    }
+
+    /// All of the file is on its way to the disk (fsync): nothing of it can be taken back.
+    pub fn flushed(&self, file: FileKey) {
+        if let Some(place) = self.find_place(file) {
+            self.next_generation(place);
+        }
+    }
+
+    /// The file was deleted, or cut to nothing: returns how many pages need not be written.
+    /// `size` is what it had, in bytes.
+    pub fn dropped(&self, file: FileKey, size: u64, now: Nanos) -> u64 {
+        let Some(place) = self.find_place(file) else { return 0 };
+        let Some(slot) = self.files.get(place.index as usize) else { return 0 };
+        if !is_expired(&slot.since, now) {
+            return self.next_generation(place);
+        }
+        // A part has been written meanwhile: count what has not.
+        let pages = self.cut(place, Pages::touched(0, size), now);
+        self.next_generation(place);
+        pages
+    }
+
+    /// The file was cut to `size` bytes from `before`: returns how many pages need not be written.
+    pub fn truncated(&self, file: FileKey, size: u64, before: u64, now: Nanos) -> u64 {
+        if size == 0 {
+            return self.dropped(file, before, now);
+        }
+        let Some(place) = self.find_place(file) else { return 0 };
+        let kept = Pages::touched(0, size).end;
+        let pages = Pages { first: kept, end: Pages::touched(0, before).end.max(kept) };
+        let gone = self.cut(place, pages, now);
+        self.subtract(place, gone);
+        gone
+    }
+
+    /// Clears pages; returns how many of them were dirty and not expired. Looks at as many leaves as
+    /// the range has or the table, whichever is fewer.
+    fn cut(&self, place: Place, pages: Pages, now: Nanos) -> u64 {
+        let count = |leaf: &Leaf, bits: u64| {
+            let expired = is_expired(&leaf.since, now);
+            let before = leaf.bits.fetch_and(!bits, R) & bits;
+            if expired { 0 } else { u64::from(before.count_ones()) }
+        };
+        if pages.count() / WIDTH < LEAVES as u64 {
+            let leaf = |share: Share| Some(count(self.find_leaf(place, share.chunk)?, share.bits));
+            return shares(pages).filter_map(leaf).sum();
+        }
+        let own = |leaf: &&Leaf| leaf.key.load(R) & !CHUNK_MASK == place.leaf_key(0);
+        let part = |leaf: &Leaf| {
+            let chunk = leaf.key.load(R) & CHUNK_MASK;
+            let whole = Pages { first: chunk * WIDTH, end: (chunk + 1) * WIDTH };
+            let both = Pages { first: whole.first.max(pages.first), end: whole.end.min(pages.end) };
+            shares(both).next().map_or(0, |share| count(leaf, share.bits))
+        };
+        self.leaves.iter().filter(own).map(part).sum()
+    }
+
+    fn find_place(&self, file: FileKey) -> Option<Place> {
+        let index = slots(file.0, FILES)
+            .find(|index| self.files.get(*index).is_some_and(|slot| slot.key.load(R) == file.0))?;
+        self.place_at(index)
+    }
+
+    fn place_at(&self, index: usize) -> Option<Place> {
+        let state = self.files.get(index)?.state.load(R);
+        Some(Place { index: index as u64, generation: state >> 32 })
+    }
+
+    fn take_place(&self, file: FileKey, now: Nanos) -> Place {
+        if let Some(place) = self.find_place(file) {
+            return place;
+        }
+        let oldest = slots(file.0, FILES)
+            .min_by_key(|index| self.files.get(*index).map_or(u64::MAX, |slot| slot.since.load(R)));
+        let index = oldest.unwrap_or(0);
+        if let (Some(slot), Some(place)) = (self.files.get(index), self.place_at(index)) {
+            // First the generation, so that nothing of the file before is the new one's.
+            self.next_generation(place);
+            slot.since.store(now.0, R);
+            slot.key.store(file.0, R);
+        }
+        self.place_at(index).unwrap_or(Place { index: 0, generation: 0 })
+    }
+
+    /// Adds dirty pages, unless the file was deleted meanwhile.
+    fn add(&self, place: Place, pages: u64, now: Nanos) {
+        let Some(slot) = self.files.get(place.index as usize) else { return };
+        let changed = slot.state.fetch_update(R, R, |state| {
+            let same = state >> 32 == place.generation;
+            let sum = (state & u64::from(u32::MAX)).saturating_add(pages).min(u64::from(u32::MAX));
+            same.then_some(place.generation << 32 | sum)
+        });
+        if changed.is_ok_and(|before| before & u64::from(u32::MAX) == 0) {
+            slot.since.store(now.0, R);
+        }
+    }
+
+    fn subtract(&self, place: Place, pages: u64) {
+        let Some(slot) = self.files.get(place.index as usize) else { return };
+        // Deleted meanwhile: then its pages are gone already.
+        let _ = slot.state.fetch_update(R, R, |state| {
+            let same = state >> 32 == place.generation;
+            let rest = (state & u64::from(u32::MAX)).saturating_sub(pages);
+            same.then_some(place.generation << 32 | rest)
+        });
+    }
+
+    /// Begins a new generation without dirty pages; returns how many the last one had.
+    fn next_generation(&self, place: Place) -> u64 {
+        let Some(slot) = self.files.get(place.index as usize) else { return 0 };
+        // The first leaf is cleared as well: small files come and go often enough for a
+        // generation to return.
+        if let Some(leaf) = self.find_leaf(place, 0) {
+            leaf.bits.store(0, R);
+        }
+        let next = ((place.generation + 1) & u64::from(u32::MAX)) << 32;
+        let changed = slot
+            .state
+            .fetch_update(R, R, |state| (state >> 32 == place.generation).then_some(next));
+        changed.map_or(0, |before| before & u64::from(u32::MAX))
+    }
+
+    fn find_leaf(&self, place: Place, chunk: u64) -> Option<&Leaf> {
+        let key = place.leaf_key(chunk);
+        slots(mix(key), LEAVES)
+            .filter_map(|index| self.leaves.get(index))
+            .find(|leaf| leaf.key.load(R) == key)
+    }
+
+    /// The leaf at this position, made if need be; its bits are cleared if they have expired.
+    fn take_leaf(&self, place: Place, chunk: u64, now: Nanos) -> Option<&Leaf> {
+        if let Some(leaf) = self.find_leaf(place, chunk) {
+            if is_expired(&leaf.since, now) {
+                let before = leaf.bits.swap(0, R);
+                self.subtract(place, u64::from(before.count_ones()));
+            }
+            return Some(leaf);
+        }
+        let key = place.leaf_key(chunk);
+        let candidates = slots(mix(key), LEAVES).filter_map(|index| self.leaves.get(index));
+        let leaf = candidates.min_by_key(|leaf| self.value(leaf))?;
+        self.evict(leaf);
+        leaf.since.store(now.0, R);
+        leaf.key.store(key, R);
+        Some(leaf)
+    }
+
+    /// What would be lost with a leaf: nothing if it is empty, and the less the older it is.
+    fn value(&self, leaf: &Leaf) -> u64 {
+        if leaf.bits.load(R) == 0 || self.owner(leaf).is_none() { 0 } else { leaf.since.load(R) }
+    }
+
+    /// The file that a leaf belongs to, if it still does.
+    fn owner(&self, leaf: &Leaf) -> Option<Place> {
+        let key = leaf.key.load(R);
+        let place = self.place_at((key >> FILE_SHIFT) as usize & (FILES - 1))?;
+        (place.leaf_key(key & CHUNK_MASK) == key).then_some(place)
+    }
+
+    fn evict(&self, leaf: &Leaf) {
+        let owner = self.owner(leaf);
+        let before = leaf.bits.swap(0, R);
+        if let Some(place) = owner {
+            self.subtract(place, u64::from(before.count_ones()));
+        }
+    }
+}
+
+fn is_expired(since: &AtomicU64, now: Nanos) -> bool {
+    now.minus(Nanos(since.load(R))) > EXPIRE
+}
+
+fn slots(hash: u64, length: usize) -> impl Iterator<Item = usize> {
+    let first = hash as usize;
+    (0..PROBES).map(move |step| first.wrapping_add(step) & (length - 1))
+}

@@ -1,0 +1,82 @@
+//! What all processes of a class share.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::file_systems::{Compared, FileSystem, FileSystems, Kind, OTHERS};
+use crate::modules::{Estimator, Modules};
+use crate::regions::UpdateRegions;
+
+const R: Ordering = Ordering::Relaxed;
+
+/// The estimator's part of a class; all zeroes is a fresh one.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Estimation {
+    estimator: AtomicU32,
+    /// See `Modules::to_bits`.
+    off: AtomicU32,
+    file_systems: FileSystems,
+    regions: UpdateRegions,
+}
+
+/// Sums over everything that a class did, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// What the disk was predicted to do.
+    pub predicted: u64,
+    /// What the kernel charged. On file systems where it charges nothing, nothing.
+    pub account: u64,
+}
+
+impl Estimation {
+    /// Whose word counts.
+    #[must_use]
+    pub fn estimator(&self) -> Estimator {
+        Estimator::from_claim(self.estimator.load(R))
+    }
+
+    /// The parts that are switched on.
+    #[must_use]
+    pub fn modules(&self) -> Modules {
+        Modules::from_bits(self.off.load(R))
+    }
+
+    /// Chooses both.
+    pub fn choose(&self, estimator: Estimator, modules: Modules) {
+        self.estimator.store(estimator as u32, R);
+        self.off.store(modules.to_bits(), R);
+    }
+
+    /// The file systems that the class has used.
+    #[must_use]
+    pub fn file_systems(&self) -> &FileSystems {
+        &self.file_systems
+    }
+
+    /// A file system by its slot, or the one that stands for all others.
+    #[must_use]
+    pub fn file_system(&self, slot: usize) -> Option<&FileSystem> {
+        self.file_systems.get(slot).or_else(|| self.file_systems.get(OTHERS))
+    }
+
+    /// What is dirty.
+    #[must_use]
+    pub fn regions(&self) -> &UpdateRegions {
+        &self.regions
+    }
+
+    /// Prediction and account, of all file systems.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let sum = self.file_systems.iter().map(FileSystem::total);
+        let all = sum.fold(Compared::default(), Compared::plus);
+        Totals { predicted: all.net(), account: all.account }
+    }
+
+    /// The same of one kind of call.
+    #[must_use]
+    pub fn of_kind(&self, kind: Kind) -> Compared {
+        let sum = self.file_systems.iter().map(|fs| fs.compared(kind));
+        sum.fold(Compared::default(), Compared::plus)
+    }
+}

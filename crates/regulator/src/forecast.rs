@@ -1,0 +1,198 @@
+//! Predictions, and whether they or the account are charged.
+
+use discnice_budget::member::Charged;
+use discnice_estimator::blocks::{PAGE, Pages, read_before_write};
+use discnice_estimator::cache::Subject;
+use discnice_estimator::file_systems::OTHERS;
+use discnice_estimator::regions::FileKey;
+use discnice_estimator::{Estimator, FileSystem, Kind, Modules, Verdict};
+
+use crate::host::{FileStatus, Host, WriteMode};
+use crate::{File, Regulator};
+
+/// Of the files on a file system that keeps an account, one in so many is predicted all the same:
+/// to compare.
+const SAMPLE: u64 = 16;
+
+/// What a call is predicted to cost the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    /// Bytes read.
+    pub(crate) read: u64,
+    /// Bytes written, now or later.
+    pub(crate) write: u64,
+    /// The slot of the file system.
+    slot: usize,
+    kind: Kind,
+}
+
+impl Forecast {
+    /// Of a call that nothing was predicted for.
+    const NONE: Self = Self { read: 0, write: 0, slot: OTHERS, kind: Kind::Other };
+
+    /// A call on this file that costs nothing as far as is known.
+    pub(crate) fn nothing(file: &File, kind: Kind) -> Self {
+        let slot = file.identity().map_or(OTHERS, |(slot, _)| slot);
+        Self { read: 0, write: 0, slot, kind }
+    }
+}
+
+impl<H: Host> Regulator<'_, H> {
+    pub(crate) fn modules(&self) -> Modules {
+        self.class.estimation().modules()
+    }
+
+    fn file_system(&self, slot: usize) -> Option<&FileSystem> {
+        self.class.estimation().file_system(slot)
+    }
+
+    /// Notes which file it is, and whether its calls are predicted.
+    pub(crate) fn identify(&self, file: &File, status: FileStatus) {
+        if self.class.estimation().estimator() == Estimator::Account || !status.regular {
+            return;
+        }
+        let slot = self.class.estimation().file_systems().slot(status.device);
+        let key = FileKey::new(status.device, status.inode);
+        file.set_identity(slot, key);
+        file.set_predicted(self.predicts(slot, key));
+    }
+
+    fn predicts(&self, slot: usize, key: FileKey) -> bool {
+        match self.class.estimation().estimator() {
+            Estimator::Predict => true,
+            Estimator::Account => false,
+            Estimator::Auto => {
+                let verdict =
+                    self.file_system(slot).map_or(Verdict::Undecided, FileSystem::verdict);
+                verdict != Verdict::Accounted || key.get().is_multiple_of(SAMPLE)
+            }
+        }
+    }
+
+    /// Whether the prediction is charged on this file's file system, whatever the account says.
+    pub(crate) fn trusts_prediction(&self, slot: usize) -> bool {
+        match self.class.estimation().estimator() {
+            Estimator::Predict => true,
+            Estimator::Account => false,
+            Estimator::Auto => {
+                self.file_system(slot).is_some_and(|fs| fs.verdict() == Verdict::Silent)
+            }
+        }
+    }
+
+    /// The account that a call left since the last look, corrected by what was predicted: what is
+    /// charged. Both are compared.
+    pub(crate) fn judge(&self, forecast: Option<Forecast>, account: Charged) -> Charged {
+        let estimator = self.class.estimation().estimator();
+        if estimator == Estimator::Account {
+            return account;
+        }
+        let made = forecast.unwrap_or(Forecast::NONE);
+        let Some(fs) = self.file_system(made.slot) else { return account };
+        fs.note(made.kind, made.read + made.write, account.read + account.written);
+        let predicted = Charged { read: made.read, written: made.write };
+        if estimator == Estimator::Predict {
+            return predicted;
+        }
+        match (forecast.is_some(), fs.verdict()) {
+            (false, _) | (_, Verdict::Accounted) => account,
+            // What else was charged since the last look belongs to another file system.
+            (_, Verdict::Silent) if made.write > 0 || made.kind == Kind::Write => predicted,
+            (_, Verdict::Silent) => {
+                Charged { read: predicted.read + account.read, written: predicted.written }
+            }
+            (_, Verdict::Undecided) => Charged {
+                read: predicted.read.max(account.read),
+                written: predicted.written.max(account.written),
+            },
+        }
+    }
+
+    /// What reading these bytes will cost.
+    pub(crate) fn forecast_read(&self, fd: i32, file: &File, at: u64, count: u64) -> Forecast {
+        let modules = self.modules();
+        let mut forecast = Forecast::nothing(file, Kind::Read);
+        let Some(status) = self.host.status(fd) else { return forecast };
+        let asked = Pages::read(at, count, status.size);
+        let subject = Subject { fd, size: status.size };
+        let detected = modules.cache_detector && !file.write_mode().is_some_and(|mode| mode.direct);
+        let missing =
+            if detected { file.detector.missing(self.host, subject, asked) } else { asked.count() };
+        forecast.read = if modules.read_size {
+            missing.saturating_mul(PAGE)
+        } else {
+            missing.saturating_mul(PAGE).min(count)
+        };
+        forecast
+    }
+
+    /// What reading a slice ahead will cost.
+    pub(crate) fn forecast_slice(&self, fd: i32, file: &File, from: u64, length: u64) -> Forecast {
+        let mut forecast = Forecast::nothing(file, Kind::Read);
+        let pages = Pages::touched(from, length);
+        let missing = if self.modules().cache_detector {
+            file.detector.count_missing(self.host, fd, pages)
+        } else {
+            pages.count()
+        };
+        forecast.read = missing.saturating_mul(PAGE);
+        forecast
+    }
+
+    /// What a read that is already done cost, of which nothing was known before and which took as
+    /// long as if it had missed.
+    pub(crate) fn forecast_late(&self, file: &File, end: u64, moved: u64) -> Forecast {
+        let pages = Pages::touched(end.saturating_sub(moved), moved);
+        Forecast { read: pages.bytes(), ..Forecast::nothing(file, Kind::Read) }
+    }
+
+    /// What writing these bytes will cost; from here on they count as written.
+    pub(crate) fn forecast_write(
+        &self,
+        fd: i32,
+        file: &File,
+        at: Option<u64>,
+        count: u64,
+    ) -> Forecast {
+        let mut forecast = Forecast::nothing(file, Kind::Write);
+        let (Some((_, key)), Some(status)) = (file.identity(), self.host.status(fd)) else {
+            return forecast;
+        };
+        let mode = self.write_mode(fd, file);
+        let place =
+            if mode.append { Some(status.size) } else { at.or_else(|| self.host.position(fd)) };
+        let Some(place) = place else { return forecast };
+        if at.is_none() {
+            file.set_position(Some(place));
+        }
+        if !self.modules().write_size || mode.direct {
+            forecast.write = count;
+            return forecast;
+        }
+        let pages = Pages::touched(place, count);
+        if mode.synchronous {
+            forecast.write = pages.bytes();
+            return forecast;
+        }
+        let new = self.class.estimation().regions().register(key, pages, self.host.now());
+        forecast.write = new.saturating_mul(PAGE);
+        file.set_dirty(pages.offset(), pages.end.saturating_mul(PAGE));
+        if new > 0 {
+            let partial = read_before_write(place, count, status.size);
+            let missing = partial.iter().map(|pages| match pages.count() {
+                0 => 0,
+                _ => file.detector.count_missing(self.host, fd, *pages),
+            });
+            forecast.read = missing.sum::<u64>().saturating_mul(PAGE);
+        }
+        forecast
+    }
+
+    pub(crate) fn write_mode(&self, fd: i32, file: &File) -> WriteMode {
+        file.write_mode().unwrap_or_else(|| {
+            let mode = self.host.write_mode(fd).unwrap_or_default();
+            file.set_write_mode(mode);
+            mode
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! What was written and need not be: deleting, cutting off, and its opposite, making it last.
+
+use discnice_estimator::Kind;
+use discnice_estimator::blocks::PAGE;
+use discnice_estimator::regions::FileKey;
+
+use crate::host::{FileStatus, Host};
+use crate::{File, Regulator, Thread};
+
+impl<H: Host> Regulator<'_, H> {
+    /// The last name of a file is gone.
+    pub fn deleted(&self, thread: &Thread, status: FileStatus) {
+        self.take_back(thread, status, 0);
+    }
+
+    /// A file was cut to `size` bytes; `status` is that before.
+    pub fn truncated(&self, thread: &Thread, status: FileStatus, size: u64) {
+        self.take_back(thread, status, size);
+    }
+
+    /// A descriptor was opened on a file that thereby lost what it held; `status` is that before.
+    pub fn emptied(&self, thread: &Thread, fd: i32, file: &File, status: FileStatus) {
+        self.classify(fd, file);
+        file.set_emptied();
+        self.take_back(thread, status, 0);
+    }
+
+    fn take_back(&self, thread: &Thread, status: FileStatus, size: u64) {
+        let estimation = self.class.estimation();
+        if !status.regular {
+            return;
+        }
+        let key = FileKey::new(status.device, status.inode);
+        let pages = estimation.regions().truncated(key, size, status.size, self.host.now());
+        if pages == 0 {
+            return;
+        }
+        thread.has_deleted();
+        let slot = estimation.file_systems().slot(status.device);
+        let bytes = pages.saturating_mul(PAGE);
+        if let Some(fs) = estimation.file_system(slot) {
+            fs.credit(Kind::Write, bytes);
+        }
+        if self.trusts_prediction(slot) {
+            self.credit(bytes);
+        }
+    }
+
+    /// A file was made to last (fsync): what was dirty is written and cannot be taken back.
+    pub fn synced(&self, file: &File) {
+        if let Some((_, key)) = file.identity() {
+            self.class.estimation().regions().flushed(key);
+            file.forget_dirty();
+        }
+    }
+}

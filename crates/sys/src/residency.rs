@@ -1,0 +1,141 @@
+//! Which pages of a file the page cache holds, by three means of different honesty.
+
+use crate::file::read_small_at;
+use crate::memory::PAGE;
+use crate::process;
+use crate::raw::{Errno, call};
+
+/// The same number on every architecture; not yet among libc's constants for all of them.
+const CACHESTAT: core::ffi::c_long = 451;
+/// Map pages into memory, reading those that are not cached. madvise(2), Linux 5.14.
+const MADV_POPULATE_READ: i32 = 22;
+
+/// Bytes around a faulting address whose cached pages are mapped with it: mm/memory.c,
+/// `fault_around_bytes`. On a kernel with a smaller one fewer pages are seen, never more.
+pub const FAULT_AROUND: u64 = 64 << 10;
+/// Bytes that [`touch`] maps at once.
+pub const TOUCH_MAX: u64 = 1 << 20;
+
+/// Pages of a range in the cache, and pages of these that are dirty. cachestat(2), Linux 6.5.
+///
+/// # Errors
+/// `EPERM` on a file that is neither ours nor writable by us, `ENOSYS` on an older kernel.
+/// On overlayfs both are 0 even when all is cached.
+pub fn count(fd: i32, offset: u64, length: u64) -> Result<(u64, u64), Errno> {
+    let range = [offset, length];
+    let mut counts = [0u64; 5];
+    // SAFETY: the kernel reads two numbers and writes five.
+    unsafe { call!(CACHESTAT, fd, &raw const range, &raw mut counts, 0)? };
+    Ok((counts[0], counts[1]))
+}
+
+/// A mapping of ours, gone with the value.
+struct Mapping {
+    start: usize,
+    length: usize,
+}
+
+impl Mapping {
+    /// Maps whole pages of a file. `protection` none: nobody can fault on it.
+    fn of(fd: i32, offset: u64, length: u64, protection: i32) -> Result<Self, Errno> {
+        let length = usize::try_from(length).map_err(|_| Errno(libc::EOVERFLOW))?;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses.
+        let start = unsafe { call!(libc::SYS_mmap, 0, length, protection, flags, fd, offset)? };
+        Ok(Self { start, length })
+    }
+
+    fn advise(&self, from: usize, length: usize, advice: i32) -> Result<(), Errno> {
+        // SAFETY: a part of our own mapping, which nobody reads or writes.
+        unsafe { call!(libc::SYS_madvise, self.start + from, length, advice) }.map(drop)
+    }
+
+    /// Touches a page; returns whether it had to be read.
+    fn reads(&self, from: usize) -> Result<bool, Errno> {
+        let before = process::major_faults();
+        self.advise(from, PAGE, MADV_POPULATE_READ)?;
+        Ok(process::major_faults() != before)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `of`, and no reference into it was ever made.
+        let _ = unsafe { call!(libc::SYS_munmap, self.start, self.length) };
+    }
+}
+
+/// Pages of a range in the cache. mincore(2): to whoever may not write the file it says that all
+/// are.
+///
+/// # Errors
+/// `ENODEV` where a file cannot be mapped.
+pub fn resident(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
+    let first = offset / PAGE as u64 * PAGE as u64;
+    let length = (offset - first).saturating_add(length).next_multiple_of(PAGE as u64);
+    let mapping = Mapping::of(fd, first, length, libc::PROT_NONE)?;
+    let (mut done, mut cached) = (0, 0);
+    while done < mapping.length {
+        let mut pages = [0u8; 512];
+        let piece = (mapping.length - done).min(pages.len() * PAGE);
+        // SAFETY: the kernel writes one byte for each page asked about, at most 512.
+        unsafe { call!(libc::SYS_mincore, mapping.start + done, piece, pages.as_mut_ptr())? };
+        cached += pages.iter().take(piece / PAGE).filter(|page| **page & 1 == 1).count() as u64;
+        done += piece;
+    }
+    Ok(cached)
+}
+
+/// What [`touch`] found, in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Touched {
+    /// Were in the cache.
+    pub cached: u64,
+    /// Were not, and were read by being touched.
+    pub read: u64,
+}
+
+/// Looks at a range as an ordinary reader may look at any file: touches one page in each
+/// [`FAULT_AROUND`] bytes, whereupon the kernel maps those pages around it that are cached, and
+/// reads from the process's page map which ones these are. Stops at the first touched page that
+/// had to be read (a major fault), and takes the rest not to be cached. At most [`TOUCH_MAX`] bytes
+/// are looked at; those behind are taken not to be cached.
+///
+/// # Errors
+/// As mmap(2); `EINVAL` on a kernel that cannot populate; whatever hides /proc from us.
+pub fn touch(fd: i32, offset: u64, length: u64) -> Result<Touched, Errno> {
+    // Faults are mapped around within aligned windows of addresses; the mapping's start is not
+    // aligned to them, so each window of the file gets a touch of its own pages.
+    let first = offset / PAGE as u64 * PAGE as u64;
+    let length = (offset - first).saturating_add(length).next_multiple_of(PAGE as u64);
+    let mapping = Mapping::of(fd, first, length.min(TOUCH_MAX), libc::PROT_READ)?;
+    mapping.advise(0, mapping.length, libc::MADV_RANDOM)?;
+    let (mut at, mut read) = (0, false);
+    while at < mapping.length && !read {
+        read = mapping.reads(at)?;
+        let window = (mapping.start + at) & !(FAULT_AROUND as usize - 1);
+        at = (window + FAULT_AROUND as usize - mapping.start).min(mapping.length);
+    }
+    let mut words = [0u64; TOUCH_MAX as usize / PAGE];
+    let Some(words) = words.get_mut(..at / PAGE) else { return Err(Errno(libc::EOVERFLOW)) };
+    let place = (mapping.start / PAGE * size_of::<u64>()) as u64;
+    read_small_at(c"/proc/self/pagemap", words, place)?;
+    let mut cached = words.iter().filter(|word| is_present(**word)).count() as u64;
+    if read {
+        return Ok(Touched { cached: cached.saturating_sub(1), read: 1 });
+    }
+    // The page that would start the kernel's read-ahead is left out when pages are mapped around
+    // a fault, so those that are missing are touched too, up to the first that really is.
+    for (page, _) in words.iter().enumerate().filter(|(_, word)| !is_present(**word)) {
+        if mapping.reads(page * PAGE)? {
+            return Ok(Touched { cached, read: 1 });
+        }
+        cached += 1;
+    }
+    Ok(Touched { cached, read: 0 })
+}
+
+/// Whether a page is mapped, by its word in proc_pid_pagemap(5): bit 63, which needs no privilege.
+const fn is_present(word: u64) -> bool {
+    word >> 63 == 1
+}
