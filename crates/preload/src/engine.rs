@@ -249,6 +249,7 @@ impl Departure {
 /// replaced.
 pub fn let_go() {
     let Some(regulator) = regulator() else { return };
+    crate::mappings::settle_all();
     regulator.look(&thread::local().thread);
     crate::files::for_each(|fd, file| regulator.unshape(fd, file));
     crate::net::parked::release_all();

@@ -11,6 +11,7 @@
 //! - `files`, `thread`: state of a descriptor and of a thread;
 //! - `net`: sockets, and waiting until they are ready;
 //! - `confinement`: programs that forbid themselves system calls;
+//! - `mappings`: mapped files whose page faults must be predicted;
 //! - `environment`, `start`: how the library gets into a program and its children;
 //! - `loading`: programs and libraries are read before they are loaded;
 //! - `stdio`: how it gets below libc's own buffers;
@@ -32,6 +33,7 @@ mod environment;
 mod files;
 mod hooks;
 mod loading;
+mod mappings;
 mod net;
 mod real;
 mod sanitizer;

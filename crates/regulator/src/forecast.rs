@@ -2,13 +2,13 @@
 
 use discnice_budget::member::Charged;
 use discnice_estimator::blocks::{PAGE, Pages, read_before_write};
-use discnice_estimator::cache::Subject;
+use discnice_estimator::cache::{Detector, Subject};
 use discnice_estimator::file_systems::OTHERS;
 use discnice_estimator::regions::FileKey;
 use discnice_estimator::{Estimator, FileSystem, Kind, Modules, Verdict};
 
 use crate::host::{FileStatus, Host, WriteMode};
-use crate::{File, Regulator};
+use crate::{File, Regulator, Thread, Ticket};
 
 /// Of the files on a file system that keeps an account, one in so many is predicted all the same:
 /// to compare.
@@ -186,6 +186,42 @@ impl<H: Host> Regulator<'_, H> {
             forecast.read = missing.sum::<u64>().saturating_mul(PAGE);
         }
         forecast
+    }
+
+    /// What a call on names or inodes cost: a block if it took longer than one that finds
+    /// everything cached, as far as the prediction alone counts.
+    pub(crate) fn forecast_metadata(&self, slow: bool, block: u64) -> Option<Forecast> {
+        let read = if slow { block } else { 0 };
+        self.class.predicts().then_some(Forecast { read, kind: Kind::Metadata, ..Forecast::NONE })
+    }
+
+    /// What bringing a file into the cache will cost, as far as the prediction alone counts.
+    pub(crate) fn forecast_bringing_in(&self, fd: i32, from: u64, length: u64) -> Option<Forecast> {
+        if !self.class.predicts() {
+            return None;
+        }
+        let missing = Detector::new().count_missing(self.host, fd, Pages::touched(from, length));
+        Some(Forecast { read: missing.saturating_mul(PAGE), ..Forecast::NONE })
+    }
+
+    /// The slot of a file's file system, if what is read through a mapping of it must be predicted
+    /// and can be: mincore tells the truth.
+    #[must_use]
+    pub fn watches_mapping(&self, fd: i32) -> Option<usize> {
+        if !self.class.is_limited() || self.class.estimation().estimator() == Estimator::Account {
+            return None;
+        }
+        let status = self.host.status(fd).filter(|status| status.regular)?;
+        let slot = self.class.estimation().file_systems().slot(status.device);
+        let told = self.trusts_prediction(slot) && self.host.resident(fd, 0, PAGE).is_some();
+        told.then_some(slot)
+    }
+
+    /// Settles pages that page faults on a mapping have read.
+    pub fn mapping_read(&self, thread: &Thread, slot: usize, pages: u64) {
+        let read = pages.saturating_mul(PAGE);
+        let forecast = Forecast { read, write: 0, slot, kind: Kind::Other };
+        let _ = self.settle(thread, Ticket { forecast: Some(forecast), ..Ticket::FREE });
     }
 
     pub(crate) fn write_mode(&self, fd: i32, file: &File) -> WriteMode {

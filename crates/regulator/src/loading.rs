@@ -36,6 +36,7 @@ impl<H: Host> Regulator<'_, H> {
         while from < end && self.faults_burst() {
             length = length.min(longest).min(end - from);
             let reserved = if missed { length } else { 0 };
+            let forecast = self.forecast_bringing_in(fd, from, length);
             if missed {
                 self.reserve_and_wait(Direction::Read, length);
             }
@@ -43,7 +44,7 @@ impl<H: Host> Regulator<'_, H> {
             let before = self.host.read_by_thread();
             self.host.read_ahead(fd, from, length);
             missed = self.host.read_by_thread() != before;
-            self.settle(thread, Ticket { read: reserved, ..Ticket::FREE });
+            self.settle(thread, Ticket { read: reserved, forecast, ..Ticket::FREE });
             from += length;
             length = length.saturating_mul(2);
         }

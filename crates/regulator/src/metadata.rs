@@ -20,6 +20,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Completes it.
     pub fn complete_metadata(&self, thread: &Thread, ticket: Ticket) {
-        let _ = self.settle(thread, ticket);
+        let forecast = self.forecast_metadata(thread.was_slow(), BLOCK);
+        let _ = self.settle(thread, Ticket { forecast, ..ticket });
     }
 }

@@ -33,6 +33,8 @@ pub struct Machine {
     pub cancelled: Cell<u64>,
     /// Whether residency may be asked (own file) or not (foreign file).
     pub honest: bool,
+    /// The account leaves reads out, as on FUSE.
+    pub silent: bool,
     /// Moments and bytes of disk reads.
     pub log: RefCell<Vec<(u64, u64)>>,
     /// Ranges whose write-back was started.
@@ -102,7 +104,8 @@ impl Host for Machine {
     }
 
     fn account(&self) -> Charged {
-        Charged { read: self.read.get(), written: self.written.get() }
+        let read = if self.silent { 0 } else { self.read.get() };
+        Charged { read, written: self.written.get() }
     }
 
     fn read_by_thread(&self) -> u64 {
@@ -150,6 +153,8 @@ impl Host for Machine {
 
     fn write_back(&self, _: i32, offset: u64, length: u64) {
         self.started.borrow_mut().push((offset, length));
+        let pages = offset / PAGE..(offset + length).div_ceil(PAGE);
+        self.dirty.borrow_mut().retain(|page| !pages.contains(page));
     }
 }
 

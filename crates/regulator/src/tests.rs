@@ -2,6 +2,7 @@
 
 use discnice_budget::Direction;
 use discnice_budget::member::Books;
+use discnice_estimator::{Estimator, Modules, Verdict};
 use discnice_units::Nanos;
 use proptest::prelude::*;
 
@@ -31,6 +32,44 @@ proptest! {
         prop_assert!(tenth as f64 <= 0.3 * rate as f64 + count as f64, "{tenth}");
         let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
         prop_assert!(machine.size as f64 / seconds >= 0.95 * rate as f64, "{seconds}");
+    }
+}
+
+#[test]
+fn a_silent_account_is_found_out_and_the_prediction_charged() {
+    for honest in [true, false] {
+        let mut machine = Machine::new(20 * RATE, honest);
+        machine.silent = true;
+        let (books, class) = (Books::new(), class(RATE));
+        read_all(&machine, class, &books, 64 << 10);
+        assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads(), "{honest}");
+        let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+        assert!((19.0..21.5).contains(&seconds), "honest {honest}: {seconds} s");
+        let slot = class.estimation().file_systems().iter().next().map(|fs| fs.verdict());
+        assert_eq!(slot, Some(Verdict::Silent));
+    }
+}
+
+#[test]
+fn predictions_alone_are_what_the_disk_does() {
+    for (honest, count) in [(true, 4096), (true, 1 << 20), (false, 64 << 10)] {
+        let (machine, books, class) = (Machine::new(20 * RATE, honest), Books::new(), class(RATE));
+        class.choose(Estimator::Predict, Modules::ALL_ON);
+        read_all(&machine, class, &books, count);
+        let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+        let file = File::new();
+        machine.seek(0);
+        (0..100).for_each(|_| write(&regulator, &machine, &thread, &file, 10_000));
+        (0..9).for_each(|_| {
+            machine.seek(0);
+            write(&regulator, &machine, &thread, &file, 10_000);
+        });
+        regulator.look(&thread);
+        let truth = machine.account();
+        let totals = class.prediction();
+        assert_eq!(totals.predicted, truth.read + truth.written, "honest {honest}, {count}");
+        assert_eq!(totals.predicted, totals.account);
+        assert_eq!(class.total().total(), totals.predicted);
     }
 }
 

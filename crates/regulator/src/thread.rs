@@ -59,7 +59,9 @@ impl Thread {
     pub fn is_due_by_metadata(&self, cycles: u64) -> bool {
         let calls = self.calls.get() + 1;
         self.calls.set(calls);
-        cycles > FAST_METADATA || calls >= CALLS
+        let slow = cycles > FAST_METADATA;
+        self.slow.set(slow);
+        slow || calls >= CALLS
     }
 
     /// Notes a call in a class without limit, where nobody waits for what is found: it is only

@@ -74,12 +74,21 @@ pub fn resident(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
     let first = offset / PAGE as u64 * PAGE as u64;
     let length = (offset - first).saturating_add(length).next_multiple_of(PAGE as u64);
     let mapping = Mapping::of(fd, first, length, libc::PROT_NONE)?;
+    mapped(mapping.start, mapping.length)
+}
+
+/// Pages in the cache of the file that is mapped at `start`, a page's. mincore(2)
+///
+/// # Errors
+/// `ENOMEM` where nothing is mapped.
+pub fn mapped(start: usize, length: usize) -> Result<u64, Errno> {
+    let length = length.checked_next_multiple_of(PAGE).ok_or(Errno(libc::EOVERFLOW))?;
     let (mut done, mut cached) = (0, 0);
-    while done < mapping.length {
+    while done < length {
         let mut pages = [0u8; 512];
-        let piece = (mapping.length - done).min(pages.len() * PAGE);
+        let piece = (length - done).min(pages.len() * PAGE);
         // SAFETY: the kernel writes one byte for each page asked about, at most 512.
-        unsafe { call!(libc::SYS_mincore, mapping.start + done, piece, pages.as_mut_ptr())? };
+        unsafe { call!(libc::SYS_mincore, start + done, piece, pages.as_mut_ptr())? };
         cached += pages.iter().take(piece / PAGE).filter(|page| **page & 1 == 1).count() as u64;
         done += piece;
     }

@@ -1,9 +1,10 @@
-//! Mappings. A page fault cannot be seen from here; what it cost is found by the next look.
+//! Mappings. A page fault cannot be seen from here; what it cost is found by the next look, or, where
+//! the kernel keeps no account, when the mapping ends.
 
 use core::ffi::{c_int, c_void};
 
-use crate::calls;
 use crate::real::hooks;
+use crate::{calls, mappings};
 
 hooks! {
     /// msync(2).
@@ -14,6 +15,7 @@ hooks! {
 
     /// munmap(2): a program that scans a file through a mapping passes here.
     fn [munmap] (start: *mut c_void, length: usize) -> c_int, real => {
+        mappings::about_to_end(start as usize);
         // SAFETY: the program's own arguments.
         calls::metadata(|| unsafe { real(start, length) })
     }
@@ -33,6 +35,13 @@ hooks! {
     fn [mmap mmap64] (start: *mut c_void, length: usize, protection: c_int, flags: c_int, fd: c_int, at: i64) -> *mut c_void, real => {
         // SAFETY: the program's own arguments.
         let call = || unsafe { real(start, length, protection, flags, fd, at) };
-        if fd >= 0 && flags & libc::MAP_ANONYMOUS == 0 { calls::metadata(call) } else { call() }
+        if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
+            return call();
+        }
+        let made = calls::metadata(call);
+        if made != libc::MAP_FAILED {
+            mappings::made(fd, made as usize, length);
+        }
+        made
     }
 }
