@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Does `discnice run --estimator predict` know what programs do to the disk?
+
+Runs the six micro-benchmarks of DiscNice, table 4, at the paper's sizes, and programs of table 7 and
+others, on cold caches, on a loop device of its own, as an unprivileged user, and compares three
+sums of bytes read and written:
+- predicted: what discnice predicted, less what was deleted before it was written;
+- account: what the kernel charged to the processes (/proc/PID/io of a parent that waited for them),
+  less cancelled writes;
+- device: what the loop device did until everything was synced: journal and metadata included;
+  compared with what was predicted of the file system under test alone.
+
+File systems: ext4, xfs, btrfs; overlay (over ext4, all files in the lower layer); fuse (bindfs over
+ext4, where the account says nothing). `--foreign` gives all files to root.
+
+Needs root (loop device, dropping caches). Everything is unmounted and detached on every way out.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rates import HERE, NOBODY, Disk, sh  # noqa: E402
+
+MEGABYTE = 1_000_000
+# Runs a command and prints what the kernel charged to it and its children.
+ACCOUNT = """
+import subprocess, sys
+subprocess.run(sys.argv[2:])
+fields = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())
+total = int(fields["read_bytes"]) + int(fields["write_bytes"]) - int(fields["cancelled_write_bytes"])
+open(sys.argv[1], "w").write(str(total))
+"""
+PYTHON = "/usr/bin/python3 -SEc"
+
+
+class Place:
+    """A folder on the file system under test; `disk` is what lies below."""
+
+    def __init__(self, folder, fs, size):
+        base = {"overlay": "ext4", "fuse": "ext4"}.get(fs, fs)
+        self.disk = Disk(folder, base, size, 8192)
+        self.below, self.folder, self.mounts = self.disk.mount, self.disk.mount, []
+        try:
+            if fs == "overlay":
+                for name in ("lower", "upper", "work"):
+                    self.make(os.path.join(self.disk.mount, name))
+                self.below = os.path.join(self.disk.mount, "lower")
+                self.folder = self.make(os.path.join(folder, "merged"))
+            if fs == "fuse":
+                self.below = self.make(os.path.join(self.disk.mount, "below"))
+                self.folder = self.make(os.path.join(folder, "fuse"))
+            self.fs = fs
+            self.mount()
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def make(path):
+        os.makedirs(path)
+        os.chmod(path, 0o777)
+        return path
+
+    def mount(self):
+        if self.fs == "overlay":
+            base = self.disk.mount
+            sh(f"mount -t overlay overlay -o lowerdir={base}/lower,upperdir={base}/upper,"
+               f"workdir={base}/work {self.folder}")
+        if self.fs == "fuse":
+            sh(f"bindfs {self.below} {self.folder}")
+
+    def cold(self):
+        """Empties the caches of this file system only: others may be measuring."""
+        if self.fs in ("overlay", "fuse"):
+            sh(f"umount {self.folder}")
+        sh("sync")
+        sh(f"umount {self.disk.mount} && mount {self.disk.device} {self.disk.mount}")
+        self.mount()
+
+    def close(self):
+        if self.folder != self.disk.mount:
+            subprocess.run(["umount", self.folder], stderr=subprocess.DEVNULL)
+        self.disk.close()
+
+
+def write_file(path, size, owner):
+    sh(f"head -c {size} /dev/urandom > {path}; chown {owner}:{owner} {path}; chmod 644 {path}")
+
+
+def prepare(place, scale, owner):
+    """Makes the files that the programs below read."""
+    data = f"{place.below}/data"
+    write_file(data, int(600 * MEGABYTE * scale), owner)
+    tree = f"{place.below}/tree"
+    os.makedirs(tree)
+    sh(f"cp -r /usr/include /usr/share/perl /usr/lib/python3* {tree}/ 2>/dev/null; "
+       f"cp -r /usr/share/doc {tree}/ 2>/dev/null; find {tree} -type l -delete; true")
+    sh(f"tar -cf {place.below}/archive.tar -C {tree} .")
+    project = f"{place.below}/project"
+    os.makedirs(project)
+    for number in range(40):
+        with open(f"{project}/part{number}.c", "w") as file:
+            numbers = ",".join(str((number + 1) * n % 9973) for n in range(20_000))
+            file.write(f"#include <stdio.h>\n#include <math.h>\nint table{number}[] = {{{numbers}}};\n")
+    objects = " ".join(f"part{number}.o" for number in range(40))
+    with open(f"{project}/Makefile", "w") as file:
+        file.write(f"all: {objects}\n%.o: %.c\n\tgcc -c -o $@ $<\n")
+    sh(f"chown -R {owner}:{owner} {tree} {place.below}/archive.tar; "
+       f"chown -R {NOBODY}:{NOBODY} {project}")
+    if shutil.which("sqlite3"):
+        sh(f"sqlite3 {place.below}/db \"create table t(x); with recursive c(n) as (select 1 union all "
+           f"select n+1 from c where n < {int(20000 * scale) + 100}) insert into t select "
+           f"randomblob(5000) from c;\"; chown {owner}:{owner} {place.below}/db")
+
+
+def programs(folder, scale):
+    data, out = f"{folder}/data", f"{folder}/out"
+    size = int(600 * MEGABYTE * scale)
+
+    def python(text):
+        return f"{PYTHON} '{text}'"
+
+    fd = f'import os,random,mmap; fd=os.open("{data}",os.O_RDONLY)'
+    times = int(10_000 * scale)
+    return {
+        # Table 4.
+        "sequential": f"dd if={data} of=/dev/null bs=64k status=none",
+        "random": python(f"{fd}\nrandom.seed(1)\nfor _ in range({size} // 65536):\n"
+                         f" os.lseek(fd,random.randrange({size} // 65536)*65536,0); os.read(fd,65536)"),
+        "stride": python(f"{fd}\nfor at in range(0,{size},12288): os.lseek(fd,at,0); os.read(fd,1)"),
+        "create": f"dd if=/dev/zero of={out} bs=64k count={int(400 * MEGABYTE * scale) >> 16} status=none",
+        "region-write": python(f'import os\nfd=os.open("{out}",os.O_WRONLY|os.O_CREAT)\n'
+                               f'for _ in range({times}): os.lseek(fd,0,0); os.write(fd,b"a"*10240)'),
+        "create-delete": python(f'import os\nfor _ in range({times}):\n fd=os.open("{out}",os.O_WRONLY|'
+                                f'os.O_CREAT|os.O_TRUNC)\n os.write(fd,b"a"*10240); os.close(fd)\n '
+                                f'os.unlink("{out}")'),
+        # Table 7 and others.
+        "tar": f"sh -c 'mkdir {out} && tar -xf {folder}/archive.tar -C {out}'",
+        "make": f"make -s -B -C {folder}/project",
+        "grep": f"sh -c 'grep -rac epoch {folder}/tree > /dev/null; true'",
+        "rsync": f"rsync -a {folder}/tree/ {out}",
+        "sqlite3": f"sqlite3 {folder}/db 'select sum(length(x)) from t'",
+        "cp": f"cp {data} {out}",
+        "find": f"find {folder}/tree -size +1M",
+        "mmap": python(f"{fd}\nm=mmap.mmap(fd,0,prot=mmap.PROT_READ)\n"
+                       f"print(sum(m[at] for at in range(0,len(m),4096)))"),
+    }
+
+
+def run(arguments, place, command):
+    sh(f"rm -rf {place.below}/out {place.folder}/out {place.below}/project/*.o")
+    place.cold()
+    name = f"estimator-{os.getpid()}"
+    report = os.path.join(arguments.scratch, "account")
+    before = place.disk.counters()
+    limited = (f"{arguments.discnice} run --class {name} --disk {arguments.disk} "
+               f"--estimator {arguments.estimator} -- {command}")
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/",
+                 "env": dict(os.environ, HOME=arguments.scratch)}
+    subprocess.run(["/usr/bin/python3", "-SEc", ACCOUNT, report, "sh", "-c", limited],
+                   stdout=subprocess.DEVNULL, **as_nobody)
+    shown = subprocess.run([arguments.discnice, "class", "show", name, "--json"],
+                           capture_output=True, text=True, **as_nobody).stdout
+    subprocess.run([arguments.discnice, "class", "rm", "--force", name], **as_nobody)
+    sh(f"sync -f {place.disk.mount}")
+    after = place.disk.counters()
+    shown = json.loads(shown)
+    shown = (shown["classes"] if isinstance(shown, dict) else shown)[0]
+    moved = shown["read"] + shown["written"]
+    with open(report) as file:
+        account = int(file.read())
+    predicted = shown["prediction"]["predicted_bytes"]
+    # In auto what counts is what was charged.
+    if arguments.estimator != "predict":
+        predicted = moved
+    here = os.stat(place.folder).st_dev
+    mine = (None, f"{os.major(here)}:{os.minor(here)}")
+    tested = sum(call["predicted_bytes"] - call["credited_bytes"]
+                 for fs in shown["prediction"]["file_systems"] if fs["device"] in mine
+                 for call in fs["calls"])
+    return {"predicted": predicted, "tested": tested, "account": account, "device": sum(after) - sum(before),
+            "prediction": shown["prediction"]}
+
+
+def error(predicted, truth):
+    return 100.0 * (predicted - truth) / max(truth, 4096)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--fs", default="ext4", help="comma-separated")
+    parser.add_argument("--programs", default="", help="comma-separated; all without")
+    parser.add_argument("--estimator", default="predict")
+    parser.add_argument("--disk", default="unlimited", help="the limit")
+    parser.add_argument("--scale", type=float, default=1.0, help="1 is the paper's size")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--foreign", action="store_true", help="files of root, read as nobody")
+    parser.add_argument("--json", help="write all results here")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("estimator.py: needs root for a loop device; run it with sudo")
+    record = []
+    print(f"{'fs':<8} {'program':<14} {'predicted':>13} {'account':>13} {'device':>13}  "
+          f"{'/account':>9} {'/device':>9}")
+    for fs in arguments.fs.split(","):
+        folder = tempfile.mkdtemp(prefix="discnice-estimator-")
+        os.chmod(folder, 0o755)
+        arguments.scratch = os.path.join(folder, "home")
+        os.makedirs(arguments.scratch)
+        os.chmod(arguments.scratch, 0o777)
+        place = Place(folder, fs, 6 << 30)
+        try:
+            prepare(place, arguments.scale, 0 if arguments.foreign else NOBODY)
+            wanted = programs(place.folder, arguments.scale)
+            for name in [n for n in arguments.programs.split(",") if n] or list(wanted):
+                results = [run(arguments, place, wanted[name]) for _ in range(arguments.runs)]
+                record.append({"fs": fs, "program": name, "results": results})
+                row(fs, name, results)
+        finally:
+            place.close()
+            shutil.rmtree(folder)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(record, file)
+
+
+def row(fs, name, results):
+    def median(of):
+        return statistics.median(of(result) for result in results)
+    account = median(lambda r: error(r["predicted"], r["account"]))
+    device = median(lambda r: error(r["tested"], r["device"]))
+    print(f"{fs:<8} {name:<14} {median(lambda r: r['predicted']):>13.0f} "
+          f"{median(lambda r: r['account']):>13.0f} {median(lambda r: r['device']):>13.0f}  "
+          f"{account:>8.2f}% {device:>8.2f}%", flush=True)
+
+
+if __name__ == "__main__":
+    main()
