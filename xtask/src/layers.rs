@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "discnice-loading",
     "discnice-preload",
     "discnice-notify",
+    "discnice-paths",
     "discnice-pagecache",
     "discnice-graybox",
     "discnice-profile",

@@ -18,20 +18,16 @@
 
 mod oracle;
 mod probe;
-mod raw;
 
+pub use discnice_sys::Errno;
+pub use discnice_sys::pagecache::{Counts, cachestat, mincore, mincore_is_honest, page_size};
 pub use oracle::{Means, Oracle};
 pub use probe::{Probe, probe};
-pub use raw::{Counts, Usage, cachestat, file_size, mincore, mincore_is_honest, page_size, usage};
 
-/// An error number of errno(3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Errno(pub i32);
-
-impl core::fmt::Display for Errno {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "errno {}", self.0)
-    }
+/// The size of a regular file in bytes.
+///
+/// # Errors
+/// As fstat(2).
+pub fn file_size(fd: i32) -> Result<u64, Errno> {
+    discnice_sys::file::status(fd).map(|status| status.size)
 }
-
-impl core::error::Error for Errno {}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -142,21 +142,13 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// `$XDG_CACHE_HOME/discnice/profile.toml`, or `~/.cache/…`; none without either variable.
-#[must_use]
-pub fn default_path() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(base.join("discnice/profile.toml"))
-}
-
 impl Profile {
     /// Reads the profile of this user.
     ///
     /// # Errors
     /// As [`LoadError`] says.
     pub fn load() -> Result<Self, LoadError> {
-        Self::load_from(&default_path().ok_or(LoadError::Missing)?)
+        Self::load_from(&discnice_paths::profile().ok_or(LoadError::Missing)?)
     }
 
     /// Reads a profile.

@@ -139,6 +139,31 @@ pub fn start_write_back(fd: i32, offset: u64, length: u64) -> Result<(), Errno> 
         .map(drop)
 }
 
+/// Reads a file of /proc, which comes in pieces of a page, into `buffer`, as far as there is room;
+/// returns the length.
+///
+/// # Errors
+/// That of open(2) or read(2).
+pub fn read_all(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string that outlives the call.
+    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
+    let mut length = 0;
+    let ended = loop {
+        let room = &mut buffer[length..];
+        // SAFETY: the kernel writes at most the room's length into it.
+        match unsafe { call!(libc::SYS_read, fd, room.as_mut_ptr(), room.len()) } {
+            Ok(0) => break Ok(length),
+            Ok(more) => length += more,
+            Err(Errno::INTR) => {}
+            Err(error) => break Err(error),
+        }
+    };
+    // SAFETY: the descriptor is the one opened above.
+    let _ = unsafe { call!(libc::SYS_close, fd) };
+    ended
+}
+
 /// Reads the beginning of a small file, as of /proc, into `buffer`; returns the length.
 ///
 /// # Errors

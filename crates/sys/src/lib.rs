@@ -17,6 +17,7 @@ pub mod futex;
 pub mod gate;
 pub mod memory;
 pub mod opened;
+pub mod pagecache;
 pub mod process;
 pub mod procfs;
 mod raw;

@@ -58,6 +58,13 @@ fn account(who: i32) -> Usage {
     })
 }
 
+/// The calling thread's account, and how often it gave up the processor to wait (`ru_nvcsw`).
+#[must_use]
+pub fn thread_usage_and_waits() -> (Usage, u64) {
+    // The last word but one.
+    (thread_usage(), rusage(libc::RUSAGE_THREAD).map_or(0, |usage| usage[16]))
+}
+
 /// Page faults of the calling thread that had to read. getrusage(2), `ru_majflt`.
 #[must_use]
 pub fn major_faults() -> Option<u64> {

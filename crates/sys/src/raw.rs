@@ -7,6 +7,14 @@ use core::ffi::c_long;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
+impl core::fmt::Display for Errno {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "errno {}", self.0)
+    }
+}
+
+impl core::error::Error for Errno {}
+
 impl Errno {
     /// Interrupted by a signal handler.
     pub const INTR: Self = Self(libc::EINTR);

@@ -2,11 +2,10 @@
 
 use crate::file::read_small_at;
 use crate::memory::PAGE;
+use crate::pagecache::cachestat;
 use crate::process;
 use crate::raw::{Errno, call};
 
-/// The same number on every architecture; not yet among libc's constants for all of them.
-const CACHESTAT: core::ffi::c_long = 451;
 /// Map pages into memory, reading those that are not cached. madvise(2), Linux 5.14.
 const MADV_POPULATE_READ: i32 = 22;
 
@@ -22,11 +21,7 @@ pub const TOUCH_MAX: u64 = 1 << 20;
 /// `EPERM` on a file that is neither ours nor writable by us, `ENOSYS` on an older kernel.
 /// On overlayfs both are 0 even when all is cached.
 pub fn count(fd: i32, offset: u64, length: u64) -> Result<(u64, u64), Errno> {
-    let range = [offset, length];
-    let mut counts = [0u64; 5];
-    // SAFETY: the kernel reads two numbers and writes five.
-    unsafe { call!(CACHESTAT, fd, &raw const range, &raw mut counts, 0)? };
-    Ok((counts[0], counts[1]))
+    cachestat(fd, offset, length).map(|counts| (counts.cached, counts.dirty))
 }
 
 /// A mapping of ours, gone with the value.

@@ -23,10 +23,10 @@ pub mod arbiter;
 mod at_exit;
 pub mod clock;
 mod job;
-pub mod paths;
 pub mod store;
 pub mod thread;
 pub mod watch;
 
+pub use discnice_paths as paths;
 pub use job::{Settings, configure, flush, notices, set_job_name};
 pub use thread::{Outcome, set_critical, set_priority, set_resources, testpoint};

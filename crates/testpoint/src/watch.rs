@@ -4,9 +4,10 @@
 //! `/proc/net/dev` and `/proc/pressure` (proc(5)). What cannot be read counts as zero, except that
 //! without `/proc/stat` nobody can say anything. A look costs about a tenth of a millisecond.
 
-use std::fs;
+use std::ffi::CStr;
 
 use discnice_manners::Signals;
+use discnice_sys::{file, process, procfs};
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -34,7 +35,8 @@ impl Usage {
     pub fn own() -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
-        Self { cpu, ..Self::disk_of("/proc/self/io") }
+        let [read, written] = procfs::io(process::id()).unwrap_or_default().bytes;
+        Self { cpu, read: read as f64, written: written as f64 }
     }
 
     /// What was used since `earlier`.
@@ -45,16 +47,6 @@ impl Usage {
             read: self.read - earlier.read,
             written: self.written - earlier.written,
         }
-    }
-
-    /// The disk part, from a file in the format of `/proc/PID/io`.
-    fn disk_of(file: &str) -> Self {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let field = |name: &str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name));
-            value.and_then(|v| v.trim().parse().ok()).unwrap_or(0.0)
-        };
-        Self { cpu: 0.0, read: field("read_bytes:"), written: field("write_bytes:") }
     }
 }
 
@@ -74,14 +66,13 @@ struct Totals {
 
 impl Totals {
     /// `None` where not even `/proc/stat` can be read.
-    fn now() -> Option<Self> {
-        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let mut totals = Self { cpu: busy_cpu(&read("/proc/stat"))?, ..Self::default() };
-        totals.disks(&read("/proc/diskstats"));
-        totals.network = network(&read("/proc/net/dev"));
-        totals.cpu_stalled = stalled(&read("/proc/pressure/cpu"));
-        totals.io_stalled = stalled(&read("/proc/pressure/io"));
-        totals.memory_stalled = stalled(&read("/proc/pressure/memory"));
+    fn now(text: &mut Text) -> Option<Self> {
+        let mut totals = Self { cpu: busy_cpu(text.read(c"/proc/stat"))?, ..Self::default() };
+        totals.disks(text.read(c"/proc/diskstats"));
+        totals.network = network(text.read(c"/proc/net/dev"));
+        totals.cpu_stalled = stalled(text.read(c"/proc/pressure/cpu"));
+        totals.io_stalled = stalled(text.read(c"/proc/pressure/io"));
+        totals.memory_stalled = stalled(text.read(c"/proc/pressure/memory"));
         Some(totals)
     }
 
@@ -140,9 +131,26 @@ fn stalled(text: &str) -> f64 {
     total.and_then(|total| total.trim().parse::<f64>().ok()).unwrap_or(0.0) / 1e6
 }
 
+/// Room for the longest of the files on a large machine; what is beyond it is not looked at.
+const ROOM: usize = 64 * 1024;
+
+/// Where files are read to, over and over.
+#[derive(Debug, Clone, Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    /// Empty where the file cannot be read.
+    fn read(&mut self, path: &CStr) -> &str {
+        self.0.resize(ROOM, 0);
+        let length = file::read_all(path, &mut self.0).unwrap_or(0);
+        std::str::from_utf8(&self.0[..length]).unwrap_or_default()
+    }
+}
+
 /// Turns totals into rates of what others do.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
+    text: Text,
     last: Option<(Nanos, Totals, Usage)>,
     signals: Option<Signals>,
     /// Bytes that the job dirtied and that no disk has seen yet: their writing is the job's.
@@ -161,7 +169,7 @@ impl Watch {
         {
             return self.signals;
         }
-        let totals = Totals::now()?;
+        let totals = Totals::now(&mut self.text)?;
         self.signals = self.last.map(|(last, was, used)| {
             self.rates(at.minus(last).as_secs_f64(), &was, &totals, &used, &own)
         });

@@ -10,7 +10,7 @@ use crate::output::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use discnice_graybox::input::reason;
-use discnice_profile::{Calibration, Figure, Profile, Unit, busy, calibrate, default_path};
+use discnice_profile::{Calibration, Figure, Profile, Unit, busy, calibrate};
 use discnice_units::{Nanos, Rate};
 
 /// Measure this machine and write the host profile
@@ -37,7 +37,7 @@ impl Calibrate {
     /// # Errors
     /// A busy machine; no place for the profile.
     pub fn run(self) -> Result<ExitCode> {
-        let path = match self.output.or_else(default_path) {
+        let path = match self.output.or_else(discnice_paths::profile) {
             Some(path) => path,
             None => bail!("neither XDG_CACHE_HOME nor HOME is set; give --output FILE"),
         };

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::FlockOperation;
 
-use super::{Demand, Facts, facts, runtime_dir};
+use super::{Demand, Facts, facts};
 
 /// First bytes of every slot in use; changes when the layout does.
 const MAGIC: u64 = u64::from_le_bytes(*b"dnmem\0\0\x01");
@@ -203,9 +203,9 @@ impl Ledger {
     /// The ledger of this user.
     ///
     /// # Errors
-    /// As [`runtime_dir()`] and open(2).
+    /// As [`discnice_paths::runtime`] and open(2).
     pub fn open() -> io::Result<Self> {
-        Self::open_at(&runtime_dir()?.join("memory-grants"))
+        Self::open_at(&discnice_paths::runtime()?.join("memory-grants"))
     }
 
     /// A ledger at a path of the caller's choice.

@@ -10,13 +10,11 @@ mod alloc;
 mod facts;
 mod ledger;
 mod region;
-mod runtime_dir;
 
 pub use alloc::{Grant, Thresholds, gb_alloc, gb_alloc_with};
 pub use facts::{Facts, facts};
 pub use ledger::{Admission, Ledger};
 pub use region::Region;
-pub use runtime_dir::runtime_dir;
 
 /// How much memory a caller can use, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

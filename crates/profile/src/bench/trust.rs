@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use discnice_pagecache::{cachestat, mincore, page_size, usage};
+use discnice_pagecache::{cachestat, mincore, page_size};
+use discnice_sys::process::thread_usage;
 use rustix::fs::Advice;
 
 use super::{Place, now};
@@ -48,13 +49,13 @@ struct Charged {
 }
 
 fn charged(work: impl FnOnce() -> io::Result<()>) -> io::Result<Charged> {
-    let before = usage();
+    let before = thread_usage();
     work()?;
-    let after = usage();
+    let after = thread_usage();
     let frac = |before: u64, after: u64| after.saturating_sub(before) as f64 / BYTES as f64;
     Ok(Charged {
-        read: frac(before.disk_read, after.disk_read),
-        written: frac(before.disk_written, after.disk_written),
+        read: frac(before.read, after.read),
+        written: frac(before.written, after.written),
     })
 }
 
