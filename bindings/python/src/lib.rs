@@ -1,6 +1,8 @@
 //! The extension module `discnice._discnice`: the Rust API, one function each. What is comfortable in
 //! Python is written in Python, in `python/discnice/__init__.py`.
 
+mod graybox;
+
 use discnice_testpoint::Outcome;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -61,5 +63,9 @@ fn _discnice(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_critical, module)?)?;
     module.add_function(wrap_pyfunction!(set_job_name, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)?;
-    module.add_function(wrap_pyfunction!(notices, module)?)
+    module.add_function(wrap_pyfunction!(notices, module)?)?;
+    module.add_function(wrap_pyfunction!(graybox::residency, module)?)?;
+    module.add_function(wrap_pyfunction!(graybox::order, module)?)?;
+    module.add_function(wrap_pyfunction!(graybox::gb_alloc, module)?)?;
+    module.add_class::<graybox::Grant>()
 }

@@ -2,9 +2,11 @@
 //!
 //! Conventions: every function may be called from any thread at any time; none fails in a way that
 //! the caller must handle, none prints, none ends the process. Numbers of outcomes are never
-//! reused. The header `include/discnice.h` is generated from this file (`cbindgen.toml`), and a test
-//! compares the two.
+//! reused. The header `include/discnice.h` is generated from these files (`cbindgen.toml`), and a test
+//! compares the two. This one has the testpoints, [`graybox`] what the kernel hides.
 #![allow(unsafe_code, reason = "C calls these functions and hands over pointers")]
+
+pub mod graybox;
 
 use std::ffi::{CStr, c_char, c_int};
 

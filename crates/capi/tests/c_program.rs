@@ -26,6 +26,7 @@ fn header_is_what_the_source_says() {
     let bindings = cbindgen::Builder::new()
         .with_config(config)
         .with_src(here().join("src/lib.rs"))
+        .with_src(here().join("src/graybox.rs"))
         .generate()
         .unwrap();
     let mut generated = Vec::new();
@@ -97,6 +98,20 @@ fn bad_arguments_are_refused_and_harmless() {
     let source = here().join("tests/bad_arguments.c");
     let program = installed.compile(&source, &installed.pkg_config(&["--cflags", "--libs"]));
     run(&mut installed.start(&program));
+}
+
+#[test]
+fn what_the_kernel_hides() {
+    let installed = Installed::new();
+    let source = here().join("tests/graybox.c");
+    let program = installed.compile(&source, &installed.pkg_config(&["--cflags", "--libs"]));
+    let data = tempfile::tempdir_in("/var/tmp").unwrap();
+    let files = [("one", 3_000_000), ("two", 10)].map(|(name, size)| {
+        let path = data.path().join(name);
+        fs::write(&path, vec![b'x'; size]).unwrap();
+        path
+    });
+    run(installed.start(&program).args(files));
 }
 
 #[test]
