@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use discnice_benice::stopper::Signals;
 use discnice_benice::tree::{Process, Tree};
 use discnice_benice::{Metric, Options, Outside, regulate};
 use discnice_manners::Config;
@@ -125,7 +126,8 @@ fn regulated(pid: u32, targets: &str) {
         targets: Some(targets.into()),
         take_turns: false,
     };
-    let summary = regulate(&options, &mut Told).expect("a guardian");
+    let mut signals = Signals::start().expect("a guardian");
+    let summary = regulate(&options, &mut signals, &mut Told);
     println!(
         "    (stopped {} times, for {} of {})",
         summary.suspensions, summary.suspended, summary.lasted

@@ -1,8 +1,8 @@
 //! BeNice: progress-based regulation of unmodified programs (MS Manners, section 7.2).
 //!
 //! [`metric`] reads a program's progress from outside, [`tree`] knows which processes belong to it,
-//! [`stopper`] stops and continues them, and a [`guardian`] process continues them if the
-//! regulator dies. [`regulate()`] is the loop that ties these to `discnice-manners`; [`beside`]
+//! a [`stopper`] stops and continues them; where it does so by signals, a [`guardian`] process
+//! continues them if the regulator dies. [`regulate()`] is the loop that ties these to `discnice-manners`; [`beside`]
 //! starts it for a process that is about to become the job. [`report`] is what others may know.
 //!
 //! Whatever fails here (a metric that vanishes, an endpoint that hangs, a process that may not be
@@ -21,3 +21,4 @@ mod used;
 
 pub use metric::{Metric, ParseMetricError};
 pub use regulate::{Options, Outside, Summary, regulate};
+pub use stopper::Stopper;

@@ -1,6 +1,5 @@
 //! The regulator's loop (MS Manners, section 7.2): look, judge, stop, continue.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -17,18 +16,20 @@ use discnice_testpoint::{clock, paths, thread};
 use discnice_units::Nanos;
 use rustix::process::Pid;
 
-use crate::guardian::Guardian;
+use crate::identity;
 use crate::metric::{Metric, Source};
 use crate::report::Board;
+use crate::stopper::Stopper;
 use crate::tree::{Process, Tree};
 use crate::used::Used;
-use crate::{identity, stopper};
 
 /// The polling interval's limits.
 const SHORTEST: Nanos = Nanos(200_000_000);
 const LONGEST: Nanos = Nanos(5_000_000_000);
 /// New descendants are looked for this often.
 const REFRESH: Nanos = Nanos(1_000_000_000);
+/// A stopped job is kept so at this pace.
+const KEEP: Nanos = Nanos(40_000_000);
 /// Others are looked at this often while the job runs.
 const LOOK: Nanos = Nanos(1_000_000_000);
 /// Targets are saved this often.
@@ -86,11 +87,12 @@ pub struct Summary {
 }
 
 /// Regulates until all processes of the job have ended.
-///
-/// # Errors
-/// Where no guardian can be started: nothing is ever stopped without one.
-pub fn regulate(options: &Options, outside: &mut dyn Outside) -> io::Result<Summary> {
-    let mut job = Job::new(options, outside)?;
+pub fn regulate(
+    options: &Options,
+    stopper: &mut dyn Stopper,
+    outside: &mut dyn Outside,
+) -> Summary {
+    let mut job = Job::new(options, stopper, outside);
     let start = clock::now();
     let mut polling = Polling::new(SHORTEST, LONGEST);
     loop {
@@ -107,7 +109,7 @@ pub fn regulate(options: &Options, outside: &mut dyn Outside) -> io::Result<Summ
     }
     job.save();
     job.summary.lasted = clock::now().minus(start);
-    Ok(job.summary)
+    job.summary
 }
 
 struct Job<'a> {
@@ -115,7 +117,7 @@ struct Job<'a> {
     board: Board,
     tree: Tree,
     sources: Vec<(String, Box<dyn Source>)>,
-    guardian: Guardian,
+    stopper: &'a mut dyn Stopper,
     regulator: Regulator,
     detector: QuietDetector,
     watch: Watch,
@@ -135,8 +137,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(options: &Options, outside: &'a mut dyn Outside) -> io::Result<Self> {
-        let guardian = Guardian::start()?;
+    fn new(options: &Options, stopper: &'a mut dyn Stopper, outside: &'a mut dyn Outside) -> Self {
         let tree = Tree::without(&options.roots, Some(std::process::id()));
         let store = options.targets.clone().map(|d| Store::new(d, identity(options)));
         let first = options.roots.first().copied();
@@ -152,7 +153,7 @@ impl<'a> Job<'a> {
             used: Used::new(&tree),
             tree,
             sources: options.metrics.iter().map(|m| (m.to_string(), m.open())).collect(),
-            guardian,
+            stopper,
             regulator: Regulator::new(&options.config),
             detector: QuietDetector::default(),
             watch: Watch::default(),
@@ -168,7 +169,7 @@ impl<'a> Job<'a> {
             summary: Summary::default(),
         };
         job.load();
-        Ok(job)
+        job
     }
 
     fn load(&mut self) {
@@ -277,22 +278,25 @@ impl<'a> Job<'a> {
             seat.away();
         }
         let start = clock::now();
-        if let Err(error) = stopper::stop(&mut self.guardian, &mut self.tree) {
+        if let Err(error) = self.stopper.stop(&mut self.tree) {
             self.tell(&format!("cannot stop the job: {error}; it runs unregulated"));
             return Nanos(0);
         }
-        let Self { guardian, tree, watch, used, seat, detector, .. } = self;
+        let Self { stopper, tree, watch, used, seat, detector, .. } = self;
         let mut wanted = false;
-        let early = thread::wait(detector, until, early_from, |now| {
-            wanted = keep_stopped(guardian, tree).is_break();
+        let early = thread::wait(detector, until, early_from, KEEP, |now| {
+            wanted = keep_stopped(*stopper, tree).is_break();
             if wanted {
                 return ControlFlow::Break(());
             }
-            ControlFlow::Continue(watch.look(now, used.total(tree, seat.as_ref())))
+            // Each look counts once.
+            let due = now.minus(watch.looked_at()) >= thread::LOOK;
+            let look = || watch.look(now, used.total(tree, seat.as_ref()));
+            ControlFlow::Continue(due.then(look).flatten())
         });
         if let Some(seat) = self.seat.as_ref().filter(|_| !wanted) {
             seat.turn(|| {
-                let kept = keep_stopped(guardian, tree);
+                let kept = keep_stopped(*stopper, tree);
                 wanted |= kept.is_break();
                 kept
             });
@@ -303,16 +307,16 @@ impl<'a> Job<'a> {
 
     fn take_turn(&mut self) {
         let Some(seat) = &self.seat else { return };
-        let (guardian, tree) = (&mut self.guardian, &mut self.tree);
+        let (stopper, tree) = (&mut *self.stopper, &mut self.tree);
         let (mut waited, mut wanted, mut failed) = (false, false, None);
         seat.turn(|| {
             if !std::mem::replace(&mut waited, true)
-                && let Err(error) = stopper::stop(guardian, tree)
+                && let Err(error) = stopper.stop(tree)
             {
                 failed = Some(error);
                 return ControlFlow::Break(());
             }
-            let kept = keep_stopped(guardian, tree);
+            let kept = keep_stopped(stopper, tree);
             wanted |= kept.is_break();
             kept
         });
@@ -327,7 +331,7 @@ impl<'a> Job<'a> {
 
     /// Continues the job, in the end of a wait or because somebody wants it to end.
     fn go_on(&mut self, early: bool, wanted: bool) {
-        self.guardian.resume();
+        self.stopper.resume();
         let now = clock::now();
         self.regulator.resumed(now, early);
         if wanted {
@@ -345,15 +349,14 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Called while the job is stopped. It must not stay so for ever, so there must be a guardian; and
-/// not when somebody wants it to end.
-fn keep_stopped(guardian: &mut Guardian, tree: &Tree) -> ControlFlow<()> {
+/// Called while the job is stopped, which it does not stay when somebody wants it to end.
+fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<()> {
     let wanted = |id: u32| {
         let pending = procfs::pending_signals(id);
         WISHES.iter().any(|signal| pending & 1 << (signal - 1) != 0)
     };
-    // Without a guardian the job has been continued.
-    if guardian.check().is_err() || tree.iter().any(|member| wanted(member.id)) {
+    // After an error the job runs.
+    if stopper.keep(tree).is_err() || tree.iter().any(|member| wanted(member.id)) {
         return ControlFlow::Break(());
     }
     ControlFlow::Continue(())

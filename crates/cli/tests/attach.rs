@@ -26,28 +26,21 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
+/// By a signal, or by a tracer.
+fn is_stopped(pid: u32) -> bool {
+    matches!(state(pid), Some('T' | 't'))
+}
+
 /// Waits until the process is not stopped, for two seconds at most.
 fn runs_soon(pid: u32) -> bool {
     let deadline = Instant::now() + Duration::from_secs(2);
-    while state(pid) == Some('T') {
+    while is_stopped(pid) {
         if Instant::now() > deadline {
             return false;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     true
-}
-
-fn children_of(pid: u32) -> Vec<i32> {
-    let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| {
-            let child = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            (parent(&stat)? == pid).then_some(child)
-        })
-        .collect()
 }
 
 fn end(mut child: Child) {
@@ -69,24 +62,21 @@ fn a_killed_regulator_leaves_nothing_stopped() {
     let kills: u64 =
         std::env::var("DISCNICE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(15);
     let scene = tempfile::tempdir().unwrap();
-    let jobs = [shell("while :; do sleep 0.01; done"), shell("while :; do sleep 0.01; done")];
+    let jobs = [shell("while :; do :; done"), shell("while :; do :; done")];
     let mut stops = 0;
     let mut other = attach(scene.path(), &[], jobs[0].id());
     let mut random = 0x9e37_79b9u64;
-    for round in 0..kills {
+    // On a machine in use it takes a while until the test sees the job stopped.
+    for round in 0..10 * kills {
+        if round >= kills && stops > 0 {
+            break;
+        }
         let mut victim = attach(scene.path(), &[], jobs[1].id());
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let kill_at = Instant::now() + Duration::from_millis(300 + (random >> 33) % 600);
         while Instant::now() < kill_at {
-            stops += u64::from(state(jobs[1].id()) == Some('T'));
+            stops += u64::from(is_stopped(jobs[1].id()));
             std::thread::sleep(Duration::from_millis(5));
-        }
-        if round % 3 == 2 {
-            // The guardian dies first; the regulator notices and starts another.
-            for guardian in children_of(victim.id()) {
-                let _ = Command::new("kill").args(["-9", &guardian.to_string()]).status();
-            }
-            std::thread::sleep(Duration::from_millis(700));
         }
         victim.kill().unwrap();
         victim.wait().unwrap();

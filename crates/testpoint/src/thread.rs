@@ -190,7 +190,7 @@ impl Supervised {
         if let Some(seat) = &self.seat {
             seat.away();
         }
-        let early = wait(&mut self.detector, until, early_from, |now| {
+        let early = wait(&mut self.detector, until, early_from, LOOK, |now| {
             ControlFlow::Continue(job::with(|job| job.look(now, self.seat.as_ref())))
         });
         if let Some(seat) = &self.seat {
@@ -201,14 +201,15 @@ impl Supervised {
 }
 
 /// How often a suspended thread looks whether the machine went quiet.
-const LOOK: Nanos = Nanos(250_000_000);
+pub const LOOK: Nanos = Nanos(250_000_000);
 
 /// Waits until `until`, or from `early_from` on until `look` shows a quiet machine; whether the
-/// latter. `look` is called four times a second in any case, and may end the wait.
+/// latter. `look` is called every `nap` in any case, and may end the wait.
 pub fn wait(
     detector: &mut QuietDetector,
     until: Nanos,
     early_from: Option<Nanos>,
+    nap: Nanos,
     mut look: impl FnMut(Nanos) -> ControlFlow<(), Option<Signals>>,
 ) -> bool {
     detector.suspended();
@@ -222,6 +223,6 @@ pub fn wait(
         if quiet && early_from.is_some_and(|from| now >= from) {
             return true;
         }
-        clock::sleep(LOOK.min(until.minus(now)));
+        clock::sleep(nap.min(until.minus(now)));
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
 use discnice_benice::{Summary, regulate};
+use discnice_external::hold::Job;
 use rustix::process::{Pid, getpid};
 use serde_json::json;
 
@@ -62,7 +63,7 @@ impl Attach {
             "this command descends from one of the processes and would stop itself; start it elsewhere"
         );
         let options = self.polite.options(roots, String::new())?;
-        let summary = regulate(&options, &mut Attended).context("cannot regulate")?;
+        let summary = regulate(&options, &mut Job::default(), &mut Attended);
         if self.json {
             say!("{}", as_json(&summary))?;
         } else if self.summary {

@@ -3,6 +3,7 @@
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
 use discnice_benice::{Metric, Options, Outside, beside, regulate};
+use discnice_external::hold::Job;
 use discnice_manners::Config;
 use discnice_policy::{Limits, Resource};
 use discnice_testpoint::paths;
@@ -75,7 +76,7 @@ impl PoliteArgs {
         let held_back = beside::start(move |job| {
             options.roots = vec![job];
             // Whoever could be told has gone; what happens stands in the report.
-            let _ = regulate(&options, &mut Unattended(class));
+            regulate(&options, &mut Job::default(), &mut Unattended(class));
         })?;
         Ok(held_back)
     }

@@ -61,6 +61,24 @@ impl Freeze {
         Ok(())
     }
 
+    /// Takes hold of the threads that are in one of these states.
+    fn take_all(&mut self, wanted: &[u8]) -> Result<Grip, Refused> {
+        self.tend();
+        let threads: Vec<u32> =
+            process::threads(self.id).filter(|thread| !self.threads.contains_key(thread)).collect();
+        let mut asleep = false;
+        for thread in threads {
+            match procfs::stat(thread) {
+                Some(stat) if stat.flags & WORKER != 0 => {}
+                Some(stat) if wanted.contains(&stat.state) => self.take(thread)?,
+                Some(_) => asleep = true,
+                None => {}
+            }
+        }
+        let moving = self.threads.values().any(|state| *state == State::Moving);
+        Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
+    }
+
     /// What to remember of a seized thread.
     fn look(thread: u32) -> Option<State> {
         match trace::look(thread) {
@@ -89,21 +107,12 @@ impl Hold for Freeze {
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {
-        self.tend();
-        let threads: Vec<u32> =
-            process::threads(self.id).filter(|thread| !self.threads.contains_key(thread)).collect();
-        let mut asleep = false;
-        for thread in threads {
-            match procfs::stat(thread) {
-                Some(stat) if stat.flags & WORKER != 0 => {}
-                // Runs, or waits for a disk or its like.
-                Some(stat) if matches!(stat.state, b'R' | b'D') => self.take(thread)?,
-                Some(_) => asleep = true,
-                None => {}
-            }
-        }
-        let moving = self.threads.values().any(|state| *state == State::Moving);
-        Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
+        // Runs, or waits for a disk or its like.
+        self.take_all(b"RD")
+    }
+
+    fn press_all(&mut self) -> Result<Grip, Refused> {
+        self.take_all(b"RDS")
     }
 
     fn tend(&mut self) {

@@ -13,6 +13,7 @@
 //! 5. no method waits.
 
 mod freeze;
+mod job;
 mod signals;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use discnice_benice::tree::Process;
 use discnice_budget::outside::{Mechanism, Reason};
 
 pub use freeze::Freeze;
+pub use job::Job;
 pub use signals::{Signals, Stopper};
 
 /// How a process stands after it was pressed.
@@ -65,6 +67,14 @@ pub trait Hold: fmt::Debug {
     /// # Errors
     /// It cannot be held at all; nothing is held then.
     fn press(&mut self) -> Result<Grip, Refused>;
+
+    /// Stops everything, also what waits: for a hold that lasts.
+    ///
+    /// # Errors
+    /// As [`Hold::press`].
+    fn press_all(&mut self) -> Result<Grip, Refused> {
+        self.press()
+    }
 
     /// Takes note of what has stopped or ended meanwhile.
     fn tend(&mut self);

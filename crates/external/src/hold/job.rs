@@ -1,0 +1,207 @@
+//! Stopping a whole job, for regulation by progress.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use discnice_benice::Stopper;
+use discnice_benice::tree::{Process, Tree};
+
+use super::signals::{self, Signals};
+use super::{Grip, Hold, Refused, best};
+
+/// Rounds in which everything of a job that can be held at once is held.
+const ROUNDS: u32 = 20;
+/// From this call of [`Stopper::keep`] on, threads that sleep are held as well: whoever woke since
+/// then has run long enough, and a job that sleeps all the time between would never be caught.
+const SLEEPERS: u32 = 5;
+/// Who is held firmly is looked at this often, in calls, and newcomers are looked for.
+const SELDOM: u32 = 25;
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// A job held by ptrace(2), which neither its parent nor a shell sees and which ends with us; by
+/// signals where that is not permitted.
+#[derive(Debug, Default)]
+pub struct Job {
+    held: HashMap<Process, (Box<dyn Hold>, Grip)>,
+    signals: signals::Stopper,
+    calls: u32,
+}
+
+impl Job {
+    /// Takes hold of what is awake, and of the sleepers too if `all`; whether somebody is new.
+    fn press(&mut self, tree: &Tree, all: bool) -> io::Result<bool> {
+        let mut new = false;
+        for process in tree.iter().map(Process::of) {
+            let known = self.held.contains_key(&process);
+            new |= !known;
+            let (hold, grip) =
+                self.held.entry(process).or_insert_with(|| (best(process), Grip::Loose));
+            *grip = match pressed(hold, all) {
+                Err(Refused::Forbidden) => {
+                    *hold = Box::new(Signals::new(process, self.signals.clone()));
+                    pressed(hold, all).map_err(error)?
+                }
+                // A debugger has it, who knows what it does.
+                Err(Refused::Traced) => Grip::Firm,
+                other => other.map_err(error)?,
+            };
+        }
+        Ok(new)
+    }
+
+    /// As [`Self::press`]; after an error nothing is held.
+    fn press_or_resume(&mut self, tree: &Tree, all: bool) -> io::Result<bool> {
+        self.press(tree, all).inspect_err(|_| self.resume())
+    }
+}
+
+fn pressed(hold: &mut Box<dyn Hold>, all: bool) -> Result<Grip, Refused> {
+    if all { hold.press_all() } else { hold.press() }
+}
+
+fn error(refused: Refused) -> io::Error {
+    let why = match refused {
+        Refused::Traced => "somebody else traces it",
+        Refused::Forbidden => "neither ptrace(2) nor a signal is permitted",
+        Refused::Foreground => {
+            "it is in the foreground of a terminal, and this system does not permit ptrace(2)"
+        }
+    };
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+impl Stopper for Job {
+    fn stop(&mut self, tree: &mut Tree) -> io::Result<()> {
+        self.calls = 0;
+        for _ in 0..ROUNDS {
+            let new = self.press_or_resume(tree, false)?;
+            if !new {
+                return Ok(());
+            }
+            std::thread::sleep(MOMENT);
+            tree.refresh();
+        }
+        self.resume();
+        Err(io::Error::other("the job starts processes faster than they can be stopped"))
+    }
+
+    fn keep(&mut self, tree: &mut Tree) -> io::Result<()> {
+        self.calls += 1;
+        let seldom = self.calls.is_multiple_of(SELDOM);
+        if seldom || self.calls == SLEEPERS {
+            tree.refresh();
+        }
+        let loose = self.held.values().any(|(_, grip)| *grip == Grip::Loose);
+        if seldom || loose {
+            self.press_or_resume(tree, self.calls >= SLEEPERS)?;
+        }
+        // Whoever is killed while it is held ends only when its tracer takes note.
+        self.held.values_mut().for_each(|(hold, _)| hold.tend());
+        Ok(())
+    }
+
+    fn resume(&mut self) {
+        // A thread that waits for a disk can be let go only after that; nobody else waits for it.
+        while !self.held.is_empty() {
+            self.held.retain(|_, (hold, _)| !hold.release());
+            if !self.held.is_empty() {
+                std::thread::sleep(MOMENT);
+            }
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn start(script: &str) -> (Child, Tree) {
+        let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let tree = Tree::new(&[Process::find(child.id()).unwrap()]);
+        (child, tree)
+    }
+
+    fn ticks(tree: &mut Tree) -> u64 {
+        tree.refresh();
+        tree.iter().map(|member| member.cpu_ticks).sum()
+    }
+
+    fn keep_for(job: &mut Job, tree: &mut Tree, millis: u64) {
+        for _ in 0..millis / 40 {
+            std::thread::sleep(Duration::from_millis(40));
+            job.keep(tree).unwrap();
+        }
+    }
+
+    fn end(mut child: Child, tree: &mut Tree) {
+        tree.refresh();
+        for member in tree.iter().map(Process::of) {
+            let _ = rustix::process::kill_process(member.pid, rustix::process::Signal::KILL);
+        }
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_tree_stands_and_goes_on() {
+        let (child, mut tree) = start("while :; do :; done & while :; do :; done");
+        let mut job = Job::default();
+        job.stop(&mut tree).unwrap();
+        keep_for(&mut job, &mut tree, 240);
+        let before = ticks(&mut tree);
+        keep_for(&mut job, &mut tree, 400);
+        assert!(ticks(&mut tree) <= before + 1, "it stands");
+        job.resume();
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while ticks(&mut tree) <= before + 5 {
+            assert!(std::time::Instant::now() < deadline, "it goes on");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        end(child, &mut tree);
+    }
+
+    #[test]
+    fn one_that_sleeps_between_is_caught_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let script = format!("while :; do sleep 0.01; echo >> {}; done", log.display());
+        let (child, mut tree) = start(&script);
+        let lines = || std::fs::read(&log).unwrap().len();
+        let mut job = Job::default();
+        job.stop(&mut tree).unwrap();
+        keep_for(&mut job, &mut tree, 1200);
+        let before = lines();
+        keep_for(&mut job, &mut tree, 800);
+        assert_eq!(lines(), before);
+        job.resume();
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while lines() == before {
+            assert!(std::time::Instant::now() < deadline, "it goes on");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        end(child, &mut tree);
+    }
+
+    #[test]
+    fn a_member_that_is_killed_ends() {
+        let (mut child, mut tree) = start("sh -c 'while :; do :; done'; exit 7");
+        let parent = Process::find(child.id()).unwrap();
+        let inner = tree.iter().map(Process::of).find(|member| *member != parent).unwrap();
+        tree = Tree::new(&[inner]);
+        let mut job = Job::default();
+        job.stop(&mut tree).unwrap();
+        rustix::process::kill_process(inner.pid, rustix::process::Signal::KILL).unwrap();
+        keep_for(&mut job, &mut tree, 80);
+        // Its parent learns of it although we still hold the job.
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+        job.resume();
+    }
+}
