@@ -1,7 +1,7 @@
 //! Figure 1 of the gray-box paper, for today's means: which fraction of a file's pages does each
 //! means classify right, against the truth (cachestat as owner), and how much does it read?
 //!
-//! `cargo run --release -p discnice-graybox --example fccd_accuracy -- DIR [MiB]`
+//! `cargo run --release -p discnice-graybox --example fccd_accuracy -- DIR [MiB [PLOT.svg]]`
 //!
 //! For each access unit a new file of the size given (default 512 MiB) is made in DIR, emptied
 //! out of the cache and read in access units at random places until about half of it is cached.
@@ -15,6 +15,7 @@ use std::path::Path;
 use discnice_graybox::fccd::{Options, Residency, residency};
 use discnice_graybox::toolbox::Correlation;
 use discnice_pagecache::{mincore, page_size};
+use discnice_plot::{Chart, Plot, Series, svg};
 use rustix::fs::Advice;
 
 const MIB: u64 = 1 << 20;
@@ -23,6 +24,8 @@ fn main() -> io::Result<()> {
     let mut args = std::env::args_os().skip(1);
     let dir = args.next().ok_or_else(|| io::Error::other("give a folder on the file system"))?;
     let mib = args.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(512);
+    let plot = args.next();
+    let mut lines: Vec<Series> = Vec::new();
     println!("access unit  means                   right %  extra read %  probes  correlation");
     for unit in [1, 10, 100] {
         let file = half_cached(Path::new(&dir), mib * MIB, unit * MIB)?;
@@ -46,9 +49,24 @@ fn main() -> io::Result<()> {
                 correlation(&truth, unit * MIB).map_or("-".into(), |r| format!("{r:.2}")),
             );
             restore(&file, &truth)?;
+            let point = (unit as f64, right * 100.0);
+            match lines.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.points.push(point),
+                None => lines.push(Series { name: name.into(), points: vec![point] }),
+            }
         }
     }
-    Ok(())
+    plot.map_or(Ok(()), |path| std::fs::write(path, svg::draw(&figure(lines))))
+}
+
+/// What is right, over the size of the pieces in which the file was read.
+fn figure(series: Vec<Series>) -> Plot {
+    Plot {
+        title: "Pages that each means classifies right".into(),
+        x_label: "access unit in MiB".into(),
+        y_label: "right pages in %".into(),
+        chart: Chart::Lines { series, threshold: Some(95.0) },
+    }
 }
 
 fn probes(unit: u64) -> Options {
