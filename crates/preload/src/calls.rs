@@ -4,7 +4,8 @@
 use core::ffi::{c_char, c_void};
 
 use discnice_budget::Class;
-use discnice_regulator::{File, Flow, Linux, Regulator, Ticket};
+use discnice_policy::Resource;
+use discnice_regulator::{File, Flow, Linux, Regulator, Thread, Ticket};
 use discnice_sys::{Syscall, cycles, file};
 
 use crate::net::transfer::{Call, transfer};
@@ -371,6 +372,42 @@ pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
     result
 }
 
+/// A metadata operation: a call on names or inodes.
+#[inline(always)]
+pub fn operation<T>(real: impl FnOnce() -> T) -> T {
+    name();
+    metadata(real)
+}
+
+/// Waits for the place of one metadata operation, or only counts it.
+#[inline(always)]
+pub fn name() {
+    if let Some(class) = engine::class() {
+        let thread = &local().thread;
+        if class.is_limited_in(Resource::Metadata.only()) {
+            admit_operation(thread);
+        } else if thread.has_named() {
+            count_operations(thread);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn admit_operation(thread: &Thread) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.admit_operation(thread);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_operations(thread: &Thread) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.count_operations(thread);
+    }
+}
+
 #[cold]
 fn admit_metadata(local: &Local) -> Ticket {
     engine::regulator().map_or(Ticket::FREE, |regulator| regulator.admit_metadata(&local.thread))
@@ -384,9 +421,10 @@ fn finish_metadata(local: &Local, ticket: Ticket) {
 }
 
 /// A call that takes a name off a file: whatever of it is dirty will not be written if it was the
-/// last one. `name` is the program's.
-pub fn delete(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    let status = watched(|| file::status_at(directory, name).ok())
+/// last one. `path` is the program's.
+pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -> i32 {
+    name();
+    let status = watched(|| file::status_at(directory, path).ok())
         .filter(|status| status.regular && status.links == 1);
     let result = metadata(real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
@@ -453,7 +491,7 @@ pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
 /// A call that returns a new descriptor.
 #[inline(always)]
 pub fn open(real: impl FnOnce() -> i32) -> i32 {
-    let fd = metadata(real);
+    let fd = operation(real);
     files::forget(fd);
     fd
 }

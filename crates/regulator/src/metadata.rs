@@ -1,6 +1,7 @@
 //! Calls that touch directories and inodes, or do I/O as a side effect.
 
 use discnice_budget::Direction;
+use discnice_policy::Resource;
 
 use crate::host::Host;
 use crate::{Regulator, Thread, Ticket};
@@ -22,5 +23,23 @@ impl<H: Host> Regulator<'_, H> {
     pub fn complete_metadata(&self, thread: &Thread, ticket: Ticket) {
         let forecast = self.forecast_metadata(thread.was_slow(), BLOCK);
         let _ = self.settle(thread, Ticket { forecast, ..ticket });
+    }
+
+    /// Admits one metadata operation: a call on names or inodes, which is charged whether it
+    /// reaches a disk or not. What keeps the others waiting is the file system's locks and journal,
+    /// not its bytes.
+    pub fn admit_operation(&self, thread: &Thread) {
+        let meter = self.class.meter(Resource::Metadata);
+        let now = self.wait_for(meter, 1, self.host.now());
+        meter.settle(self.class.window(), now, 1, thread.take_named().saturating_add(1));
+    }
+
+    /// Counts the metadata operations that a thread has done since they were last counted.
+    pub fn count_operations(&self, thread: &Thread) {
+        let done = thread.take_named();
+        if done > 0 {
+            let meter = self.class.meter(Resource::Metadata);
+            meter.settle(self.class.window(), self.host.now(), 0, done);
+        }
     }
 }

@@ -87,7 +87,12 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// The same at one threshold; returns the time behind it.
-    fn wait_for(&self, meter: &discnice_budget::Meter, amount: u64, mut now: Nanos) -> Nanos {
+    pub(crate) fn wait_for(
+        &self,
+        meter: &discnice_budget::Meter,
+        amount: u64,
+        mut now: Nanos,
+    ) -> Nanos {
         let window = self.class.window();
         while !meter.rate().is_unlimited() {
             if let Some(start) = meter.reserve(window, now, amount) {
@@ -154,6 +159,7 @@ impl<H: Host> Regulator<'_, H> {
     /// Looks at the account outside of any call, for example when a program starts or ends.
     pub fn look(&self, thread: &Thread) {
         let _ = self.settle(thread, Ticket::FREE);
+        self.count_operations(thread);
     }
 
     /// Waits until the class owes nothing in either direction: what a program pays whose I/O was

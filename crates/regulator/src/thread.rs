@@ -37,6 +37,8 @@ pub struct Thread {
     deletes: Cell<bool>,
     /// The last call took longer than a call that finds everything cached.
     slow: Cell<bool>,
+    /// Metadata operations that nobody waited for and that are not yet counted.
+    named: Cell<u32>,
 }
 
 impl Thread {
@@ -82,6 +84,19 @@ impl Thread {
         let total = self.written.get().saturating_add(bytes.max(0) as u32);
         self.written.set(total);
         total >= quantum
+    }
+
+    /// Notes a metadata operation that nobody waits for; returns whether they should be counted.
+    #[inline(always)]
+    pub fn has_named(&self) -> bool {
+        let named = self.named.get().wrapping_add(1);
+        self.named.set(named);
+        named >= CALLS
+    }
+
+    /// Metadata operations since the last question.
+    pub(crate) fn take_named(&self) -> u64 {
+        self.named.take().into()
     }
 
     /// The account was looked at.

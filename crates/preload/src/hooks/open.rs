@@ -104,18 +104,18 @@ hooks! {
     /// fopen(3).
     fn [fopen fopen64] (path: *const c_char, mode: *const c_char) -> *mut c_void, real => {
         // SAFETY: the program's own arguments.
-        opened(calls::metadata(|| unsafe { real(path, mode) }))
+        opened(calls::operation(|| unsafe { real(path, mode) }))
     }
 
     /// freopen(3).
     fn [freopen freopen64] (path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void, real => {
         // SAFETY: the program's own arguments.
-        opened(calls::metadata(|| unsafe { real(path, mode, stream) }))
+        opened(calls::operation(|| unsafe { real(path, mode, stream) }))
     }
 
     /// tmpfile(3).
     fn [tmpfile tmpfile64] () -> *mut c_void, real => {
         // SAFETY: no arguments.
-        opened(calls::metadata(|| unsafe { real() }))
+        opened(calls::operation(|| unsafe { real() }))
     }
 }

@@ -39,6 +39,9 @@ hooks! {
             libc::SYS_recvfrom | libc::SYS_recvmsg => {
                 transfer(numbered(Flow::Down, number, [a, c, d]), |_, _| call() as isize) as c_long
             }
+            libc::SYS_unlinkat | libc::SYS_renameat2 | libc::SYS_mkdirat | libc::SYS_linkat
+            | libc::SYS_symlinkat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat
+            | libc::SYS_faccessat2 | libc::SYS_readlinkat => calls::operation(call),
             libc::SYS_openat | libc::SYS_openat2 => calls::open(|| call() as i32).into(),
             libc::SYS_close => calls::close(fd, call),
             libc::SYS_close_range => {
