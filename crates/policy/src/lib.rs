@@ -4,6 +4,7 @@
 //! simulated time:
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
+//! - [`throttle`]: the throttled state, with hysteresis;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
 //!
 //! How a job is made to wait is not decided here; that is a mechanism's business.
@@ -13,6 +14,7 @@
 pub mod limits;
 pub mod pace;
 pub mod resource;
+pub mod throttle;
 
 pub use limits::{Contradiction, Limits};
 pub use pace::{Reservation, Rule};
