@@ -5,6 +5,7 @@
 //! is read is treated as a claim, not as a fact: another process of the same user may scribble
 //! over the memory, and then a limit may be wrong, but no program may hang or fail.
 //!
+//! - [`board`]: what the classes of one user know together of the others;
 //! - [`layout`]: the block, field by field, with a version;
 //! - [`meter`]: one threshold and what was charged to it;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
@@ -14,6 +15,8 @@
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
+#[cfg(not(loom))]
+pub mod board;
 #[cfg(not(loom))]
 pub mod layout;
 #[cfg(all(test, loom))]
@@ -25,6 +28,8 @@ pub mod primitive;
 pub mod recent;
 pub mod waits;
 
+#[cfg(not(loom))]
+pub use board::Board;
 #[cfg(not(loom))]
 pub use layout::{Class, Direction, Foreign};
 pub use member::{Member, MemberId, State};

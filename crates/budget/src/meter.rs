@@ -14,13 +14,15 @@ const BELIEVABLE: u64 = 64 << 20;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Meter {
-    /// Units per second; `u64::MAX` for none.
+    /// Units per second that hold now; `u64::MAX` for none.
     rate: AtomicU64,
     /// See `discnice_policy::pace`.
     frontier: AtomicU64,
     /// Units charged since the class was made.
     total: AtomicU64,
     recent: Recent,
+    /// What is set, whether it holds now or not.
+    threshold: AtomicU64,
 }
 
 impl Meter {
@@ -31,17 +33,25 @@ impl Meter {
             frontier: AtomicU64::new(0),
             total: AtomicU64::new(0),
             recent: Recent::new(),
+            threshold: AtomicU64::new(rate.get()),
         }
     }
 
-    /// The threshold.
+    /// The rate that holds now.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        // A rate of zero would never end; we never write one, so it is not ours.
-        match self.rate.load(Ordering::Relaxed) {
-            0 => Rate::UNLIMITED,
-            units => Rate::per_second(units),
-        }
+        claimed(&self.rate)
+    }
+
+    /// The threshold that is set; it may hold only in part, or only while others are busy.
+    #[must_use]
+    pub fn threshold(&self) -> Rate {
+        claimed(&self.threshold)
+    }
+
+    /// Sets the threshold, which holds from the next [`Meter::set_rate`] on.
+    pub fn set_threshold(&self, threshold: Rate) {
+        self.threshold.store(threshold.get(), Ordering::Relaxed);
     }
 
     /// Units charged since the class was made.
@@ -146,7 +156,7 @@ impl Meter {
         }
     }
 
-    /// Changes the threshold; the debt in units stays.
+    /// Changes the rate that holds; the debt in units stays.
     pub fn set_rate(&self, window: Nanos, now: Nanos, rate: Rate) {
         let old = Rule { rate: self.rate(), window };
         self.heal(now, old.rate);
@@ -154,6 +164,14 @@ impl Meter {
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
             Some(old.rescale(Nanos(frontier), now, rate).0)
         });
+    }
+}
+
+/// A rate of zero would never end; we never write one, so it is not ours.
+fn claimed(word: &AtomicU64) -> Rate {
+    match word.load(Ordering::Relaxed) {
+        0 => Rate::UNLIMITED,
+        units => Rate::per_second(units),
     }
 }
 

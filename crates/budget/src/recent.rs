@@ -59,6 +59,26 @@ impl Recent {
             .sum()
     }
 
+    /// Units that passed in the last `spans` slots, of which the present one is the last.
+    #[must_use]
+    pub fn until(&self, now: Nanos, spans: u64) -> u64 {
+        self.latest(now, spans).sum()
+    }
+
+    /// The most that one of these slots has.
+    #[must_use]
+    pub fn largest(&self, now: Nanos, spans: u64) -> u64 {
+        self.latest(now, spans).max().unwrap_or(0)
+    }
+
+    fn latest(&self, now: Nanos, spans: u64) -> impl Iterator<Item = u64> {
+        (0..spans.min(SLOTS as u64)).filter_map(move |back| {
+            let then = Nanos(now.0.checked_sub(back * SLOT.0)?);
+            let value = self.slots[(then.0 / SLOT.0) as usize % SLOTS].load(Ordering::Relaxed);
+            (value >> UNITS_BITS == span(then)).then_some(value & UNITS_MAX)
+        })
+    }
+
     /// Units per second over the last second.
     #[must_use]
     pub fn rate(&self, now: Nanos) -> u64 {

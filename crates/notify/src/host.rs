@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::fs;
 
+use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_regulator::{Advice, FileStatus, Host, Linux, Woken, WriteMode};
+use discnice_regulator::{Advice, DiskTraffic, FileStatus, Host, Linux, Woken, WriteMode};
 use discnice_sys::{futex, seccomp, time};
 use discnice_units::Nanos;
 
@@ -131,6 +132,30 @@ impl Host for Target<'_> {
 
     fn write_back(&self, fd: i32, offset: u64, length: u64) {
         Linux.write_back(fd, offset, length);
+    }
+
+    fn drop_cached(&self, fd: i32, offset: u64, length: u64) {
+        Linux.drop_cached(fd, offset, length);
+    }
+
+    fn wake_all(&self, word: &AtomicU32) {
+        Linux.wake_all(word);
+    }
+
+    fn disks(&self, each: impl FnMut(DiskTraffic)) -> bool {
+        Linux.disks(each)
+    }
+
+    fn network(&self) -> Option<Moved> {
+        Linux.network()
+    }
+
+    fn stalled(&self) -> Option<Nanos> {
+        Linux.stalled()
+    }
+
+    fn disk_of(&self, device: u64) -> Option<u64> {
+        Linux.disk_of(device)
     }
 }
 

@@ -16,6 +16,6 @@ pub mod pace;
 pub mod resource;
 pub mod throttle;
 
-pub use limits::{Contradiction, Limits};
+pub use limits::{Contradiction, Limits, When};
 pub use pace::{Reservation, Rule};
 pub use resource::{Resource, Resources};

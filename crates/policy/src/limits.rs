@@ -6,16 +6,40 @@ use discnice_units::Rate;
 
 use crate::resource::{Resource, Resources};
 
+/// When thresholds hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum When {
+    /// Whatever the others do.
+    #[default]
+    Always,
+    /// While others are busy; see [`crate::throttle`].
+    Busy,
+}
+
+/// Weight of a class that was given none.
+pub const WEIGHT: u32 = 100;
+/// The largest weight.
+pub const WEIGHT_MAX: u32 = 10_000;
+
 /// Thresholds of a class; all hold at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     rates: [Rate; Resource::COUNT],
     loopback: bool,
+    when: When,
+    weight: u32,
+    guest: bool,
 }
 
 impl Limits {
     /// Everything is allowed.
-    pub const UNLIMITED: Self = Self { rates: [Rate::UNLIMITED; Resource::COUNT], loopback: false };
+    pub const UNLIMITED: Self = Self {
+        rates: [Rate::UNLIMITED; Resource::COUNT],
+        loopback: false,
+        when: When::Always,
+        weight: WEIGHT,
+        guest: false,
+    };
 
     /// The threshold of a resource, in its units per second.
     #[must_use]
@@ -40,6 +64,52 @@ impl Limits {
     #[must_use]
     pub const fn with_loopback(mut self, loopback: bool) -> Self {
         self.loopback = loopback;
+        self
+    }
+
+    /// When the thresholds hold.
+    #[must_use]
+    pub const fn when(&self) -> When {
+        self.when
+    }
+
+    /// The same limits at other times.
+    #[must_use]
+    pub const fn with_when(mut self, when: When) -> Self {
+        self.when = when;
+        self
+    }
+
+    /// Whether the class gives way in processor time and memory too.
+    #[must_use]
+    pub const fn guest(&self) -> bool {
+        self.guest
+    }
+
+    /// The same limits with another answer to that.
+    #[must_use]
+    pub const fn with_guest(mut self, guest: bool) -> Self {
+        self.guest = guest;
+        self
+    }
+
+    /// This class's part, relative to others' weights, while several that give way are held at
+    /// once; from 1 to [`WEIGHT_MAX`].
+    #[must_use]
+    pub const fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// The same limits with another weight.
+    #[must_use]
+    pub const fn with_weight(mut self, weight: u32) -> Self {
+        self.weight = if weight == 0 {
+            1
+        } else if weight > WEIGHT_MAX {
+            WEIGHT_MAX
+        } else {
+            weight
+        };
         self
     }
 

@@ -99,6 +99,8 @@ pub struct Resources(u32);
 impl Resources {
     /// None.
     pub const NONE: Self = Self(0);
+    /// All of them.
+    pub const ALL: Self = Self((1 << Resource::COUNT) - 1);
     /// What a call that may reach a disk is held by.
     pub const DISK: Self = Resource::Total
         .only()
@@ -112,7 +114,7 @@ impl Resources {
     /// The set of these bits; others than those of resources are dropped.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
-        Self(bits & ((1 << Resource::COUNT) - 1))
+        Self(bits & Self::ALL.0)
     }
 
     /// One bit for each resource, at the place of its number.

@@ -15,7 +15,7 @@ pub const INTERVAL: Nanos = Nanos::from_millis(50);
 /// Time over which others' traffic must exceed `high`: with [`INTERVAL`] it bounds the reaction.
 pub const ATTACK: Nanos = Nanos::from_millis(200);
 /// Time over which it must be below `low`.
-pub const RELEASE: Nanos = Nanos::from_millis(1200);
+pub const RELEASE: Nanos = Nanos::from_millis(1000);
 /// A gap between observations after which the first only starts anew.
 pub const STALE: Nanos = Nanos(2 * Nanos::SECOND.0);
 

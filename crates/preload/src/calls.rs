@@ -52,7 +52,7 @@ pub fn read(
     if file.is_other() || is_new_socket(fd, file) {
         return other(local, Call { fd, flow: Flow::Down, count, flags: 0, whole }, file, piece);
     }
-    if !class.is_limited() && file.is_untouched() {
+    if class.is_free() && file.is_untouched() {
         let result = real();
         if local.thread.is_due_by_count(result) {
             finish_read(local, fd, file, at, result);
@@ -161,7 +161,7 @@ pub fn write(
         return other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece);
     }
     let rewrites = if file.is_predicted() { file.knows_dirty(count, at) } else { file.rewrites() };
-    if class.is_limited() && rewrites {
+    if !class.is_free() && rewrites {
         let result = piece(0, count);
         if at.is_none() {
             file.moved(result);
@@ -171,7 +171,7 @@ pub fn write(
         }
         return result;
     }
-    if class.is_limited() || !file.is_untouched() {
+    if !class.is_free() || !file.is_untouched() {
         return slow_write(local, fd, file, count, at, whole, piece);
     }
     let result = piece(0, count);
@@ -336,7 +336,7 @@ fn copy_files(
         regulator.complete_copy(thread, target, ticket, result);
         result
     };
-    if class.is_limited() && !size_is_limited() && !are_one_file(from, to) {
+    if !class.is_free() && !size_is_limited() && !are_one_file(from, to) {
         in_pieces(count, regulator.copy_piece(), one)
     } else {
         one(0, count)
@@ -355,7 +355,7 @@ fn are_one_file(left: i32, right: i32) -> bool {
 pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
-    if !class.is_limited() {
+    if class.is_free() {
         let result = real();
         if local.thread.is_due_by_count(0) {
             finish_metadata(local, Ticket::FREE);

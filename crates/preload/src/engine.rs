@@ -10,7 +10,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use discnice_budget::member::{Books, Charged};
-use discnice_budget::{Class, Member, MemberId, State};
+use discnice_budget::{Board, Class, Member, MemberId, State};
 use discnice_policy::Resources;
 use discnice_regulator::Regulator;
 use discnice_sys::{memory, process, shm};
@@ -56,6 +56,13 @@ static NO_TRAFFIC: AtomicBool = AtomicBool::new(false);
 static SEGMENT: AtomicU32 = AtomicU32::new(0);
 static NONCE: AtomicU64 = AtomicU64::new(0);
 
+/// The board; null while it is not attached.
+static BOARD: AtomicPtr<Board> = AtomicPtr::new(ptr::null_mut());
+/// There is none to be had.
+static NO_BOARD: AtomicBool = AtomicBool::new(false);
+/// So many bytes of a class's traffic are noticed by the others.
+const WORTH_TELLING: u64 = 1 << 20;
+
 static HOST: Linux = Linux;
 
 /// The class of this process, if it is regulated.
@@ -98,7 +105,42 @@ pub fn somebody_waits() -> bool {
 pub fn regulator() -> Option<Regulator<'static, Linux>> {
     let class = class()?;
     let books = member(class).map_or(&PAGE.books, Member::books);
-    Some(Regulator::new(&HOST, class, books))
+    Some(Regulator::new(&HOST, class, books).with_board(board(class)))
+}
+
+/// The board of this user's classes. A class that gives way needs it at once; any other only tells
+/// the others what it was charged, once that is worth telling.
+fn board(class: &'static Class) -> Option<&'static Board> {
+    // SAFETY: either null or an adopted board, whose mapping is never given up.
+    let known = unsafe { BOARD.load(Ordering::Acquire).as_ref() };
+    let wanted = || class.yields() || class.total().total() >= WORTH_TELLING;
+    if known.is_some() || NO_BOARD.load(Ordering::Relaxed) || !wanted() {
+        return known;
+    }
+    attach_board(class)
+}
+
+#[cold]
+fn attach_board(class: &'static Class) -> Option<&'static Board> {
+    let board = class.board().and_then(|segment| {
+        let (start, length) = attach(segment)?;
+        // SAFETY: the kernel mapped `length` bytes, which no one can shorten, at a page's start.
+        let board = unsafe { Board::adopt(start, length) };
+        if board.is_err() {
+            // SAFETY: nothing refers to the mapping.
+            unsafe { shm::detach(start) };
+        }
+        board.ok()
+    });
+    match board {
+        // Two threads may both attach it; one mapping then stays unused.
+        Some(board) => BOARD.store(ptr::from_ref(board).cast_mut(), Ordering::Release),
+        None => {
+            class.lose_board();
+            NO_BOARD.store(true, Ordering::Relaxed);
+        }
+    }
+    board
 }
 
 /// Enters the class that the environment names.
@@ -120,21 +162,23 @@ pub fn join(token: &Token) {
 }
 
 fn adopt(token: &Token) -> Option<&'static Class> {
-    let id = i32::try_from(token.segment).ok()?;
-    let segment = shm::inspect(id).ok()?;
-    let user = process::user();
-    // Only what this user, or the superuser for it, made is believed.
-    if segment.owner != user || segment.mode & 0o077 != 0 {
-        return None;
-    }
-    let start = shm::attach(id).ok()?;
-    // SAFETY: the kernel mapped `size` bytes, which no one can shorten, at a page's start.
-    let class = unsafe { Class::adopt(start, segment.size, Some(token.nonce)) };
+    let (start, length) = attach(i32::try_from(token.segment).ok()?)?;
+    // SAFETY: the kernel mapped `length` bytes, which no one can shorten, at a page's start.
+    let class = unsafe { Class::adopt(start, length, Some(token.nonce)) };
     if class.is_err() {
         // SAFETY: nothing refers to the mapping.
         unsafe { shm::detach(start) };
     }
     class.ok()
+}
+
+/// Maps a segment, if it is to be believed: only what this user, or the superuser for it, made is.
+fn attach(id: i32) -> Option<(NonNull<u8>, usize)> {
+    let segment = shm::inspect(id).ok()?;
+    if segment.owner != process::user() || segment.mode & 0o077 != 0 {
+        return None;
+    }
+    Some((shm::attach(id).ok()?, segment.size))
 }
 
 fn remember(pid: u32, member: Option<MemberId>) {

@@ -79,7 +79,10 @@ impl<H: Host> Regulator<'_, H> {
         }
         to.1.set_position(None);
         let (_, written) = self.settle(thread, ticket);
-        if self.class.is_limited() && written > 0 && result > 0 && to.1.is_regular() {
+        if written > 0 {
+            self.note_disk(to.0, to.1);
+        }
+        if !self.class.is_free() && written > 0 && result > 0 && to.1.is_regular() {
             self.note_dirtied(to.0, to.1, written, None, result as u64);
         }
     }

@@ -34,6 +34,10 @@ const DIRECT: u32 = 1 << 12;
 const SYNCHRONOUS: u32 = 1 << 13;
 /// It was emptied when it was opened, or had names before: file systems write it when it is closed.
 const EMPTIED: u32 = 1 << 14;
+/// The kernel has read ahead although it should not, and will go on from there.
+const RUN_AHEAD: u32 = 1 << 15;
+/// The disk that it lies on has been noted.
+const PLACED: u32 = 1 << 16;
 /// The slot of its file system.
 const SLOT_SHIFT: u32 = 24;
 
@@ -314,6 +318,22 @@ impl File {
 
     pub(crate) fn set_rewrites(&self, on: bool) {
         self.set(REWRITES, on);
+    }
+
+    pub(crate) fn has_run_ahead(&self) -> bool {
+        self.has(RUN_AHEAD)
+    }
+
+    pub(crate) fn set_run_ahead(&self, on: bool) {
+        self.set(RUN_AHEAD, on);
+    }
+
+    pub(crate) fn is_placed(&self) -> bool {
+        self.has(PLACED)
+    }
+
+    pub(crate) fn set_placed(&self) {
+        self.set(PLACED, true);
     }
 
     pub(crate) fn is_stream(&self) -> bool {

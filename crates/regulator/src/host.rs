@@ -1,5 +1,6 @@
 //! The mechanism: what a regulator needs of the system it runs on.
 
+use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::System;
@@ -57,6 +58,17 @@ pub struct WriteMode {
     pub synchronous: bool,
 }
 
+/// What one disk or partition has moved since the machine started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskTraffic {
+    /// Its number.
+    pub id: u64,
+    /// Whether it is a whole disk that is not made of others.
+    pub physical: bool,
+    /// Bytes read and written, whoever caused it.
+    pub moved: Moved,
+}
+
 /// The contract of a mechanism:
 ///
 /// 1. no method changes what the program can see: its errno, its file offsets, its data;
@@ -88,4 +100,24 @@ pub trait Host: System {
     fn advise(&self, fd: i32, advice: Advice);
     /// Starts writing a range's dirty pages.
     fn write_back(&self, fd: i32, offset: u64, length: u64);
+    /// Drops what the page cache holds of a range and need not be written.
+    fn drop_cached(&self, fd: i32, offset: u64, length: u64);
+    /// Wakes everybody who waits on `word`.
+    fn wake_all(&self, word: &AtomicU32);
+    /// What every disk has moved; returns whether the system tells.
+    fn disks(&self, _each: impl FnMut(DiskTraffic)) -> bool {
+        false
+    }
+    /// What the network interfaces have moved, whoever caused it.
+    fn network(&self) -> Option<Moved> {
+        None
+    }
+    /// For how long at least one task has stalled on I/O since the machine started.
+    fn stalled(&self) -> Option<Nanos> {
+        None
+    }
+    /// The disk of a file system ([`FileStatus::device`]), if it has one of its own.
+    fn disk_of(&self, _device: u64) -> Option<u64> {
+        None
+    }
 }

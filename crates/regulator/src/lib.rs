@@ -19,6 +19,7 @@
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
+mod attend;
 mod copy;
 mod file;
 mod forecast;
@@ -38,16 +39,19 @@ mod write;
 mod simulation;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod yielding;
 
+pub use attend::observe;
 pub use file::File;
 pub use forecast::Forecast;
-pub use host::{Advice, FileStatus, Host, Woken, WriteMode};
+pub use host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;
 pub use thread::Thread;
 
-use discnice_budget::{Class, member::Books};
+use discnice_budget::{Board, Class, member::Books};
 
 /// Everything that a call needs: who regulates, by which ledger, in whose name.
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +59,19 @@ pub struct Regulator<'a, H> {
     host: &'a H,
     class: &'a Class,
     books: &'a Books,
+    board: Option<&'a Board>,
 }
 
 impl<'a, H: Host> Regulator<'a, H> {
     /// A regulator for one process of `class` whose charges are kept in `books`.
     #[must_use]
     pub const fn new(host: &'a H, class: &'a Class, books: &'a Books) -> Self {
-        Self { host, class, books }
+        Self { host, class, books, board: None }
+    }
+
+    /// The same with the board on which the classes of this user know of each other.
+    #[must_use]
+    pub const fn with_board(self, board: Option<&'a Board>) -> Self {
+        Self { board, ..self }
     }
 }

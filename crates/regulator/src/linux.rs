@@ -1,12 +1,13 @@
 //! The mechanism inside a program: system calls that the program does not notice.
 
+use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_sys::{Errno, file, futex, process, residency, time};
+use discnice_sys::{Errno, file, futex, process, residency, time, traffic};
 use discnice_units::Nanos;
 
-use crate::host::{Advice, FileStatus, Host, Woken, WriteMode};
+use crate::host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
 
 /// readahead(2) reads at most one read-ahead window of the device for each call; this is the
 /// smallest window in use, the kernel's default.
@@ -83,10 +84,42 @@ impl Host for Linux {
         let _ = file::advise(fd, advice);
     }
 
+    fn drop_cached(&self, fd: i32, offset: u64, length: u64) {
+        let _ = file::advise_range(fd, offset, length, libc::POSIX_FADV_DONTNEED);
+    }
+
+    fn wake_all(&self, word: &AtomicU32) {
+        futex::wake_all(word);
+    }
+
+    fn disks(&self, mut each: impl FnMut(DiskTraffic)) -> bool {
+        let told = traffic::disks(|disk| {
+            let (id, physical) = (disk.id, disk.is_physical());
+            each(DiskTraffic { id, physical, moved: moved(disk.moved) });
+        });
+        told.is_ok()
+    }
+
+    fn network(&self) -> Option<Moved> {
+        traffic::network().ok().map(moved)
+    }
+
+    fn stalled(&self) -> Option<Nanos> {
+        traffic::stalled_on_io().ok()
+    }
+
+    fn disk_of(&self, device: u64) -> Option<u64> {
+        traffic::disk_of(device)
+    }
+
     fn write_back(&self, fd: i32, offset: u64, length: u64) {
         // Where it is refused, the kernel's own write-back does the work, later.
         let _ = file::start_write_back(fd, offset, length);
     }
+}
+
+const fn moved(traffic::Moved { inward, outward }: traffic::Moved) -> Moved {
+    Moved { inward, outward }
 }
 
 impl System for Linux {

@@ -13,6 +13,9 @@ use crate::{Forecast, Regulator, Thread};
 /// No sleep lasts longer without another look at the ledger.
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
 
+/// The same for a class that gives way: the end of the others' work must be noticed.
+const LONGEST_SLEEP_YIELDING: Nanos = Nanos::from_millis(100);
+
 /// What was reserved for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use = "a reservation that is not settled is lost to the class"]
@@ -128,13 +131,18 @@ impl<H: Host> Regulator<'_, H> {
                 rate = current;
                 continue;
             }
-            let until = start.min(now.plus(LONGEST_SLEEP));
+            let yields = self.class.yields();
+            let longest = if yields { LONGEST_SLEEP_YIELDING } else { LONGEST_SLEEP };
+            let until = start.min(now.plus(longest));
             // A signal handler that ran changes nothing: disk I/O is not interruptible either.
             let woken = self.host.wait(self.class.changes(), seen, until);
             now = self.host.now();
             abandoned = woken == Woken::Abandoned;
             if abandoned {
                 break;
+            }
+            if yields {
+                self.attend(now);
             }
         }
         self.books.add_wait(now.minus(begun).0);
@@ -148,6 +156,9 @@ impl<H: Host> Regulator<'_, H> {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         thread.looked(new.read > 0);
         self.settle_as(ticket, new.read, new.written);
+        if self.board.is_some() || self.class.yields() {
+            self.attend(self.host.now());
+        }
         (new.read, new.written)
     }
 

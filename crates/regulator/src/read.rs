@@ -16,6 +16,10 @@ use crate::{File, Forecast, Regulator, Thread, Ticket};
 const FIRST_SLICE: u64 = 32 << 10;
 /// Slices in a row that cost nothing and so show that the file is cached.
 const DRY: u32 = 2;
+/// A call that cost so much more than it asked for has been read ahead by the kernel.
+const RUN_AHEAD: u64 = 512 << 10;
+/// The kernel reads ahead at most so far: two windows of the largest size in use.
+const RUN_AHEAD_MOST: u64 = 16 << 20;
 /// The page size of the cache.
 const PAGE: u64 = 4096;
 
@@ -39,16 +43,19 @@ impl<H: Host> Regulator<'_, H> {
         count: usize,
         at: Option<u64>,
     ) -> Ticket {
-        if !self.is_regulated(fd, file) {
-            return Ticket::FREE;
-        }
         let mut ask = Ask { fd, count: count as u64, at };
+        if !self.is_regulated(fd, file) {
+            return self.admit_free(thread, file, ask);
+        }
         if file.is_predicted() && at.is_none() {
             // Others may share the offset: what we followed is checked whenever it matters.
             ask.at = self.host.position(fd);
             file.set_position(ask.at);
         }
         self.shape(fd, file);
+        if file.has_run_ahead() {
+            self.stop_running_ahead(file, ask);
+        }
         if file.is_stream() {
             return self.admit_stream(thread, file, ask);
         }
@@ -77,6 +84,9 @@ impl<H: Host> Regulator<'_, H> {
     ) {
         let ticket = self.explain(thread, fd, file, ticket, at, result);
         let (read, _) = self.settle(thread, ticket);
+        if read > 0 {
+            self.note_disk(fd, file);
+        }
         if read == 0 || result <= 0 || !self.class.is_limited() || !file.is_regular() {
             return;
         }
@@ -84,6 +94,7 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         let moved = result as u64;
+        file.set_run_ahead(file.is_shaped() && read > moved.saturating_add(RUN_AHEAD));
         let Some(end) = at.map(|at| at + moved).or_else(|| self.host.position(fd)) else { return };
         let begin = end.saturating_sub(moved);
         if begin == 0 || begin == file.next() {
@@ -123,6 +134,33 @@ impl<H: Host> Regulator<'_, H> {
             Forecast::nothing(file, Kind::Read)
         };
         Ticket { forecast: Some(late), ..ticket }
+    }
+
+    /// A file that the kernel was reading ahead when a limit began: each of its windows holds a mark
+    /// that makes it read the next one, whatever advice it was given since. So what it has read
+    /// ahead is dropped, once it is paid for.
+    fn stop_running_ahead(&self, file: &File, ask: Ask) {
+        file.set_run_ahead(false);
+        self.reserve_and_wait(Direction::Read, 0);
+        if let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) {
+            self.host.drop_cached(ask.fd, at, RUN_AHEAD_MOST);
+        }
+    }
+
+    /// A read that nothing holds now. A long one of a class that gives way is read in slices all the
+    /// same: it may have to give way in the middle.
+    fn admit_free(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
+        let slice = self.class.rule(Direction::Read).slice();
+        if !self.class.yields() || ask.count <= slice || self.class.is_limited() {
+            return Ticket::FREE;
+        }
+        self.classify(ask.fd, file);
+        if !file.is_regular() || file.wants_random() {
+            return Ticket::FREE;
+        }
+        let ticket = self.admit_large(thread, file, ask, slice);
+        file.end_stream();
+        ticket
     }
 
     /// Whether a limit holds and the descriptor can reach a disk; undoes our shaping otherwise.

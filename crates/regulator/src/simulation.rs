@@ -6,21 +6,24 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::vec::Vec;
 
-use discnice_budget::Class;
+use discnice_budget::board::Moved;
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::primitive::AtomicU32;
+use discnice_budget::{Board, Class};
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_policy::{Limits, Resource, pace};
+use discnice_policy::{Limits, Resource, When, pace};
 use discnice_units::{Nanos, Rate};
 
-use crate::{Advice, File, FileStatus, Host, Regulator, Thread, Woken, WriteMode};
+use crate::{Advice, DiskTraffic, File, FileStatus, Host, Regulator, Thread, Woken, WriteMode};
 
 const PAGE: u64 = 4096;
+/// The number of the file's disk.
+const DISK: u64 = 8 << 32;
 /// Read-ahead of the simulated kernel when nobody switches it off.
 const KERNEL_READ_AHEAD: u64 = 8 << 20;
 
 /// A machine with one file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Machine {
     now: Cell<u64>,
     pub size: u64,
@@ -40,12 +43,39 @@ pub struct Machine {
     /// Ranges whose write-back was started.
     pub started: RefCell<Vec<(u64, u64)>>,
     pub longest_sleep: Cell<u64>,
+    /// What others have read from the file's disk by a moment, in bytes.
+    pub others: Cell<Others>,
+    /// The same of another disk.
+    pub elsewhere: Cell<Others>,
+}
+
+/// Bytes by nanoseconds since the start.
+pub type Others = fn(u64) -> u64;
+
+const fn nobody(_: u64) -> u64 {
+    0
 }
 
 impl Machine {
     /// A machine whose file has `size` bytes; `honest` as the field.
     pub fn new(size: u64, honest: bool) -> Self {
-        Self { size, honest, ..Self::default() }
+        Self {
+            now: Cell::default(),
+            size,
+            position: Cell::default(),
+            advice: Cell::default(),
+            cached: RefCell::default(),
+            dirty: RefCell::default(),
+            read: Cell::default(),
+            written: Cell::default(),
+            cancelled: Cell::default(),
+            honest,
+            log: RefCell::default(),
+            started: RefCell::default(),
+            longest_sleep: Cell::default(),
+            others: Cell::new(nobody),
+            elsewhere: Cell::new(nobody),
+        }
     }
 
     fn load(&self, from: u64, to: u64) -> u64 {
@@ -121,6 +151,27 @@ impl Host for Machine {
         self.longest_sleep.set(self.longest_sleep.get().max(length));
         self.now.set(self.now.get() + length);
         Woken::Due
+    }
+
+    fn drop_cached(&self, _: i32, offset: u64, length: u64) {
+        let pages = offset / PAGE..(offset + length).div_ceil(PAGE);
+        self.cached.borrow_mut().retain(|page| !pages.contains(page));
+    }
+
+    fn wake_all(&self, _: &AtomicU32) {}
+
+    fn disks(&self, mut each: impl FnMut(DiskTraffic)) -> bool {
+        let others = (self.others.get())(self.now.get());
+        let moved = Moved { inward: self.read.get() + others, outward: self.written.get() };
+        each(DiskTraffic { id: DISK, physical: true, moved });
+        // Another disk, on which the file is not.
+        let moved = Moved { inward: (self.elsewhere.get())(self.now.get()), outward: 0 };
+        each(DiskTraffic { id: DISK + 1, physical: true, moved });
+        true
+    }
+
+    fn disk_of(&self, _: u64) -> Option<u64> {
+        Some(DISK)
     }
 
     fn status(&self, _: i32) -> Option<FileStatus> {
@@ -202,16 +253,40 @@ fn leaked(layout: Layout) -> &'static Class {
     }
 }
 
+/// A class of its own that is held to a rate while others are busy, and its user's board.
+pub fn yielding_class(rate: u64) -> (&'static Class, &'static Board) {
+    let layout = Layout::from_size_align(Class::SIZE, 4096).expect("a page-aligned layout");
+    let class = leaked(layout);
+    let limits =
+        Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate)).with_when(When::Busy);
+    class.set_limits(Nanos(0), &limits, pace::WINDOW);
+    (class, leaked_board())
+}
+
+#[allow(unsafe_code, reason = "a board lives in raw memory")]
+fn leaked_board() -> &'static Board {
+    let layout = Layout::from_size_align(Board::SIZE, 4096).expect("a page-aligned layout");
+    // SAFETY: as for a class.
+    unsafe {
+        let start = NonNull::new(alloc_zeroed(layout)).expect("memory");
+        Board::create(start, layout.size()).expect("a board")
+    }
+}
+
 /// Reads the file to its end as a program does, by calls of `count` bytes.
 pub fn read_all(machine: &Machine, class: &Class, books: &Books, count: u64) {
-    let (regulator, thread, file) =
-        (Regulator::new(machine, class, books), Thread::default(), File::new());
+    read_with(machine, &Regulator::new(machine, class, books), count);
+}
+
+/// The same by a regulator of its own.
+pub fn read_with(machine: &Machine, regulator: &Regulator<'_, Machine>, count: u64) {
+    let (thread, file) = (Thread::default(), File::new());
     loop {
         let ticket = regulator.admit_read(&thread, 3, &file, count as usize, None);
         let before = machine.now.get();
         let result = machine.read(count);
         let cycles = 3 * (machine.now.get() - before);
-        if ticket.read > 0 || thread.is_due(cycles, result) && ticket.look {
+        if ticket.read > 0 || thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
             regulator.complete_read(&thread, 3, &file, ticket, None, result);
         }
         if result == 0 {

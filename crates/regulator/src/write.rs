@@ -76,7 +76,7 @@ impl<H: Host> Regulator<'_, H> {
     /// The longest piece in which a write should be made, in bytes.
     #[must_use]
     pub fn write_piece(&self) -> u64 {
-        if self.class.is_limited() { self.class.rule(Direction::Write).slice() } else { u64::MAX }
+        if self.class.is_free() { u64::MAX } else { self.class.rule(Direction::Write).slice() }
     }
 
     /// Completes a write that returned `result`, of bytes ending at the descriptor's offset or
@@ -95,7 +95,10 @@ impl<H: Host> Regulator<'_, H> {
         let nothing = unasked.then(|| Forecast::nothing(file, Kind::Write));
         let ticket = Ticket { forecast: ticket.forecast.or(nothing), ..ticket };
         let (_, written) = self.settle(thread, ticket);
-        if !self.class.is_limited() || !file.is_regular() {
+        if written > 0 {
+            self.note_disk(fd, file);
+        }
+        if self.class.is_free() || !file.is_regular() {
             return;
         }
         file.set_rewrites(written == 0 && result > 0);
@@ -142,7 +145,7 @@ impl<H: Host> Regulator<'_, H> {
             // File systems do so by themselves, for programs that replace a file without fsync.
             self.synced(file);
         }
-        if self.class.is_limited()
+        if !self.class.is_free()
             && (dirtied >= PORTION_MIN || thread.leave_dirty(dirtied) >= LEFT_MAX)
         {
             self.write_back(fd, file);

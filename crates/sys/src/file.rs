@@ -128,6 +128,15 @@ pub fn advise(fd: i32, advice: i32) -> Result<(), Errno> {
     unsafe { call!(libc::SYS_fadvise64, fd, 0, 0, advice) }.map(drop)
 }
 
+/// Advice on a range. posix_fadvise(2) with `POSIX_FADV_*`.
+///
+/// # Errors
+/// `ESPIPE` on pipes.
+pub fn advise_range(fd: i32, offset: u64, length: u64, advice: i32) -> Result<(), Errno> {
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_fadvise64, fd, offset, length, advice) }.map(drop)
+}
+
 /// Starts writing dirty pages of a range without waiting. sync_file_range(2) with
 /// `SYNC_FILE_RANGE_WRITE`.
 ///

@@ -13,8 +13,8 @@ pub(super) struct Header {
     pub(super) magic: AtomicU64,
     pub(super) nonce: AtomicU64,
     pub(super) version: AtomicU32,
-    /// The resources whose thresholds hold now, one bit each, and [`PREDICTING`]: the first thing
-    /// that a call looks at.
+    /// The resources whose thresholds hold now, one bit each, [`PREDICTING`] and [`YIELDS`]: the first
+    /// thing that a call looks at.
     pub(super) limited: AtomicU32,
     /// Counts changes of the limits; everybody who waits does so on this word.
     pub(super) changes: AtomicU32,
@@ -28,16 +28,31 @@ pub(super) struct Header {
     idle_since: AtomicU64,
     /// Yes-or-no settings, one bit each.
     pub(super) settings: AtomicU32,
-    /// Keeps the name aligned.
-    _reserved: AtomicU32,
+    /// See [`Class::weight`].
+    pub(super) weight: AtomicU32,
+    /// The media of the board that the class's files are on, one bit for each.
+    media: AtomicU32,
+    /// The class's slot on the board plus one; zero for none.
+    slot: AtomicU32,
+    /// The board's segment plus one; zero for none.
+    board: AtomicU64,
+    /// The last file system, as stat(2) numbers it, that was looked up among the media.
+    device: AtomicU64,
+    /// The observation that the thresholds follow.
+    followed: AtomicU64,
     pub(super) name: [AtomicU64; NAME_MAX.div_ceil(8)],
 }
 
 /// Charges follow the prediction alone. Above the bits of all resources.
 pub(super) const PREDICTING: u32 = 1 << 31;
+/// In [`Header::limited`]: the thresholds hold only while others are busy, so that somebody must
+/// look whether they are.
+pub(super) const YIELDS: u32 = 1 << 30;
 
 /// Traffic within the machine counts as network traffic.
 pub(super) const LOOPBACK: u32 = 1;
+/// The class gives way in processor time and memory too.
+pub(super) const GUEST: u32 = 1 << 1;
 
 impl Class {
     /// Tells this class from another one that gets the same segment number later.
@@ -73,6 +88,53 @@ impl Class {
             Ordering::Relaxed,
         );
         known.err().unwrap_or(moment)
+    }
+
+    /// The segment of the user's board, if the class has one.
+    #[must_use]
+    pub fn board(&self) -> Option<i32> {
+        let number = self.header.board.load(Ordering::Relaxed).checked_sub(1)?;
+        i32::try_from(number).ok()
+    }
+
+    /// Says where the user's board is.
+    pub fn set_board(&self, segment: i32) {
+        self.header.board.store(u64::from(segment.unsigned_abs()) + 1, Ordering::Relaxed);
+    }
+
+    /// Says that the user's board is not to be had.
+    pub fn lose_board(&self) {
+        self.header.board.store(0, Ordering::Relaxed);
+    }
+
+    /// The class's slot on the board.
+    pub(crate) fn slot(&self) -> Option<usize> {
+        self.header.slot.load(Ordering::Relaxed).checked_sub(1).map(|slot| slot as usize)
+    }
+
+    pub(crate) fn set_slot(&self, slot: usize) {
+        self.header.slot.store(slot as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// The media of the board that the class's files are on, one bit for each.
+    pub(crate) fn media(&self) -> u32 {
+        self.header.media.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the class has files at this place of the board's media.
+    pub fn note_medium(&self, place: usize) {
+        self.header.media.fetch_or(1 << (place as u32 & 31), Ordering::Relaxed);
+    }
+
+    /// Whether a file system, as stat(2) numbers it, is another one than the last time.
+    #[must_use]
+    pub fn is_new_device(&self, device: u64) -> bool {
+        self.header.device.swap(device, Ordering::Relaxed) != device
+    }
+
+    /// Notes that an observation is followed; returns whether it was not yet.
+    pub(super) fn follows(&self, observed: Nanos) -> bool {
+        self.header.followed.swap(observed.0, Ordering::Relaxed) != observed.0
     }
 
     /// The word that changes with the limits.

@@ -5,6 +5,7 @@
 //! of another version. One file for each part:
 //! - `header`: name, counters, settings;
 //! - `thresholds`: a meter for each resource;
+//! - `held`: which thresholds hold now;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part.
 //!
@@ -16,6 +17,7 @@
 mod estimation;
 mod foreign;
 mod header;
+mod held;
 mod membership;
 #[cfg(test)]
 mod tests;

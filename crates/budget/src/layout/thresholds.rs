@@ -1,6 +1,7 @@
 //! The thresholds of a class, and which of them hold.
 
-use discnice_policy::{Limits, Resource, Resources, Rule, pace};
+use discnice_policy::limits::WEIGHT_MAX;
+use discnice_policy::{Limits, Resource, Resources, Rule, When, pace};
 use discnice_units::{Nanos, Rate};
 
 use crate::layout::{Class, header};
@@ -63,50 +64,48 @@ impl Class {
     /// The thresholds.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        let none = Limits::UNLIMITED.with_loopback(self.counts_loopback());
-        Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, self.meter(one).rate()))
+        let when = if self.yields() { When::Busy } else { When::Always };
+        let none = Limits::UNLIMITED
+            .with_loopback(self.counts_loopback())
+            .with_when(when)
+            .with_weight(self.weight())
+            .with_guest(self.is_guest());
+        let threshold = |one| self.meter(one).threshold();
+        Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
     }
 
     /// Changes thresholds and window; the caller then wakes who waits on [`Class::changes`].
     pub fn set_limits(&self, now: Nanos, limits: &Limits, window: Nanos) {
         self.header.window.store(window.0, Ordering::Relaxed);
         for resource in Resource::ALL {
-            self.meter(resource).set_rate(window, now, limits.rate(resource));
+            self.meter(resource).set_threshold(limits.rate(resource));
         }
         let loopback = if limits.loopback() { header::LOOPBACK } else { 0 };
-        self.header.settings.store(loopback, Ordering::Relaxed);
-        let predicting = self.header.limited.load(Ordering::Relaxed) & header::PREDICTING;
-        self.header.limited.store(limits.limited().bits() | predicting, Ordering::Release);
-        self.header.changes.fetch_add(1, Ordering::Release);
+        let guest = if limits.guest() { header::GUEST } else { 0 };
+        self.header.settings.store(loopback | guest, Ordering::Relaxed);
+        self.header.weight.store(limits.weight(), Ordering::Relaxed);
+        let yields = limits.when() == When::Busy;
+        // Who gives way goes free until somebody finds the others busy.
+        let held = if yields { self.limited() } else { Resources::ALL };
+        self.hold(now, held, yields, (1, 1));
     }
 
-    /// The resources whose thresholds hold now.
-    #[inline]
+    /// This class's part, relative to others' weights, while several that give way are held at once.
     #[must_use]
-    pub fn limited(&self) -> Resources {
-        Resources::from_bits(self.header.limited.load(Ordering::Relaxed))
-    }
-
-    /// Whether calls that may reach a disk must be looked at: a threshold of disk traffic holds, or
-    /// everything is predicted.
-    #[inline]
-    #[must_use]
-    pub fn is_limited(&self) -> bool {
-        const LOOKED_AT: u32 = Resources::DISK.bits() | header::PREDICTING;
-        self.header.limited.load(Ordering::Relaxed) & LOOKED_AT != 0
-    }
-
-    /// Whether any threshold of these resources holds.
-    #[inline]
-    #[must_use]
-    pub fn is_limited_in(&self, resources: Resources) -> bool {
-        !self.limited().within(resources).is_empty()
+    pub fn weight(&self) -> u32 {
+        self.header.weight.load(Ordering::Relaxed).clamp(1, WEIGHT_MAX)
     }
 
     /// Whether traffic within the machine counts as network traffic.
     #[must_use]
     pub fn counts_loopback(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::LOOPBACK != 0
+    }
+
+    /// Whether the class gives way in processor time and memory too.
+    #[must_use]
+    pub fn is_guest(&self) -> bool {
+        self.header.settings.load(Ordering::Relaxed) & header::GUEST != 0
     }
 
     /// Whether no disk traffic is owed: then a call that costs the disk nothing need not look
@@ -143,6 +142,7 @@ impl Class {
     /// Every threshold as it is in a new class.
     pub(super) fn lift_all(&self) {
         for meter in &self.meters {
+            meter.set_threshold(Rate::UNLIMITED);
             meter.set_rate(pace::WINDOW, Nanos(0), Rate::UNLIMITED);
         }
     }

@@ -1,0 +1,172 @@
+//! One disk, all disks, or the network: what others move there, and whether classes are held.
+
+use discnice_policy::throttle::{self, ATTACK, RELEASE, Seen, Thresholds};
+use discnice_units::Nanos;
+
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
+use crate::recent::{Recent, SLOT};
+
+/// Reads that were charged and are still on their way: no device has more than this in flight.
+const INWARD_MOST: u64 = 64 << 20;
+/// Writes that were charged and not yet written back.
+const OUTWARD_MOST: u64 = 4 << 30;
+/// Charges that never reach the device (deleted before they were written) are forgotten by halves.
+const HALF_LIFE: Nanos = Nanos(30 * Nanos::SECOND.0);
+
+/// Bytes that passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// Read, or received.
+    pub inward: u64,
+    /// Written, or sent.
+    pub outward: u64,
+}
+
+impl Moved {
+    /// The sum of two.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            inward: self.inward.saturating_add(other.inward),
+            outward: self.outward.saturating_add(other.outward),
+        }
+    }
+
+    /// What this has more than `before`.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            inward: self.inward.saturating_sub(before.inward),
+            outward: self.outward.saturating_sub(before.outward),
+        }
+    }
+
+    /// Both ways together.
+    #[must_use]
+    pub const fn sum(self) -> u64 {
+        self.inward.saturating_add(self.outward)
+    }
+
+    /// The part of this that `part` is of `whole`.
+    pub(super) fn part(self, part: u64, whole: u64) -> Self {
+        if part >= whole {
+            return self;
+        }
+        let scale = |bytes: u64| (u128::from(bytes) * u128::from(part) / u128::from(whole)) as u64;
+        Self { inward: scale(self.inward), outward: scale(self.outward) }
+    }
+}
+
+/// One medium.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Medium {
+    /// Zero while unused; a disk's number as the kernel has it.
+    id: AtomicU64,
+    inward: AtomicU64,
+    outward: AtomicU64,
+    /// Charges that the medium has not moved yet.
+    inward_pool: AtomicU64,
+    outward_pool: AtomicU64,
+    /// One while classes are held here.
+    throttled: AtomicU32,
+    /// Sum of the weights of the classes that would be held here.
+    weights: AtomicU32,
+    /// Since when the state has been what it is.
+    since: AtomicU64,
+    others: Recent,
+}
+
+impl Medium {
+    /// Its number; zero while unused.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// Takes an unused place; returns whether it now is this medium's.
+    pub(super) fn claim(&self, id: u64) -> bool {
+        let claimed = self.id.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
+        claimed.map_or_else(|owner| owner == id, |_| true)
+    }
+
+    /// Whether the others are busy here.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        self.throttled.load(Ordering::Relaxed) != 0
+    }
+
+    /// Sum of the weights of the classes that share what is left here.
+    #[must_use]
+    pub fn weights(&self) -> u32 {
+        self.weights.load(Ordering::Relaxed)
+    }
+
+    /// What the others moved lately.
+    #[must_use]
+    pub fn others(&self) -> &Recent {
+        &self.others
+    }
+
+    /// Enters what the medium has moved in all; returns what of it is new, unless it is the first
+    /// time.
+    pub(super) fn enter(&self, all: Moved) -> Option<Moved> {
+        let before = Moved {
+            inward: self.inward.swap(all.inward, Ordering::Relaxed),
+            outward: self.outward.swap(all.outward, Ordering::Relaxed),
+        };
+        (before != Moved::default()).then(|| all.since(before))
+    }
+
+    /// Forgets what was charged before, because nobody looked for too long.
+    pub(super) fn start_anew(&self) {
+        self.inward_pool.store(0, Ordering::Relaxed);
+        self.outward_pool.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes in one observation: `moved` bytes, of which `own` were charged.
+    pub(super) fn observe(
+        &self,
+        now: Nanos,
+        gap: Nanos,
+        (moved, own): (Moved, Moved),
+        weights: u32,
+        (thresholds, stalled): (&Thresholds, bool),
+    ) {
+        self.weights.store(weights, Ordering::Relaxed);
+        let inward = explain(&self.inward_pool, own.inward, moved.inward, INWARD_MOST, gap);
+        let outward = explain(&self.outward_pool, own.outward, moved.outward, OUTWARD_MOST, gap);
+        let others = throttle::recent_part(inward.saturating_add(outward), gap);
+        if others > 0 {
+            self.others.add(now, others);
+        }
+        let seen = self.seen(now, stalled);
+        let was = self.is_throttled();
+        let is = throttle::is_throttled(was, thresholds, &seen);
+        if is != was {
+            self.since.store(now.0, Ordering::Relaxed);
+            self.throttled.store(is.into(), Ordering::Release);
+        }
+    }
+
+    fn seen(&self, now: Nanos, stalled: bool) -> Seen {
+        let attack = self.others.until(now, ATTACK.0 / SLOT.0);
+        let largest = self.others.largest(now, ATTACK.0 / SLOT.0);
+        let since = Nanos(self.since.load(Ordering::Relaxed));
+        Seen {
+            attack,
+            // A burst may fall on the border of two slots, with a little around it.
+            lasting: attack - largest.min(attack) > attack / 8,
+            release: self.others.until(now, RELEASE.0 / SLOT.0),
+            stalled,
+            since: now.minus(since),
+        }
+    }
+}
+
+fn explain(pool: &AtomicU64, own: u64, moved: u64, most: u64, gap: Nanos) -> u64 {
+    let before = throttle::decayed(pool.load(Ordering::Relaxed), gap, HALF_LIFE);
+    let (unexplained, rest) = throttle::explain(before, own, moved, most);
+    pool.store(rest, Ordering::Relaxed);
+    unexplained
+}

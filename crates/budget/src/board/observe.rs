@@ -1,0 +1,110 @@
+//! Making an observation.
+
+use discnice_policy::throttle::{INTERVAL, STALE};
+use discnice_units::Nanos;
+
+use crate::board::{ALL_DISKS, Board, MEDIA, Moved, NETWORK};
+use crate::primitive::Ordering;
+
+/// Tasks stall when at least one did for this part of the time, in percent.
+const STALLED_PERCENT: u64 = 20;
+
+/// What the machine says: all that each medium has moved, and for how long tasks have stalled.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    media: [Moved; MEDIA],
+    stalled: Nanos,
+}
+
+impl Totals {
+    /// Nothing has moved, and tasks have stalled on I/O for so long since the machine started.
+    #[must_use]
+    pub fn new(stalled: Nanos) -> Self {
+        Self { stalled, ..Self::default() }
+    }
+
+    /// Adds what a disk has moved.
+    pub fn add_disk(&mut self, board: &Board, id: u64, physical: bool, moved: Moved) {
+        if physical && let Some(all) = self.media.get_mut(ALL_DISKS) {
+            *all = all.plus(moved);
+        }
+        let disks = board.media().iter().zip(&mut self.media).skip(NETWORK + 1);
+        for (_, sum) in disks.filter(|(medium, _)| medium.id() == id) {
+            *sum = moved;
+        }
+    }
+
+    /// Says what the network interfaces have moved.
+    pub fn set_network(&mut self, moved: Moved) {
+        if let Some(network) = self.media.get_mut(NETWORK) {
+            *network = moved;
+        }
+    }
+}
+
+impl Board {
+    /// Whether the last observation is old and nobody else makes a new one: then the caller must,
+    /// with what this returns, the time since then.
+    #[must_use]
+    pub fn claim_observation(&self, now: Nanos) -> Option<Nanos> {
+        let before = self.observed();
+        let gap = now.minus(before);
+        if gap < INTERVAL {
+            return None;
+        }
+        let order = (Ordering::AcqRel, Ordering::Relaxed);
+        self.header.observed.compare_exchange(before.0, now.0, order.0, order.1).ok()?;
+        Some(gap)
+    }
+
+    /// Enters an observation that was made `gap` after the last one.
+    pub fn enter(&self, now: Nanos, gap: Nanos, totals: &Totals) {
+        let mut moved = [None; MEDIA];
+        for ((new, medium), all) in moved.iter_mut().zip(&self.media).zip(&totals.media) {
+            *new = medium.enter(*all);
+        }
+        let (own, weights) = self.explained(now, &moved.map(Option::unwrap_or_default));
+        let stalled = totals.stalled.0;
+        let stalled =
+            Nanos(stalled).minus(Nanos(self.header.stalled.swap(stalled, Ordering::Relaxed)));
+        if gap > STALE {
+            self.media.iter().for_each(super::Medium::start_anew);
+            return;
+        }
+        let stalled = stalled.0.saturating_mul(100) > gap.0.saturating_mul(STALLED_PERCENT);
+        let thresholds = self.thresholds();
+        let all = self.media.iter().zip(moved).zip(own).zip(weights);
+        for (((medium, moved), own), weights) in all {
+            // What was charged before a medium was first looked at explains nothing of it later.
+            if let Some(moved) = moved {
+                medium.observe(now, gap, (moved, own), weights, (&thresholds, stalled));
+            }
+        }
+    }
+
+    /// What of each medium's traffic the classes were charged, and the weights of those that have
+    /// work to do there. A class on several disks was charged on each in proportion to what the
+    /// disk moved.
+    fn explained(&self, now: Nanos, moved: &[Moved; MEDIA]) -> ([Moved; MEDIA], [u32; MEDIA]) {
+        let (mut own, mut weights) = ([Moved::default(); MEDIA], [0u32; MEDIA]);
+        for slot in self.used() {
+            let (news, weight, media) = (slot.news(), slot.active_weight(now), slot.media());
+            let is_on = |place: usize| media >> place & 1 != 0;
+            let whole = moved.iter().enumerate().filter(|(place, _)| is_on(*place));
+            let whole = whole.fold(0u64, |sum, (_, moved)| sum.saturating_add(moved.sum()));
+            for (place, ((own, weights), moved)) in
+                own.iter_mut().zip(&mut weights).zip(moved).enumerate()
+            {
+                let part = match place {
+                    ALL_DISKS => news.disk,
+                    NETWORK => news.network,
+                    _ if is_on(place) => news.disk.part(moved.sum(), whole),
+                    _ => continue,
+                };
+                *own = own.plus(part);
+                *weights = weights.saturating_add(weight);
+            }
+        }
+        (own, weights)
+    }
+}

@@ -1,0 +1,121 @@
+//! Which thresholds hold now: all that are set, or those of media where others are busy.
+
+use discnice_policy::{Resource, Resources, throttle};
+use discnice_units::{Nanos, Rate};
+
+use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
+use crate::layout::Class;
+use crate::layout::header::{PREDICTING, YIELDS};
+use crate::primitive::Ordering;
+
+/// What is held while others use the disk.
+const ON_DISK: Resources = Resources::DISK.and(Resource::Metadata.only());
+
+/// Because of any of these, calls that may reach a disk must be looked at.
+const LOOKED_AT: u32 = Resources::DISK.bits() | PREDICTING;
+
+impl Class {
+    /// The resources whose thresholds hold now.
+    #[inline]
+    #[must_use]
+    pub fn limited(&self) -> Resources {
+        Resources::from_bits(self.header.limited.load(Ordering::Relaxed))
+    }
+
+    /// Whether calls that may reach a disk must be looked at: a threshold of disk traffic holds, or
+    /// everything is predicted.
+    #[inline]
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.header.limited.load(Ordering::Relaxed) & LOOKED_AT != 0
+    }
+
+    /// Whether any threshold of these resources holds.
+    #[inline]
+    #[must_use]
+    pub fn is_limited_in(&self, resources: Resources) -> bool {
+        !self.limited().within(resources).is_empty()
+    }
+
+    /// Whether nothing is limited and nobody has to look whether others are busy.
+    #[inline]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.header.limited.load(Ordering::Relaxed) & (LOOKED_AT | YIELDS) == 0
+    }
+
+    /// Whether the thresholds hold only while others are busy.
+    #[inline]
+    #[must_use]
+    pub fn yields(&self) -> bool {
+        self.header.limited.load(Ordering::Relaxed) & YIELDS != 0
+    }
+
+    /// Follows the last observation on the board; returns whether that changed what holds, so
+    /// that the caller wakes who waits on [`Class::changes`].
+    pub fn follow(&self, now: Nanos, board: &Board) -> bool {
+        if !self.follows(board.observed()) {
+            return false;
+        }
+        let media = self.media();
+        // Until it is known where the files are, they may be anywhere.
+        let media = if media == 0 { 1 << ALL_DISKS } else { media };
+        let own = |(place, _): &(usize, &Medium)| media >> place & 1 != 0;
+        let disks = || board.media().iter().enumerate().filter(own).map(|(_, medium)| medium);
+        let mut held = Resources::NONE;
+        if disks().any(Medium::is_throttled) {
+            held = held.and(ON_DISK);
+        }
+        if board.media().get(NETWORK).is_some_and(Medium::is_throttled) {
+            held = held.and(Resources::NETWORK);
+        }
+        let all = disks().map(Medium::weights).max().unwrap_or(0);
+        self.hold(now, held, true, (self.weight(), all))
+    }
+
+    /// Holds everything that has a threshold, because nobody knows what the others do.
+    pub fn hold_all(&self, now: Nanos) -> bool {
+        self.hold(now, Resources::ALL, true, (1, 1))
+    }
+
+    /// Makes the thresholds of these resources hold, each at the part of it that `weight` is of
+    /// the weights of all, and no others; returns whether that changed anything.
+    ///
+    /// Several members may do so at once. Each step is the same for all of them, so that it does
+    /// not matter who is first, or whether one is killed in between.
+    pub(super) fn hold(
+        &self,
+        now: Nanos,
+        held: Resources,
+        yields: bool,
+        (weight, all): (u32, u32),
+    ) -> bool {
+        let (window, mut changed, mut limited) = (self.window(), false, Resources::NONE);
+        for resource in Resource::ALL {
+            let meter = self.meter(resource);
+            let rate = if held.contains(resource) {
+                throttle::share(meter.threshold(), weight, all)
+            } else {
+                Rate::UNLIMITED
+            };
+            if !rate.is_unlimited() {
+                limited = limited.and(resource.only());
+            }
+            if meter.rate() != rate {
+                meter.set_rate(window, now, rate);
+                changed = true;
+            }
+        }
+        let word = limited.bits() | if yields { YIELDS } else { 0 };
+        let (order, load) = (Ordering::Release, Ordering::Relaxed);
+        let replaced = self.header.limited.fetch_update(order, load, |old| {
+            let new = word | old & PREDICTING;
+            (new != old).then_some(new)
+        });
+        changed |= replaced.is_ok();
+        if changed {
+            self.header.changes.fetch_add(1, Ordering::Release);
+        }
+        changed
+    }
+}

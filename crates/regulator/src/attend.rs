@@ -1,0 +1,68 @@
+//! Giving way: are the others busy?
+//!
+//! Whichever member takes the slow way anyway, or waits, makes the observation when the last one
+//! is old ([`discnice_policy::throttle::INTERVAL`]); one of several does, by compare-and-swap.
+//! All that it takes is the totals of the machine and the charges on the board.
+
+use discnice_budget::Board;
+use discnice_budget::board::{ALL_DISKS, Totals};
+use discnice_units::Nanos;
+
+use crate::host::Host;
+use crate::{File, Regulator};
+
+/// Makes a new observation on the board if the last one is old. For a member, and for whoever
+/// holds classes from outside.
+pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
+    let Some(gap) = board.claim_observation(now) else { return };
+    let mut totals = Totals::new(host.stalled().unwrap_or_default());
+    if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, disk.moved)) {
+        return;
+    }
+    if board.wants_network()
+        && let Some(moved) = host.network()
+    {
+        totals.set_network(moved);
+    }
+    board.enter(now, gap, &totals);
+}
+
+impl<H: Host> Regulator<'_, H> {
+    /// Tells the other classes what this one was charged, and follows what is known of the others
+    /// than all of them.
+    pub(crate) fn attend(&self, now: Nanos) {
+        if let Some(board) = self.board {
+            board.publish(self.class, now);
+        }
+        if !self.class.yields() {
+            return;
+        }
+        let changed = if let Some(board) = self.board {
+            observe(self.host, board, now);
+            self.class.follow(now, board)
+        } else if self.class.board().is_none() {
+            // Nobody can know whether others are busy.
+            self.class.hold_all(now)
+        } else {
+            // Who has the board says what holds.
+            return;
+        };
+        if changed {
+            self.host.wake_all(self.class.changes());
+        }
+    }
+
+    /// Notes on which disk a file lies that was found to cost something.
+    pub(crate) fn note_disk(&self, fd: i32, file: &File) {
+        let Some(board) = self.board else { return };
+        if file.is_placed() {
+            return;
+        }
+        file.set_placed();
+        let Some(status) = self.host.status(fd) else { return };
+        if self.class.is_new_device(status.device) {
+            let disk = self.host.disk_of(status.device);
+            self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Giving way, on a simulated machine.
+
+use discnice_budget::member::Books;
+use discnice_units::Nanos;
+
+use crate::simulation::{Machine, Others, read_with, yielding_class};
+use crate::{Host, Regulator};
+
+const RATE: u64 = 10 << 20;
+const SECOND: u64 = Nanos::SECOND.0;
+
+/// Reads a file while others do what `others` says; returns the machine.
+fn read_beside(size: u64, others: Others, elsewhere: Others) -> Machine {
+    let (machine, books) = (Machine::new(size, true), Books::new());
+    machine.others.set(others);
+    machine.elsewhere.set(elsewhere);
+    let (class, board) = yielding_class(RATE);
+    let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
+    read_with(&machine, &regulator, 64 << 10);
+    machine
+}
+
+/// Bytes that were read from the disk between two moments.
+fn read_between(machine: &Machine, from: u64, to: u64) -> u64 {
+    machine.log.borrow().iter().filter(|one| one.0 >= from && one.0 < to).map(|one| one.1).sum()
+}
+
+fn seconds(machine: &Machine) -> f64 {
+    machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64()
+}
+
+#[test]
+fn alone_it_runs_at_full_speed() {
+    let machine = read_beside(400 << 20, |_| 0, |_| 0);
+    assert_eq!(machine.longest_sleep.get(), 0);
+    // A nanosecond a byte from the disk, a tenth from memory.
+    assert!(seconds(&machine) < 0.6, "{}", seconds(&machine));
+}
+
+#[test]
+fn others_on_another_disk_do_not_matter() {
+    let machine = read_beside(400 << 20, |_| 0, |now| now / 5);
+    let held = machine.longest_sleep.get();
+    assert!(seconds(&machine) < 2.5, "held for a moment at most: {} s, {held}", seconds(&machine));
+}
+
+#[test]
+fn gives_way_and_comes_back() {
+    // Others read 200 MB/s from 0.3 s to 2.3 s.
+    let others = |now: u64| now.clamp(3 * SECOND / 10, 23 * SECOND / 10) / 5 - 3 * SECOND / 50;
+    let machine = read_beside(1200 << 20, others, |_| 0);
+    let before = read_between(&machine, 0, 3 * SECOND / 10);
+    assert!(before > 200 << 20, "full speed: {before}");
+    let held = read_between(&machine, 5 * SECOND / 10, 23 * SECOND / 10);
+    let most = 1.1 * 1.8 * RATE as f64 + (8 << 20) as f64;
+    assert!((held as f64) < most, "held to its rate within 200 ms: {held}");
+    let again = read_between(&machine, 23 * SECOND / 10, 43 * SECOND / 10);
+    assert!(again > 500 << 20, "full speed within 2 s: {again}");
+}
+
+#[test]
+fn without_a_board_it_is_held() {
+    let (machine, books) = (Machine::new(20 << 20, true), Books::new());
+    let (class, _) = yielding_class(RATE);
+    read_with(&machine, &Regulator::new(&machine, class, &books), 64 << 10);
+    assert!(seconds(&machine) > 1.0, "{}", seconds(&machine));
+}

@@ -1,0 +1,56 @@
+//! Reading files of /proc line by line, with little stack.
+
+use core::ffi::CStr;
+
+use crate::raw::{Errno, call};
+
+/// Longer lines are dropped; those of the files that we read have about a hundred bytes.
+const BUFFER: usize = 1024;
+
+/// Calls `each` with every line of a file, without its end. open(2), read(2), close(2).
+///
+/// # Errors
+/// That of open(2) or read(2).
+pub fn lines(path: &CStr, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string that outlives the call.
+    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
+    let mut buffer = [0; BUFFER];
+    let mut filled = 0;
+    let ended = loop {
+        let room = buffer.get_mut(filled..).unwrap_or_default();
+        // SAFETY: the kernel writes at most the room's length into it.
+        match unsafe { call!(libc::SYS_read, fd, room.as_mut_ptr(), room.len()) } {
+            Ok(0) => break Ok(()),
+            Ok(length) => {
+                let end = (filled + length).min(BUFFER);
+                let used = take(buffer.get(..end).unwrap_or_default(), &mut each);
+                // A line that fills the buffer is dropped.
+                let used = if used == 0 && end == BUFFER { end } else { used };
+                for at in used..end {
+                    let byte = buffer.get(at).copied().unwrap_or_default();
+                    if let Some(place) = buffer.get_mut(at - used) {
+                        *place = byte;
+                    }
+                }
+                filled = end - used;
+            }
+            Err(errno) => break Err(errno),
+        }
+    };
+    // SAFETY: the descriptor is the one opened above.
+    let _ = unsafe { call!(libc::SYS_close, fd) };
+    ended
+}
+
+/// Gives the whole lines at the beginning of `text` to `each`; returns how many bytes they take.
+fn take(text: &[u8], each: &mut impl FnMut(&[u8])) -> usize {
+    let mut taken = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if let Some((b'\n', line)) = line.split_last() {
+            each(line);
+            taken += line.len() + 1;
+        }
+    }
+    taken
+}
