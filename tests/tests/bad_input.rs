@@ -121,6 +121,10 @@ fn limits_that_contradict_each_other() {
         "--net-down",
     );
     refuse_text(&["class", "set", "bad-input", "--net-loopback=maybe"], OURS, "yes or no");
+    refuse_text(&["run", "--when", "idle", "--", "touch", "started"], OURS, "always or busy");
+    for weight in ["0", "-1", "10001", "heavy", "1.5"] {
+        refuse_text(&["class", "set", "bad-input", "--weight", weight], OURS, "1 to 10000");
+    }
     refuse_text(&["run", "--disk", "5M", "--disk", "6M", "--", "touch", "started"], OURS, "--disk");
 }
 
@@ -154,7 +158,6 @@ fn commands_that_are_none() {
     }
     refuse_text(&["run", "--disk", "5M"], OURS, "command");
     refuse_text(&["run", "--disk", "5M", "--"], OURS, "command");
-    refuse_text(&["run", "--", "touch", "started"], OURS, "limit");
 }
 
 #[test]

@@ -47,3 +47,40 @@ fn a_refused_change_leaves_the_class_as_it_was() {
     assert_eq!(before["limit_net"], class.show()["limit_net"]);
     assert!(class.show()["limit_net_up"].is_null());
 }
+
+/// Writes a configuration file, and returns the folder that `XDG_CONFIG_HOME` has to name.
+fn configured(text: &str) -> tempfile::TempDir {
+    let folder = product::folder();
+    let own = folder.path().join("discnice");
+    std::fs::create_dir(&own).expect("a folder");
+    std::fs::write(own.join("config.toml"), text).expect("a file");
+    folder
+}
+
+#[test]
+fn a_class_begins_with_its_configured_defaults() {
+    let class = Class::new("unlimited");
+    let text = format!("[class.\"{}\"]\ndisk-read = \"5MB\"\nweight = 7\n", class.name());
+    let folder = configured(&text);
+    let mut start =
+        product::discnice(["run", "--class", class.name(), "--meta-ops", "500", "--", "true"]);
+    run(start.env("XDG_CONFIG_HOME", folder.path())).succeeded();
+    let shown = class.show();
+    assert_eq!((&shown["limit_read"], &shown["weight"]), (&5_000_000.into(), &7.into()));
+    assert_eq!(shown["limit_metadata"], 500, "what is given counts on top");
+    assert_eq!(shown["when"], "always");
+}
+
+#[test]
+fn a_wrong_configuration_starts_nothing() {
+    let class = Class::new("unlimited");
+    let folder = configured("[default]\ndisk = \"5Q\"\n");
+    for words in [&["run", "--", "touch"][..], &["run", "--class", class.name(), "--", "touch"]] {
+        let mut start = product::discnice(words);
+        start.arg(folder.path().join("started")).env("XDG_CONFIG_HOME", folder.path());
+        let refused = run(&mut start);
+        assert_eq!(refused.status, Some(125), "{refused:?}");
+        assert!(refused.complaint().contains("config.toml:2:8: "), "{refused:?}");
+        assert!(!folder.path().join("started").exists());
+    }
+}

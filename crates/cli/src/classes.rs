@@ -19,8 +19,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_budget::Class;
 use discnice_sys::{Errno, process, shm};
 
+use crate::boards;
+
 /// Keys that are tried for one name, should other segments have taken the first.
-const KEYS: u32 = 16;
+pub const KEYS: u32 = 16;
 
 /// An automatic class that nobody has used for this long is removed. Long enough for a slow disk
 /// to load a program: while a class's only process executes one, nobody has it mapped.
@@ -82,7 +84,8 @@ pub fn name_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().try_map(|name| check_name(&name))
 }
 
-fn check_name(name: &OsStr) -> Result<String, String> {
+/// Accepts a name that a person typed.
+pub fn check_name(name: &OsStr) -> Result<String, String> {
     let bad = name.is_empty()
         || name.len() > NAME_MAX
         || name.as_bytes().starts_with(b".")
@@ -104,7 +107,8 @@ pub fn automatic_name(command: &str, process: u32) -> String {
     format!("{AUTOMATIC}{}-{process}", &command[..end])
 }
 
-fn key(name: &str, attempt: u32) -> i32 {
+/// The key of a segment's `attempt`th choice.
+pub fn key(name: &str, attempt: u32) -> i32 {
     // FNV-1a: every version of this program must find the same key.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let user = process::user().to_le_bytes();
@@ -115,15 +119,21 @@ fn key(name: &str, attempt: u32) -> i32 {
     i32::try_from((hash >> 33) | 1).unwrap_or(1)
 }
 
+/// Whether a segment is this user's alone, of this size, and not about to go.
+pub fn is_mine(segment: i32, size: usize) -> bool {
+    shm::inspect(segment).is_ok_and(|facts| {
+        let private = facts.mode & (0o077 | shm::REMOVED) == 0;
+        private && facts.owner == process::user() && facts.size == size
+    })
+}
+
 fn attach(segment: i32) -> Option<Found> {
-    let facts = shm::inspect(segment).ok()?;
-    let mine = facts.owner == process::user() && facts.mode & (0o077 | shm::REMOVED) == 0;
-    if !mine || facts.size != Class::SIZE {
+    if !is_mine(segment, Class::SIZE) {
         return None;
     }
     let start = shm::attach(segment).ok()?;
-    // SAFETY: the kernel mapped `size` bytes at a page's start; we never detach an adopted one.
-    match unsafe { Class::adopt(start, facts.size, None) } {
+    // SAFETY: the kernel mapped so many bytes at a page's start; we never detach an adopted one.
+    match unsafe { Class::adopt(start, Class::SIZE, None) } {
         Ok(class) => Some(Found { class, segment }),
         Err(_) => {
             // SAFETY: nothing refers to the mapping.
@@ -184,7 +194,13 @@ fn create(segment: i32, name: &str) -> anyhow::Result<Found> {
     // SAFETY: a new segment is zeroed, `Class::SIZE` bytes long, and nobody else's yet.
     let class = unsafe { Class::create(start, Class::SIZE, nonce, name.as_bytes(), now()) };
     match class {
-        Ok(class) => Ok(Found { class, segment }),
+        Ok(class) => {
+            // Without a board its traffic is taken for others' by classes that give way.
+            if let Ok(found) = boards::find_or_create() {
+                class.set_board(found.segment);
+            }
+            Ok(Found { class, segment })
+        }
         Err(foreign) => bail!("the kernel's shared memory is {foreign}"),
     }
 }

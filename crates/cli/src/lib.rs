@@ -3,6 +3,10 @@
 //! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
 //!   man page and completions come) and a `run` that returns the exit status;
 //! - `classes`: the classes of this user, which live in shared memory;
+//! - `boards`: what the classes know together of the others' traffic;
+//! - `config`: the user's defaults of classes;
+//! - `polite`: the limits of a job that was given none;
+//! - `guest`: giving way in processor time and disk priority;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `output`: how it speaks without panicking when nobody listens;
 //! - `prediction`: prediction against account, for machines;
@@ -11,11 +15,15 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod boards;
 mod classes;
 pub mod commands;
+mod config;
+mod guest;
 mod launch;
 pub mod mechanism;
 pub mod output;
+mod polite;
 mod prediction;
 mod program;
 mod report;

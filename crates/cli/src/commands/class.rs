@@ -10,6 +10,8 @@ use discnice_sys::{futex, time};
 use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found};
+use crate::config::Config;
+use crate::polite;
 
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
@@ -73,15 +75,26 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     if limits.is_empty() {
         bail!("no limit given for class {name}; say for example --disk 5M or --disk unlimited");
     }
+    let before = match classes::find(name) {
+        Some(found) => found.class.limits(),
+        None => match Config::load()?.class(name) {
+            Some(section) => section.over(Limits::UNLIMITED)?,
+            None => Limits::UNLIMITED,
+        },
+    };
     // Before anything is made.
-    limits.over(classes::find(name).map_or(Limits::UNLIMITED, |found| found.class.limits()))?;
-    let (found, _) = classes::find_or_create(name)?;
+    let wanted = limits.over(before)?;
+    let (found, new) = classes::find_or_create(name)?;
+    if new {
+        found.class.set_limits(time::now(), &wanted, pace::WINDOW);
+    }
     change(&found, limits)
 }
 
 /// Changes limits and wakes everybody who waits by the old ones.
 pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
     let limits = limits.over(found.class.limits())?;
+    polite::prepare(&limits)?;
     found.class.set_limits(time::now(), &limits, pace::WINDOW);
     futex::wake_all(found.class.changes());
     Ok(())

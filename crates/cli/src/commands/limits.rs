@@ -1,42 +1,106 @@
 //! The limits of a class as options, shared by every subcommand that sets them.
 
+use std::fmt::Display;
 use std::num::NonZeroU64;
 
 use clap::Args;
-use discnice_policy::{Limits, Resource};
+use discnice_policy::limits::WEIGHT_MAX;
+use discnice_policy::{Limits, Resource, When};
 use discnice_units::Rate;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 /// Limits of a class. Sizes: B, K, M, G, T count in 1024s, kB, MB, GB, TB in 1000s.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitArgs {
     /// Disk traffic, both ways together, for example 5M; or `unlimited`
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_rate")]
     disk: Option<Rate>,
     /// Disk traffic of reading
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_rate")]
     disk_read: Option<Rate>,
     /// Disk traffic of writing
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_rate")]
     disk_write: Option<Rate>,
     /// Disk operations a second; one moves at most 512 KiB
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count)]
+    #[serde(deserialize_with = "toml_count")]
     disk_iops: Option<Rate>,
     /// Calls on names and inodes a second: open, create, unlink, rename, stat and the like
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count)]
+    #[serde(deserialize_with = "toml_count")]
     meta_ops: Option<Rate>,
     /// Network traffic, both ways together
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_rate")]
     net: Option<Rate>,
     /// Network traffic of sending
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_rate")]
     net_up: Option<Rate>,
     /// Network traffic of receiving
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_rate")]
     net_down: Option<Rate>,
     /// Whether traffic within this machine counts as network traffic
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no)]
     net_loopback: Option<bool>,
+    /// Hold the limits always, or only while others use the disks that the job uses, or the network
+    #[arg(long, value_name = "always|busy", value_parser = when)]
+    #[serde(deserialize_with = "toml_when")]
+    when: Option<When>,
+    /// Its part while several classes that give way are held at once: they share what each alone
+    /// would get by these numbers, from 1 to 10000 [default: 100]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight)]
+    #[serde(deserialize_with = "toml_weight")]
+    weight: Option<u32>,
+    /// Give way in processor time and memory too: idle scheduling class, idle disk priority
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
+          default_missing_value = "yes", value_parser = yes_or_no)]
+    guest: Option<bool>,
+}
+
+/// A value of the configuration file: a text, or a whole number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(i64),
+    Text(String),
+}
+
+impl Value {
+    fn parse<'de, D: Deserializer<'de>, T, E: Display>(
+        from: D,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, D::Error> {
+        let text = match Self::deserialize(from) {
+            Ok(Self::Number(number)) => number.to_string(),
+            Ok(Self::Text(text)) => text,
+            Err(_) => return Err(D::Error::custom("give a text in quotes or a whole number")),
+        };
+        parse(&text).map(Some).map_err(D::Error::custom)
+    }
+}
+
+fn toml_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+    Value::parse(from, str::parse::<Rate>)
+}
+
+fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+    Value::parse(from, count)
+}
+
+fn toml_when<'de, D: Deserializer<'de>>(from: D) -> Result<Option<When>, D::Error> {
+    Value::parse(from, when)
+}
+
+fn toml_weight<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    Value::parse(from, weight)
 }
 
 /// A number of operations a second, or `unlimited`.
@@ -48,6 +112,19 @@ fn count(text: &str) -> Result<Rate, &'static str> {
     number
         .map(|number| Rate::per_second(number.get()))
         .ok_or("give a whole number from 1 on, or `unlimited`")
+}
+
+fn when(text: &str) -> Result<When, &'static str> {
+    match text {
+        "always" => Ok(When::Always),
+        "busy" => Ok(When::Busy),
+        _ => Err("give always or busy"),
+    }
+}
+
+fn weight(text: &str) -> Result<u32, &'static str> {
+    let number = text.parse().ok().filter(|number| (1..=WEIGHT_MAX).contains(number));
+    number.ok_or("give a whole number from 1 to 10000")
 }
 
 fn yes_or_no(text: &str) -> Result<bool, &'static str> {
@@ -73,10 +150,15 @@ impl LimitArgs {
         }
     }
 
-    /// Whether no limit was given at all.
+    /// Whether nothing was given at all.
     pub fn is_empty(&self) -> bool {
-        Resource::ALL.into_iter().all(|one| self.given(one).is_none())
-            && self.net_loopback.is_none()
+        let settings = [self.net_loopback, self.guest].iter().all(Option::is_none);
+        !self.has_threshold() && settings && self.when.is_none() && self.weight.is_none()
+    }
+
+    /// Whether any threshold was given, `unlimited` included.
+    pub fn has_threshold(&self) -> bool {
+        Resource::ALL.into_iter().any(|one| self.given(one).is_some())
     }
 
     /// These limits on top of what held before.
@@ -84,11 +166,14 @@ impl LimitArgs {
     /// # Errors
     /// The limits contradict each other.
     pub fn over(&self, before: Limits) -> anyhow::Result<Limits> {
-        let loopback = self.net_loopback.unwrap_or(before.loopback());
-        let limits =
-            Resource::ALL.into_iter().fold(before.with_loopback(loopback), |limits, one| {
-                limits.with(one, self.given(one).unwrap_or(limits.rate(one)))
-            });
+        let settings = before
+            .with_loopback(self.net_loopback.unwrap_or(before.loopback()))
+            .with_when(self.when.unwrap_or(before.when()))
+            .with_weight(self.weight.unwrap_or(before.weight()))
+            .with_guest(self.guest.unwrap_or(before.guest()));
+        let limits = Resource::ALL.into_iter().fold(settings, |limits, one| {
+            limits.with(one, self.given(one).unwrap_or(limits.rate(one)))
+        });
         limits.check()?;
         Ok(limits)
     }

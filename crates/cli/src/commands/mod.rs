@@ -9,7 +9,7 @@ mod class;
 mod doctor;
 mod estimator;
 mod file_status;
-mod limits;
+pub(crate) mod limits;
 mod order;
 mod polite;
 mod refresh;

@@ -17,11 +17,12 @@ use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use crate::classes::{self, Found};
+use crate::config::Config;
 use crate::launch::Ended;
 use crate::mechanism::{Mechanism, Plan};
 use crate::output::tell;
 use crate::report::{Course, Draft, Record, Target};
-use crate::{launch, program};
+use crate::{guest, launch, polite, program};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -61,13 +62,7 @@ impl Run {
         if self.command.is_empty() {
             bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
         }
-        if !self.is_limited() && !self.polite.wanted() {
-            bail!(
-                "no limit given; say for example --disk 5M, or --class NAME for a class that has one, \
-                 or --polite"
-            );
-        }
-        let limits = self.limits.over(Limits::UNLIMITED)?;
+        let limits = self.initial_limits()?;
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
         let observed = self.summary || draft.is_some();
         let prepared = match self.is_limited() || observed {
@@ -82,6 +77,24 @@ impl Run {
             None => launch::supervise(|| self.execute(None), None)?,
         };
         Ok(ended.repeat())
+    }
+
+    /// The limits of a class that does not exist yet. One that gets no numbers is polite.
+    fn initial_limits(&self) -> anyhow::Result<Limits> {
+        let numbers = self.limits.has_threshold();
+        if self.class.is_none() && (numbers || !self.is_limited()) {
+            return self.limits.over(Limits::UNLIMITED);
+        }
+        let config = Config::load()?;
+        let base = match self.class.as_ref().and_then(|name| config.class(name)) {
+            Some(section) => section.over(Limits::UNLIMITED)?,
+            None if numbers => Limits::UNLIMITED,
+            None => match config.unnamed() {
+                Some(section) => section.over(Limits::UNLIMITED)?,
+                None => polite::limits(),
+            },
+        };
+        self.limits.over(base)
     }
 
     /// Runs the command as a child, and tells at the end what it did.
@@ -105,8 +118,9 @@ impl Run {
         Ok(ended)
     }
 
+    /// Whether the command enters a class. One that is regulated by its progress alone does not.
     fn is_limited(&self) -> bool {
-        !self.limits.is_empty() || self.class.is_some()
+        !self.limits.is_empty() || self.class.is_some() || !self.polite.wanted()
     }
 
     /// Executes the command; returns the exit status only if that failed.
@@ -115,6 +129,11 @@ impl Run {
         let _held_back = self.polite.wanted().then(|| self.start_regulator(prepared));
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let variables = prepared.and_then(|(found, _)| self.submit(&found, name));
+        if prepared.is_some_and(|(found, _)| found.class.is_guest())
+            && let Err(error) = guest::become_one()
+        {
+            tell!("discnice: not a guest in processor time: {error}");
+        }
         let error = launch::execute(&self.command, variables.as_ref().map_or(&[], |both| both));
         if let Some((found, true)) = prepared {
             // A class that was made for a command that does not exist helps nobody.
@@ -158,6 +177,7 @@ impl Run {
             .unwrap_or_else(|| classes::automatic_name(base, discnice_sys::process::id()));
         let (found, new) = classes::find_or_create(&name)?;
         if new {
+            polite::prepare(limits).inspect_err(warn_of_board).ok();
             found.class.set_limits(time::now(), limits, pace::WINDOW);
         } else if !self.limits.is_empty() {
             super::class::change(&found, &self.limits)?;
@@ -170,6 +190,10 @@ impl Run {
 /// The command runs all the same: a backup that is too fast beats no backup.
 fn warn(error: &anyhow::Error) {
     tell!("discnice: not limited: {error:#}");
+}
+
+fn warn_of_board(error: &anyhow::Error) {
+    tell!("discnice: limited always, not only while others are busy: {error:#}");
 }
 
 fn cannot_execute(name: &Path, error: &io::Error) -> u8 {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use discnice_benice::report::Report;
 use discnice_budget::{Member, State};
-use discnice_policy::Resource;
+use discnice_policy::{Resource, When};
 use discnice_sys::{process, procfs, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
@@ -64,6 +64,12 @@ struct ClassReport {
     #[serde(flatten)]
     limits: BTreeMap<String, Option<u64>>,
     net_loopback: bool,
+    /// `always` or `busy`: when the limits hold.
+    when: &'static str,
+    /// Whether the limits hold now, because others are busy; always true for `always`.
+    throttled: bool,
+    weight: u32,
+    guest: bool,
     /// `rate_R` for each resource R: over the last second.
     #[serde(flatten)]
     rates: BTreeMap<String, u64>,
@@ -114,6 +120,10 @@ impl ClassReport {
                 .map(|one| (named("limit", one), limit(one).map(Rate::get)))
                 .collect(),
             net_loopback: limits.loopback(),
+            when: if limits.when() == When::Busy { "busy" } else { "always" },
+            throttled: !class.yields() || !class.limited().is_empty(),
+            weight: limits.weight(),
+            guest: limits.guest(),
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
             written: total(Resource::Write),
@@ -247,7 +257,13 @@ fn limits(report: &ClassReport) -> String {
         .into_iter()
         .filter_map(|one| Some(threshold(one, report.limit(one)?)))
         .collect();
-    if shown.is_empty() { "unlimited".into() } else { shown.join(", ") }
+    let state = match (report.when, report.throttled) {
+        ("busy", true) => " (others are busy)",
+        ("busy", false) => " (when others are busy)",
+        _ => "",
+    };
+    let shown = if shown.is_empty() { "unlimited".into() } else { shown.join(", ") };
+    shown + state
 }
 
 fn threshold(resource: Resource, units: u64) -> String {

@@ -1,0 +1,152 @@
+//! Defaults of classes: `$XDG_CONFIG_HOME/discnice/config.toml`.
+//!
+//! ```toml
+//! [default]              # a job that was given neither numbers nor a class
+//! disk = "20M"
+//! when = "busy"
+//!
+//! [class.backup]         # the class of this name, when it is made
+//! disk-read = "5M"
+//! meta-ops = 1000
+//! weight = 50
+//! guest = true
+//! ```
+//!
+//! The keys are the options of `discnice class set`, without their dashes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use discnice_policy::Limits;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::classes;
+use crate::commands::limits::LimitArgs;
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    default: Option<Spanned<LimitArgs>>,
+    #[serde(default)]
+    class: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
+}
+
+impl Config {
+    /// Reads the user's file; one that does not exist says nothing.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something that is no configuration: file, line, column, reason.
+    pub fn load() -> anyhow::Result<Self> {
+        let Some(path) = path() else { return Ok(Self::default()) };
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
+        let at = |span: Range<usize>, why: String| {
+            let (line, column) = place(text, span.start);
+            anyhow!("{}:{line}:{column}: {why}", path.display())
+        };
+        let config: Self = toml::from_str(text).map_err(|error| {
+            at(error.span().unwrap_or(0..0), error.message().replace('\n', " "))
+        })?;
+        for (name, limits) in &config.class {
+            classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
+            limits
+                .as_ref()
+                .over(Limits::UNLIMITED)
+                .map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
+        }
+        if let Some(limits) = &config.default {
+            limits
+                .as_ref()
+                .over(Limits::UNLIMITED)
+                .map_err(|why| at(limits.span(), format!("default: {why}")))?;
+        }
+        Ok(config)
+    }
+
+    /// The limits that a class of this name is made with.
+    pub fn class(&self, name: &str) -> Option<&LimitArgs> {
+        let named = self.class.iter().find(|(one, _)| one.as_ref() == name);
+        named.map(|(_, limits)| limits.as_ref())
+    }
+
+    /// The limits of a job that was given neither numbers nor a class.
+    pub fn unnamed(&self) -> Option<&LimitArgs> {
+        self.default.as_ref().map(Spanned::as_ref)
+    }
+}
+
+/// `$XDG_CONFIG_HOME/discnice/config.toml`, or `~/.config/…`; none without either variable.
+fn path() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(base.join("discnice/config.toml"))
+}
+
+/// Line and column of a byte, counted from 1, in characters.
+fn place(text: &str, byte: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(byte)];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use discnice_policy::{Resource, When};
+    use discnice_units::Rate;
+
+    use super::*;
+
+    fn parse(text: &str) -> anyhow::Result<Config> {
+        Config::parse(text, Path::new("config.toml"))
+    }
+
+    #[test]
+    fn classes_and_the_default() {
+        let text = "[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.\"two words\"]\n\
+                    meta-ops = 1000\nweight = 50\nguest = true\nnet-loopback = true\n";
+        let config = parse(text).unwrap();
+        let default = config.unnamed().unwrap().over(Limits::UNLIMITED).unwrap();
+        assert_eq!(default.rate(Resource::Total), Rate::per_second(20 << 20));
+        assert_eq!(default.when(), When::Busy);
+        let class = config.class("two words").unwrap().over(Limits::UNLIMITED).unwrap();
+        assert_eq!(class.rate(Resource::Metadata), Rate::per_second(1000));
+        assert!(class.weight() == 50 && class.guest() && class.loopback());
+        assert!(config.class("none").is_none());
+    }
+
+    #[test]
+    fn errors_say_where() {
+        for (text, place, why) in [
+            ("[default]\ndisk = \"5Q\"\n", "config.toml:2:8: ", "unknown unit"),
+            ("[default]\n  dick = \"5M\"\n", "config.toml:2:3: ", "dick"),
+            ("\n[classes.a]\n", "config.toml:2:2: ", "classes"),
+            ("[default]\ndisk = 5 M\n", "config.toml:2:", ""),
+            ("[default]\nmeta-ops = 0\n", "config.toml:2:12: ", "from 1 on"),
+            ("[default]\nwhen = \"idle\"\n", "config.toml:2:8: ", "always or busy"),
+            ("[default]\nweight = 0\n", "config.toml:2:10: ", "1 to 10000"),
+            ("[class.\"a/b\"]\ndisk = \"5M\"\n", "config.toml:1:8: ", "no class name"),
+            (
+                "[class.a]\ndisk = \"5M\"\ndisk-read = \"6M\"\n",
+                "config.toml:1:",
+                "lower --disk-read",
+            ),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(place), "{text:?}: {error}");
+            assert!(error.contains(why) && !error.contains('\n'), "{text:?}: {error}");
+        }
+    }
+}

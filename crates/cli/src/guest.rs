@@ -1,0 +1,37 @@
+//! Giving way in processor time and disk priority (Rate Windows, 2).
+//!
+//! The paper adds a scheduling class below all others, because a process of the lowest priority,
+//! nice -19, still takes 8 to 40 % from its hosts. Linux has had that class since 2.6.23. It may be
+//! entered without privilege, its children inherit it, and it holds within the process's scheduling
+//! group: another session's group (autogroup, sched(7)) or control group shares by other rules.
+
+#![allow(unsafe_code, reason = "sched_setscheduler(2) and ioprio_set(2) have no safe wrapper")]
+
+use std::io;
+
+/// `IOPRIO_WHO_PROCESS` and `IOPRIO_CLASS_IDLE` of ioprio_set(2), which libc does not wrap.
+const WHO_PROCESS: libc::c_int = 1;
+const CLASS_IDLE: libc::c_int = 3;
+const CLASS_SHIFT: u32 = 13;
+
+/// Puts this process, and so the command that takes its place, into the idle scheduling class and
+/// the idle class of disk priority.
+///
+/// # Errors
+/// The kernel's: a container may forbid either.
+pub fn become_one() -> io::Result<()> {
+    // SAFETY: the struct is plain numbers, for which zero is what the idle class wants.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: 0 is this process; the kernel reads the parameters.
+    let scheduled = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    if scheduled != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: numbers only. An I/O scheduler that knows no priorities ignores it.
+    let prioritised =
+        unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE << CLASS_SHIFT) };
+    if prioritised != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

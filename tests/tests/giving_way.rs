@@ -1,0 +1,111 @@
+//! Giving way: the polite default, guests, and classes that are held only while others are busy.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use discnice_tests::process::run;
+use discnice_tests::{class::Class, cold, product};
+
+/// What a process is, as its own shell sees it: scheduling policy (field 41 of proc_pid_stat(5)).
+const POLICY: &str = "cut -d' ' -f41 /proc/self/stat";
+/// `SCHED_IDLE` of sched(7).
+const IDLE: &str = "5\n";
+
+#[test]
+fn without_numbers_a_job_is_a_polite_guest() {
+    let mut command = product::discnice(["run", "--", "sh", "-c", POLICY]);
+    assert_eq!(run(&mut command).succeeded().text(), IDLE);
+    let mut command = product::discnice(["run", "--guest=no", "--", "sh", "-c", POLICY]);
+    assert_eq!(run(&mut command).succeeded().text(), "0\n");
+    let mut command = product::discnice(["run", "--disk", "5M", "--", "sh", "-c", POLICY]);
+    assert_eq!(run(&mut command).succeeded().text(), "0\n", "who gives numbers gets just those");
+}
+
+#[test]
+fn the_polite_default_is_a_tenth_while_others_are_busy() {
+    let class = Class::new("unlimited");
+    let name = class.name();
+    let mut polite = product::discnice(["run", "--class", name, "--", "true"]);
+    // Where nothing was measured, a hard disk is assumed.
+    polite.env("XDG_CACHE_HOME", "/nonexistent");
+    run(&mut polite).succeeded();
+    let shown = class.show();
+    assert_eq!(shown["limit_total"], 10_000_000);
+    assert_eq!(shown["when"], "busy");
+    assert_eq!(shown["guest"], true);
+    // Numbers that are given later change nothing else.
+    run(&mut product::discnice(["class", "set", name, "--disk", "7M"])).succeeded();
+    assert_eq!(class.show()["when"], "busy");
+}
+
+#[test]
+fn a_guest_class_makes_guests_of_all_that_enter_it() {
+    let class = Class::new("unlimited");
+    run(&mut product::discnice(["class", "set", class.name(), "--guest"])).succeeded();
+    assert_eq!(run(&mut class.command(["sh", "-c", POLICY])).succeeded().text(), IDLE);
+}
+
+/// Somebody who reads a file from the disk again and again, by no rule of ours.
+struct Foreground(Child);
+
+impl Foreground {
+    fn read(path: &str) -> Self {
+        let script = format!("while dd if={path} of=/dev/null bs=1M iflag=direct; do :; done");
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", &script]).stderr(Stdio::null());
+        Self(shell.spawn().expect("sh"))
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until `discnice class show` says so; returns how long that took.
+fn wait_for(class: &Class, throttled: bool) -> Duration {
+    let begun = Instant::now();
+    while class.show()["throttled"] != throttled {
+        assert!(begun.elapsed() < Duration::from_secs(20), "never: {}", class.show());
+        sleep(Duration::from_millis(10));
+    }
+    begun.elapsed()
+}
+
+#[test]
+fn a_class_is_held_while_others_read_its_disk() {
+    let (class, folder) = (Class::new("unlimited"), product::folder());
+    let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+    for path in [&ours, &theirs] {
+        cold::make(path, 64 << 20).expect("a file");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("our file");
+    }
+    run(&mut product::discnice(["class", "set", class.name(), "--disk", "2M", "--when", "busy"]))
+        .succeeded();
+    // A job that has something to read all the time.
+    let script = format!(
+        "while :; do dd if={} of=/dev/null bs=64k iflag=direct 2>/dev/null; sleep 0.01; done",
+        ours.display()
+    );
+    let mut job = product::discnice(["run", "--class", class.name(), "--", "sh", "-c", &script]);
+    let mut job = job.stdout(Stdio::null()).spawn().expect("the job");
+    // Whatever else this machine does: at some time nobody reads for a second.
+    wait_for(&class, false);
+    let foreground = Foreground::read(theirs.to_str().expect("UTF-8"));
+    wait_for(&class, true);
+    let before = class.charged().0;
+    sleep(Duration::from_secs(2));
+    let held = class.charged().0 - before;
+    assert!(class.show()["throttled"] == true && held < 6 << 20, "{held} bytes in 2 s at 2 MiB/s");
+    drop(foreground);
+    wait_for(&class, false);
+    let _ = job.kill();
+    let _ = job.wait();
+    // The shell's last dd ends by itself.
+    drop(File::open(&ours));
+}
