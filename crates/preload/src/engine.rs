@@ -7,7 +7,7 @@
 //! what its parent has entered.
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::{Board, Class, Member, MemberId, State};
@@ -22,6 +22,9 @@ use discnice_regulator::Linux;
 /// The class; null while the process is not regulated.
 static CLASS: AtomicPtr<Class> = AtomicPtr::new(ptr::null_mut());
 
+/// Threads of which it is known what they wait for.
+const WAITS: usize = 32;
+
 /// What belongs to this process alone; alone on its page.
 #[repr(C, align(4096))]
 struct Page {
@@ -31,8 +34,10 @@ struct Page {
     slot: AtomicU32,
     generation: AtomicU32,
     process: AtomicU32,
-    /// Threads in waits for readiness that only the kernel ends.
-    waiting: AtomicU32,
+    /// What threads wait for that only the kernel ends; zero for none.
+    waiting: [AtomicI32; WAITS],
+    /// Threads for which there was no room.
+    others_waiting: AtomicU32,
     /// The books of a process that found no slot.
     books: Books,
 }
@@ -42,7 +47,8 @@ static PAGE: Page = Page {
     slot: AtomicU32::new(0),
     generation: AtomicU32::new(0),
     process: AtomicU32::new(0),
-    waiting: AtomicU32::new(0),
+    waiting: [const { AtomicI32::new(0) }; WAITS],
+    others_waiting: AtomicU32::new(0),
     books: Books::new(),
 };
 
@@ -84,21 +90,34 @@ pub fn counts_loopback() -> bool {
     class().is_some_and(Class::counts_loopback)
 }
 
-/// A thread begins to wait for readiness without an end of ours. One that is cancelled there is
-/// counted for ever, which makes others sleep in their calls instead of being told later.
-pub fn start_waiting() {
-    PAGE.waiting.fetch_add(1, Ordering::Relaxed);
+/// A thread begins to wait for `what` without an end of ours; what is returned ends it. A thread
+/// that is cancelled there is listed for ever, which makes others sleep in their calls instead of
+/// being told later.
+pub fn start_waiting(what: i32) -> Option<&'static AtomicI32> {
+    let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+    let free = |slot: &&AtomicI32| slot.compare_exchange(0, what, acquire, relaxed).is_ok();
+    let slot = PAGE.waiting.iter().find(free);
+    if slot.is_none() {
+        PAGE.others_waiting.fetch_add(1, Ordering::Relaxed);
+    }
+    slot
 }
 
 /// It has ended.
-pub fn end_waiting() {
-    let fewer = |waiting: u32| Some(waiting.saturating_sub(1));
-    let _ = PAGE.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+pub fn end_waiting(slot: Option<&'static AtomicI32>) {
+    match slot {
+        Some(slot) => slot.store(0, Ordering::Release),
+        None => {
+            let fewer = |waiting: u32| Some(waiting.saturating_sub(1));
+            let _ = PAGE.others_waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        }
+    }
 }
 
-/// Whether a thread waits like that.
-pub fn somebody_waits() -> bool {
-    PAGE.waiting.load(Ordering::Relaxed) != 0
+/// Whether a thread waits for `what` like that, as far as known.
+pub fn somebody_waits(what: i32) -> bool {
+    PAGE.others_waiting.load(Ordering::Relaxed) != 0
+        || PAGE.waiting.iter().any(|slot| slot.load(Ordering::Relaxed) == what)
 }
 
 /// The regulator, for whatever is not on the way of a cached call.
@@ -208,6 +227,8 @@ fn id() -> Option<MemberId> {
 /// A process that was born with its account at zero: everything it does is the class's.
 fn register(class: &'static Class) {
     let pid = process::id();
+    // What is parked is the parent's.
+    crate::net::parked::forget_all();
     remember(pid, register_member(class, pid).map(|(id, _)| id));
 }
 

@@ -53,6 +53,18 @@ pub fn timeout(fd: i32, receiving: bool) -> Result<Option<Nanos>, Errno> {
     Ok((nanos > 0).then_some(Nanos(nanos)))
 }
 
+/// Bytes that can be received at once; of a socket for messages, those of the next one. ioctl(2)
+/// with `FIONREAD`.
+///
+/// # Errors
+/// `EINVAL` for a socket that listens.
+pub fn available(fd: i32) -> Result<u64, Errno> {
+    let mut bytes = 0i32;
+    // SAFETY: the kernel writes one int.
+    unsafe { call!(libc::SYS_ioctl, fd, libc::FIONREAD, &raw mut bytes)? };
+    Ok(bytes.max(0) as u64)
+}
+
 /// An address as the kernel gives it: `struct sockaddr_in6` is the longest that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(8))]

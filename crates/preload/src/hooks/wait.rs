@@ -7,6 +7,7 @@ use discnice_sys::epoll::Event;
 use discnice_units::Nanos;
 
 use crate::net::timeout::{Claim, claimed, from_millis, to_millis, to_pair};
+use crate::net::waiting::Waits;
 use crate::net::{epoll, poll, select, waiting};
 use crate::real::hooks;
 
@@ -49,9 +50,9 @@ hooks! {
         // SAFETY: the program's own arguments, or a shorter time.
         let once = |timeout| unsafe { real(epoll, events, most, timeout) };
         if !waiting::is_regulated() {
-            return waiting::counted(|| once(timeout));
+            return waiting::listed(Waits::Epoll(epoll), || once(timeout));
         }
-        epoll::wait(from_millis(timeout), |time| once(to_millis(time)))
+        epoll::wait(epoll, from_millis(timeout), |time| once(to_millis(time)))
     }
 
     /// epoll_pwait(2).
@@ -59,9 +60,9 @@ hooks! {
         // SAFETY: the program's own arguments, or a shorter time.
         let once = |timeout| unsafe { real(epoll, events, most, timeout, signals) };
         if !waiting::is_regulated() {
-            return waiting::counted(|| once(timeout));
+            return waiting::listed(Waits::Epoll(epoll), || once(timeout));
         }
-        epoll::wait(from_millis(timeout), |time| once(to_millis(time)))
+        epoll::wait(epoll, from_millis(timeout), |time| once(to_millis(time)))
     }
 
     /// epoll_pwait2(2).
@@ -70,9 +71,9 @@ hooks! {
         let once = |timeout: *mut [i64; 2]| unsafe { real(epoll, events, most, timeout, signals) };
         match claimed(timeout, SPEC) {
             Claim::Valid(time) if waiting::is_regulated() => {
-                epoll::wait(time, |time| with_pair(time, SPEC, once))
+                epoll::wait(epoll, time, |time| with_pair(time, SPEC, once))
             }
-            _ => waiting::counted(|| once(timeout)),
+            _ => waiting::listed(Waits::Epoll(epoll), || once(timeout)),
         }
     }
 
@@ -81,7 +82,7 @@ hooks! {
         // SAFETY: the program's own arguments, or a list and a time of ours.
         let once = |list, entries, timeout| unsafe { real(list, entries, timeout) };
         if !waiting::is_regulated() {
-            return waiting::counted(|| once(list, entries, timeout));
+            return waiting::listed(Waits::Poll, || once(list, entries, timeout));
         }
         poll::poll(list, entries, from_millis(timeout), |list, entries, time| {
             once(list, entries, to_millis(time))
@@ -96,7 +97,7 @@ hooks! {
         };
         if !waiting::is_regulated() || size / size_of::<libc::pollfd>() < entries {
             // SAFETY: the program's own arguments.
-            return waiting::counted(|| unsafe { real(list, entries, timeout, size) });
+            return waiting::listed(Waits::Poll, || unsafe { real(list, entries, timeout, size) });
         }
         poll::poll(list, entries, from_millis(timeout), |list, entries, time| {
             once(list, entries, to_millis(time))
@@ -113,7 +114,7 @@ hooks! {
                     with_pair(time, SPEC, |time| once(list, entries, time))
                 })
             }
-            _ => waiting::counted(|| once(list, entries, timeout)),
+            _ => waiting::listed(Waits::Poll, || once(list, entries, timeout)),
         }
     }
 
@@ -132,7 +133,7 @@ hooks! {
                 })
             }
             // SAFETY: the program's own arguments.
-            _ => waiting::counted(|| unsafe { real(list, entries, timeout, signals, size) }),
+            _ => waiting::listed(Waits::Poll, || unsafe { real(list, entries, timeout, signals, size) }),
         }
     }
 
@@ -152,7 +153,7 @@ hooks! {
                 leave(timeout, begun, time);
                 found
             }
-            _ => waiting::counted(|| once(sets, timeout)),
+            _ => waiting::listed(Waits::Poll, || once(sets, timeout)),
         }
     }
 
@@ -169,7 +170,7 @@ hooks! {
                     with_pair(time, SPEC, |time| once(sets, time))
                 })
             }
-            _ => waiting::counted(|| once(sets, timeout)),
+            _ => waiting::listed(Waits::Poll, || once(sets, timeout)),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::engine;
 use crate::net::parked;
 use crate::net::socket;
 use crate::net::socket::Registration;
-use crate::net::waiting::{limits, next_look, stretch};
+use crate::net::waiting::{Waits, limits, next_look, stretch};
 
 /// The program waits with functions that we see; others' waits could not release what is parked.
 static USED: AtomicBool = AtomicBool::new(false);
@@ -60,14 +60,14 @@ pub fn control(
 
 /// epoll_wait(2) and its relatives. `real` waits for so long, or for ever.
 #[inline(never)]
-pub fn wait(timeout: Option<Nanos>, real: impl Fn(Option<Nanos>) -> c_int) -> c_int {
+pub fn wait(epoll: c_int, timeout: Option<Nanos>, real: impl Fn(Option<Nanos>) -> c_int) -> c_int {
     USED.store(true, Ordering::Relaxed);
     let mut now = time::now();
     let end = timeout.map(|timeout| now.plus(timeout));
     loop {
         let next = parked::release_due(now, limits());
         let until = next_look(next, now, end);
-        let result = stretch(until.map(|until| until.minus(now)), &real);
+        let result = stretch(Waits::Epoll(epoll), until.map(|until| until.minus(now)), &real);
         if result != 0 || end.is_some_and(|end| until == Some(end)) {
             return result;
         }

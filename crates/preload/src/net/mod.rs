@@ -23,6 +23,8 @@ pub mod waiting;
 
 pub use socket::Socket;
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use discnice_regulator::File;
 
 use crate::table::Table;
@@ -30,16 +32,23 @@ use crate::{engine, files};
 
 static SOCKETS: Table<Socket> = Table::new();
 
+/// Something is known about some socket: programs without any do not touch the table.
+static KNOWN: AtomicBool = AtomicBool::new(false);
+
 /// What is known about a socket; `None` for numbers that cannot be one or are too high.
 #[inline]
 fn socket(fd: i32) -> Option<&'static Socket> {
+    if !KNOWN.load(Ordering::Relaxed) {
+        KNOWN.store(true, Ordering::Relaxed);
+    }
     SOCKETS.get(fd)
 }
 
 /// The descriptor now means something else, or is about to.
 #[inline]
 pub fn forget(fd: i32) {
-    if let Some(socket) = socket(fd)
+    if KNOWN.load(Ordering::Relaxed)
+        && let Some(socket) = SOCKETS.get(fd)
         && !socket.is_blank()
     {
         forget_socket(fd, socket);
@@ -63,7 +72,9 @@ pub fn opened(fd: i32) -> i32 {
 
 /// The socket's peer may be another one now.
 pub fn connected(fd: i32) {
-    if let Some(socket) = socket(fd) {
+    if KNOWN.load(Ordering::Relaxed)
+        && let Some(socket) = SOCKETS.get(fd)
+    {
         socket.forget_peer();
     }
 }

@@ -188,3 +188,18 @@ pub fn release_all() {
         let _ = release_due(Nanos(u64::MAX), Limits(0));
     }
 }
+
+/// Forgets what is parked: this is a forked child, and the parent's sockets are its parent's.
+pub fn forget_all() {
+    for (number, word) in SET.iter().take(END.load(Ordering::Relaxed)).enumerate() {
+        let mut rest = word.swap(0, Ordering::Relaxed);
+        while rest != 0 {
+            let fd = (number * 64) as i32 + rest.trailing_zeros() as i32;
+            rest &= rest - 1;
+            if let Some(socket) = socket(fd) {
+                socket.forget_turns();
+            }
+        }
+    }
+    COUNT.store(0, Ordering::Relaxed);
+}

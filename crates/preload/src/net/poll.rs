@@ -6,7 +6,7 @@ use core::{ptr, slice};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
-use crate::net::waiting::{limits, next_look, stretch};
+use crate::net::waiting::{Waits, limits, next_look, stretch};
 use crate::net::{parked, socket};
 
 /// So many entries are waited for precisely; a longer list is looked at every so often.
@@ -30,7 +30,7 @@ pub fn poll(
             Some(_) => real(list, entries, Some(Nanos(0))),
             None => {
                 let time = next_look(None, now, end).map(|until| until.minus(now));
-                stretch(time, &|time| real(list, entries, time))
+                stretch(Waits::Poll, time, &|time| real(list, entries, time))
             }
         };
         if result < 0 {

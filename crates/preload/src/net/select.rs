@@ -7,7 +7,7 @@ use discnice_regulator::Flow;
 use discnice_sys::{memory, time};
 use discnice_units::Nanos;
 
-use crate::net::waiting::{limits, next_look, stretch};
+use crate::net::waiting::{Waits, limits, next_look, stretch};
 use crate::net::{parked, socket};
 
 const WORDS: usize = libc::FD_SETSIZE / 64;
@@ -36,7 +36,7 @@ pub fn select(
         sought.leave_out_parked();
         let pointers = sought.pointers();
         let time = next_look(next, now, end).map(|until| until.minus(now));
-        let found = stretch(time, &|time| real(pointers, time));
+        let found = stretch(Waits::Poll, time, &|time| real(pointers, time));
         now = time::now();
         if found < 0 {
             return found;

@@ -8,6 +8,7 @@ use discnice_sys::socket;
 use discnice_units::Nanos;
 
 use crate::net::epoll;
+use crate::net::waiting::Waits;
 use crate::table::Entry;
 
 /// Family and type have been asked for.
@@ -132,6 +133,14 @@ impl Socket {
         self.changing.store(0, R);
     }
 
+    /// Forgets what is parked and granted.
+    pub fn forget_turns(&self) {
+        self.parked.store(0, R);
+        self.changing.store(0, R);
+        self.set(MASKED, false);
+        self.granted.iter().for_each(|granted| granted.store(0, R));
+    }
+
     /// Another peer may be there now.
     pub fn forget_peer(&self) {
         self.set(CONNECTED | LOCAL, false);
@@ -173,10 +182,15 @@ impl Socket {
         }
     }
 
-    /// Whether we can withhold its readiness and give it later.
-    pub fn is_waited_for(&self) -> bool {
-        let epoll = self.epoll.load(R) != 0 && epoll::is_used() && !self.has(MANY);
-        epoll || self.has(POLLED)
+    /// Whether we can withhold its readiness and give it later: the program waits for it in a way
+    /// that we see, and no other thread is in such a wait already, which nothing of ours would end.
+    pub fn can_be_withheld(&self) -> bool {
+        let epoll = self.epoll.load(R);
+        let in_epoll = epoll != 0 && epoll::is_used() && !self.has(MANY);
+        let in_poll = self.has(POLLED);
+        (in_epoll || in_poll)
+            && !(epoll != 0 && Waits::Epoll(epoll - 1).is_going_on())
+            && !(in_poll && Waits::Poll.is_going_on())
     }
 
     /// The flows that are parked.

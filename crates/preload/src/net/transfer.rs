@@ -96,19 +96,19 @@ fn regulated(
     let before = errno();
     let mut done = 0;
     loop {
-        let granted = match session.admit(call.count - done) {
-            Ok(granted) => granted,
+        let rest = call.count - done;
+        let grant = match session.admit(rest) {
+            Ok(grant) => grant,
             Err(_) if done > 0 => return done as isize,
             Err(Errno(error)) => {
                 set_errno(error);
                 return -1;
             }
         };
-        let rest = call.count - done;
-        let length = if session.cuts { rest.min(granted as usize) } else { rest };
+        let length = if session.cuts { rest.min(grant.most as usize) } else { rest };
         let result = piece(done, length);
         let passed = if is_free(result) { 0 } else { moved(result) };
-        session.regulator.settle_traffic(call.flow, granted, passed);
+        session.regulator.settle_traffic(call.flow, grant.reserved, passed);
         if result < 0 && done > 0 {
             set_errno(before);
             return done as isize;
@@ -120,6 +120,22 @@ fn regulated(
         if !session.cuts || (result as usize) < length || done >= call.count || !session.goes_on() {
             return done as isize;
         }
+    }
+}
+
+/// What a call may do next.
+#[derive(Debug, Clone, Copy)]
+struct Grant {
+    /// Bytes that are reserved.
+    reserved: u64,
+    /// Bytes that may pass.
+    most: u64,
+}
+
+impl Grant {
+    /// As many may pass as are reserved.
+    const fn all(bytes: u64) -> Self {
+        Self { reserved: bytes, most: bytes }
     }
 }
 
@@ -171,26 +187,52 @@ impl<'a> Session<'a> {
             || self.is_impatient()
     }
 
-    /// Lets up to `rest` bytes pass: returns how many are reserved.
-    fn admit(&self, rest: usize) -> Result<u64, Errno> {
+    /// Lets up to `rest` bytes pass.
+    fn admit(&self, rest: usize) -> Result<Grant, Errno> {
         let flow = self.call.flow;
         if self.socket.parked().contains(flow) {
             self.admit_parked()?;
         }
-        let now = self.regulator.now();
-        let (granted, void) = self.socket.take_grant(flow, now);
+        let (granted, void) = self.socket.take_grant(flow, self.regulator.now());
         self.regulator.settle_traffic(flow, void, 0);
         if granted > 0 {
-            return Ok(granted);
+            return Ok(Grant::all(granted));
         }
         // How much there is to receive is not known: what did not come is given back.
         let most = self.regulator.traffic_portion(flow);
         let expected = self.cuts || flow == Flow::Down;
         let want = if expected { most.min(rest as u64) } else { rest as u64 };
         match self.regulator.reserve_traffic(flow, want) {
-            Turn::Now => Ok(want),
-            turn if self.is_impatient() => self.postpone(turn, want),
-            turn => self.wait(turn, want),
+            Turn::Now => Ok(Grant::all(want)),
+            turn => self.take_turns(turn, want),
+        }
+    }
+
+    /// There is a queue. A place in it that is too large would be lost to all who come later.
+    #[cold]
+    fn take_turns(&self, mut turn: Turn, mut want: u64) -> Result<Grant, Errno> {
+        let Call { fd, flow, .. } = *self.call;
+        let impatient = self.is_impatient();
+        if flow == Flow::Down {
+            let available = discnice_sys::socket::available(fd).unwrap_or(want);
+            if available == 0 && impatient {
+                self.give_back(turn, want);
+                // The kernel will say that there is nothing, or that there is no more.
+                return Ok(Grant { reserved: 0, most: want });
+            }
+            if available > 0 && available < want {
+                self.give_back(turn, want);
+                want = available;
+                turn = self.regulator.reserve_traffic(flow, want);
+            }
+        }
+        let granted = if impatient { self.postpone(turn, want) } else { self.wait(turn, want) };
+        granted.map(Grant::all)
+    }
+
+    fn give_back(&self, turn: Turn, reserved: u64) {
+        if !matches!(turn, Turn::AskAgain(_)) {
+            self.regulator.settle_traffic(self.call.flow, reserved, 0);
         }
     }
 
@@ -225,7 +267,7 @@ impl<'a> Session<'a> {
             Turn::AskAgain(at) => (at, 0),
         };
         let Call { fd, flow, .. } = *self.call;
-        if self.socket.is_waited_for() && !engine::somebody_waits() {
+        if self.socket.can_be_withheld() {
             parked::park(fd, self.socket, flow, due, granted, self.limits);
             self.regulator.note_held(due.minus(self.regulator.now()));
             return Err(AGAIN);

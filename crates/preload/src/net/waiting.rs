@@ -18,22 +18,45 @@ pub fn is_regulated() -> bool {
     engine::limits_traffic() || parked::any()
 }
 
-/// A wait that only the kernel ends. It is counted, so that nobody parks a socket for which it
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// An epoll instance.
+    Epoll(c_int),
+    /// Descriptors, with poll or select.
+    Poll,
+}
+
+impl Waits {
+    const fn number(self) -> i32 {
+        match self {
+            Self::Epoll(epoll) => epoll.wrapping_add(1),
+            Self::Poll => -1,
+        }
+    }
+
+    /// Whether another thread waits for it without an end of ours.
+    pub fn is_going_on(self) -> bool {
+        engine::somebody_waits(self.number())
+    }
+}
+
+/// A wait that only the kernel ends. It is listed, so that nobody parks a socket for which it
 /// would have to end.
 #[inline(always)]
-pub fn counted(real: impl FnOnce() -> c_int) -> c_int {
+pub fn listed(waits: Waits, real: impl FnOnce() -> c_int) -> c_int {
     if engine::class().is_none() {
         return real();
     }
-    engine::start_waiting();
+    let slot = engine::start_waiting(waits.number());
     let result = real();
-    engine::end_waiting();
+    engine::end_waiting(slot);
     result
 }
 
-/// A stretch of a wait: a long one is counted.
-pub fn stretch(time: Option<Nanos>, real: &impl Fn(Option<Nanos>) -> c_int) -> c_int {
-    if time.is_some_and(|time| time <= LOOK) { real(time) } else { counted(|| real(time)) }
+/// A stretch of a wait: a long one is listed.
+pub fn stretch(waits: Waits, time: Option<Nanos>, real: &impl Fn(Option<Nanos>) -> c_int) -> c_int {
+    if time.is_some_and(|time| time <= LOOK) { real(time) } else { listed(waits, || real(time)) }
 }
 
 /// Until when to wait at a stretch: the next turn, the program's own end, or the next look; `None`
