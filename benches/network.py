@@ -138,14 +138,19 @@ def free_port():
         return server.getsockname()[1]
 
 
-def wait_for(port):
+def is_up(port):
     for _ in range(200):
         try:
             socket.create_connection(("127.0.0.1", port)).close()
-            return
+            return True
         except OSError:
             time.sleep(0.05)
-    raise SystemExit(f"network.py: no server came up on port {port}")
+    return False
+
+
+def wait_for(port):
+    if not is_up(port):
+        raise SystemExit(f"network.py: no server came up on port {port}")
 
 
 def timed(bench, command, name=None):
@@ -264,7 +269,9 @@ def rsync(bench, port, size):
                  "-o", f"HostKey={d}/host", "-o", f"AuthorizedKeysFile={d}/authorized", "-o", "StrictModes=no",
                  "-o", "PermitRootLogin=yes", "-o", "ListenAddress=127.0.0.1", "-o", "UsePAM=no",
                  "-o", "PidFile=none"], user=0, group=0)
-    wait_for(ssh_port)
+    if not is_up(ssh_port):
+        print("rsync-ssh: sshd does not start here")
+        return None
     shell = (f"ssh -p {ssh_port} -i {d}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
              f"-o LogLevel=ERROR -F /dev/null")
     return lambda: ["rsync", "-W", "-e", shell, f"root@127.0.0.1:{bench.www}/data", fresh(bench) + "/data"]
@@ -346,10 +353,82 @@ def servers(bench, arguments):
 
 
 def checkpoint(bench, arguments):
-    """A link of 12 MB/s, as the paper's: its own class limits it, and the checkpoint within it."""
+    """A 90 MB checkpoint is sent over a link of 12 MB/s, the paper's, while a web server on it gets
+    busy for a while. The link is a class around both; the checkpoint's own class is within its rate.
+    The second run holds the checkpoint to 2 MB/s while the server is busy, by `class set`."""
     if not bench.has("wrk"):
         sys.exit("network.py: checkpoint needs wrk")
-    print("needs `--when busy`; see docs/throttle.md")
+    bench.file("large", 1_700_000)
+    sink, port = bench_sink()
+    data = bench.file("checkpoint", 90 * MB)
+    send = ("import socket, sys\ns = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+            "with open(sys.argv[2], 'rb') as f: s.sendfile(f)\n")
+    program = bench.text("checkpoint.py", send)
+    for held in (False, True):
+        shown = figure(bench, held, [sys.executable, program, str(port), data])
+        print(f"\n{'with' if held else 'without'} a class for the checkpoint\n  time  checkpoint   server")
+        for moment, job, server in shown:
+            print(f"{moment:6.1f} {job:8.2f} MB/s {server:6.2f} MB/s", flush=True)
+    sink.close()
+
+
+def bench_sink():
+    """Receives whatever comes; returns what listens and its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        try:
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=drain, args=(connection,), daemon=True).start()
+        except OSError:
+            pass
+    threading.Thread(target=serve, daemon=True).start()
+    return listener, listener.getsockname()[1]
+
+
+def drain(connection):
+    with connection:
+        while connection.recv(1 << 20):
+            pass
+
+
+def figure(bench, held, command):
+    """One run; returns (seconds, checkpoint's rate, server's rate) for each second, MB/s."""
+    bench.count += 1
+    link = f"network-bench-{os.getpid()}-{bench.count}"
+    own = link + "-checkpoint" if held else link
+    server, port = bench.nginx(["--net-up", "12MB"], link)
+    job = bench.start(bench.run(["--net-up", "12MB"], command, own))
+    shown, begun, busy = [], time.monotonic(), None
+    before = (begun, 0, 0)
+    while job.poll() is None and len(shown) < 60:
+        time.sleep(1)
+        now, moved = time.monotonic(), sent(job.pid)
+        total = bench.charged(link) + (bench.charged(own) if held else 0)
+        span = now - before[0]
+        shown.append((now - begun, (moved - before[1]) / span / MB,
+                      (total - moved - before[2]) / span / MB))
+        before = (now, moved, total - moved)
+        if busy is None and now - begun > 2:
+            busy = load(bench, port, "large", 8, 8)
+            if held:
+                subprocess.run([bench.discnice, "class", "set", own, "--net-up", "2MB"],
+                               env=bench.environment, check=True, **bench.user)
+        elif held and busy and busy.poll() is not None:
+            subprocess.run([bench.discnice, "class", "set", own, "--net-up", "12MB"],
+                           env=bench.environment, **bench.user)
+    bench.stop(server)
+    return shown
+
+
+def sent(pid):
+    """Bytes that a process has read, of which it sends each: rchar of /proc/PID/io."""
+    try:
+        with open(f"/proc/{pid}/io") as file:
+            return int(file.readline().split()[1])
+    except (OSError, ValueError):
+        return 90 * MB
 
 
 def main():
