@@ -70,6 +70,7 @@ impl Machine {
             written: Cell::default(),
             cancelled: Cell::default(),
             honest,
+            silent: false,
             log: RefCell::default(),
             started: RefCell::default(),
             longest_sleep: Cell::default(),
