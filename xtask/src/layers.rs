@@ -27,6 +27,7 @@ const ORDER: &[&str] = &[
     "discnice-benice",
     "discnice-plot",
     "discnice-external",
+    "discnice-policyd",
     "discnice-cli",
     "discnice-eval",
     "xtask",

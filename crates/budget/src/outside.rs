@@ -106,6 +106,12 @@ impl Watcher {
         let _ = self.process.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
+    /// Whether somebody watches the class, or did when it was killed.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.process.load(Ordering::Relaxed) != 0
+    }
+
     /// The watcher's process id, unless it is dead.
     pub fn process(&self, now: u64, exists: impl Fn(u32) -> bool) -> Option<u32> {
         let owner = self.process.load(Ordering::Acquire);

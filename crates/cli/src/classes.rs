@@ -56,6 +56,15 @@ impl Found {
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
+    /// Unmaps the class.
+    ///
+    /// # Safety
+    /// No copy of this value, and no reference to the class that was taken from one, is used again.
+    pub unsafe fn unmap(self) {
+        // SAFETY: the caller vouches for it; each value that `attach` returns has its own mapping.
+        unsafe { shm::detach(NonNull::from(self.class).cast()) };
+    }
+
     /// Whether `run` made it by itself.
     pub fn is_automatic(&self) -> bool {
         self.name().starts_with(AUTOMATIC)
@@ -127,7 +136,8 @@ pub fn is_mine(segment: i32, size: usize) -> bool {
     })
 }
 
-fn attach(segment: i32) -> Option<Found> {
+/// The class in this segment, if it is one of this user's.
+pub fn attach(segment: i32) -> Option<Found> {
     if !is_mine(segment, Class::SIZE) {
         return None;
     }

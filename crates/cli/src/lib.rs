@@ -11,7 +11,8 @@
 //! - `output`: how it speaks without panicking when nobody listens;
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
-//! - `report`: what a job did over its time.
+//! - `report`: what a job did over its time;
+//! - `watching`: the daemon that watches classes from outside, as this program starts and asks it.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -27,3 +28,4 @@ mod polite;
 mod prediction;
 mod program;
 mod report;
+mod watching;

@@ -18,6 +18,8 @@ pub enum Mechanism {
     Auto,
     /// Only from inside; what our library cannot enter is not limited
     Preload,
+    /// From inside where our library can enter, else by standing still from outside
+    Freeze,
     /// The command and all its children by seccomp: nothing but page faults escapes. None of them
     /// can gain rights (sudo, ping), and io_uring does not exist for them
     Seccomp,
@@ -32,11 +34,19 @@ pub enum Plan {
     Supervised,
     /// By a supervisor, all of them.
     SupervisedWholly,
+    /// From outside alone.
+    Watched,
     /// Not at all: the program, and what keeps our library out.
     Escape(PathBuf, &'static str),
 }
 
 impl Mechanism {
+    /// Whether the class is watched from outside, too.
+    #[must_use]
+    pub fn watches(self) -> bool {
+        self != Self::Preload
+    }
+
     /// What to do with a program that was found at a place, or nowhere.
     #[must_use]
     pub fn plan(self, program: Option<(Kind, PathBuf)>) -> Plan {
@@ -44,6 +54,7 @@ impl Mechanism {
         match (self, obstacle) {
             (Self::Seccomp, _) => Plan::SupervisedWholly,
             (_, None) => Plan::Preload,
+            (Self::Freeze, Some((_, _, Kind::Static | Kind::OtherMachine))) => Plan::Watched,
             // A setuid program below a filter of ours is not one any more.
             (Self::Auto, Some((_, _, Kind::Static | Kind::OtherMachine))) => Plan::Supervised,
             (_, Some((path, obstacle, _))) => Plan::Escape(path, obstacle),
@@ -60,7 +71,7 @@ impl Plan {
 
     fn reach(&self) -> Option<Reach> {
         match self {
-            Self::Preload | Self::Escape(..) => None,
+            Self::Preload | Self::Watched | Self::Escape(..) => None,
             Self::Supervised => Some(Reach::Gated),
             Self::SupervisedWholly => Some(Reach::All),
         }
@@ -95,6 +106,8 @@ mod tests {
         assert_eq!(Mechanism::Auto.plan(program(Kind::Static)), Plan::Supervised);
         assert_eq!(Mechanism::Auto.plan(None), Plan::Preload);
         assert_eq!(Mechanism::Seccomp.plan(program(Kind::Dynamic)), Plan::SupervisedWholly);
+        assert_eq!(Mechanism::Freeze.plan(program(Kind::Static)), Plan::Watched);
+        assert_eq!(Mechanism::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
         let alone = Mechanism::Preload.plan(program(Kind::Static));
         assert!(matches!(alone, Plan::Escape(_, "is statically linked")), "{alone:?}");
         let setuid = Mechanism::Auto.plan(program(Kind::Privileged));

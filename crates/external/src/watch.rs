@@ -140,7 +140,10 @@ impl Watch {
         {
             parent.inherit(member.account());
         }
-        if gone == Gone::Ended {
+        if gone == Gone::Detached {
+            // Its later children are as free as it is.
+            self.ever.remove(&id);
+        } else {
             // An attached process has no library in it that would give its slot back.
             if let Some((_, slot)) = self.class.listed(id)
                 && slot.state() == State::Outside

@@ -29,6 +29,10 @@ pub struct Attach {
     #[arg(long, value_name = "NAME", value_parser = classes::name_parser(), conflicts_with = "polite")]
     class: Option<String>,
 
+    /// Leave the limits to the daemon and return; `discnice detach` ends them
+    #[arg(long, conflicts_with = "polite")]
+    background: bool,
+
     /// Print a summary in the end
     #[arg(long)]
     summary: bool,
@@ -50,7 +54,9 @@ impl Attach {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match (self.polite.wanted(), self.limits.is_empty() && self.class.is_none()) {
             (true, true) => self.be_polite(),
-            (false, false) => attach_limits::run(&self.pids, &self.limits, self.class.as_deref()),
+            (false, false) => {
+                attach_limits::run(&self.pids, &self.limits, self.class.as_deref(), self.background)
+            }
             (true, false) => bail!("--polite needs no limits; give either --polite or limits"),
             (false, true) => bail!("say how: --disk 5M, --class NAME that has limits, or --polite"),
         }

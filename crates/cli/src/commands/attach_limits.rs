@@ -13,6 +13,7 @@ use discnice_external::process::{Pinned, examine, pin};
 use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
 use discnice_policy::{Limits, Resources, pace};
+use discnice_policyd::client::Answer;
 use discnice_sys::{process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use rustix::process::getpid;
@@ -20,6 +21,7 @@ use rustix::process::getpid;
 use super::limits::LimitArgs;
 use crate::classes::{self, Found};
 use crate::output::say;
+use crate::watching;
 
 /// A line with rates is shown this often.
 const SHOW: Nanos = Nanos::from_millis(1000);
@@ -30,7 +32,12 @@ const BEAT: Nanos = Nanos::from_millis(250);
 ///
 /// # Errors
 /// One line for people: which PID cannot be limited and why. Nothing was changed then.
-pub fn run(pids: &[i32], limits: &LimitArgs, class: Option<&str>) -> anyhow::Result<ExitCode> {
+pub fn run(
+    pids: &[i32],
+    limits: &LimitArgs,
+    class: Option<&str>,
+    background: bool,
+) -> anyhow::Result<ExitCode> {
     let wanted = limits.over(Limits::UNLIMITED)?;
     ensure!(
         wanted.limited().within(Resources::DISK) == wanted.limited(),
@@ -53,6 +60,9 @@ pub fn run(pids: &[i32], limits: &LimitArgs, class: Option<&str>) -> anyhow::Res
     for one in &pinned {
         enter(&found, one)?;
     }
+    if background {
+        return leave_to_daemon(&found, &pinned);
+    }
     let outcome = keep(&found, &mut reactor);
     release(&found, &pinned);
     outcome.map(|()| ExitCode::SUCCESS)
@@ -68,6 +78,16 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
         }
     }
     Ok(pinned)
+}
+
+fn leave_to_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<ExitCode> {
+    if let Err(error) = watching::watch(found, Answer::Awaited) {
+        release(found, pinned);
+        return Err(error)
+            .context("no daemon to limit the processes (see `discnice policyd --help`)");
+    }
+    say!("limited in class {}; `discnice detach` ends it", found.name())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn automatic(pinned: &[Pinned]) -> String {

@@ -26,7 +26,8 @@ struct Finding(&'static str, bool, String);
 impl Doctor {
     /// Prints the findings; exit status 1 when something is wrong.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let mut findings = vec![library(), shared_memory(), orphans(), account(), cancelled()];
+        let mut findings =
+            vec![library(), shared_memory(), orphans(), account(), cancelled(), freezing()];
         if let Some(command) = &self.command {
             let Some(path) = program::find(command) else {
                 bail!("no program {} in PATH", command.display());
@@ -105,6 +106,21 @@ fn account() -> Finding {
                 .into(),
         ),
     }
+}
+
+/// ptrace(2), kernel Documentation/admin-guide/LSM/Yama.rst.
+fn freezing() -> Finding {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let meaning = match scope.as_deref().map(str::trim) {
+        Err(_) | Ok("0") => "processes are held from outside by ptrace, unseen by their parents",
+        Ok("3") => {
+            "kernel.yama.ptrace_scope is 3: processes are held from outside by stop signals, which their parents can see"
+        }
+        Ok(_) => {
+            "kernel.yama.ptrace_scope permits ptrace only with privilege: processes are held from outside by stop signals, which their parents can see"
+        }
+    };
+    Finding("freezing", true, meaning.into())
 }
 
 fn cancelled() -> Finding {

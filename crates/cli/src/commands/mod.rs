@@ -6,11 +6,14 @@ mod attach_limits;
 mod cached;
 mod calibrate;
 mod class;
+mod detach;
 mod doctor;
 mod estimator;
 mod file_status;
 pub(crate) mod limits;
+mod member_report;
 mod order;
+mod policyd;
 mod polite;
 mod refresh;
 mod run;
@@ -35,6 +38,8 @@ enum Command {
     Class(class::Args),
     Status(status::Status),
     Attach(attach::Attach),
+    Detach(detach::Detach),
+    Policyd(policyd::Policyd),
     Doctor(doctor::Doctor),
     Admit(admit::Admit),
     Cached(cached::Cached),
@@ -55,6 +60,8 @@ impl Cli {
             Command::Status(status) => status.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Attach(command) => command.run(),
+            Command::Detach(command) => command.run(),
+            Command::Policyd(command) => command.run(),
             Command::Admit(command) => command.run(),
             Command::Cached(command) => command.run(),
             Command::Calibrate(command) => command.run(),

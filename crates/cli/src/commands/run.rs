@@ -10,6 +10,7 @@ use clap::Args;
 use discnice_benice::beside;
 use discnice_estimator::Totals;
 use discnice_policy::{Limits, Resource, pace};
+use discnice_policyd::client::Answer;
 use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 
@@ -22,7 +23,7 @@ use crate::launch::Ended;
 use crate::mechanism::{Mechanism, Plan};
 use crate::output::tell;
 use crate::report::{Course, Draft, Record, Target};
-use crate::{guest, launch, polite, program};
+use crate::{guest, launch, polite, program, watching};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -156,6 +157,7 @@ impl Run {
             launch::bring_in(found, member, path);
         }
         let plan = self.mechanism.plan(found_program.map(|path| (program::kind(&path), path)));
+        self.have_watched(found, &plan);
         let variables = || launch::variables(found, member).inspect_err(warn).ok();
         let variables = if plan.preloads() { variables() } else { None };
         if let Plan::Escape(path, obstacle) = &plan {
@@ -165,6 +167,18 @@ impl Run {
             tell!("discnice: not limited: {}: {refused}", name.display());
         }
         variables
+    }
+
+    /// Has the class watched from outside, for what the other mechanisms cannot see. The command
+    /// waits for that only if it has no other.
+    fn have_watched(&self, found: &Found, plan: &Plan) {
+        if !self.mechanism.watches() || !found.class.is_limited() {
+            return;
+        }
+        let answer = if *plan == Plan::Watched { Answer::Awaited } else { Answer::Unneeded };
+        if let Err(error) = watching::watch(found, answer) {
+            tell!("discnice: not watched from outside: {error}");
+        }
     }
 
     /// The class with its limits; the second value tells whether it was made.

@@ -1,22 +1,20 @@
 //! `discnice status`: what is limited, and what escapes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use discnice_benice::report::Report;
-use discnice_budget::{Member, State};
 use discnice_policy::{Resource, When};
 use discnice_sys::{process, procfs, time};
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
+use super::member_report::MemberReport;
 use super::status_polite;
 use crate::classes::{self, Found};
 use crate::output::say;
 use crate::prediction::PredictionReport;
-use crate::program;
 
 /// Show classes, their members, their rates, and what cannot be limited
 #[derive(Debug, Args)]
@@ -88,20 +86,6 @@ struct ClassReport {
     members: Vec<MemberReport>,
 }
 
-/// One process, as `--json` prints it.
-#[derive(Debug, Serialize)]
-struct MemberReport {
-    process: u32,
-    name: String,
-    /// How it is held: `preload`, `seccomp`, or `none`.
-    mechanism: &'static str,
-    /// Why it is not held, if it is not.
-    escape: Option<String>,
-    read: u64,
-    written: u64,
-    waited_seconds: f64,
-}
-
 impl ClassReport {
     fn of(found: &Found) -> Self {
         let class = found.class;
@@ -135,7 +119,10 @@ impl ClassReport {
             waited_seconds: waited.as_secs_f64(),
             unlisted: class.unlisted(),
             prediction: PredictionReport::of(class),
-            members: class.living(is_running).map(MemberReport::of).collect(),
+            members: class
+                .living_slots(is_running)
+                .map(|(slot, member)| MemberReport::of(class, slot, member))
+                .collect(),
         }
     }
 
@@ -148,54 +135,11 @@ impl ClassReport {
     }
 }
 
-impl MemberReport {
-    fn of(member: &Member) -> Self {
-        let name = member.name();
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-        let escape = escape(member);
-        let charged = member.books().charged();
-        Self {
-            process: member.process(),
-            name: String::from_utf8_lossy(&name[..end]).into_owned(),
-            mechanism: mechanism(member.state(), escape.is_some()),
-            escape,
-            read: charged.read,
-            written: charged.written,
-            waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
-        }
-    }
-}
-
-fn mechanism(state: State, escapes: bool) -> &'static str {
-    match state {
-        _ if escapes => "none",
-        State::Notified => "seccomp",
-        _ => "preload",
-    }
-}
-
 /// Whether a process exists and has not ended: one that has ended still exists until its parent
 /// waits for it.
 fn is_running(process: u32) -> bool {
     // Without /proc nobody is called ended.
     process::exists(process) && !procfs::stat(process).is_some_and(|stat| stat.has_ended())
-}
-
-/// Why a process is not held: it executed a program in which our library never reported, or it
-/// filters its own system calls.
-fn escape(member: &Member) -> Option<String> {
-    let why = match member.state() {
-        State::Executing => None,
-        State::Confined => Some("forbids itself system calls that limiting needs (seccomp)"),
-        State::Free | State::Claimed | State::Active | State::Notified | State::Outside => {
-            return None;
-        }
-    };
-    let path = std::fs::read_link(format!("/proc/{}/exe", member.process()))
-        .unwrap_or_else(|_| PathBuf::from("its program"));
-    let kind = program::kind(&path);
-    let why = why.or_else(|| kind.obstacle()).unwrap_or("has not loaded the library");
-    Some(format!("{} {why}", path.display()))
 }
 
 /// Prints classes, with their members if `members`.
@@ -234,17 +178,18 @@ fn print_table(reports: &[ClassReport], members: bool) -> anyhow::Result<()> {
             report.members.len(),
         )?;
         for member in report.members.iter().filter(|_| members) {
-            let what = member
-                .escape
-                .as_deref()
-                .map_or_else(String::new, |why| format!("NOT LIMITED: {why}"));
+            let what = match (&member.escape, member.why) {
+                (Some(why), _) => format!("NOT LIMITED: {why}"),
+                (None, Some(why)) => format!("{}: {why}", member.mechanism),
+                (None, None) => String::new(),
+            };
             say!(
                 "  {:>8} {:<16} {:>13} read {:>13} written {:>8.1}s held  {what}",
                 member.process,
                 member.name,
                 Bytes::new(member.read).to_string(),
                 Bytes::new(member.written).to_string(),
-                member.waited_seconds,
+                member.waited_seconds + member.frozen_seconds,
             )?;
         }
     }

@@ -1,0 +1,74 @@
+//! `discnice detach`: processes that were attached go on without limits.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use clap::Args;
+use discnice_benice::tree::{Process, Tree};
+use discnice_budget::State;
+use discnice_external::process::tracer;
+use discnice_sys::process;
+
+use crate::classes::{self, Found};
+
+/// A process that is let go runs within this.
+const PROMPT: Duration = Duration::from_millis(300);
+
+/// Lift the limits of attached processes and their descendants
+#[derive(Debug, Args)]
+pub struct Detach {
+    /// The processes
+    #[arg(value_name = "PID", required = true)]
+    pids: Vec<i32>,
+}
+
+impl Detach {
+    /// Lets them go; when this returns they run.
+    ///
+    /// # Errors
+    /// One line for people: which PID is not attached. Nothing was changed then.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let found = classes::all()?;
+        let pids = self.pids.iter().map(|&pid| attached(&found, pid));
+        for (class, process) in pids.collect::<anyhow::Result<Vec<_>>>()? {
+            let tree = Tree::new(&[process]);
+            for member in class.class.living(process::exists) {
+                let descends = tree.iter().any(|one| one.id == member.process());
+                if member.state() == State::Outside && descends {
+                    member.release();
+                }
+            }
+            wait_for_release(process);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The watcher finds the change at its next look.
+fn wait_for_release(process: Process) {
+    let deadline = Instant::now() + PROMPT;
+    while tracer(process.id().cast_signed()).is_some() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The class that an attached process is in.
+fn attached(classes: &[Found], pid: i32) -> anyhow::Result<(&Found, Process)> {
+    ensure!(pid > 0, "{pid} is no PID; give the PID of an attached process");
+    let id = pid.unsigned_abs();
+    let Some(process) = Process::find(id) else {
+        bail!("no process {pid}; give the PID of an attached one");
+    };
+    for found in classes {
+        match found.class.listed(id) {
+            Some((_, member)) if member.state() == State::Outside => return Ok((found, process)),
+            Some(_) => bail!(
+                "process {pid} was started with limits (class {}); `discnice class set` changes them",
+                found.name()
+            ),
+            None => {}
+        }
+    }
+    bail!("process {pid} is not attached; see `discnice status`")
+}

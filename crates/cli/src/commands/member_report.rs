@@ -1,0 +1,111 @@
+//! One process of a class, as `status` shows it.
+
+use std::path::PathBuf;
+
+use discnice_budget::outside::{Account, Mechanism, Reason};
+use discnice_budget::{Class, Member, MemberId, State};
+use discnice_external::account::{OwnAccount, Rest};
+use discnice_sys::{process, time};
+use discnice_units::Nanos;
+use serde::Serialize;
+
+use crate::program;
+
+/// One process, as `--json` prints it. Amounts are bytes, times are seconds.
+#[derive(Debug, Serialize)]
+pub struct MemberReport {
+    /// Its id.
+    pub process: u32,
+    /// Its program's name.
+    pub name: String,
+    /// How it is held: `preload`, `seccomp`, `freeze`, `signals`, or `none`.
+    pub mechanism: &'static str,
+    /// Why it is not held, if it is not.
+    pub escape: Option<String>,
+    /// Why it is held from outside, if it is.
+    pub why: Option<&'static str>,
+    /// What was charged for it.
+    pub read: u64,
+    /// What was charged for it.
+    pub written: u64,
+    /// What the kernel says that it moved, both ways; `null` where that is hidden.
+    pub seen: Option<u64>,
+    /// Of what was charged: what it had not charged itself.
+    pub escaped: u64,
+    /// How long it was held, by itself.
+    pub waited_seconds: f64,
+    /// How long it was held from outside.
+    pub frozen_seconds: f64,
+}
+
+impl MemberReport {
+    /// What is known of the member in this slot.
+    pub fn of(class: &Class, slot: MemberId, member: &Member) -> Self {
+        let name = member.name();
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        let outside = class.held(slot).and_then(|held| held.of(member));
+        let watched = class.watcher().process(time::now().0, process::exists).is_some();
+        let held = outside.filter(|account| watched && account.mechanism != Mechanism::None);
+        let escape = if held.is_some() { None } else { escape(member, outside) };
+        let charged = member.books().charged();
+        let rest = if member.state() == State::Outside { Rest::Known } else { Rest::Children };
+        let seen = OwnAccount::open(member.process(), charged, rest).ok();
+        Self {
+            process: member.process(),
+            name: String::from_utf8_lossy(&name[..end]).into_owned(),
+            mechanism: mechanism(member.state(), escape.is_some(), held),
+            escape,
+            why: held.and_then(|account| explain(account.reason)),
+            read: charged.read,
+            written: charged.written,
+            seen: seen.map(|account| account.own().read + account.own().written),
+            escaped: outside.map_or(0, |account| account.escaped),
+            waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
+            frozen_seconds: Nanos(outside.map_or(0, |account| account.frozen)).as_secs_f64(),
+        }
+    }
+}
+
+fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str {
+    match (state, held.map(|account| account.mechanism)) {
+        _ if escapes => "none",
+        (_, Some(Mechanism::Signals)) => "signals",
+        (State::Outside | State::Executing | State::Confined, _) => "freeze",
+        (State::Notified, _) => "seccomp",
+        _ => "preload",
+    }
+}
+
+fn explain(reason: Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::None => return None,
+        Reason::Attached => "was attached while it ran",
+        Reason::Descendant => "descends from a process that is held from outside",
+        Reason::NoLibrary => "runs a program that the library cannot enter",
+        Reason::Confined => "forbids itself system calls that limiting needs (seccomp)",
+        Reason::RanAhead => "does I/O that no call shows (page faults, io_uring)",
+        Reason::Traced => "is being traced by a debugger",
+        Reason::Forbidden => "may be neither traced nor stopped",
+        Reason::Foreground => "could only be stopped by a signal, which its terminal would show",
+        Reason::Hidden => "hides its I/O from its user",
+    })
+}
+
+/// Why a process is not held: nobody can or may hold it, it executed a program in which our library
+/// never reported, or it filters its own system calls.
+fn escape(member: &Member, outside: Option<Account>) -> Option<String> {
+    let why = match member.state() {
+        State::Outside => {
+            let reason = outside.map_or(Reason::None, |account| account.reason);
+            return Some(explain(reason).unwrap_or("nobody watches its class").to_owned());
+        }
+        State::Executing => None,
+        State::Confined => explain(Reason::Confined),
+        State::Free | State::Claimed | State::Active | State::Notified => return None,
+    };
+    let path = std::fs::read_link(format!("/proc/{}/exe", member.process()))
+        .unwrap_or_else(|_| PathBuf::from("its program"));
+    let kind = program::kind(&path);
+    let why = why.or_else(|| kind.obstacle()).unwrap_or("has not loaded the library");
+    Some(format!("{} {why}", path.display()))
+}

@@ -1,0 +1,38 @@
+//! `discnice policyd`: the daemon, which other commands start when they need it.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use discnice_policyd::serve;
+use discnice_units::Nanos;
+
+use crate::output::tell;
+use crate::watching::Ours;
+
+/// Watch classes from outside; started by other commands when they need it
+#[derive(Debug, Args)]
+pub struct Policyd {
+    /// Begin with the class in this shared-memory segment
+    #[arg(long, value_name = "SEGMENT", hide = true)]
+    watch: Option<i32>,
+    /// End after so many seconds with nothing to watch
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    idle: u32,
+}
+
+impl Policyd {
+    /// Serves in the foreground until nothing has been watched for a while, or a signal asks it to
+    /// end.
+    ///
+    /// # Errors
+    /// There is no private runtime directory, or descriptors are short.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let idle = Nanos::from_millis(u64::from(self.idle) * 1000);
+        let end = serve(&Ours, self.watch, idle).context("cannot serve")?;
+        if end == discnice_policyd::server::End::NotNeeded {
+            tell!("discnice: another policyd of this user is running");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,43 @@
+//! The daemon that watches classes from outside, as this program starts and asks it.
+
+#![allow(unsafe_code, reason = "classes that nobody uses any more are unmapped")]
+
+use discnice_policyd::client::{self, Answer};
+use discnice_policyd::{Classes, Mapped};
+
+use crate::classes::{self, Found};
+
+/// Has policyd watch the class; starts it if need be.
+///
+/// # Errors
+/// It cannot be started, or does not answer.
+pub fn watch(found: &Found, answer: Answer) -> std::io::Result<()> {
+    client::watch(found.segment, &std::env::current_exe()?, answer)
+}
+
+/// The classes of this user, for policyd.
+#[derive(Debug)]
+pub struct Ours;
+
+impl From<Found> for Mapped {
+    fn from(found: Found) -> Self {
+        Self { class: found.class, segment: found.segment }
+    }
+}
+
+impl Classes for Ours {
+    fn all(&self) -> Vec<Mapped> {
+        classes::all().unwrap_or_default().into_iter().map(Mapped::from).collect()
+    }
+
+    fn find(&self, segment: i32) -> Option<Mapped> {
+        classes::attach(segment).map(Mapped::from)
+    }
+
+    fn unmap(&self, mapped: Mapped) {
+        let found = Found { class: mapped.class, segment: mapped.segment };
+        // SAFETY: policyd gives a class back when it has dropped whatever referred to it, and both
+        // methods above made a mapping of its own for each.
+        unsafe { found.unmap() };
+    }
+}

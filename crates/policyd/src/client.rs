@@ -1,0 +1,130 @@
+//! Asking policyd, and starting it.
+#![allow(unsafe_code, reason = "fork(2): the daemon must not become the command's child")]
+
+use std::ffi::{CString, c_char};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::place;
+
+/// A daemon that was started answers within this, even on a busy machine.
+const START: Duration = Duration::from_millis(2000);
+/// How often it is asked meanwhile.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Whether to wait until policyd has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It watches when this returns.
+    Awaited,
+    /// It will as soon as it can.
+    Unneeded,
+}
+
+/// Asks policyd to watch the class in this segment; starts `program` with the argument `policyd` if
+/// none answers.
+///
+/// # Errors
+/// There is no runtime directory, the daemon cannot be started, or it does not answer.
+pub fn watch(segment: i32, program: &Path, answer: Answer) -> io::Result<()> {
+    let path = place::socket()?;
+    if let Ok(stream) = UnixStream::connect(&path) {
+        return ask(stream, segment, answer);
+    }
+    start(program, segment)?;
+    if answer == Answer::Unneeded {
+        // It looks at all classes when it starts.
+        return Ok(());
+    }
+    let deadline = Instant::now() + START;
+    loop {
+        match UnixStream::connect(&path) {
+            Ok(stream) => return ask(stream, segment, answer),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => std::thread::sleep(RETRY),
+        }
+    }
+}
+
+fn ask(mut stream: UnixStream, segment: i32, answer: Answer) -> io::Result<()> {
+    stream.set_write_timeout(Some(START))?;
+    stream.set_read_timeout(Some(START))?;
+    writeln!(stream, "watch {segment}")?;
+    if answer == Answer::Unneeded {
+        return Ok(());
+    }
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    if line.starts_with("watching") {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("policyd says {:?}", line.trim_end())))
+}
+
+/// Starts the daemon as nobody's child: a child that the command does not know of would show when it
+/// waits for any of its own.
+fn start(program: &Path, segment: i32) -> io::Result<()> {
+    let program = CString::new(program.as_os_str().as_bytes())?;
+    let class = CString::new(segment.to_string())?;
+    let words = [program.as_ptr(), c"policyd".as_ptr(), c"--watch".as_ptr(), class.as_ptr()];
+    let mut arguments = [std::ptr::null(); 5];
+    arguments[..4].copy_from_slice(&words);
+    let environment = environment();
+    let block: Vec<*const c_char> =
+        environment.iter().map(|entry| entry.as_ptr()).chain([std::ptr::null()]).collect();
+    // SAFETY: only one thread of ours exists where this is used, and between fork and exec only
+    // system calls are made, on memory that was prepared before.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: as above; neither call returns to Rust code.
+        0 => unsafe {
+            if libc::setsid() >= 0 && libc::fork() == 0 {
+                become_daemon(program.as_ptr(), arguments.as_ptr(), block.as_ptr());
+            }
+            libc::_exit(0)
+        },
+        _ => {
+            // SAFETY: our own child, which ends at once.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            Ok(())
+        }
+    }
+}
+
+/// Our environment, but for what would make the daemon a member of the class that we are in. An empty
+/// `DISCNICE` keeps a library that regulates us from naming its class there.
+fn environment() -> Vec<CString> {
+    let kept = std::env::vars_os()
+        .filter(|(name, _)| name != "LD_PRELOAD" && name != "DISCNICE")
+        .filter_map(|(mut entry, value)| {
+            entry.push("=");
+            entry.push(value);
+            CString::new(entry.as_bytes()).ok()
+        });
+    kept.chain([c"DISCNICE=".to_owned()]).collect()
+}
+
+/// # Safety
+/// In a forked child; the pointers are a C string and two lists that end with a null pointer.
+unsafe fn become_daemon(
+    program: *const c_char,
+    arguments: *const *const c_char,
+    block: *const *const c_char,
+) -> ! {
+    // SAFETY: system calls on descriptors of this process; the caller vouches for the pointers.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for standard in 0..3 {
+            libc::dup2(null, standard);
+        }
+        // Whoever waits for the end of a pipe of the command must not wait for the daemon's.
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        libc::chdir(c"/".as_ptr());
+        libc::execve(program, arguments, block);
+        libc::_exit(127)
+    }
+}

@@ -1,0 +1,123 @@
+//! The classes that policyd watches.
+
+use std::fmt;
+
+use discnice_budget::Class;
+use discnice_external::Watch;
+use discnice_external::hold::Stopper;
+use discnice_sys::{process, time};
+use discnice_units::Nanos;
+
+/// An empty class is kept for so long: its next member may be on the way.
+const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
+
+/// A class that is mapped here.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapped {
+    /// The class.
+    pub class: &'static Class,
+    /// Its segment's number.
+    pub segment: i32,
+}
+
+/// Where classes are found. Implemented by the program, which knows their names and keys.
+pub trait Classes: fmt::Debug {
+    /// All classes of this user.
+    fn all(&self) -> Vec<Mapped>;
+    /// The class in this segment, if it is one of this user's.
+    fn find(&self, segment: i32) -> Option<Mapped>;
+    /// Unmaps a class; nobody uses it any more.
+    fn unmap(&self, class: Mapped);
+}
+
+/// One class.
+#[derive(Debug)]
+struct Kept {
+    mapped: Mapped,
+    watch: Watch,
+    /// Since when nobody is in it.
+    empty_since: Option<Nanos>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Keeper<'a> {
+    classes: &'a dyn Classes,
+    kept: Vec<Kept>,
+    stopper: Stopper,
+}
+
+impl<'a> Keeper<'a> {
+    /// Begins with every class that a killed predecessor left with members.
+    #[must_use]
+    pub fn new(classes: &'a dyn Classes) -> Self {
+        let mut keeper = Self { classes, kept: Vec::new(), stopper: Stopper::default() };
+        for mapped in classes.all() {
+            let wanted = mapped.class.watcher().is_wanted();
+            if wanted && mapped.class.living(process::exists).next().is_some() {
+                keeper.keep(mapped);
+            } else {
+                classes.unmap(mapped);
+            }
+        }
+        keeper
+    }
+
+    /// Whether it watches nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Watches the class in this segment, or looks again who is in it; false when there is none.
+    pub fn watch(&mut self, segment: i32) -> bool {
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.segment == segment) {
+            kept.watch.look_for_members();
+            kept.empty_since = None;
+            return true;
+        }
+        let Some(mapped) = self.classes.find(segment) else { return false };
+        self.keep(mapped);
+        true
+    }
+
+    fn keep(&mut self, mapped: Mapped) {
+        // Somebody else's while that one lives: `discnice attach` watches its own class.
+        let now = time::now();
+        if mapped.class.watcher().claim(process::id(), now.0, process::exists) {
+            let watch = Watch::new(mapped.class, mapped.segment, self.stopper.clone());
+            self.kept.push(Kept { mapped, watch, empty_since: None });
+        } else {
+            self.classes.unmap(mapped);
+        }
+    }
+
+    /// Does what is due; returns when to be called again.
+    pub fn step(&mut self) -> Nanos {
+        let now = time::now();
+        let mut next = now.plus(EMPTY);
+        for kept in &mut self.kept {
+            next = next.min(kept.watch.step());
+            let since = kept.empty_since.get_or_insert(now);
+            if !kept.watch.is_empty() {
+                *since = now;
+            }
+        }
+        let (classes, id) = (self.classes, process::id());
+        let over = |kept: &Kept| {
+            let empty = kept.empty_since.is_some_and(|since| now >= since.plus(EMPTY));
+            empty || !kept.mapped.class.watcher().claim(id, now.0, process::exists)
+        };
+        for done in self.kept.extract_if(.., |kept| over(kept)) {
+            let mapped = done.mapped;
+            drop(done.watch);
+            classes.unmap(mapped);
+        }
+        next
+    }
+
+    /// Held threads stopped, or ended.
+    pub fn tend(&mut self) {
+        self.kept.iter_mut().for_each(|kept| kept.watch.tend());
+    }
+}

@@ -1,0 +1,23 @@
+//! policyd: what needs a second process, one for each user.
+//!
+//! It watches classes from outside ([`discnice_external`]): members that our library cannot enter or
+//! see, attached processes, and their descendants. It is started when a command needs it, ends itself
+//! when it has had nothing to do for a minute, and is never on the way of a call.
+//!
+//! All that it knows lies in the classes' shared memory; a daemon that is killed loses nothing, and
+//! the next one finds every member again. That is why its protocol is one line: `watch SEGMENT`.
+//!
+//! - [`place`]: the runtime directory, the lock that makes it the only one, the socket;
+//! - [`client`]: asking it, and starting it;
+//! - [`activation`]: a socket that systemd has opened for it;
+//! - [`server`]: its loop; [`kept`]: the classes that it watches.
+#![deny(unsafe_code)]
+
+pub mod activation;
+pub mod client;
+pub mod kept;
+pub mod place;
+pub mod server;
+
+pub use kept::{Classes, Mapped};
+pub use server::serve;
