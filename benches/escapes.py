@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Does anything escape? Programs that the library cannot enter or see, at a limit.
+
+Runs each program on cold caches on a loop device of its own (see rates.py), as an unprivileged user:
+static (glibc, musl, busybox, Go), page faults (a mapped scanner, ripgrep), io_uring and other fio
+engines, cleaned environments, daemons, Java, restic, rclone; and attaches to running ones. For each
+and every rate it prints, from the device's counters, the mean rate and the highest 5 s window as
+fractions of the limit, the same after subtracting one read-ahead window, and what part of the
+device's bytes the class was charged.
+
+Needs root (loop device, dropping caches). Programs that are not installed are skipped, visibly.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import rates
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MIB = 1 << 20
+
+COPIER = r"""
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    static char buffer[65536];
+    int in = open(argv[1], O_RDONLY), out = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    for (ssize_t n; (n = read(in, buffer, sizeof buffer)) > 0;)
+        if (write(out, buffer, n) != n)
+            return 1;
+    return in < 0 || out < 0;
+}
+"""
+SCANNER = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+int main(int argc, char **argv) {
+    struct stat st;
+    int fd = open(argv[1], O_RDONLY), random_order = argc > 2;
+    fstat(fd, &st);
+    volatile char *map = mmap(0, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    unsigned long sum = 0, pages = st.st_size / 4096, at = 0;
+    for (unsigned long n = 0; n < pages; n++) {
+        at = random_order ? (at * 6364136223846793005ul + 1442695040888963407ul) : n;
+        sum += map[(random_order ? (at >> 20) % pages : at) * 4096];
+    }
+    return sum == 42;
+}
+"""
+GO = r"""
+package main
+import ("io"; "os"; "sync")
+func main() {
+    f, err := os.Open(os.Args[1]); if err != nil { os.Exit(1) }
+    st, _ := f.Stat()
+    var wait sync.WaitGroup
+    part := st.Size() / 100
+    for i := int64(0); i < 100; i++ {
+        wait.Add(1)
+        go func() {
+            defer wait.Done()
+            if _, err := io.Copy(io.Discard, io.NewSectionReader(f, i*part, part)); err != nil { os.Exit(1) }
+        }()
+    }
+    wait.Wait()
+}
+"""
+
+
+def build(disk):
+    """Compiles the programs; returns the paths of those that could be."""
+    made = {}
+    def compile_one(name, source, suffix, command):
+        path, to = f"{disk.mount}/{name}{suffix}", f"{disk.mount}/{name}"
+        with open(path, "w") as file:
+            file.write(source)
+        if subprocess.run(command(path, to), shell=True, stderr=subprocess.DEVNULL).returncode == 0:
+            os.chmod(to, 0o755)
+            made[name] = to
+    compile_one("copier-static", COPIER, ".c", lambda p, t: f"cc -O1 -static -o {t} {p}")
+    compile_one("copier-musl", COPIER, ".c", lambda p, t: f"musl-gcc -O1 -static -o {t} {p}")
+    compile_one("scanner", SCANNER, ".c", lambda p, t: f"cc -O1 -o {t} {p}")
+    compile_one("go-reader", GO, ".go", lambda p, t: f"CGO_ENABLED=0 go build -o {t} {p}")
+    return made
+
+
+def programs(disk, rate, made):
+    size = int(min(max(rate * 10, 40 * MIB), 500 * MIB)) // MIB
+    data, out = f"{disk.mount}/data{size}", f"{disk.mount}/out"
+    if not os.path.exists(data):
+        rates.sh(f"dd if=/dev/urandom of={data} bs=1M count={size} status=none; chmod 644 {data}")
+    half = size // 2
+    fio = (f"cd {disk.mount} && mkdir -p out && fio --name=x --filename={data} --readonly --rw=read "
+           f"--bs=128k --size={size}M --output=/dev/null")
+    verify = (f"cd {disk.mount} && mkdir -p out && fio --name=x --directory={out} --rw=write --bs=64k "
+              f"--size={half}M --verify=crc32c --output=/dev/null")
+    repo = f"export RESTIC_PASSWORD=x RESTIC_CACHE_DIR={out}/cache; mkdir -p {out}"
+    wanted = {
+        "dd (preloaded)": f"dd if={data} of=/dev/null bs=64k status=none",
+        "busybox tar": f"busybox tar -cf {out} -C {disk.mount} data{size}",
+        "scanner": f"{made.get('scanner')} {data}",
+        "scanner random": f"{made.get('scanner')} {data} random",
+        "copier static": f"{made.get('copier-static')} {data} {out}",
+        "copier musl": f"{made.get('copier-musl')} {data} {out}",
+        "go 100 goroutines": f"{made.get('go-reader')} {data}",
+        "ripgrep mmap": f"rg --mmap -c zzzyyyxxx {data} {data} || true",
+        "env -i": f"env -i sh -c 'dd if={data} of=/dev/null bs=64k status=none'",
+        "unset LD_PRELOAD": f"sh -c 'unset LD_PRELOAD DISCNICE; dd if={data} of=/dev/null bs=64k status=none'",
+        "daemon": (f"sh -c 'setsid sh -c \"dd if={data} of={out} bs=64k status=none; touch {out}.done\" &' ; "
+                   f"while [ ! -e {out}.done ]; do sleep 0.1; done"),
+        "java": f"java {disk.mount}/Reader.java {data}",
+        "restic backup": f"{repo}; restic init -q -r {out}/r && restic -q -r {out}/r backup {data}",
+        "rclone sync": f"rclone --config /dev/null sync {disk.mount}/tree {out}",
+        **{f"fio {engine}": f"{fio} --ioengine={engine} --iodepth=16"
+           for engine in ("psync", "pvsync2", "mmap", "posixaio", "io_uring")},
+        "fio libaio direct": f"{fio} --ioengine=libaio --direct=1 --iodepth=16",
+        "fio io_uring async": f"{fio} --ioengine=io_uring --force_async=1 --iodepth=16",
+        "fio io_uring sqpoll": f"{fio} --ioengine=io_uring --sqthread_poll=1 --iodepth=16",
+        "fio io_uring direct fixed": f"{fio} --ioengine=io_uring --direct=1 --fixedbufs --iodepth=16",
+        "fio verify": f"{verify} --ioengine=psync",
+    }
+    return {name: command for name, command in wanted.items() if "None" not in command}
+
+
+class Charges(threading.Thread):
+    """The most that the class of a job was ever charged, as `discnice status` says."""
+
+    def __init__(self, discnice, name):
+        super().__init__(daemon=True)
+        self.discnice, self.name, self.most, self.how, self.ended = discnice, name, 0, {}, False
+
+    def run(self):
+        while not self.ended:
+            self.look()
+            time.sleep(0.25)
+
+    def look(self):
+        shown = subprocess.run(["setpriv", "--reuid", str(rates.NOBODY), "--regid", str(rates.NOBODY),
+                                "--clear-groups", self.discnice, "class", "show", self.name, "--json"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        for one in json.loads(shown or "[]"):
+            self.most = max(self.most, one["read"] + one["written"])
+            for member in one["members"]:
+                key = member["mechanism"]
+                self.how[key] = max(self.how.get(key, 0), member.get("escaped", 0))
+
+
+def measure(disk, discnice, name, text, command, options):
+    title = f"escapes-{os.getpid()}-{abs(hash((name, text))) % 10**6}"
+    quoted = rates.quote(command)
+    rates.sh(f"rm -rf {disk.mount}/out*")
+    disk.cold()
+    charges = Charges(discnice, title)
+    limited = f"{discnice} run --class {title} --disk {text}M {options} -- sh -c '{quoted}'"
+    charges.start()
+    elapsed, samples, status = rates.run(limited, disk, 200)
+    charges.ended = True
+    charges.join()
+    charges.look()
+    subprocess.run(["setpriv", "--reuid", str(rates.NOBODY), "--regid", str(rates.NOBODY),
+                    "--clear-groups", discnice, "class", "rm", "--force", title],
+                   stderr=subprocess.DEVNULL)
+    return elapsed, samples, status, charges
+
+
+def row(name, text, window, elapsed, samples, status, charges):
+    rate, total = float(text) * MIB, samples[-1][2]
+    if total < MIB // 4:
+        print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f}  nothing reached the device  exit {status}")
+        return
+    span = max(min(elapsed, 5.0), 0.5)
+    most = rates.highest(samples, 2, span)
+    how = ", ".join(sorted(charges.how))
+    print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f} {total / elapsed / rate:6.3f} "
+          f"{most / rate / span:6.3f} {max(most - window, 0) / rate / span:6.3f} "
+          f"{charges.most / total:8.3f}  {how}{f'  exit {status}' if status else ''}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--rates", default="5,50", help="MiB/s, comma-separated")
+    parser.add_argument("--programs", default="", help="parts of names, comma-separated; all without")
+    parser.add_argument("--mechanism", default="auto")
+    parser.add_argument("--read-ahead", type=int, default=8192, help="KiB")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("escapes.py: needs root for a loop device; run it with sudo")
+    folder = tempfile.mkdtemp(prefix="discnice-escapes-", dir=os.environ.get("TMPDIR"))
+    os.chmod(folder, 0o755)
+    disk = rates.Disk(folder, "ext4", 8 << 30, arguments.read_ahead)
+    try:
+        made = build(disk)
+        with open(f"{disk.mount}/Reader.java", "w") as file:
+            file.write("class Reader { public static void main(String[] a) throws Exception { var i = "
+                       "new java.io.FileInputStream(a[0]); var b = new byte[65536]; "
+                       "while (i.read(b) > 0); } }\n")
+        os.makedirs(f"{disk.mount}/tree")
+        rates.sh(f"cp -r /usr/include {disk.mount}/tree/; true", stderr=subprocess.DEVNULL)
+        rates.sh(f"head -c 40M /dev/urandom > {disk.mount}/tree/large")
+        print(f"{'program':<26} {'limit':>5} {'time':>7} {'mean':>6} {'5 s':>6} {'-window':>6} "
+              f"{'charged':>8}  mechanisms")
+        for text in arguments.rates.split(","):
+            for name, command in programs(disk, float(text) * MIB, made).items():
+                if any(part in name for part in arguments.programs.split(",")):
+                    result = measure(disk, arguments.discnice, name, text, command,
+                                     f"--mechanism {arguments.mechanism}")
+                    row(name, text, arguments.read_ahead << 10, *result)
+    finally:
+        disk.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
