@@ -273,15 +273,20 @@ impl Watched {
         let ahead =
             own.read.saturating_sub(charged.read) + own.written.saturating_sub(charged.written);
         let now = time::now();
+        let still = self.suspect.filter(|(_, books)| *books == charged);
+        if now < self.caught_until && still.is_none() {
+            // It charges itself again, and waits for that itself.
+            self.caught_until = Nanos(0);
+        }
         if now >= self.caught_until {
             if ahead < AHEAD {
                 self.suspect = None;
                 return false;
             }
-            match self.suspect {
-                Some((since, books)) if books == charged && now >= since.plus(GRACE) => {}
-                Some((_, books)) if books == charged => return false,
-                _ => {
+            match still {
+                Some((since, _)) if now >= since.plus(GRACE) => {}
+                Some(_) => return false,
+                None => {
                     self.suspect = Some((now, charged));
                     return false;
                 }
@@ -292,7 +297,9 @@ impl Watched {
         if ahead > 0 {
             self.caught_until = now.plus(CAUGHT);
         }
-        self.charge_own()
+        let moved = self.charge_own();
+        self.suspect = Some((now, member.books().charged()));
+        moved
     }
 
     fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
