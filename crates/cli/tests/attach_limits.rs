@@ -176,9 +176,14 @@ fn a_killed_daemon_leaves_nobody_held_and_the_next_finds_all() {
         daemon = Daemon::start(scene.path());
     }
     assert!(seen_held > 0, "nobody was ever seen held, so this shows nothing");
-    std::thread::sleep(Duration::from_millis(1500));
+    // In force again: whoever reads is held, until what was read between two daemons is paid for too.
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while !descendants(&job).into_iter().any(is_held) {
+        assert!(Instant::now() < deadline, "nobody is held a second after the last start");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let limited = rate(scene.path(), &job, Duration::from_secs(4)) / f64::from(2 << 20);
-    assert!((0.5..1.3).contains(&limited), "{limited} of the limit, after {kills} kills");
+    assert!(limited < 1.3, "{limited} of the limit, after {kills} kills");
 }
 
 /// Signals do what they do without us, and the parent sees no stop but the user's.

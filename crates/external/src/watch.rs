@@ -8,7 +8,7 @@ use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_budget::primitive::Ordering;
 use discnice_budget::{Class, MemberId, State};
-use discnice_sys::procfs::Stat;
+use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
@@ -178,7 +178,8 @@ impl Watch {
             .collect();
         for (slot, id) in listed {
             if let Ok(pinned) = pin(id.cast_signed()) {
-                self.adopt(pinned, slot, Reason::None, 0);
+                let parent = procfs::stat(id).map_or(0, |stat| stat.parent);
+                self.adopt(pinned, slot, Reason::None, parent);
             }
         }
     }
@@ -225,6 +226,9 @@ impl Watch {
         watched.parent = parent;
         if let Some(parent) = self.members.get_mut(&parent) {
             parent.expect_children();
+        }
+        if self.members.values().any(|member| member.parent == id) {
+            watched.expect_children();
         }
         self.ever.insert(id);
         self.members.insert(id, watched);

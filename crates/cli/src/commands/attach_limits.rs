@@ -45,8 +45,9 @@ pub fn run(
     );
     let pinned = pids.iter().map(|&pid| candidate(pid)).collect::<anyhow::Result<Vec<_>>>()?;
     let roots: Vec<Process> = pinned.iter().map(|one| one.process).collect();
+    let tree = Tree::new(&roots);
     ensure!(
-        !Tree::new(&roots).contains(getpid()),
+        !tree.contains(getpid()),
         "this command descends from one of the processes and would hold itself; start it elsewhere"
     );
     let mut reactor = Reactor::new().context("cannot wait for processes")?;
@@ -58,8 +59,9 @@ pub fn run(
         super::class::change(&found, limits)?;
     }
     for one in &pinned {
-        enter(&found, one)?;
+        enter(&found, one, Reason::Attached)?;
     }
+    enter_descendants(&found, &tree);
     if background {
         return leave_to_daemon(&found, &pinned);
     }
@@ -96,12 +98,21 @@ fn automatic(pinned: &[Pinned]) -> String {
 }
 
 /// Makes a process a member; what it has done so far costs nothing.
-fn enter(found: &Found, pinned: &Pinned) -> anyhow::Result<()> {
+fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
     let account = OwnAccount::open(pinned.id(), Charged::default(), Rest::Known)
         .with_context(|| format!("process {} has ended", pinned.id()))?;
-    enlist(found.class, pinned, account.own().into(), Reason::Attached)
-        .context("the class is full")?;
+    enlist(found.class, pinned, account.own().into(), reason).context("the class is full")?;
     Ok(())
+}
+
+/// The same for those that descend from it already. The watcher finds later ones, and those that end
+/// or are born meanwhile.
+fn enter_descendants(found: &Found, tree: &Tree) {
+    for stat in tree.iter().filter(|stat| found.class.listed(stat.id).is_none()) {
+        if let Ok(pinned) = pin(stat.id.cast_signed()) {
+            let _ = enter(found, &pinned, Reason::Descendant);
+        }
+    }
 }
 
 /// Watches until nobody is left, and shows rates; only shows them while another watcher lives.
