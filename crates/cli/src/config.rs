@@ -46,7 +46,15 @@ impl Config {
         let Some(path) = path() else { return Ok(Self::default()) };
         match fs::read_to_string(&path) {
             Ok(text) => Self::parse(&text, &path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            // What may not be read is another user's, whose HOME was kept (su, setpriv).
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                Ok(Self::default())
+            }
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
     }
