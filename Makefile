@@ -40,7 +40,7 @@ docs: build ## Man pages and shell completions from the flags' one definition
 	$(CARGO) xtask pages $(RELEASE)/pages
 
 install: build docs ## Install below PREFIX
-	install -D -m 755 $(RELEASE)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
+	install -s -D -m 755 $(RELEASE)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
 	install -D -m 644 $(RELEASE)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(RELEASE)/pages/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/

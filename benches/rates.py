@@ -59,10 +59,15 @@ class Disk:
             fields = file.read().split()
         return int(fields[2]) * 512, int(fields[6]) * 512
 
-    def cold(self):
+    def cold(self, keep=()):
+        """Drops all caches, but reads the files in `keep` again."""
         sh("sync")
         with open("/proc/sys/vm/drop_caches", "w") as file:
             file.write("3")
+        for path in keep:
+            with open(path, "rb") as file:
+                while file.read(MIB):
+                    pass
         time.sleep(0.2)
 
     def close(self):
@@ -215,9 +220,14 @@ def main():
     parser.add_argument("--read-ahead", type=int, default=8192, help="KiB")
     parser.add_argument("--json", help="write all samples here")
     parser.add_argument("--unlimited", action="store_true", help="also run without DiscNice")
+    parser.add_argument("--own-cold", action="store_true",
+                        help="also leave DiscNice's own program out of the cache: it is read before "
+                             "it can know the limit, and charged afterwards")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("rates.py: needs root for a loop device; run it with sudo")
+    beside = os.path.join(os.path.dirname(os.path.realpath(arguments.discnice)), "libdiscnice.so")
+    own = [] if arguments.own_cold else [arguments.discnice, beside]
     folder = tempfile.mkdtemp(prefix="discnice-rates-")
     os.chmod(folder, 0o755)
     disk = Disk(folder, arguments.fs, 8 << 30, arguments.read_ahead)
@@ -232,9 +242,9 @@ def main():
             for name in names:
                 free, unlimited = 0, []
                 if arguments.unlimited:
-                    free, unlimited, _ = measure(disk, wanted[name], None)
+                    free, unlimited, _ = measure(disk, wanted[name], None, own)
                 limited = f"{arguments.discnice} run --disk {text}M -- sh -c '{quote(wanted[name])}'"
-                elapsed, samples, status = measure(disk, limited, 240)
+                elapsed, samples, status = measure(disk, limited, 240, own)
                 row(name, text, rate, free, elapsed, samples, status)
                 record.append({"program": name, "rate": rate, "samples": samples,
                                "unlimited": unlimited})
@@ -250,9 +260,9 @@ def quote(text):
     return text.replace("'", "'\\''")
 
 
-def measure(disk, command, timeout):
+def measure(disk, command, timeout, own):
     sh(f"rm -rf {disk.mount}/out*")
-    disk.cold()
+    disk.cold(own)
     return run(command, disk, timeout or 600)
 
 

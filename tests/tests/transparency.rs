@@ -120,6 +120,8 @@ guests! {
     destructors_run_on_cancellation: "destructors.cc" [], (Some(0), None);
     /// Handlers that do I/O, that longjmp out of a wait, that have a stack of their own.
     handlers_do_io_and_leave_by_longjmp: "handlers.c" [], (Some(0), None);
+    /// mmap, mremap, madvise.
+    mappings_are_the_programs_own: "mappings.c" [], (Some(0), None);
     /// The exec family.
     exec_in_all_its_forms: "exec.c" [], (Some(0), None);
 }
@@ -194,6 +196,33 @@ fn a_loaded_library_does_io() {
     let loader = compiler.compile("loader.c");
     let words = [loader.to_str().expect("UTF-8"), library.to_str().expect("UTF-8")];
     compare(&words, nothing).succeeded();
+}
+
+#[test]
+fn libraries_are_looked_for_as_their_caller_says() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let (near, far) = (folder.path().join("near"), folder.path().join("far"));
+    for place in [&near, &far] {
+        fs::create_dir(place).expect("our folder");
+    }
+    let within = |place: &Path, source, options: &[&str]| {
+        Compiler::new(place).expect("a compiler").compile_with(source, options).expect("a library")
+    };
+    within(&far, "constructed.c", &["-shared", "-fPIC"]);
+    let library = ["-shared", "-fPIC", "-DLIBRARY", "-Wl,-rpath,$ORIGIN/../far", "-ldl"];
+    within(&near, "caller.c", &library);
+    let program = compiler.compile_with("caller.c", &["-Wl,-rpath,$ORIGIN/near", "-ldl"]);
+    let program = program.expect("a program");
+    // What the program finds by its own run path finds the other one by its own; the program does
+    // not find that one.
+    let words = [program.to_str().expect("UTF-8"), "libconstructed.so", "libcaller.so"];
+    let bare = compare(&words, nothing).succeeded();
+    assert!(
+        bare.text().contains("libconstructed.so: not found\nlibcaller.so: loaded\n"),
+        "{bare:?}"
+    );
+    assert!(bare.text().contains("libconstructed.so: loaded\n"), "{bare:?}");
 }
 
 #[test]

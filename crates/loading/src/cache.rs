@@ -110,3 +110,72 @@ fn take_number(text: &mut &[u8]) -> i32 {
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::Command;
+
+    const REAL: &str = "/etc/ld.so.cache";
+
+    #[test]
+    fn finds_what_ldconfig_lists() {
+        let Ok(cache) = std::fs::read(REAL) else { return };
+        let Ok(listed) = Command::new("/sbin/ldconfig").arg("-p").output() else { return };
+        let text = String::from_utf8(listed.stdout).expect("text");
+        // "	libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1"
+        let machine =
+            if cfg!(target_arch = "x86_64") { "(libc6,x86-64)" } else { "(libc6,AArch64)" };
+        let entries: Vec<_> = text.lines().filter(|line| line.contains(machine)).collect();
+        assert!(!entries.is_empty(), "{text}");
+        let mut path = Text::new();
+        for line in entries {
+            let name = line.split_whitespace().next().expect("a name");
+            assert!(find(&&cache[..], name.as_bytes(), &mut path), "{line}");
+            let found = std::str::from_utf8(path.bytes()).expect("text");
+            assert!(
+                text.lines().any(|line| line.trim().starts_with(name) && line.ends_with(found))
+            );
+        }
+        for absent in ["", "a", "libc.so", "libc.so.60", "zzz"] {
+            let listed = text.lines().any(|line| line.trim().starts_with(&format!("{absent} ")));
+            assert_eq!(find(&&cache[..], absent.as_bytes(), &mut path), listed, "{absent}");
+        }
+    }
+
+    #[test]
+    fn digits_are_compared_as_numbers() {
+        for (left, right) in
+            [("libx.so.9", "libx.so.10"), ("liba", "lib1"), ("lib", "liba"), ("a", "b")]
+        {
+            assert_eq!(
+                compare(left.as_bytes(), right.as_bytes()),
+                Ordering::Less,
+                "{left} {right}"
+            );
+            assert_eq!(compare(right.as_bytes(), left.as_bytes()), Ordering::Greater);
+        }
+        assert_eq!(compare(b"lib01", b"lib1"), Ordering::Equal);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_files_are_survived(
+            damage in prop::collection::vec((0.0..1.0f64, any::<u8>()), 0..60),
+            count in any::<u32>(),
+            length in 0.0..2.0f64,
+        ) {
+            let mut file = std::fs::read(REAL).unwrap_or_default();
+            file.resize(file.len().max(64), 0);
+            file[..20].copy_from_slice(MAGIC);
+            file[20..24].copy_from_slice(&count.to_ne_bytes());
+            let size = file.len();
+            for (place, byte) in damage {
+                file[24.max((place * size as f64) as usize)] = byte;
+            }
+            file.truncate((length * size as f64) as usize);
+            find(&&file[..], b"libc.so.6", &mut Text::new());
+        }
+    }
+}

@@ -50,7 +50,7 @@ impl Bytes for discnice_sys::opened::Opened {
 }
 
 #[cfg(test)]
-impl Bytes for [u8] {
+impl Bytes for &[u8] {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let rest = usize::try_from(offset).ok().and_then(|from| self.get(from..)).unwrap_or(&[]);
         let length = rest.len().min(buffer.len());

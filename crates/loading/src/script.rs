@@ -28,14 +28,8 @@ mod tests {
     use super::*;
 
     fn of(text: &[u8]) -> Option<Vec<u8>> {
-        struct Slice<'a>(&'a [u8]);
-        impl Bytes for Slice<'_> {
-            fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
-                self.0.read_at(offset, buffer)
-            }
-        }
         let mut path = Text::new();
-        interpreter(&Slice(text), &mut path).then(|| path.bytes().to_vec())
+        interpreter(&text, &mut path).then(|| path.bytes().to_vec())
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl<H: Host> Sink for Paced<'_, '_, H> {
     fn take(&mut self, file: &Opened, end: u64) {
         let Ok(status) = file::status(file.fd()) else { return };
         let end = end.min(status.size).min(self.window.reach(status.device));
-        self.missed = self.regulator.bring_in(self.thread, file.fd(), end, self.missed);
+        self.missed = self.regulator.bring_in(self.thread, file.fd(), 0..end, self.missed);
     }
 }
 

@@ -10,7 +10,7 @@ use discnice_sys::{Syscall, cycles, file};
 
 use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
-use crate::{engine, files};
+use crate::{engine, faults, files};
 
 /// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
 /// replaced by means that we do not see.
@@ -113,6 +113,7 @@ fn reclassify(fd: i32, file: &File) {
 
 #[cold]
 fn finish_read(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
+    faults::check();
     if let Some(regulator) = engine::regulator() {
         regulator.complete_read(&local.thread, fd, file, Ticket::FREE, at, result);
     }
@@ -366,7 +367,7 @@ pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
-    if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) {
+    if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) || faults::any() {
         finish_metadata(local, ticket);
     }
     result
@@ -417,6 +418,7 @@ fn admit_metadata(local: &Local) -> Ticket {
 fn finish_metadata(local: &Local, ticket: Ticket) {
     if let Some(regulator) = engine::regulator() {
         regulator.complete_metadata(&local.thread, ticket);
+        faults::check();
     }
 }
 

@@ -326,6 +326,7 @@ pub fn let_go() {
 pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     let class = class()?;
     let_go();
+    crate::faults::give_back();
     let member = member(class);
     if let Some(member) = member {
         member.set_state(State::Confined);

@@ -14,6 +14,7 @@
 //! - `mappings`: mapped files whose page faults must be predicted;
 //! - `environment`, `start`: how the library gets into a program and its children;
 //! - `loading`: programs and libraries are read before they are loaded;
+//! - `faults`: page faults of mapped files read no read-ahead windows;
 //! - `stdio`: how it gets below libc's own buffers;
 //! - `real`: libc's functions behind ours;
 //! - `sanitizer`: programs that check who comes first.
@@ -30,6 +31,7 @@ mod calls;
 mod confinement;
 mod engine;
 mod environment;
+mod faults;
 mod files;
 mod hooks;
 mod loading;

@@ -5,6 +5,7 @@ use core::ffi::{CStr, c_char};
 
 use discnice_regulator::{Linux, Regulator};
 
+use crate::engine;
 use crate::hooks::current_environment;
 use crate::thread::local;
 
@@ -32,6 +33,20 @@ pub unsafe fn command(name: *const c_char) -> impl FnOnce(&Loader<'_>) {
             let name = unsafe { CStr::from_ptr(name) };
             discnice_loading::command(loader, &local().thread, name, search_path());
         }
+    }
+}
+
+/// Brings in the library that dlopen(3) will look for by this name.
+///
+/// # Safety
+/// The name is null or a C string.
+pub unsafe fn library(name: *const c_char) {
+    if let Some(loader) = engine::regulator()
+        && loader.faults_burst()
+        && !name.is_null()
+    {
+        // SAFETY: the caller vouches for the name.
+        discnice_loading::library(&loader, &local().thread, unsafe { CStr::from_ptr(name) });
     }
 }
 

@@ -4,6 +4,8 @@
 //! `do_sync_mmap_readahead`), 8 MiB on some machines, and comes unannounced: a program that is
 //! loaded cold reads several seconds' worth of a low limit at once, before it runs a line of ours.
 
+use core::ops::Range;
+
 use discnice_budget::Direction;
 use discnice_units::Rate;
 
@@ -25,14 +27,14 @@ impl<H: Host> Regulator<'_, H> {
         self.class.rule(Direction::Read).rate < NO_BURST
     }
 
-    /// Reads the file below `fd` from its beginning to `end` into the page cache, paced.
+    /// Reads a range of the file below `fd` into the page cache, paced.
     ///
     /// Optimistic: a slice is reserved and waited for only if the one before it read the disk, as
     /// `missed` says of the one before the first. So what is cached waits for nobody. Returns
     /// whether the last slice read the disk.
-    pub fn bring_in(&self, thread: &Thread, fd: i32, end: u64, mut missed: bool) -> bool {
+    pub fn bring_in(&self, thread: &Thread, fd: i32, range: Range<u64>, mut missed: bool) -> bool {
         let longest = self.class.rule(Direction::Read).slice();
-        let (mut from, mut length) = (0, FIRST_SLICE);
+        let (Range { start: mut from, end }, mut length) = (range, FIRST_SLICE);
         while from < end && self.faults_burst() {
             length = length.min(longest).min(end - from);
             let reserved = if missed { length } else { 0 };

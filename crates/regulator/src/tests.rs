@@ -7,7 +7,7 @@ use discnice_units::Nanos;
 use proptest::prelude::*;
 
 use crate::simulation::{Machine, class, most, read_all, write};
-use crate::{Advice, File, Host, Regulator, Thread};
+use crate::{Advice, File, Host, Regulator, Thread, Ticket};
 
 const RATE: u64 = 5 << 20;
 
@@ -167,4 +167,41 @@ fn a_program_that_wants_random_access_is_left_alone() {
         regulator.complete_read(&thread, 3, &file, ticket, Some(at), result);
     }
     assert!(!file.is_stream() && !file.is_shaped());
+}
+
+#[test]
+fn a_cached_program_waits_for_nobody() {
+    let (machine, books, class) = (machine(40 * RATE), Books::new(), class(RATE));
+    machine.cache_all();
+    let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+    // Somebody else owes a minute.
+    let owed = Ticket { read: 0, ..Ticket::FREE };
+    regulator.settle_as(owed, 60 * RATE, 0);
+    assert!(!regulator.bring_in(&thread, 3, 0..machine.size, false));
+    assert_eq!(machine.longest_sleep.get(), 0);
+    assert_eq!(machine.disk_reads(), 0);
+}
+
+#[test]
+fn a_cold_program_is_brought_in_smoothly() {
+    let (machine, books, class) = (machine(10 * RATE), Books::new(), class(RATE));
+    let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+    assert!(regulator.bring_in(&thread, 3, 0..machine.size, false));
+    assert_eq!(machine.disk_reads(), machine.size);
+    let log = machine.log.borrow();
+    assert!(most(&log, 100_000_000) <= RATE / 5, "{}", most(&log, 100_000_000));
+    assert!(most(&log, 5_000_000_000) as f64 <= 1.02 * 5.0 * RATE as f64);
+    let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+    assert!((9.5..11.0).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn nothing_is_brought_in_at_high_limits() {
+    for rate in [16 << 20, u64::MAX] {
+        let (machine, books, class) = (machine(RATE), Books::new(), class(rate));
+        let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+        assert!(!regulator.faults_burst());
+        regulator.bring_in(&thread, 3, 0..machine.size, false);
+        assert_eq!(machine.disk_reads(), 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! Private memory without an allocator.
 
+use core::ffi::c_void;
 use core::ptr::NonNull;
 
 use crate::raw::{Errno, call};
@@ -40,6 +41,18 @@ pub unsafe fn free(start: NonNull<u8>, length: usize) {
 pub unsafe fn wipe_on_fork(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
     // SAFETY: the caller vouches for what lies in the pages.
     unsafe { call!(libc::SYS_madvise, start.as_ptr(), length, libc::MADV_WIPEONFORK) }.map(drop)
+}
+
+/// Advice about a range that changes no data: `MADV_NORMAL`, `MADV_RANDOM`. madvise(2).
+///
+/// # Errors
+/// `EINVAL` or `ENOMEM` where nothing is mapped any more.
+pub fn advise(start: *mut c_void, length: usize, advice: i32) -> Result<(), Errno> {
+    if !matches!(advice, libc::MADV_NORMAL | libc::MADV_RANDOM) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: these two only change how the kernel reads ahead, whatever is mapped there.
+    unsafe { call!(libc::SYS_madvise, start, length, advice) }.map(drop)
 }
 
 /// Changes the protection of whole pages. mprotect(2).

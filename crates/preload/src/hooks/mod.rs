@@ -12,6 +12,7 @@ mod confine;
 mod copy;
 mod directory;
 mod exec;
+mod link;
 mod inode;
 mod memory;
 mod names;

@@ -1,0 +1,153 @@
+//! Mapped files, of which each page fault would read a whole read-ahead window of the device.
+//!
+//! Where that is a burst under the class's limit, a mapping is advised `MADV_RANDOM`: a fault then
+//! reads one page (mm/filemap.c, `do_sync_mmap_readahead`: `VM_RAND_READ`). A table remembers
+//! which mappings we advised, so that they get the kernel's read-ahead back when the limit is
+//! lifted; one that finds no place in it is left alone. The program's own madvise(2) wins.
+//!
+//! The table is plain memory: a forked child, which has the same mappings, has the same table. An
+//! entry may be stale, of a mapping that went unseen: giving advice back there only means that
+//! the kernel reads ahead again.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use discnice_regulator::{Linux, Regulator};
+use discnice_sys::{file, memory};
+
+use crate::engine;
+use crate::thread::local;
+
+/// So many mappings are remembered.
+const PLACES: usize = 512;
+/// A fault in a smaller file reads no more than this.
+const SMALL: u64 = 64 << 10;
+
+/// `start` says what an entry is: none, being written, or where a mapping starts.
+const NONE: usize = 0;
+const BUSY: usize = 1;
+
+struct Place {
+    start: AtomicUsize,
+    length: AtomicUsize,
+}
+
+static PLACE: [Place; PLACES] =
+    [const { Place { start: AtomicUsize::new(NONE), length: AtomicUsize::new(0) } }; PLACES];
+
+/// Places from here on were never used.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+fn used() -> impl Iterator<Item = &'static Place> {
+    PLACE.iter().take(USED.load(Ordering::Acquire))
+}
+
+/// A file is about to be mapped. What `MAP_POPULATE` would read at once is brought in before.
+pub fn before_map(start: *mut c_void, length: usize, flags: i32, fd: i32, at: i64) {
+    if flags & libc::MAP_FIXED != 0 {
+        forget(start, length);
+    }
+    if flags & libc::MAP_POPULATE != 0
+        && let (Some(regulator), Ok(at)) = (bursting(), u64::try_from(at))
+        && let Ok(status) = file::status(fd)
+        && status.regular
+    {
+        let end = at.saturating_add(length as u64).min(status.size);
+        regulator.bring_in(&local().thread, fd, at..end, false);
+    }
+}
+
+/// A file has been mapped.
+pub fn mapped(start: *mut c_void, length: usize, fd: i32) {
+    if bursting().is_some()
+        && file::status(fd).is_ok_and(|status| status.regular && status.size > SMALL)
+    {
+        shape(start, length);
+    }
+}
+
+fn shape(start: *mut c_void, length: usize) {
+    if remember(start as usize, length) && memory::advise(start, length, libc::MADV_RANDOM).is_err()
+    {
+        forget(start, length);
+    }
+}
+
+/// The regulator, while page faults are a burst.
+fn bursting() -> Option<Regulator<'static, Linux>> {
+    engine::regulator().filter(Regulator::faults_burst)
+}
+
+fn remember(start: usize, length: usize) -> bool {
+    for (number, place) in PLACE.iter().enumerate() {
+        let taken =
+            place.start.compare_exchange(NONE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if taken {
+            place.length.store(length, Ordering::Relaxed);
+            place.start.store(start, Ordering::Release);
+            USED.fetch_max(number + 1, Ordering::AcqRel);
+            return true;
+        }
+    }
+    false
+}
+
+/// A range is unmapped, replaced, or advised by the program; returns whether any of it was ours.
+pub fn forget(start: *mut c_void, length: usize) -> bool {
+    let (from, end) = (start as usize, (start as usize).saturating_add(length));
+    let mut any = false;
+    for place in used() {
+        let begin = place.start.load(Ordering::Acquire);
+        let overlaps = begin > BUSY
+            && begin < end
+            && from < begin.saturating_add(place.length.load(Ordering::Relaxed));
+        // Another thread that was first forgot it, too.
+        any |= overlaps
+            && place
+                .start
+                .compare_exchange(begin, NONE, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+    }
+    any
+}
+
+/// A mapping has been moved or resized by mremap(2); `ours` says what [`forget`] said before.
+pub fn moved(ours: bool, start: *mut c_void, length: usize) {
+    if ours && !remember(start as usize, length) {
+        // Nobody would give it back later.
+        let _ = memory::advise(start, length, libc::MADV_NORMAL);
+    }
+}
+
+/// Whether there may be mappings that are faulted page by page, of which no call tells: then every
+/// call that is seen is an occasion to look.
+#[inline(always)]
+pub fn any() -> bool {
+    USED.load(Ordering::Relaxed) > 0
+}
+
+/// Gives the kernel's read-ahead back if faults are no burst any more.
+#[inline]
+pub fn check() {
+    if any() && engine::class().is_some() && bursting().is_none() {
+        give_back();
+    }
+}
+
+/// Gives the kernel's read-ahead back to all mappings.
+#[cold]
+pub fn give_back() {
+    for place in used() {
+        let begin = place.start.load(Ordering::Acquire);
+        let length = place.length.load(Ordering::Relaxed);
+        if begin > BUSY
+            && place
+                .start
+                .compare_exchange(begin, NONE, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        {
+            let start = core::ptr::without_provenance_mut(begin);
+            let _ = memory::advise(start, length, libc::MADV_NORMAL);
+        }
+    }
+}
