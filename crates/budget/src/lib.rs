@@ -10,6 +10,7 @@
 //! - [`meter`]: one threshold and what was charged to it;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
 //! - [`member`]: one process of the class;
+//! - [`occupied`]: which member slots are worth a look;
 //! - [`waits`]: how long members were held;
 //! - [`outside`]: what a watcher outside the processes knows of them.
 #![cfg_attr(not(test), no_std)]
@@ -23,6 +24,7 @@ pub mod layout;
 mod loom;
 pub mod member;
 pub mod meter;
+pub mod occupied;
 pub mod outside;
 pub mod primitive;
 pub mod recent;

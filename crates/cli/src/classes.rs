@@ -284,7 +284,7 @@ pub fn all() -> anyhow::Result<Vec<Found>> {
     sweep(&Listed::all()?, Sweep::Looking);
     let mut classes: Vec<Found> =
         Listed::all()?.iter().filter_map(|one| attach(one.segment)).collect();
-    classes.sort_by_key(Found::name);
+    classes.sort_by_cached_key(Found::name);
     Ok(classes)
 }
 

@@ -25,6 +25,14 @@ pub fn exists(id: u32) -> bool {
     asked != Err(Errno::SRCH)
 }
 
+/// Whether a process surely has memory, so that it has not ended; `false` when it has not, and when
+/// the kernel does not say. move_pages(2) of no pages.
+#[must_use]
+pub fn has_memory(id: u32) -> bool {
+    // SAFETY: no pages are given, so that nothing is read, written or moved.
+    unsafe { call!(libc::SYS_move_pages, id, 0, 0, 0, 0, 0) }.is_ok()
+}
+
 /// What the kernel charged to this process, all its threads, living and dead, and its io_uring
 /// workers, since it was forked (exec(2) does not reset it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

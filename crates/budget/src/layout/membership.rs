@@ -61,6 +61,7 @@ impl Class {
     ) -> Option<(MemberId, &Member)> {
         for (index, member) in self.slots(process) {
             if member.claim(process, charged, &exists) {
+                self.occupied.mark(index as usize);
                 return Some((MemberId { index, generation: member.generation() }, member));
             }
         }
@@ -75,10 +76,11 @@ impl Class {
             return;
         }
         let mut slots = self.slots(process);
-        if let Some((_, member)) =
+        if let Some((index, member)) =
             slots.find(|(_, member)| member.claim(process, Charged::default(), &exists))
         {
             member.set_state(State::Executing);
+            self.occupied.mark(index as usize);
         }
     }
 
@@ -102,8 +104,12 @@ impl Class {
         &self,
         exists: impl Fn(u32) -> bool,
     ) -> impl Iterator<Item = (MemberId, &Member)> {
-        let slots = (0u32..).zip(&self.members);
-        slots.filter_map(move |(index, member)| {
+        self.occupied.slots().filter_map(move |slot| {
+            let member = self.members.get(slot)?;
+            if member.process() == 0 {
+                self.occupied.clear(slot, || member.process() != 0);
+            }
+            let index = slot as u32;
             let process = member.process();
             let lives = process != 0 && member.state() != State::Free && exists(process);
             lives.then(|| (MemberId { index, generation: member.generation() }, member))

@@ -34,6 +34,7 @@ pub use thresholds::Direction;
 
 use crate::member::Member;
 use crate::meter::Meter;
+use crate::occupied::Occupied;
 use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 use crate::waits::Waits;
@@ -60,6 +61,7 @@ pub struct Class {
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
     estimation: Estimation,
+    occupied: Occupied<{ MEMBERS / 64 }>,
 }
 
 impl Class {
@@ -149,5 +151,8 @@ const _: () = {
             == core::mem::offset_of!(Class, watcher) + 64 + MEMBERS * 32
     );
     assert!(size_of::<Estimation>().is_multiple_of(64));
-    assert!(Class::SIZE == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>());
+    assert!(
+        Class::SIZE
+            == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>() + MEMBERS / 8
+    );
 };
