@@ -28,6 +28,7 @@ const ORDER: &[&str] = &[
     "discnice-plot",
     "discnice-external",
     "discnice-policyd",
+    "discnice-metrics",
     "discnice-cli",
     "discnice-eval",
     "xtask",

@@ -12,6 +12,7 @@
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
 //! - `report`: what a job did over its time;
+//! - `top`: a live view on a terminal;
 //! - `watching`: the daemon that watches classes from outside, as this program starts and asks it.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -28,4 +29,5 @@ mod polite;
 mod prediction;
 mod program;
 mod report;
+mod top;
 mod watching;

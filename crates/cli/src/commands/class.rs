@@ -93,7 +93,12 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
 
 /// Changes limits and wakes everybody who waits by the old ones.
 pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
-    let limits = limits.over(found.class.limits())?;
+    apply(found, limits.over(found.class.limits())?)
+}
+
+/// Sets limits, unless they contradict each other, and wakes everybody who waits by the old ones.
+pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
+    limits.check()?;
     polite::prepare(&limits)?;
     found.class.set_limits(time::now(), &limits, pace::WINDOW);
     futex::wake_all(found.class.changes());

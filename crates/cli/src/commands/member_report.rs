@@ -41,18 +41,15 @@ pub struct MemberReport {
 impl MemberReport {
     /// What is known of the member in this slot.
     pub fn of(class: &Class, slot: MemberId, member: &Member) -> Self {
-        let name = member.name();
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-        let outside = class.held(slot).and_then(|held| held.of(member));
-        let watched = class.watcher().process(time::now().0, process::exists).is_some();
-        let held = outside.filter(|account| watched && account.mechanism != Mechanism::None);
-        let escape = if held.is_some() { None } else { escape(member, outside) };
+        let outside = outside(class, slot, member);
+        let held = held(class, outside);
+        let escape = escape(member, outside, held);
         let charged = member.books().charged();
         let rest = if member.state() == State::Outside { Rest::Known } else { Rest::Children };
         let seen = OwnAccount::open(member.process(), charged, rest).ok();
         Self {
             process: member.process(),
-            name: String::from_utf8_lossy(&name[..end]).into_owned(),
+            name: name(member),
             mechanism: mechanism(member.state(), escape.is_some(), held),
             escape,
             why: held.and_then(|account| explain(account.reason)),
@@ -64,6 +61,30 @@ impl MemberReport {
             frozen_seconds: Nanos(outside.map_or(0, |account| account.frozen)).as_secs_f64(),
         }
     }
+}
+
+/// The name of a member's program.
+pub fn name(member: &Member) -> String {
+    let name = member.name();
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// Why the member in this slot is not held, if it is not.
+pub fn escape_of(class: &Class, slot: MemberId, member: &Member) -> Option<String> {
+    let outside = outside(class, slot, member);
+    escape(member, outside, held(class, outside))
+}
+
+/// What holding the member from outside has come to.
+fn outside(class: &Class, slot: MemberId, member: &Member) -> Option<Account> {
+    class.held(slot).and_then(|held| held.of(member))
+}
+
+/// The same, if somebody holds it now.
+fn held(class: &Class, outside: Option<Account>) -> Option<Account> {
+    let watched = class.watcher().process(time::now().0, process::exists).is_some();
+    outside.filter(|account| watched && account.mechanism != Mechanism::None)
 }
 
 fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str {
@@ -93,7 +114,14 @@ fn explain(reason: Reason) -> Option<&'static str> {
 
 /// Why a process is not held: nobody can or may hold it, it executed a program in which our library
 /// never reported, or it filters its own system calls.
-fn escape(member: &Member, outside: Option<Account>) -> Option<String> {
+fn escape(
+    member: &Member,
+    outside: Option<Account>,
+    held: Option<Account>,
+) -> Option<String> {
+    if held.is_some() {
+        return None;
+    }
     let why = match member.state() {
         State::Outside => {
             let reason = outside.map_or(Reason::None, |account| account.reason);

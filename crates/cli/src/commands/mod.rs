@@ -5,20 +5,22 @@ mod attach;
 mod attach_limits;
 mod cached;
 mod calibrate;
-mod class;
+pub(crate) mod class;
 mod detach;
 mod doctor;
 mod estimator;
 mod file_status;
 pub(crate) mod limits;
-mod member_report;
+pub(crate) mod member_report;
+mod metrics;
 mod order;
 mod policyd;
 mod polite;
 mod refresh;
 mod run;
-mod status;
+pub(crate) mod status;
 mod status_polite;
+mod top;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ enum Command {
     Run(run::Run),
     Class(class::Args),
     Status(status::Status),
+    Top(top::Top),
+    Metrics(metrics::Metrics),
     Attach(attach::Attach),
     Detach(detach::Detach),
     Policyd(policyd::Policyd),
@@ -58,6 +62,8 @@ impl Cli {
             Command::Run(run) => run.run(),
             Command::Class(class) => class.run(),
             Command::Status(status) => status.run(),
+            Command::Top(command) => command.run(),
+            Command::Metrics(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),

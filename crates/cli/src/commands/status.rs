@@ -138,7 +138,7 @@ impl ClassReport {
 
 /// Whether a process exists and has not ended: one that has ended still exists until its parent
 /// waits for it. /proc tells for sure, and takes ten times as long as what tells of most.
-fn is_running(process: u32) -> bool {
+pub fn is_running(process: u32) -> bool {
     process::has_memory(process)
         || (process::exists(process)
             // Without /proc nobody is called ended.

@@ -1,0 +1,57 @@
+//! `discnice metrics`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use discnice_metrics::{Address, ClassMetrics, Listener, serve, text};
+
+use super::{member_report, status};
+use crate::classes::{self, Found};
+use crate::output::{say, tell};
+
+/// Print all classes as OpenMetrics, or serve them to scrapers
+#[derive(Debug, Args)]
+pub struct Metrics {
+    /// Answer scrapers here until ended: a port of this machine, an address with a port, or the
+    /// path of a socket
+    #[arg(long, value_name = "ADDR", allow_hyphen_values = true)]
+    listen: Option<Address>,
+}
+
+impl Metrics {
+    /// Prints or serves.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.listen {
+            None => say!("{}", current()?.trim_end())?,
+            Some(address) => {
+                let listener = Listener::bind(&address)?;
+                // Classes that cannot be listed now may be listed the next time.
+                let metrics = || {
+                    current().unwrap_or_else(|error| {
+                        tell!("discnice: {error:#}");
+                        text(Vec::new())
+                    })
+                };
+                serve(&listener, metrics).context("cannot serve metrics any longer")?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The metrics of all classes of this user now.
+fn current() -> anyhow::Result<String> {
+    let found = classes::all()?;
+    let metrics = found.iter().map(of).collect();
+    found.into_iter().for_each(Found::let_go);
+    Ok(text(metrics))
+}
+
+fn of(found: &Found) -> ClassMetrics {
+    let (mut limited, mut escaped) = (0, 0);
+    for (slot, member) in found.class.living_slots(status::is_running) {
+        *if member_report::escape_of(found.class, slot, member).is_some() { &mut escaped } else { &mut limited } += 1;
+    }
+    ClassMetrics::of(found.name(), found.class, limited, escaped)
+}

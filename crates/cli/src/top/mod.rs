@@ -1,0 +1,66 @@
+//! `discnice top`: a live view on a terminal.
+//!
+//! - [`snapshot`]: what all classes show at one moment;
+//! - [`model`]: what is shown and selected, and how keys change it;
+//! - [`view`]: how it is drawn;
+//! - [`screen`]: the terminal, which is given back whatever happens.
+
+mod model;
+#[cfg(test)]
+mod picture;
+mod screen;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use model::{Model, Wish};
+use screen::{Screen, Signals};
+use snapshot::Snapshot;
+
+/// A signal is noticed after so long at most.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Shows all classes, looking every `interval`, until the user or a signal ends it.
+///
+/// # Errors
+/// The terminal cannot be used, or the classes cannot be listed.
+pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
+    let signals = Signals::watch()?;
+    let mut model = Model::new(Snapshot::take()?, view::Style::of_locale());
+    let mut screen = Screen::open()?;
+    let mut next = Instant::now() + interval;
+    loop {
+        screen.draw(|frame| view::draw(frame, &mut model))?;
+        if let Some(signal) = signals.end() {
+            drop(screen);
+            return Ok(signals.repeat(signal));
+        }
+        if signals.stop() {
+            screen.suspend()?;
+        }
+        let wait = next.saturating_duration_since(Instant::now()).min(PATIENCE);
+        if event::poll(wait)?
+            && let Event::Key(key) = event::read()?
+            && key.kind != KeyEventKind::Release
+        {
+            match model.press(key) {
+                Some(Wish::Quit) => return Ok(ExitCode::SUCCESS),
+                Some(Wish::Suspend) => screen.suspend()?,
+                Some(Wish::Limit(change)) => model.say(change.apply()),
+                None => {}
+            }
+        }
+        if Instant::now() >= next {
+            if !model.is_paused() {
+                model.update(Snapshot::take()?);
+            }
+            next = Instant::now() + interval;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The terminal: taken when the view begins, given back when it ends, by a key, a signal, an
+//! error or a panic.
+
+use std::io::{self, Stdout, stdout};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::{Frame, Terminal};
+use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::flag;
+
+/// The terminal, in our hands.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// It cannot be set up.
+    pub fn open() -> io::Result<Self> {
+        // A panic aborts without unwinding, so that `drop` alone would not do.
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+        take()?;
+        let terminal = Terminal::new(CrosstermBackend::new(stdout())).inspect_err(|_| give_back());
+        Ok(Self { terminal: terminal? })
+    }
+
+    /// Shows a frame.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(|_| ())
+    }
+
+    /// Gives the terminal back and stops until somebody lets this process continue.
+    ///
+    /// # Errors
+    /// The terminal cannot be taken again.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        kill_process(getpid(), Signal::STOP)?;
+        take()?;
+        self.terminal.clear()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen).inspect_err(|_| give_back())
+}
+
+/// What fails here fails because the terminal is gone.
+fn give_back() {
+    let _ = disable_raw_mode();
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+}
+
+/// Signals that want the view to end or to stop.
+pub struct Signals {
+    /// The last one that wants it to end; zero for none.
+    end: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Watches from now on.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn watch() -> io::Result<Self> {
+        let signals = Self { end: Arc::default(), stop: Arc::default() };
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            let number = usize::try_from(signal).unwrap_or_default();
+            flag::register_usize(signal, Arc::clone(&signals.end), number)?;
+        }
+        flag::register(SIGTSTP, Arc::clone(&signals.stop))?;
+        Ok(signals)
+    }
+
+    /// The signal that wants the view to end.
+    pub fn end(&self) -> Option<i32> {
+        i32::try_from(self.end.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
+    }
+
+    /// Whether the view shall stop; once for each time.
+    pub fn stop(&self) -> bool {
+        self.stop.swap(false, Ordering::Relaxed)
+    }
+
+    /// Ends this process as the signal would have.
+    pub fn repeat(&self, signal: i32) -> ExitCode {
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        ExitCode::from(128u8.saturating_add(signal.unsigned_abs() as u8))
+    }
+}

@@ -1,0 +1,105 @@
+//! What all classes show at one moment.
+
+use discnice_budget::{Member, MemberId};
+use discnice_policy::{Limits, Resource};
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use crate::classes::{self, Found};
+use crate::commands::{member_report, status};
+
+/// All classes.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub taken: Nanos,
+    /// By name.
+    pub classes: Vec<Class>,
+}
+
+/// One class.
+#[derive(Debug, Clone)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// Its thresholds.
+    pub limits: Limits,
+    /// Units per second of each resource over the last second, at the place of its number.
+    pub rates: [u64; Resource::COUNT],
+    /// Nanoseconds that its members were held since it was made.
+    pub waited: Nanos,
+    /// More has been charged than is paid for: whoever goes on now is held.
+    pub is_held: bool,
+    /// Its processes.
+    pub processes: Vec<Process>,
+}
+
+/// One process.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// Its program's name.
+    pub name: String,
+    /// Bytes read from disks.
+    pub read: u64,
+    /// Bytes written to disks.
+    pub written: u64,
+    /// Nanoseconds that it was held.
+    pub waited: Nanos,
+    /// Why it is not limited, if it is not.
+    pub escape: Option<String>,
+}
+
+impl Snapshot {
+    /// Looks at all classes of this user.
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub fn take() -> anyhow::Result<Self> {
+        let found = classes::all()?;
+        let taken = time::now();
+        let snapshot =
+            Self { taken, classes: found.iter().map(|one| Class::of(one, taken)).collect() };
+        found.into_iter().for_each(Found::let_go);
+        Ok(snapshot)
+    }
+}
+
+impl Class {
+    fn of(found: &Found, now: Nanos) -> Self {
+        let class = found.class;
+        let limits = class.limits();
+        let owes = |one| !limits.rate(one).is_unlimited() && class.meter(one).frontier() > now;
+        Self {
+            name: found.name(),
+            limits,
+            rates: Resource::ALL.map(|one| class.meter(one).recent().rate(now)),
+            waited: class.waits().1,
+            is_held: Resource::ALL.into_iter().any(owes),
+            processes: class
+                .living_slots(status::is_running)
+                .map(|(slot, member)| Process::of(class, slot, member))
+                .collect(),
+        }
+    }
+
+    /// Units per second.
+    pub fn rate(&self, resource: Resource) -> u64 {
+        self.rates[resource as usize]
+    }
+}
+
+impl Process {
+    fn of(class: &discnice_budget::Class, slot: MemberId, member: &Member) -> Self {
+        let charged = member.books().charged();
+        Self {
+            id: member.process(),
+            name: member_report::name(member),
+            read: charged.read,
+            written: charged.written,
+            waited: Nanos(member.books().waited()),
+            escape: member_report::escape_of(class, slot, member),
+        }
+    }
+}

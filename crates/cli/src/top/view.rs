@@ -1,0 +1,180 @@
+//! How it is drawn: a head line, the list, and a line of what keys do.
+
+use discnice_policy::Resource;
+use discnice_units::Rate;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style as Look};
+use ratatui::widgets::{Paragraph, Row, Table, Wrap};
+
+use super::model::{HISTORY, Line, Model};
+use super::snapshot::{Class, Process};
+
+/// The smallest terminal that shows anything.
+const WIDTH: u16 = 60;
+const HEIGHT: u16 = 6;
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Characters of Unicode.
+    Unicode,
+    /// Only ASCII.
+    Ascii,
+}
+
+impl Style {
+    /// By the character set of the environment's locale (locale(7)).
+    pub fn of_locale() -> Self {
+        let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        let name = set.into_iter().next().unwrap_or_default().to_lowercase();
+        if name.contains("utf-8") || name.contains("utf8") { Self::Unicode } else { Self::Ascii }
+    }
+
+    /// Heights of a bar, from nothing to the full line.
+    const fn bars(self) -> [char; 8] {
+        match self {
+            Self::Unicode => [' ', '▁', '▂', '▃', '▄', '▅', '▆', '█'],
+            Self::Ascii => [' ', '.', ':', '-', '=', '+', '*', '#'],
+        }
+    }
+}
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+    let area = frame.area();
+    if area.width < WIDTH || area.height < HEIGHT {
+        let text = format!(
+            "discnice top needs {WIDTH} columns and {HEIGHT} lines; this terminal has {} and {}",
+            area.width, area.height
+        );
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
+        return;
+    }
+    let [head, list, foot] =
+        Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
+            .areas(area);
+    frame.render_widget(Paragraph::new(summary(model)), head);
+    draw_list(frame, model, list);
+    let dim = Look::default().add_modifier(Modifier::DIM);
+    frame.render_widget(Paragraph::new(model.footer()).style(dim), foot);
+}
+
+fn summary(model: &Model) -> String {
+    let classes = &model.now().classes;
+    let processes: usize = classes.iter().map(|class| class.processes.len()).sum();
+    let sum = |one| rate(classes.iter().map(|class| class.rate(one)).sum());
+    format!(
+        "discnice  {} classes  {processes} processes  reading {}  writing {}",
+        classes.len(),
+        sum(Resource::Read),
+        sum(Resource::Write)
+    )
+}
+
+fn rate(units: u64) -> String {
+    Rate::per_second(units.min(u64::MAX - 1)).to_string()
+}
+
+fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
+    let lines = model.lines();
+    let height = usize::from(area.height.saturating_sub(1));
+    let selected = model.selected();
+    model.top = model.top.clamp((selected + 1).saturating_sub(height), selected);
+    // What does not fit into the columns is given to names and history.
+    let spare = usize::from(area.width.saturating_sub(WIDTH));
+    let name = 16 + spare / 3;
+    let history = (spare - spare / 3).min(HISTORY);
+    let rows = lines.iter().enumerate().skip(model.top).take(height).map(|(place, line)| {
+        let row = match *line {
+            Line::Class(class) => class_row(model, &model.now().classes[class], name, history),
+            Line::Process(class, process) => {
+                let class = &model.now().classes[class];
+                process_row(model, class, &class.processes[process], name)
+            }
+        };
+        if place == selected {
+            row.style(Look::default().add_modifier(Modifier::REVERSED))
+        } else {
+            row
+        }
+    });
+    let widths = [name, 10, 10, 10, 5, 4].map(|width| width as u16);
+    let widths = widths.into_iter().map(Constraint::Length).chain([Constraint::Min(0)]);
+    let bold = Look::default().add_modifier(Modifier::BOLD);
+    let head = ["CLASS", "   ALLOWED", "   READING", "   WRITING", "SLEEP", "HELD", "ALL DISK"];
+    let table = Table::new(rows, widths).header(Row::new(head).style(bold)).column_spacing(1);
+    frame.render_widget(table, area);
+    if lines.is_empty() {
+        let middle = Rect { y: area.y + 1, height: 1, ..area };
+        frame.render_widget(Paragraph::new("Nothing is limited."), middle);
+    }
+}
+
+fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<'static> {
+    let allowed = allowed(class);
+    let sleeping = model.sleeping(class).map_or_else(String::new, threads);
+    let state = if class.is_held { "yes" } else { "" };
+    let colour = if class.is_held { Color::Yellow } else { Color::Reset };
+    Row::new([
+        cut(&class.name, width),
+        format!("{allowed:>10}"),
+        format!("{:>10}", rate(class.rate(Resource::Read))),
+        format!("{:>10}", rate(class.rate(Resource::Write))),
+        format!("{sleeping:>5}"),
+        format!("{state:<4}"),
+        spark(model, class, history),
+    ])
+    .style(Look::default().fg(colour))
+}
+
+fn process_row(model: &Model, class: &Class, process: &Process, width: usize) -> Row<'static> {
+    let name = cut(&format!("  {} {}", process.id, process.name), width);
+    if process.escape.is_some() {
+        let red = Look::default().fg(Color::Red);
+        return Row::new([name, "NOT HELD".to_owned()]).style(red);
+    }
+    let (read, written, slept) = model.process_rates(class, process).unwrap_or_default();
+    Row::new([
+        name,
+        String::new(),
+        format!("{:>10}", rate(read)),
+        format!("{:>10}", rate(written)),
+        format!("{:>5}", threads(slept)),
+    ])
+}
+
+/// How many threads slept on average, as a share of one.
+fn threads(sleeping: f64) -> String {
+    format!("{:.0}%", 100.0 * sleeping)
+}
+
+/// The threshold that says most, with a `+` if there are others.
+fn allowed(class: &Class) -> String {
+    let mut set = Resource::ALL.into_iter().filter(|one| !class.limits.rate(*one).is_unlimited());
+    let Some(first) = set.next() else { return "unlimited".into() };
+    let number = class.limits.rate(first);
+    let text = if first.is_bytes() { number.to_string() } else { format!("{}/s", number.get()) };
+    if set.next().is_some() { format!("{text}+") } else { text }
+}
+
+/// The class's disk traffic so far, each bar one look, as a share of the threshold or of the most.
+fn spark(model: &Model, class: &Class, width: usize) -> String {
+    let bars = model.style.bars();
+    let limit = class.limits.rate(Resource::Total);
+    let most = model.history(class).max().unwrap_or(0);
+    let full = if limit.is_unlimited() { most } else { most.max(limit.get()) };
+    let shown = model.history(class).rev().take(width).map(|rate| match (rate, full) {
+        (0, _) | (_, 0) => bars[0],
+        (rate, full) => bars[1 + (u128::from(rate) * 6 / u128::from(full)) as usize],
+    });
+    let shown: Vec<char> = shown.collect();
+    shown.into_iter().rev().collect()
+}
+
+/// Cut to a width, with what is foreign to a terminal made visible.
+fn cut(text: &str, width: usize) -> String {
+    text.chars().take(width).map(|c| if c.is_control() { '?' } else { c }).collect()
+}

@@ -1,0 +1,147 @@
+//! Where metrics are served: a port of this machine, or a socket in the file system.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// An address that a person typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// `9123`, `:9123`, `127.0.0.1:9123`, `[::1]:9123`. Without an address only this machine
+    /// reaches it.
+    Port(SocketAddr),
+    /// A path, which contains a slash.
+    Socket(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains('/') {
+            return Ok(Self::Socket(PathBuf::from(text)));
+        }
+        let port = text.strip_prefix(':').unwrap_or(text);
+        if let Ok(port) = port.parse() {
+            return Ok(Self::Port(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
+        }
+        let wrong =
+            "give a port (9123), an address with a port (127.0.0.1:9123) or a path with a `/`";
+        text.parse().map(Self::Port).map_err(|_| wrong)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(address) => write!(f, "{address}"),
+            Self::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Why nobody can listen at an address.
+#[derive(Debug)]
+pub struct Unusable {
+    address: Address,
+    error: io::Error,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why: &dyn fmt::Display = match self.error.kind() {
+            io::ErrorKind::AddrInUse => &"in use; choose another",
+            _ => &self.error,
+        };
+        write!(f, "cannot listen at {}: {why}", self.address)
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+/// Listens at an address.
+#[derive(Debug)]
+pub enum Listener {
+    /// At a port.
+    Port(TcpListener),
+    /// At a path.
+    Socket(UnixListener),
+}
+
+impl Listener {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// The address is in use, or may not be used.
+    pub fn bind(address: &Address) -> Result<Self, Unusable> {
+        let unusable = |error| Unusable { address: address.clone(), error };
+        match address {
+            Address::Port(port) => TcpListener::bind(port).map(Self::Port),
+            Address::Socket(path) => {
+                remove_abandoned(path);
+                UnixListener::bind(path).map(Self::Socket)
+            }
+        }
+        .map_err(unusable)
+    }
+
+    /// The port, which the kernel chose if 0 was asked for.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Port(listener) => listener.local_addr().ok().map(|address| address.port()),
+            Self::Socket(_) => None,
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at any more, and nothing else.
+fn remove_abandoned(path: &Path) {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+    if !is_socket {
+        return;
+    }
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if UnixStream::connect(path).is_err_and(refused) {
+        // If that fails, so does listening, which says why.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_people_type() {
+        let local = |port| Ok(Address::Port(SocketAddr::from(([127, 0, 0, 1], port))));
+        assert_eq!("9123".parse::<Address>(), local(9123));
+        assert_eq!(":9123".parse::<Address>(), local(9123));
+        assert_eq!("127.0.0.1:1".parse::<Address>(), local(1));
+        assert_eq!("[::1]:9".parse::<Address>().unwrap().to_string(), "[::1]:9");
+        assert_eq!("./a".parse::<Address>(), Ok(Address::Socket("./a".into())));
+        for wrong in ["", "localhost", "1.2.3.4", "70000", ":x", "::1"] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_abandoned_socket_is_taken_over_and_others_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let address = Address::Socket(path.clone());
+        let first = Listener::bind(&address).unwrap();
+        let refused = Listener::bind(&address).unwrap_err().to_string();
+        assert!(refused.contains("in use"), "{refused}");
+        drop(first);
+        drop(Listener::bind(&address).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        assert!(Listener::bind(&address).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+}

@@ -1,0 +1,16 @@
+//! Classes as metrics in the OpenMetrics text format 1.0, and a listener that serves them.
+//!
+//! - [`text`]: all metrics of some classes;
+//! - [`Address`], [`Listener`]: where scrapers find them.
+//!
+//! A listener only answers; it keeps nothing between two scrapes and never changes a class.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod http;
+mod text;
+
+pub use address::{Address, Listener, Unusable};
+pub use http::serve;
+pub use text::{ClassMetrics, text};

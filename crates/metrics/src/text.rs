@@ -1,0 +1,202 @@
+//! What is told of each class.
+
+use std::fmt;
+
+use discnice_budget::Class;
+use discnice_budget::waits::{self, BUCKETS, Counts};
+use discnice_policy::{Limits, Resource};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// So many of the ledger's buckets become one: two doublings.
+const COARSE: usize = 8;
+
+/// One class at one moment.
+#[derive(Debug, Clone)]
+pub struct ClassMetrics {
+    name: String,
+    limits: Limits,
+    /// Units that passed of each resource, at the place of its number.
+    totals: [u64; Resource::COUNT],
+    waited: f64,
+    counts: Counts,
+    limited: u64,
+    escaped: u64,
+}
+
+impl ClassMetrics {
+    /// Reads a class's meters. Of its processes `limited` are held to its thresholds and `escaped`
+    /// are not.
+    #[must_use]
+    pub fn of(name: String, class: &Class, limited: u64, escaped: u64) -> Self {
+        Self {
+            name,
+            limits: class.limits(),
+            totals: Resource::ALL.map(|one| class.meter(one).total()),
+            waited: class.waits().1.as_secs_f64(),
+            counts: class.wait_histogram().counts(),
+            limited,
+            escaped,
+        }
+    }
+
+    fn buckets(&self) -> Vec<(f64, u64)> {
+        let bound = |end: usize| match end {
+            BUCKETS => f64::INFINITY,
+            end => waits::begin(end).as_secs_f64(),
+        };
+        let parts = self.counts.chunks(COARSE).enumerate();
+        parts.map(|(part, counts)| (bound((part + 1) * COARSE), counts.iter().sum())).collect()
+    }
+}
+
+/// The metrics of some classes.
+///
+/// # Panics
+/// Never: writing to a string cannot fail.
+#[must_use]
+pub fn text(classes: Vec<ClassMetrics>) -> String {
+    let mut registry = Registry::with_prefix("discnice");
+    registry.register_collector(Box::new(Classes(classes)));
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+    text
+}
+
+#[derive(Debug)]
+struct Classes(Vec<ClassMetrics>);
+
+impl Collector for Classes {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        self.totals(encoder, "class", "Traffic of a class", &Unit::Bytes, Resource::is_bytes)?;
+        let calls = Unit::Other("operations".into());
+        self.totals(encoder, "class", "Operations of a class", &calls, |one| !one.is_bytes())?;
+        self.limits(encoder)?;
+        self.waits(encoder)?;
+        self.processes(encoder)
+    }
+}
+
+impl Classes {
+    /// Sums like all disk traffic are left out: who adds up would count twice.
+    fn totals(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        unit: &Unit,
+        of: impl Fn(Resource) -> bool,
+    ) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(name, help, Some(unit), MetricType::Counter)?;
+        let parts = || Resource::ALL.into_iter().filter(|one| of(*one) && !is_sum(*one));
+        for class in &self.0 {
+            for one in parts() {
+                let labels = [("class", class.name.as_str()), ("resource", one.name())];
+                let total = ConstCounter::new(class.totals[one as usize]);
+                total.encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Threshold of a class, in bytes or operations a second; none means no limit";
+        let mut family = encoder.encode_descriptor("class_limit", help, None, MetricType::Gauge)?;
+        for class in &self.0 {
+            for one in Resource::ALL {
+                let rate = class.limits.rate(one);
+                if rate.is_unlimited() {
+                    continue;
+                }
+                let labels = [("class", class.name.as_str()), ("resource", one.name())];
+                ConstGauge::new(rate.get() as f64).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "How long calls of a class were held";
+        let unit = Unit::Seconds;
+        let mut family =
+            encoder.encode_descriptor("class_wait", help, Some(&unit), MetricType::Histogram)?;
+        for class in &self.0 {
+            let labels = [("class", class.name.as_str())];
+            let (buckets, count) = (class.buckets(), class.counts.iter().sum());
+            family.encode_family(&labels)?.encode_histogram::<[(&str, &str); 0]>(
+                class.waited,
+                count,
+                &buckets,
+                None,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn processes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Processes of a class, by whether they are held to its thresholds";
+        let mut family =
+            encoder.encode_descriptor("class_processes", help, None, MetricType::Gauge)?;
+        for class in &self.0 {
+            for (limited, count) in [("yes", class.limited), ("no", class.escaped)] {
+                let labels = [("class", class.name.as_str()), ("limited", limited)];
+                ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a resource is the sum of others.
+fn is_sum(resource: Resource) -> bool {
+    Resource::ALL.into_iter().any(|one| one.whole() == Some(resource))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discnice_units::Rate;
+
+    #[test]
+    fn a_class_is_told_whole() {
+        let mut counts = [0; BUCKETS];
+        (counts[0], counts[9], counts[BUCKETS - 1]) = (1, 2, 4);
+        let shown = text(vec![ClassMetrics {
+            name: "a \"b\"\n".into(),
+            limits: Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1000)),
+            totals: [9, 4, 5, 2, 7, 0, 0, 0],
+            waited: 1.5,
+            counts,
+            limited: 3,
+            escaped: 1,
+        }]);
+        let class = "class=\"a \\\"b\\\"\\n\"";
+        for line in [
+            format!("discnice_class_bytes_total{{{class},resource=\"read\"}} 4"),
+            format!("discnice_class_bytes_total{{{class},resource=\"write\"}} 5"),
+            format!("discnice_class_operations_total{{{class},resource=\"metadata\"}} 7"),
+            format!("discnice_class_limit{{{class},resource=\"total\"}} 1000.0"),
+            format!("discnice_class_wait_seconds_sum{{{class}}} 1.5"),
+            format!("discnice_class_wait_seconds_count{{{class}}} 7"),
+            format!("discnice_class_wait_seconds_bucket{{{class},le=\"0.001048576\"}} 3"),
+            format!("discnice_class_wait_seconds_bucket{{{class},le=\"+Inf\"}} 7"),
+            format!("discnice_class_processes{{{class},limited=\"yes\"}} 3"),
+            "# TYPE discnice_class_bytes counter".into(),
+        ] {
+            assert!(shown.lines().any(|shown| shown == line), "{line} is not in\n{shown}");
+        }
+        assert!(!shown.contains("resource=\"total\"} 9"), "sums would be counted twice");
+        assert!(shown.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn no_class_is_an_answer_too() {
+        assert!(text(Vec::new()).ends_with("# EOF\n"));
+    }
+}

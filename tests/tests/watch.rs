@@ -1,0 +1,137 @@
+//! `top` and `metrics`: what they show, what they refuse, and that the terminal is given back.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use discnice_tests::process::{Outcome, run};
+use discnice_tests::product;
+
+/// What xterm's programs say to take and to give back the other screen.
+const TAKEN: &str = "\u{1b}[?1049h";
+const GIVEN_BACK: &str = "\u{1b}[?1049l";
+
+fn refused(outcome: &Outcome, names: &str) {
+    let complaint = outcome.complaint();
+    assert_eq!(outcome.status, Some(125), "{outcome:?}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.starts_with("discnice: ") && complaint.contains(names), "{complaint}");
+    assert_eq!(outcome.text(), "");
+}
+
+/// Runs a shell script on a terminal of its own (script(1)), in which `top` is ours.
+fn on_a_terminal(before: &str, script: &str) -> Outcome {
+    let folder = product::folder();
+    let words = ["sh", "-c", "eval \"$1\" | script -qec \"$2\" /dev/null", "sh", before, script];
+    let mut command = product::as_user(words[0]);
+    let program = product::program();
+    command.args(&words[1..]).current_dir(folder.path());
+    run(command.env("TERM", "xterm").env("DISCNICE", "").env("top", program).env("LANG", "C.UTF-8"))
+}
+
+#[test]
+fn top_needs_a_terminal() {
+    refused(&run(&mut product::discnice(["top"])), "terminal");
+    for interval in ["0", "-1", "x", "nan", "1e9"] {
+        refused(&run(&mut product::discnice(["top", "--interval", interval])), "0.1");
+    }
+    let dumb = on_a_terminal("sleep 1", "TERM=dumb \"$top\" top; echo status $?");
+    assert!(dumb.text().contains("needs a terminal") && dumb.text().contains("status 125"));
+}
+
+#[test]
+fn a_key_ends_top_and_gives_the_terminal_back() {
+    let shown =
+        on_a_terminal("sleep 1; printf q; sleep 1", "\"$top\" top; echo status $?; stty -a");
+    let text = shown.text();
+    assert!(text.contains(TAKEN) && text.contains("classes"), "{text:?}");
+    let (_, after) = text.rsplit_once(GIVEN_BACK).expect("given back");
+    assert!(after.contains("status 0") && after.contains(" icanon"), "{after:?}");
+}
+
+#[test]
+fn signals_end_top_and_give_the_terminal_back() {
+    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131)] {
+        let script = format!("(sleep 1; kill -{signal} $$) & exec \"$top\" top");
+        let script = format!("ulimit -c 0; sh -c '{script}'; echo status $?; stty -a");
+        let text = on_a_terminal("sleep 3", &script).text();
+        let (_, after) = text.rsplit_once(GIVEN_BACK).expect("given back");
+        assert!(after.contains(&format!("status {status}")), "{signal}: {after:?}");
+        assert!(after.contains(" icanon"), "{signal}: {after:?}");
+    }
+}
+
+#[test]
+fn tiny_terminals_are_told() {
+    let script = "stty cols 30 rows 4; \"$top\" top";
+    let text = on_a_terminal("sleep 1; printf q; sleep 1", script).text();
+    assert!(text.contains("60") && text.contains("columns"), "{text:?}");
+}
+
+#[test]
+fn metrics_tell_every_class() {
+    let class = format!("metrics-{}", std::process::id());
+    let _ = run(&mut product::discnice(["class", "set", &class, "--disk", "5M"])).succeeded();
+    let shown = run(&mut product::discnice(["metrics"])).succeeded().text();
+    let _ = run(&mut product::discnice(["class", "rm", &class])).succeeded();
+    let limit = format!("discnice_class_limit{{class=\"{class}\",resource=\"total\"}} 5242880.0");
+    assert!(shown.lines().any(|line| line == limit), "{shown}");
+    assert!(shown.ends_with("# EOF\n"));
+}
+
+/// A scraper's target that ends with the test.
+struct Served(Child);
+
+impl Served {
+    fn at(address: &str) -> Self {
+        let mut command = product::discnice(["metrics", "--listen", address]);
+        Self(command.spawn().expect("the program starts"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn scrape<S: Read + Write>(connect: impl Fn() -> std::io::Result<S>) -> String {
+    let begun = Instant::now();
+    let mut stream = loop {
+        match connect() {
+            Ok(stream) => break stream,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(20), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("it reads");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("it answers");
+    reply
+}
+
+#[test]
+fn scrapers_find_a_port_or_a_socket() {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a free port").port();
+    let served = Served::at(&port.to_string());
+    let reply = scrape(|| TcpStream::connect(("127.0.0.1", port)));
+    assert!(reply.contains("application/openmetrics-text") && reply.ends_with("# EOF\n"));
+    refused(&run(&mut product::discnice(["metrics", "--listen", &port.to_string()])), "in use");
+    drop(served);
+    let folder = product::folder();
+    let path = folder.path().join("socket");
+    let _served = Served::at(path.to_str().expect("UTF-8"));
+    assert!(scrape(|| UnixStream::connect(&path)).ends_with("# EOF\n"));
+}
+
+#[test]
+fn addresses_that_are_none() {
+    for address in ["", "localhost", "70000", "1.2.3.4", "/no/such/folder/socket", "/etc/passwd"] {
+        refused(&run(&mut product::discnice(["metrics", "--listen", address])), "");
+    }
+}
