@@ -21,6 +21,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use model::{Model, Wish};
 use screen::{Screen, Signals};
+use signal_hook::consts::SIGHUP;
 use snapshot::Snapshot;
 
 /// A signal is noticed after so long at most.
@@ -45,10 +46,15 @@ pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
             screen.suspend()?;
         }
         let wait = next.saturating_duration_since(Instant::now()).min(PATIENCE);
-        if event::poll(wait)?
-            && let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-        {
+        if screen::is_gone_after(wait) {
+            return Ok(signals.repeat(SIGHUP));
+        }
+        // All that was typed at once.
+        while event::poll(Duration::ZERO)? {
+            let Event::Key(key) = event::read()? else { continue };
+            if key.kind == KeyEventKind::Release {
+                continue;
+            }
             match model.press(key) {
                 Some(Wish::Quit) => return Ok(ExitCode::SUCCESS),
                 Some(Wish::Suspend) => screen.suspend()?,

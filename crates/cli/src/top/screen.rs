@@ -1,10 +1,11 @@
 //! The terminal: taken when the view begins, given back when it ends, by a key, a signal, an
 //! error or a panic.
 
-use std::io::{self, Stdout, stdout};
+use std::io::{self, Stdout, stdin, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
@@ -13,6 +14,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Frame, Terminal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::flag;
@@ -74,6 +76,16 @@ fn take() -> io::Result<()> {
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+}
+
+/// Waits until something is typed, but no longer than `time`; returns whether the terminal has hung
+/// up, which the reader of events would never return from.
+pub fn is_gone_after(time: Duration) -> bool {
+    let (input, time) = (stdin(), Timespec::try_from(time).unwrap_or_default());
+    let mut asked = [PollFd::new(&input, PollFlags::IN)];
+    // A signal only ends the wait.
+    let answered = poll(&mut asked, Some(&time)).is_ok();
+    answered && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 /// Signals that want the view to end or to stop.
