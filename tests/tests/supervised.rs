@@ -1,11 +1,14 @@
 //! Programs that our library cannot enter are held all the same, and cannot tell.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::run;
+use discnice_tests::process::{run, send};
 use discnice_tests::{cold, product, skip};
 
 /// A guest without a dynamic linker, if the machine can make one.
@@ -44,13 +47,167 @@ fn it_is_listed_as_supervised() {
     let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
     let class = Class::new("50M");
     let mut command = class.command([text(&reader), "/etc/passwd", "5"]);
-    let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let mut line = [0; 4];
     std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line).expect("output");
     let shown = class.show();
-    discnice_tests::process::send(child.id().cast_signed(), libc::SIGKILL);
+    send(child.id().cast_signed(), libc::SIGKILL);
     child.wait().expect("our child");
     let member = &shown["members"][0];
     assert_eq!(member["mechanism"], "seccomp", "{shown:#}");
     assert!(member["escape"].is_null(), "{shown:#}");
+}
+
+/// Runs a program on a cold file with and without, and returns how long it was held to 8 MiB/s.
+fn assert_same_on(program: &Path, data: &Path, mechanism: &str) -> Duration {
+    let bare = run(product::as_user(program).arg(data));
+    assert_eq!(bare.status, Some(0), "{bare:?}");
+    cold::drop_all(data).expect("a file");
+    let class = Class::new("8M");
+    let started = Instant::now();
+    let held = run(class.run_by(mechanism).arg(program).arg(data));
+    assert_eq!(bare, held, "{mechanism}");
+    let (size, (read, _)) = (fs::metadata(data).expect("a file").len(), class.charged());
+    assert!(read as f64 >= 0.98 * size as f64, "charged {read} of {size}: {}", program.display());
+    started.elapsed()
+}
+
+#[test]
+fn a_timer_neither_stops_nor_frees_a_program() {
+    let folder = product::folder();
+    let Some(timer) = static_guest(folder.path(), "timer.c") else { skip!("no static libc") };
+    let data = folder.path().join("data");
+    cold::make(&data, 8 << 20).expect("a file");
+    let elapsed = assert_same_on(&timer, &data, "auto");
+    assert!(elapsed >= Duration::from_millis(900), "8 MiB at 8 MiB/s took {elapsed:?}");
+}
+
+#[test]
+fn programs_of_other_libraries_and_languages_read_the_same() {
+    let folder = product::folder();
+    let data = folder.path().join("data");
+    cold::make(&data, 4 << 20).expect("a file");
+    let source = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(name);
+    let made = |name: &str, command: &mut Command| {
+        let made = command.output().is_ok_and(|output| output.status.success());
+        made.then(|| folder.path().join(name))
+    };
+    let musl = folder.path().join("musl");
+    let musl = made(
+        "musl",
+        Command::new("musl-gcc").args(["-static", "-o"]).arg(&musl).arg(source("copier.c")),
+    );
+    let go = folder.path().join("go");
+    let go = made(
+        "go",
+        Command::new("go")
+            .args(["build", "-o"])
+            .arg(&go)
+            .arg(source("goroutines.go"))
+            .env("CGO_ENABLED", "0")
+            .env("GOCACHE", folder.path().join("cache")),
+    );
+    if musl.is_none() && go.is_none() {
+        skip!("neither musl-gcc nor go");
+    }
+    for program in musl.iter().chain(&go) {
+        assert_same_on(program, &data, "auto");
+        assert_same_on(program, &data, "seccomp");
+    }
+}
+
+#[test]
+fn a_whole_tree_is_supervised_when_asked_for() {
+    let folder = product::folder();
+    let data = folder.path().join("data");
+    cold::make(&data, 4 << 20).expect("a file");
+    let class = Class::new("4M");
+    let script =
+        format!("env -i cat {0} | wc -c; env | grep -c -e LD_PRELOAD -e DISCNICE", text(&data));
+    let started = Instant::now();
+    let held = run(class.run_by("seccomp").args(["sh", "-c", &script]));
+    assert_eq!(held.text(), format!("{}\n0\n", 4 << 20), "{held:?}");
+    assert!(started.elapsed() >= Duration::from_millis(900), "it took {:?}", started.elapsed());
+    assert!(class.charged().0 >= 4 << 20, "{:#}", class.show());
+}
+
+#[test]
+fn io_uring_does_not_exist_where_nothing_may_escape() {
+    let python = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); \
+                  print(libc.syscall(425, 1, 0), ctypes.get_errno())";
+    if run(product::as_user("python3").arg("--version")).status != Some(0) {
+        skip!("no python3");
+    }
+    let class = Class::new("50M");
+    let held = run(class.run_by("seccomp").args(["/usr/bin/python3", "-c", python]));
+    assert_eq!(held.text(), format!("-1 {}\n", libc::ENOSYS), "{held:?}");
+}
+
+#[test]
+fn there_can_be_one_supervisor_only() {
+    let class = Class::new("50M");
+    let inner = Class::new("40M");
+    let mut nested = class.run_by("seccomp");
+    let program = product::program();
+    nested.arg(&program).args(["run", "--mechanism", "seccomp", "--class", inner.name()]);
+    let held = run(nested.args(["--disk", "40M", "--", "echo", "done"]));
+    assert_eq!((held.text().as_str(), held.status), ("done\n", Some(0)), "{held:?}");
+    let complaint = held.complaint();
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.starts_with("discnice: limited from inside only: echo: "), "{complaint}");
+}
+
+/// The processes that supervise what was started with a variable in its environment.
+fn supervisors(mark: &str) -> BTreeSet<i32> {
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    all.filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let environment = fs::read(entry.path().join("environ")).ok()?;
+        let marked = environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
+        (marked && stat.contains("(discnice-notify)")).then_some(id)
+    })
+    .collect()
+}
+
+#[test]
+fn killed_supervisors_are_replaced_and_no_call_fails() {
+    const KILLS: usize = 200;
+    let folder = product::folder();
+    let Some(copier) = static_guest(folder.path(), "copier.c") else { skip!("no static libc") };
+    let data = folder.path().join("data");
+    cold::make(&data, 1 << 20).expect("a file");
+    let bare = run(product::as_user(&copier).arg(&data)).text();
+    let class = Class::new("100M");
+    let mark = ("DISCNICE_TEST_MARK", class.name());
+    let script = format!("while {} {}; do :; done", text(&copier), text(&data));
+    let mut command = class.run_by("seccomp");
+    command.args(["sh", "-c", &script]).env(mark.0, mark.1).stdout(Stdio::piped());
+    let mark = format!("{}={}", mark.0, mark.1);
+    let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0)
+        .spawn()
+        .expect("it starts");
+    let output = child.stdout.take().expect("piped");
+    let lines = std::thread::spawn(move || {
+        std::io::Read::bytes(output).map_while(Result::ok).collect::<Vec<u8>>()
+    });
+    let mut killed = 0;
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while killed < KILLS && Instant::now() < deadline {
+        // One of the two, at any moment of its life.
+        let found = supervisors(&mark);
+        if let Some(victim) = found.iter().nth(killed % 2).or(found.first()) {
+            send(*victim, libc::SIGKILL);
+            killed += 1;
+        }
+        std::thread::sleep(Duration::from_millis(20 + (killed as u64 * 7919) % 60));
+    }
+    assert!(child.try_wait().expect("our child").is_none(), "the program goes on");
+    discnice_tests::process::kill_group(child.id());
+    child.wait().expect("our child");
+    let output = String::from_utf8(lines.join().expect("a thread")).expect("text");
+    let whole = output.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let runs = whole.lines().filter(|line| **line == *bare.trim_end()).count();
+    assert_eq!(runs, whole.lines().count(), "each run copied the same: {output}");
+    assert!(killed == KILLS && runs > 0, "{killed} kills, {runs} runs");
 }

@@ -25,6 +25,15 @@ pub enum Mechanism {
     Seccomp,
 }
 
+/// Whether our library could enter a program as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inside {
+    /// It could.
+    Possible,
+    /// It could not.
+    Impossible,
+}
+
 /// How one command is regulated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
@@ -33,7 +42,7 @@ pub enum Plan {
     /// By a supervisor; dynamic programs that it starts by our library.
     Supervised,
     /// By a supervisor, all of them.
-    SupervisedWholly,
+    SupervisedWholly(Inside),
     /// From outside alone.
     Watched,
     /// Not at all: the program, and what keeps our library out.
@@ -52,7 +61,8 @@ impl Mechanism {
     pub fn plan(self, program: Option<(Kind, PathBuf)>) -> Plan {
         let obstacle = program.and_then(|(kind, path)| Some((path, kind.obstacle()?, kind)));
         match (self, obstacle) {
-            (Self::Seccomp, _) => Plan::SupervisedWholly,
+            (Self::Seccomp, None) => Plan::SupervisedWholly(Inside::Possible),
+            (Self::Seccomp, Some(_)) => Plan::SupervisedWholly(Inside::Impossible),
             (_, None) => Plan::Preload,
             (Self::Freeze, Some((_, _, Kind::Static | Kind::OtherMachine))) => Plan::Watched,
             // A setuid program below a filter of ours is not one any more.
@@ -66,14 +76,23 @@ impl Plan {
     /// Whether our library goes into the command's environment.
     #[must_use]
     pub fn preloads(&self) -> bool {
-        *self != Self::SupervisedWholly
+        !matches!(self, Self::SupervisedWholly(_))
+    }
+
+    /// What holds the command when it cannot be put below a filter.
+    #[must_use]
+    pub fn without_filter(&self) -> &'static str {
+        match self {
+            Self::Preload | Self::SupervisedWholly(Inside::Possible) => "limited from inside only",
+            _ => "not limited",
+        }
     }
 
     fn reach(&self) -> Option<Reach> {
         match self {
             Self::Preload | Self::Watched | Self::Escape(..) => None,
             Self::Supervised => Some(Reach::Gated),
-            Self::SupervisedWholly => Some(Reach::All),
+            Self::SupervisedWholly(_) => Some(Reach::All),
         }
     }
 
@@ -105,9 +124,14 @@ mod tests {
         assert_eq!(Mechanism::Auto.plan(program(Kind::Dynamic)), Plan::Preload);
         assert_eq!(Mechanism::Auto.plan(program(Kind::Static)), Plan::Supervised);
         assert_eq!(Mechanism::Auto.plan(None), Plan::Preload);
-        assert_eq!(Mechanism::Seccomp.plan(program(Kind::Dynamic)), Plan::SupervisedWholly);
         assert_eq!(Mechanism::Freeze.plan(program(Kind::Static)), Plan::Watched);
         assert_eq!(Mechanism::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
+        let wholly = Mechanism::Seccomp.plan(program(Kind::Dynamic));
+        assert_eq!(wholly, Plan::SupervisedWholly(Inside::Possible));
+        assert!(!wholly.preloads());
+        assert_eq!(wholly.without_filter(), "limited from inside only");
+        let nothing = Mechanism::Seccomp.plan(program(Kind::Static));
+        assert_eq!(nothing.without_filter(), "not limited");
         let alone = Mechanism::Preload.plan(program(Kind::Static));
         assert!(matches!(alone, Plan::Escape(_, "is statically linked")), "{alone:?}");
         let setuid = Mechanism::Auto.plan(program(Kind::Privileged));

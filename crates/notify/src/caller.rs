@@ -318,7 +318,7 @@ impl Caller {
     }
 
     /// Settles what the last call cost.
-    fn settle(&mut self, class: &'static Class) {
+    pub fn settle(&mut self, class: &'static Class) {
         let Some(previous) = self.previous.take() else { return };
         if self.process.holder() == Holder::Library {
             return;

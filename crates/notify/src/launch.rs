@@ -175,9 +175,7 @@ fn settle_down(connection: &OwnedFd) -> io::Result<()> {
     rustix::process::chdir("/")?;
     rustix::thread::set_name(c"discnice-notify")?;
     raise_descriptors();
-    // SAFETY: children that end are not waited for; no handler is installed.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    Ok(())
+    pair::notice_the_others_end()
 }
 
 /// One descriptor is held for each thread that is supervised.

@@ -17,6 +17,7 @@
 //! - `faults`: page faults of mapped files read no read-ahead windows;
 //! - `stdio`: how it gets below libc's own buffers;
 //! - `real`: libc's functions behind ours;
+//! - `gated`: how calls leave below a filter of ours;
 //! - `sanitizer`: programs that check who comes first.
 //!
 //! # Safety
@@ -33,6 +34,7 @@ mod engine;
 mod environment;
 mod faults;
 mod files;
+mod gated;
 mod hooks;
 mod loading;
 mod mappings;

@@ -40,6 +40,16 @@ impl Real {
         self.get() != missing as *mut c_void
     }
 
+    /// The name.
+    pub fn name(&self) -> &'static CStr {
+        self.name
+    }
+
+    /// From now on, this stands behind our hooks instead.
+    pub fn replace(&self, address: *mut c_void) {
+        self.address.store(address, Ordering::Relaxed);
+    }
+
     #[cold]
     fn look_up(&self) -> *mut c_void {
         // SAFETY: the name is a C string; dlsym may be called from any thread.
@@ -86,12 +96,19 @@ unsafe extern "C" {
 
 /// Looks all of them up.
 pub fn look_all_up() {
+    for_each(|real| {
+        real.get();
+    });
+}
+
+/// Calls `with` for each of them.
+pub fn for_each(with: impl Fn(&'static Real)) {
     let mut at = (&raw const FIRST).cast::<&'static Real>();
     let end = (&raw const END).cast::<&'static Real>();
     while at < end {
         // SAFETY: the section is an array of such references, made by the `hook!` macro.
         unsafe {
-            (*at).get();
+            with(*at);
             at = at.add(1);
         }
     }

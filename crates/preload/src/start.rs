@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::{engine, environment, real, sanitizer, stdio};
+use crate::{engine, environment, gated, real, sanitizer, stdio};
 
 /// The dynamic linker calls this before the program's own constructors, with main's arguments
 /// (System V ABI, "Initialization and Termination Functions", as glibc extends it).
@@ -23,6 +23,7 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     // SAFETY: the environment is the one that the kernel made; the program has not started yet.
     let Some(token) = (unsafe { environment::take(environment) }) else { return };
     engine::join(&token);
+    gated::enter();
     stdio::enter();
     engine::arrive();
 }

@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use discnice_sys::memory;
 
-use crate::calls;
 use crate::real::{descriptor, reals};
+use crate::{calls, gated};
 
 /// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read and write.
 const READ: usize = 14;
@@ -67,8 +67,12 @@ unsafe extern "C" fn read(stream: *mut c_void, buffer: *mut c_void, count: isize
     // SAFETY: libc gave us this stream.
     let fd = unsafe { descriptor(stream) };
     calls::read(fd, count.max(0) as usize, None, false, |done, length| {
-        // SAFETY: libc's own arguments, or a part of its buffer.
-        unsafe { real(stream, buffer.wrapping_byte_add(done), length as isize) }
+        let buffer = buffer.wrapping_byte_add(done);
+        match gated::read(fd, buffer, length) {
+            Some(result) => result,
+            // SAFETY: libc's own arguments, or a part of its buffer.
+            None => unsafe { real(stream, buffer, length as isize) },
+        }
     })
 }
 

@@ -137,6 +137,13 @@ impl File {
         self.has(OTHER)
     }
 
+    /// Known to reach a disk.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_disk(&self) -> bool {
+        self.has(DISK)
+    }
+
     /// Nothing but timing is needed as long as reads hit the cache: we do not read ahead for it.
     #[inline(always)]
     #[must_use]

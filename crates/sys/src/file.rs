@@ -6,7 +6,8 @@
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 
-use crate::raw::{Errno, call};
+use crate::gate;
+use crate::raw::{Errno, Syscall, call, pad};
 
 /// What kind of object a descriptor is, as far as disk and network traffic go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +117,13 @@ pub fn flags(fd: i32) -> Result<i32, Errno> {
 /// `EINVAL` where the object has no page cache.
 pub fn read_ahead(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
     // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_readahead, fd, offset, length) }.map(drop)
+    unsafe {
+        gate::pass(Syscall(
+            libc::SYS_readahead,
+            pad([fd as usize, offset as usize, length as usize]),
+        ))
+    }
+    .map(drop)
 }
 
 /// Advice on the whole file. posix_fadvise(2) with `POSIX_FADV_*`.
@@ -182,7 +189,9 @@ pub fn read_small(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the path is a C string that outlives the call.
     let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
     // SAFETY: the kernel writes at most the buffer's length into it.
-    let length = unsafe { call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len()) };
+    let length = unsafe {
+        gate::pass(Syscall(libc::SYS_read, pad([fd, buffer.as_mut_ptr() as usize, buffer.len()])))
+    };
     // SAFETY: the descriptor is the one opened above.
     let _ = unsafe { call!(libc::SYS_close, fd) };
     length

@@ -64,6 +64,7 @@ const FLAGS: usize = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as usize | WAIT_KILL
 const RECEIVE: usize = 0xc050_2100;
 const SEND: usize = 0xc018_2101;
 const ID_VALID: usize = 0x4008_2102;
+const SET_FLAGS: usize = 0x4008_2104;
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`, Linux 5.5.
 const CONTINUE: u32 = 1;
 
@@ -146,6 +147,16 @@ pub fn proceed(listener: i32, id: u64) -> Result<(), Errno> {
     let response = Response { id, value: 0, error: 0, flags: CONTINUE };
     // SAFETY: the kernel reads one response.
     unsafe { call!(libc::SYS_ioctl, listener, SEND, &raw const response) }.map(drop)
+}
+
+/// Lets the caller and its supervisor take turns on one processor: each wakes the other as the last
+/// thing that it does. Linux 6.6.
+///
+/// # Errors
+/// `EINVAL` on an older kernel.
+pub fn take_turns(listener: i32) -> Result<(), Errno> {
+    // SAFETY: numbers only; SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP is 1.
+    unsafe { call!(libc::SYS_ioctl, listener, SET_FLAGS, 1) }.map(drop)
 }
 
 /// Whether the caller still waits, so that what /proc says about its thread is about it.

@@ -158,15 +158,15 @@ impl Run {
         }
         let plan = self.mechanism.plan(found_program.map(|path| (program::kind(&path), path)));
         self.have_watched(found, &plan);
-        let variables = || launch::variables(found, member).inspect_err(warn).ok();
-        let variables = if plan.preloads() { variables() } else { None };
         if let Plan::Escape(path, obstacle) = &plan {
             tell!("discnice: not limited: {} {obstacle}", path.display());
         }
-        if let Err(refused) = plan.enter(found, member) {
-            tell!("discnice: not limited: {}: {refused}", name.display());
+        let refused = plan.enter(found, member).err();
+        if let Some(refused) = &refused {
+            tell!("discnice: {}: {}: {refused}", plan.without_filter(), name.display());
         }
-        variables
+        let variables = || launch::variables(found, member).inspect_err(warn).ok();
+        if refused.is_some() || plan.preloads() { variables() } else { None }
     }
 
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command
