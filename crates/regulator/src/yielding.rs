@@ -52,7 +52,7 @@ fn gives_way_and_comes_back() {
     let before = read_between(&machine, 0, 3 * SECOND / 10);
     assert!(before > 200 << 20, "full speed: {before}");
     let held = read_between(&machine, 5 * SECOND / 10, 23 * SECOND / 10);
-    let most = 1.1 * 1.8 * RATE as f64 + (8 << 20) as f64;
+    let most = 1.1 * 1.8 * RATE as f64 + f64::from(8 << 20);
     assert!((held as f64) < most, "held to its rate within 200 ms: {held}");
     let again = read_between(&machine, 23 * SECOND / 10, 43 * SECOND / 10);
     assert!(again > 500 << 20, "full speed within 2 s: {again}");

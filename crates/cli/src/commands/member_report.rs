@@ -114,11 +114,7 @@ fn explain(reason: Reason) -> Option<&'static str> {
 
 /// Why a process is not held: nobody can or may hold it, it executed a program in which our library
 /// never reported, or it filters its own system calls.
-fn escape(
-    member: &Member,
-    outside: Option<Account>,
-    held: Option<Account>,
-) -> Option<String> {
+fn escape(member: &Member, outside: Option<Account>, held: Option<Account>) -> Option<String> {
     if held.is_some() {
         return None;
     }

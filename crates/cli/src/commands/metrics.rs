@@ -51,7 +51,11 @@ fn current() -> anyhow::Result<String> {
 fn of(found: &Found) -> ClassMetrics {
     let (mut limited, mut escaped) = (0, 0);
     for (slot, member) in found.class.living_slots(status::is_running) {
-        *if member_report::escape_of(found.class, slot, member).is_some() { &mut escaped } else { &mut limited } += 1;
+        *if member_report::escape_of(found.class, slot, member).is_some() {
+            &mut escaped
+        } else {
+            &mut limited
+        } += 1;
     }
     ClassMetrics::of(found.name(), found.class, limited, escaped)
 }
