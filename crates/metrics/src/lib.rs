@@ -1,6 +1,6 @@
 //! Classes as metrics in the OpenMetrics text format 1.0, and a listener that serves them.
 //!
-//! - [`text`]: all metrics of some classes;
+//! - [`mod@text`]: all metrics of some classes;
 //! - [`Address`], [`Listener`]: where scrapers find them.
 //!
 //! A listener only answers; it keeps nothing between two scrapes and never changes a class.
