@@ -18,7 +18,8 @@ pub enum Mechanism {
     Auto,
     /// Only from inside; what our library cannot enter is not limited
     Preload,
-    /// From inside where our library can enter, else by standing still from outside
+    /// From inside where our library can enter; what it cannot see, page faults, io_uring and static
+    /// programs, by standing still from outside
     Freeze,
     /// The command and all its children by seccomp: nothing but page faults escapes. None of them
     /// can gain rights (sudo, ping), and io_uring does not exist for them
@@ -50,10 +51,12 @@ pub enum Plan {
 }
 
 impl Mechanism {
-    /// Whether the class is watched from outside, too.
+    /// Whether the class is watched from outside, too. Not unless asked for: a process that is let
+    /// stand still while it copies inside the kernel sees a short count, and one whose library or
+    /// supervisor waits with its account ahead of its books is charged for the same bytes again.
     #[must_use]
     pub fn watches(self) -> bool {
-        self != Self::Preload
+        self == Self::Freeze
     }
 
     /// What to do with a program that was found at a place, or nowhere.

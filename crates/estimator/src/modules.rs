@@ -4,13 +4,13 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum Estimator {
-    /// The kernel's account where it speaks, the prediction where it is silent.
+    /// The kernel's account alone.
     #[default]
-    Auto = 0,
+    Account = 0,
     /// The prediction alone, as in the paper.
     Predict = 1,
-    /// The kernel's account alone.
-    Account = 2,
+    /// The kernel's account where it speaks, the prediction where it is silent.
+    Auto = 2,
 }
 
 impl Estimator {
@@ -31,8 +31,8 @@ impl Estimator {
     pub(crate) const fn from_claim(claim: u32) -> Self {
         match claim {
             1 => Self::Predict,
-            2 => Self::Account,
-            _ => Self::Auto,
+            2 => Self::Auto,
+            _ => Self::Account,
         }
     }
 }

@@ -184,8 +184,8 @@ mod tests {
             format!("discnice_class_limit{{{class},resource=\"total\"}} 1000.0"),
             format!("discnice_class_wait_seconds_sum{{{class}}} 1.5"),
             format!("discnice_class_wait_seconds_count{{{class}}} 7"),
-            format!("discnice_class_wait_seconds_bucket{{{class},le=\"0.001048576\"}} 3"),
-            format!("discnice_class_wait_seconds_bucket{{{class},le=\"+Inf\"}} 7"),
+            format!("discnice_class_wait_seconds_bucket{{le=\"0.001048576\",{class}}} 3"),
+            format!("discnice_class_wait_seconds_bucket{{le=\"+Inf\",{class}}} 7"),
             format!("discnice_class_processes{{{class},limited=\"yes\"}} 3"),
             "# TYPE discnice_class_bytes counter".into(),
         ] {

@@ -24,7 +24,7 @@ impl<H: Host> Regulator<'_, H> {
         let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, Kind::Copy);
         let mut length = count;
         if source {
-            (forecast.read, length) = self.admit_source(from, in_order, count);
+            (forecast.read, length) = self.admit_source(thread, from, in_order, count);
         }
         if target {
             forecast.write = length;
@@ -38,23 +38,31 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Reserves what will be read of `count` bytes and starts reading it, if it is known where;
-    /// returns how much that is, and how much can be copied.
-    fn admit_source(&self, from: (i32, &File), in_order: bool, count: u64) -> (u64, u64) {
+    /// returns how much is still to be read, and how much can be copied.
+    fn admit_source(
+        &self,
+        thread: &Thread,
+        from: (i32, &File),
+        in_order: bool,
+        count: u64,
+    ) -> (u64, u64) {
         self.shape(from.0, from.1);
         let size = self.host.status(from.0).map_or(0, |status| status.size);
         let begin = if in_order { self.host.position(from.0) } else { None };
         let length = count.min(size.saturating_sub(begin.unwrap_or(0)));
-        let missing = match begin {
-            Some(begin) => self.forecast_read(from.0, from.1, begin, length).read,
-            None => length,
+        let Some(begin) = begin else {
+            self.reserve_and_wait(Direction::Read, length);
+            return (length, length);
         };
-        if missing > 0 {
-            self.reserve_and_wait(Direction::Read, missing);
-            if let Some(begin) = begin {
-                self.host.read_ahead(from.0, begin, length);
-            }
+        let forecast = self.forecast_read(from.0, from.1, begin, length);
+        if forecast.read > 0 {
+            self.reserve_and_wait(Direction::Read, forecast.read);
+            self.host.read_ahead(from.0, begin, length);
+            // At once: before the copy another wait may follow, and who watches from outside takes
+            // a process for escaping whose account stays ahead of its books.
+            let _ = self.settle(thread, Ticket::of(forecast));
         }
-        (missing, length)
+        (0, length)
     }
 
     /// The longest piece in which a copy should be made, in bytes.

@@ -14,6 +14,10 @@ use crate::{File, Regulator, Thread, Ticket};
 /// to compare.
 const SAMPLE: u64 = 16;
 
+/// One call moves at most so many bytes, whatever a program asks for (`MAX_RW_COUNT` in the kernel's
+/// include/linux/fs.h).
+const MOVED_MAX: u64 = 0x7fff_f000;
+
 /// What a call is predicted to cost the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
@@ -154,6 +158,7 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         count: u64,
     ) -> Forecast {
+        let count = count.min(MOVED_MAX);
         let mut forecast = Forecast::nothing(file, Kind::Write);
         let (Some((_, key)), Some(status)) = (file.identity(), self.host.status(fd)) else {
             return forecast;

@@ -8,8 +8,8 @@ use crate::classes::Found;
 /// Where charges come from.
 #[derive(Debug, Clone, Default, Args)]
 pub struct EstimatorArgs {
-    /// Whose word charges follow: the kernel's account where it speaks and predictions elsewhere
-    /// (auto), predictions alone, or the account alone
+    /// Whose word charges follow: the kernel's account (the default), predictions, or the account
+    /// where it speaks and predictions elsewhere, as on FUSE and network file systems (auto)
     #[arg(long, value_name = "auto|predict|account", value_parser = estimator)]
     estimator: Option<Estimator>,
     /// Parts of the prediction to use, comma-separated: cache, read, write; or none (DiscNice, table 5)
