@@ -43,8 +43,10 @@ fn top_needs_a_terminal() {
 
 #[test]
 fn a_key_ends_top_and_gives_the_terminal_back() {
-    let shown =
-        on_a_terminal("sleep 1; printf q; sleep 1", "\"$top\" top; echo status $?; stty -a");
+    let shown = on_a_terminal(
+        "sleep 1; printf q; sleep 1",
+        "stty rows 24 cols 80; \"$top\" top; echo status $?; stty -a",
+    );
     let text = shown.text();
     assert!(text.contains(TAKEN) && text.contains("classes"), "{text:?}");
     let (_, after) = text.rsplit_once(GIVEN_BACK).expect("given back");

@@ -366,9 +366,17 @@ impl UpdateRegions {
         let key = place.leaf_key(chunk);
         let candidates = slots(mix(key), LEAVES).filter_map(|index| self.leaves.get(index));
         let leaf = candidates.min_by_key(|leaf| self.value(leaf))?;
+        let old = leaf.key.load(R);
+        if old == key {
+            // Another thread has just taken it for the same pages.
+            return Some(leaf);
+        }
         self.evict(leaf);
-        leaf.since.store(now.0, R);
-        leaf.key.store(key, R);
+        match leaf.key.compare_exchange(old, key, R, R) {
+            Ok(_) => leaf.since.store(now.0, R),
+            Err(other) if other == key => {}
+            Err(_) => return self.find_leaf(place, chunk),
+        }
         Some(leaf)
     }
 

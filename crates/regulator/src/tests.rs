@@ -41,6 +41,7 @@ fn a_silent_account_is_found_out_and_the_prediction_charged() {
         let mut machine = Machine::new(20 * RATE, honest);
         machine.silent = true;
         let (books, class) = (Books::new(), class(RATE));
+        class.choose(Estimator::Auto, Modules::ALL_ON);
         read_all(&machine, class, &books, 64 << 10);
         assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads(), "{honest}");
         let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
