@@ -4,7 +4,7 @@ use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_sys::{Errno, file, futex, process, residency, time, traffic};
+use discnice_sys::{Errno, file, futex, pagecache, process, residency, time, traffic};
 use discnice_units::Nanos;
 
 use crate::host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
@@ -124,8 +124,8 @@ const fn moved(traffic::Moved { inward, outward }: traffic::Moved) -> Moved {
 
 impl System for Linux {
     fn count(&self, fd: i32, offset: u64, length: u64) -> Result<Counts, Refusal> {
-        match residency::count(fd, offset, length) {
-            Ok((cached, dirty)) => Ok(Counts { cached, dirty }),
+        match pagecache::cachestat(fd, offset, length) {
+            Ok(counts) => Ok(Counts { cached: counts.cached, dirty: counts.dirty }),
             Err(Errno::PERM) => Err(Refusal::Foreign),
             Err(_) => Err(Refusal::Unsupported),
         }

@@ -2,7 +2,6 @@
 
 use crate::file::read_small_at;
 use crate::memory::PAGE;
-use crate::pagecache::cachestat;
 use crate::process;
 use crate::raw::{Errno, call};
 
@@ -14,15 +13,6 @@ const MADV_POPULATE_READ: i32 = 22;
 pub const FAULT_AROUND: u64 = 64 << 10;
 /// Bytes that [`touch`] maps at once.
 pub const TOUCH_MAX: u64 = 1 << 20;
-
-/// Pages of a range in the cache, and pages of these that are dirty. cachestat(2), Linux 6.5.
-///
-/// # Errors
-/// `EPERM` on a file that is neither ours nor writable by us, `ENOSYS` on an older kernel.
-/// On overlayfs both are 0 even when all is cached.
-pub fn count(fd: i32, offset: u64, length: u64) -> Result<(u64, u64), Errno> {
-    cachestat(fd, offset, length).map(|counts| (counts.cached, counts.dirty))
-}
 
 /// A mapping of ours, gone with the value.
 struct Mapping {
