@@ -69,8 +69,11 @@ proptest! {
         let (low, high) = (THRESHOLDS.low.get(), THRESHOLDS.high.get());
         let at = |ms: u64| match ms {
             0..2000 => if busy_before { 10 * high } else { 0 },
-            // The change of level itself passes both windows.
-            _ => low + (high - low) * noise[(ms / 50 % 200) as usize] / 1001 + low / 50,
+            // Between the two, and far enough above `low` for what a millisecond's share rounds off.
+            _ => {
+                let floor = low + low / 50;
+                floor + (high - floor) * noise[(ms / 50 % 200) as usize] / 1000
+            }
         };
         let changes = simulate(10_000, false, at);
         prop_assert_eq!(changes.len(), usize::from(busy_before), "{:?}", changes);
