@@ -140,7 +140,7 @@ impl Caller {
         let count = previous.count.min(1 << 30) as isize;
         let elapsed = cycles::now().wrapping_sub(self.answered);
         match previous.kind {
-            _ if !class.is_limited() => self.thread.is_due_by_count(count),
+            _ if !class.is_limited() => !self.thread.passes(previous.count as usize),
             Kind::Write => self.thread.has_written(count, WRITTEN) || self.thread.is_due(0, 0),
             _ => self.thread.is_due(elapsed, count),
         }

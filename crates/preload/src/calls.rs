@@ -12,15 +12,12 @@ use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
 use crate::{engine, faults, files};
 
-/// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
-/// replaced by means that we do not see.
-const RECHECK: u32 = 1024;
 /// A longer read is worth a look at what it is about to read.
 const SHORT: usize = 128 << 10;
 /// Rewriting the same pages costs the disk nothing; so much may pass between looks.
 const WRITTEN: u32 = 64 << 10;
 /// The same for a file of which it is known.
-const REWRITTEN: u32 = 256 << 10;
+const REWRITTEN: u32 = 512 << 10;
 
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
 /// include/linux/fs.h).
@@ -44,9 +41,9 @@ pub fn read(
     count: usize,
     at: Option<u64>,
     whole: bool,
-    piece: impl Fn(usize, usize) -> isize,
+    piece: impl Fn(usize, usize) -> isize + Copy,
 ) -> isize {
-    let real = || piece(0, count);
+    let real = move || piece(0, count);
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else { return real() };
     let local = local();
     if file.is_other() || is_new_socket(fd, file) {
@@ -54,7 +51,7 @@ pub fn read(
     }
     if class.is_free() && file.is_untouched() {
         let result = real();
-        if local.thread.is_due_by_count(result) {
+        if !local.thread.passes(count) {
             finish_read(local, fd, file, at, result);
         }
         return result;
@@ -81,10 +78,14 @@ pub fn read(
 
 /// A call on a descriptor that cannot reach a disk.
 #[inline(always)]
-fn other(local: &Local, call: Call, file: &File, piece: impl Fn(usize, usize) -> isize) -> isize {
-    let calls = local.others.get().wrapping_add(1);
-    local.others.set(calls);
-    if calls.is_multiple_of(RECHECK) {
+fn other(
+    local: &Local,
+    call: Call,
+    file: &File,
+    piece: impl Fn(usize, usize) -> isize + Copy,
+) -> isize {
+    if !local.passes_other() {
+        local.others.set(0);
         reclassify(call.fd, file);
     }
     if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
@@ -127,9 +128,10 @@ fn slow_read(
     file: &File,
     count: usize,
     at: Option<u64>,
-    real: impl Fn() -> isize,
+    real: impl Fn() -> isize + Copy,
 ) -> isize {
     let Some(regulator) = engine::regulator() else { return real() };
+    files::will_be_shaped(fd);
     let ticket = regulator.admit_read(&local.thread, fd, file, count, at);
     let before = cycles::now();
     let result = real();
@@ -152,7 +154,7 @@ pub fn write(
     count: usize,
     at: Option<u64>,
     whole: bool,
-    piece: impl Fn(usize, usize) -> isize,
+    piece: impl Fn(usize, usize) -> isize + Copy,
 ) -> isize {
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else {
         return piece(0, count);
@@ -176,7 +178,7 @@ pub fn write(
         return slow_write(local, fd, file, count, at, whole, piece);
     }
     let result = piece(0, count);
-    if local.thread.is_due_by_count(result) {
+    if !local.thread.passes(count) {
         finish_write(local, fd, file, at, result);
     }
     result
@@ -198,7 +200,7 @@ fn slow_write(
     count: usize,
     at: Option<u64>,
     whole: bool,
-    piece: impl Fn(usize, usize) -> isize,
+    piece: impl Fn(usize, usize) -> isize + Copy,
 ) -> isize {
     let Some(regulator) = engine::regulator() else { return piece(0, count) };
     let one = |done: usize, length: usize| {
@@ -329,6 +331,7 @@ fn copy_files(
         return piece(count);
     }
     let Some(regulator) = engine::regulator() else { return piece(count) };
+    files::will_be_shaped(from);
     let (source, target) = ((from, source), (to, target));
     let one = |_, length: usize| {
         let thread = &local.thread;
@@ -358,7 +361,7 @@ pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
     let local = local();
     if class.is_free() {
         let result = real();
-        if local.thread.is_due_by_count(0) {
+        if !local.thread.passes(0) {
             finish_metadata(local, Ticket::FREE);
         }
         return result;

@@ -1,5 +1,7 @@
 //! The state of each descriptor, by its number.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use discnice_regulator::File;
 
 use crate::net;
@@ -16,6 +18,21 @@ static FILES: Table<File> = Table::new();
 #[inline(always)]
 pub fn get(fd: i32) -> Option<&'static File> {
     FILES.get(fd)
+}
+
+/// The same, if the descriptor is one of those that most programs stay below.
+#[inline(always)]
+pub fn near(fd: i32) -> Option<&'static File> {
+    FILES.first().get(fd as u32 as usize)
+}
+
+/// A call that returns a new descriptor returned this.
+#[inline(always)]
+pub fn opened(fd: i32) -> i32 {
+    if !near(fd).is_some_and(File::is_blank) {
+        forget(fd);
+    }
+    fd
 }
 
 /// The descriptor now means something else.
@@ -42,9 +59,22 @@ pub fn forget_range(first: u32, last: u32) {
     }
 }
 
-/// Calls `with` for each descriptor of the first chunk about which something is known.
-pub fn for_each(mut with: impl FnMut(i32, &File)) {
-    for (number, file) in FILES.first().iter().enumerate() {
+/// Descriptors from here on were never shaped: what ends a program need not look at them, each page
+/// of which is a page fault.
+static SHAPED: AtomicUsize = AtomicUsize::new(0);
+
+/// A descriptor is about to be regulated, and so perhaps shaped.
+pub fn will_be_shaped(fd: i32) {
+    let end = fd as u32 as usize + 1;
+    if end > SHAPED.load(Ordering::Relaxed) {
+        SHAPED.fetch_max(end, Ordering::Relaxed);
+    }
+}
+
+/// Calls `with` for each descriptor of the first chunk that is shaped.
+pub fn for_each_shaped(mut with: impl FnMut(i32, &File)) {
+    let end = SHAPED.load(Ordering::Relaxed);
+    for (number, file) in FILES.first().iter().take(end).enumerate() {
         if !file.is_untouched() {
             with(number as i32, file);
         }

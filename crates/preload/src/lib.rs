@@ -17,6 +17,7 @@
 //! - `faults`: page faults of mapped files read no read-ahead windows;
 //! - `stdio`: how it gets below libc's own buffers;
 //! - `real`: libc's functions behind ours;
+//! - `free`: the calls that go straight there;
 //! - `gated`: how calls leave below a filter of ours;
 //! - `sanitizer`: programs that check who comes first.
 //!
@@ -34,6 +35,7 @@ mod engine;
 mod environment;
 mod faults;
 mod files;
+mod free;
 mod gated;
 mod hooks;
 mod loading;

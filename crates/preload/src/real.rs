@@ -35,6 +35,13 @@ impl Real {
         if address.is_null() { self.look_up() } else { address }
     }
 
+    /// Its address, if it has been looked up.
+    #[inline(always)]
+    pub fn known(&self) -> Option<*mut c_void> {
+        let address = self.address.load(Ordering::Relaxed);
+        (!address.is_null()).then_some(address)
+    }
+
     /// Whether libc has it.
     pub fn exists(&self) -> bool {
         self.get() != missing as *mut c_void
@@ -151,19 +158,34 @@ pub unsafe fn descriptor(stream: *mut c_void) -> c_int {
 ///
 /// `fn [pread pread64] (fd: c_int, …) -> isize, real => { … }` defines one function for each name
 /// with the same body, in which `real` is libc's function of that name.
+///
+/// With `free if …` before the arrow a call of which that is true goes straight to libc, by a jump
+/// where nothing follows; `then …` names what its result passes through. See [`crate::free`].
 macro_rules! hooks {
     ($(
         $(#[doc = $doc:literal])+
-        fn [$($name:ident)+] $arguments:tt $(-> $result:ty)? , $real:ident => $body:block
+        fn [$($name:ident)+] $arguments:tt $(-> $result:ty)? , $real:ident
+        $(, free if $free:expr $(, then $then:path)?)? => $body:block
     )+) => {
-        $( hooks!(@each [$($name)+] [$($doc)+] $arguments [$($result)?] $real $body); )+
+        $( hooks!(@each [$($name)+] [$($doc)+] $arguments [$($result)?] $real
+            [$($free $(, $then)?)?] $body); )+
     };
-    (@each [] $doc:tt $arguments:tt $result:tt $real:ident $body:block) => {};
-    (@each [$name:ident $($more:ident)*] $doc:tt $arguments:tt $result:tt $real:ident $body:block) => {
-        hooks!(@one $name $doc $arguments $result $real $body);
-        hooks!(@each [$($more)*] $doc $arguments $result $real $body);
+    (@free $known:ident, $signed:ident, $arguments:tt, []) => {};
+    (@free $known:ident, $signed:ident, $arguments:tt, [$free:expr $(, $then:path)?]) => {
+        if let Some(address) = $known.known() && $free {
+            // SAFETY: the program's own arguments.
+            let result = unsafe { $signed(address) $arguments };
+            $( let result = $then(result); )?
+            return result;
+        }
     };
-    (@one $name:ident [$($doc:literal)+] ($($argument:ident : $type:ty),* $(,)?) [$($result:ty)?] $real:ident $body:block) => {
+    (@each [] $($rest:tt)*) => {};
+    (@each [$name:ident $($more:ident)*] $doc:tt $arguments:tt $result:tt $real:ident $free:tt $body:block) => {
+        hooks!(@one $name $doc $arguments $result $real $free $body);
+        hooks!(@each [$($more)*] $doc $arguments $result $real $free $body);
+    };
+    (@one $name:ident [$($doc:literal)+] ($($argument:ident : $type:ty),* $(,)?) [$($result:ty)?] $real:ident
+        $free:tt $body:block) => {
         $(#[doc = $doc])+
         ///
         /// # Safety
@@ -181,10 +203,21 @@ macro_rules! hooks {
             #[unsafe(link_section = "discnice_real")]
             static ENTRY: &$crate::real::Real = &REAL;
             type Signature = unsafe extern "C" fn($($type),*) $(-> $result)?;
-            // SAFETY: libc's function of this name has this signature; one that libc lacks is
-            // replaced by a function that ignores its arguments.
-            let $real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Signature>(REAL.get()) };
-            $body
+            #[inline(always)]
+            fn signed(address: *mut core::ffi::c_void) -> Signature {
+                // SAFETY: libc's function of this name has this signature; one that libc lacks is
+                // replaced by a function that ignores its arguments.
+                unsafe { core::mem::transmute::<*mut core::ffi::c_void, Signature>(address) }
+            }
+            hooks!(@free REAL, signed, ($($argument),*), $free);
+            // Apart, so that what it keeps on the stack costs the way above nothing.
+            #[inline(never)]
+            unsafe extern "C" fn held($($argument: $type),*) $(-> $result)? {
+                let $real = signed(REAL.get());
+                $body
+            }
+            // SAFETY: the caller's own promise.
+            unsafe { held($($argument),*) }
         }
     };
 }

@@ -20,8 +20,22 @@ pub struct Local {
     pub thread: Thread,
     /// Memory for the environment of a program that the thread starts.
     pub scratch: Scratch,
-    /// Calls on descriptors that cannot reach a disk.
+    /// Calls on descriptors that cannot reach a disk since one was looked at again.
     pub others: core::cell::Cell<u32>,
+}
+
+/// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
+/// replaced by means that we do not see.
+const RECHECK: u32 = 1024;
+
+impl Local {
+    /// Notes a call on a descriptor that cannot reach a disk; false once it should be looked at.
+    #[inline(always)]
+    pub fn passes_other(&self) -> bool {
+        let calls = self.others.get().wrapping_add(1);
+        self.others.set(calls);
+        calls < RECHECK
+    }
 }
 
 const SIZE: usize = 128;

@@ -107,7 +107,7 @@ impl File {
     /// Forgets everything: the descriptor was opened, closed or replaced.
     #[inline]
     pub fn forget(&self) {
-        if self.flags.load(R) != 0 {
+        if !self.is_blank() {
             self.flags.store(0, R);
             self.next.store(0, R);
             self.dirtied.store(0, R);
@@ -128,6 +128,13 @@ impl File {
         } else {
             self.flags.fetch_and(!flag, R);
         }
+    }
+
+    /// Nothing is known.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.flags.load(R) == 0
     }
 
     /// Known not to reach a disk.

@@ -4,13 +4,19 @@ use core::cell::Cell;
 
 /// After so many calls that were too fast to look at, look: what a call started behind our back
 /// (a page fault, an asynchronous read-ahead) is then found soon.
-const CALLS: u32 = 64;
+const CALLS: u32 = 256;
+/// Of the calls on names and directories only one in so many is timed while all are found cached:
+/// what one that was not timed has read, a few blocks, is found by the next.
+const TIMED: u32 = 4;
+/// After so many metadata operations that nobody waited for, they are counted.
+const NAMED: u32 = 64;
 /// The same for bytes.
 const BYTES: u32 = 1 << 20;
 
-/// The same without a limit.
-const CALLS_UNLIMITED: u32 = 1024;
-const BYTES_UNLIMITED: u32 = 16 << 20;
+/// Without a limit: after so many bytes, where each call counts for some and none for many.
+const UNHELD: u32 = 16 << 20;
+const UNHELD_CALL: u32 = 16 << 10;
+const UNHELD_MOST: usize = 64 << 10;
 
 /// Cycles of the time-stamp counter in which no call can have waited for a disk, nor filled a
 /// read-ahead window: at 1.6 to 5 GHz this is 2.5 to 8 microseconds. A cached 4 KiB read takes 0.2
@@ -39,6 +45,8 @@ pub struct Thread {
     slow: Cell<bool>,
     /// Metadata operations that nobody waited for and that are not yet counted.
     named: Cell<u32>,
+    /// What passed in a class without a limit since the last look.
+    unheld: Cell<u32>,
 }
 
 impl Thread {
@@ -66,15 +74,48 @@ impl Thread {
         slow || calls >= CALLS
     }
 
-    /// Notes a call in a class without limit, where nobody waits for what is found: it is only
-    /// counted, and the account looked at now and then.
+    /// Notes a call in a class without limit, about to move at most `count` bytes, where nobody waits
+    /// for what is found: it is only counted, and the account looked at now and then. Returns false
+    /// if that is due.
     #[inline(always)]
-    pub fn is_due_by_count(&self, bytes: isize) -> bool {
-        let calls = self.calls.get() + 1;
-        let total = self.bytes.get().saturating_add(bytes.max(0) as u32);
-        self.calls.set(calls);
-        self.bytes.set(total);
-        calls >= CALLS_UNLIMITED || total >= BYTES_UNLIMITED
+    pub fn passes(&self, count: usize) -> bool {
+        let unheld = self.unheld.get().wrapping_add(UNHELD_CALL + count.min(UNHELD_MOST) as u32);
+        self.unheld.set(unheld);
+        unheld < UNHELD
+    }
+
+    /// The same for a metadata operation; also false if those should be counted.
+    #[inline(always)]
+    pub fn passes_named(&self) -> bool {
+        self.names() && self.passes(0)
+    }
+
+    /// Notes a call on names or directories under a limit of disk traffic; returns whether it may
+    /// pass without being timed.
+    #[inline(always)]
+    pub fn passes_untimed(&self) -> bool {
+        let calls = self.calls.get();
+        if self.missed() || calls.is_multiple_of(TIMED) || calls >= CALLS {
+            return false;
+        }
+        self.calls.set(calls + 1);
+        true
+    }
+
+    /// The same for a metadata operation; also false if those should be counted.
+    #[inline(always)]
+    pub fn passes_named_untimed(&self) -> bool {
+        self.names() && self.passes_untimed()
+    }
+
+    /// Notes a metadata operation unless they should be counted before.
+    #[inline(always)]
+    fn names(&self) -> bool {
+        let named = self.named.get() + 1;
+        if named < NAMED {
+            self.named.set(named);
+        }
+        named < NAMED
     }
 
     /// Notes that `bytes` were written into the cache, whose cost no clock shows; returns
@@ -91,7 +132,7 @@ impl Thread {
     pub fn has_named(&self) -> bool {
         let named = self.named.get().wrapping_add(1);
         self.named.set(named);
-        named >= CALLS
+        named >= NAMED
     }
 
     /// Metadata operations since the last question.
@@ -104,6 +145,7 @@ impl Thread {
         self.calls.set(0);
         self.bytes.set(0);
         self.written.set(0);
+        self.unheld.set(0);
         self.hit.set(!missed);
     }
 
@@ -166,8 +208,43 @@ mod tests {
         assert!(thread.is_due(20_000, 4096), "slow");
         assert!(!thread.is_due(15_000, 65_536), "copying 64 KiB may take that long");
         thread.looked(false);
-        assert_eq!((0..200).take_while(|_| !thread.is_due(900, 1)).count(), CALLS as usize - 1);
+        assert_eq!(
+            (0..2 * CALLS).take_while(|_| !thread.is_due(900, 1)).count(),
+            CALLS as usize - 1
+        );
         thread.looked(false);
         assert!(thread.is_due(0, 1 << 20), "large");
+    }
+
+    #[test]
+    fn names_are_timed_until_they_are_found_cached_and_now_and_then_after() {
+        let thread = Thread::default();
+        assert!(!thread.passes_named_untimed(), "nothing has been looked at yet");
+        thread.looked(false);
+        let timed = (0..2 * CALLS)
+            .filter(|_| {
+                let passes = thread.passes_untimed();
+                if !passes && thread.is_due_by_metadata(900) {
+                    thread.looked(false);
+                }
+                !passes
+            })
+            .count();
+        // Two more where a look fell between.
+        let wanted = 2 * CALLS / TIMED;
+        assert!((wanted..=wanted + 2).contains(&(timed as u32)), "{timed}");
+        thread.looked(true);
+        assert!(!thread.passes_untimed(), "the disk was read");
+    }
+
+    #[test]
+    fn what_passes_without_a_limit_is_due_after_calls_or_bytes() {
+        let thread = Thread::default();
+        assert_eq!((0..5000).take_while(|_| thread.passes(0)).count(), 1023);
+        thread.looked(false);
+        assert_eq!((0..5000).take_while(|_| thread.passes(1 << 30)).count(), 204);
+        thread.looked(false);
+        assert_eq!((0..5000).take_while(|_| thread.passes_named()).count(), NAMED as usize - 1);
+        assert_eq!(thread.take_named(), u64::from(NAMED) - 1);
     }
 }

@@ -44,6 +44,21 @@ impl Class {
         self.header.limited.load(Ordering::Relaxed) & (LOOKED_AT | YIELDS) == 0
     }
 
+    /// Whether no threshold of anything holds, and nobody has to look at what others do.
+    #[inline]
+    #[must_use]
+    pub fn is_unheld(&self) -> bool {
+        self.header.limited.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether only thresholds of disk traffic hold, whether others are busy or not, and nothing is
+    /// predicted.
+    #[inline]
+    #[must_use]
+    pub fn is_held_on_disk_alone(&self) -> bool {
+        self.header.limited.load(Ordering::Relaxed) & !Resources::DISK.bits() == 0
+    }
+
     /// Whether the thresholds hold only while others are busy.
     #[inline]
     #[must_use]

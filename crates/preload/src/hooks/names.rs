@@ -4,8 +4,8 @@ use core::ffi::{c_char, c_int, c_uint};
 
 use discnice_sys::file;
 
-use crate::calls;
 use crate::real::hooks;
+use crate::{calls, free};
 
 hooks! {
     /// unlink(2), remove(3).
@@ -15,7 +15,8 @@ hooks! {
     }
 
     /// rmdir(2).
-    fn [rmdir] (path: *const c_char) -> c_int, real => {
+    fn [rmdir] (path: *const c_char) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own argument.
         calls::operation(|| unsafe { real(path) })
     }
@@ -46,7 +47,8 @@ hooks! {
     }
 
     /// mkdir(2).
-    fn [mkdir] (path: *const c_char, mode: c_uint) -> c_int, real => {
+    fn [mkdir] (path: *const c_char, mode: c_uint) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(path, mode) })
     }
@@ -60,43 +62,50 @@ hooks! {
     }
 
     /// mkdirat(2).
-    fn [mkdirat] (directory: c_int, path: *const c_char, mode: c_uint) -> c_int, real => {
+    fn [mkdirat] (directory: c_int, path: *const c_char, mode: c_uint) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(directory, path, mode) })
     }
 
     /// mknod(2).
-    fn [mknod] (path: *const c_char, mode: c_uint, device: u64) -> c_int, real => {
+    fn [mknod] (path: *const c_char, mode: c_uint, device: u64) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(path, mode, device) })
     }
 
     /// mknodat(2).
-    fn [mknodat] (directory: c_int, path: *const c_char, mode: c_uint, device: u64) -> c_int, real => {
+    fn [mknodat] (directory: c_int, path: *const c_char, mode: c_uint, device: u64) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(directory, path, mode, device) })
     }
 
     /// mkfifo(3).
-    fn [mkfifo] (path: *const c_char, mode: c_uint) -> c_int, real => {
+    fn [mkfifo] (path: *const c_char, mode: c_uint) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(path, mode) })
     }
 
     /// link(2), symlink(2).
-    fn [link symlink] (old: *const c_char, new: *const c_char) -> c_int, real => {
+    fn [link symlink] (old: *const c_char, new: *const c_char) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(old, new) })
     }
 
     /// linkat(2).
-    fn [linkat] (from: c_int, old: *const c_char, to: c_int, new: *const c_char, flags: c_int) -> c_int, real => {
+    fn [linkat] (from: c_int, old: *const c_char, to: c_int, new: *const c_char, flags: c_int) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(from, old, to, new, flags) })
     }
 
     /// symlinkat(2).
-    fn [symlinkat] (old: *const c_char, to: c_int, new: *const c_char) -> c_int, real => {
+    fn [symlinkat] (old: *const c_char, to: c_int, new: *const c_char) -> c_int, real,
+        free if free::operation() => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(old, to, new) })
     }

@@ -4,9 +4,9 @@ use core::ffi::{c_int, c_void};
 
 use discnice_regulator::Flow;
 
-use crate::calls;
 use crate::net::vector;
 use crate::real::hooks;
+use crate::{calls, free};
 
 /// The sum of an array of buffers is not known without reading the program's memory, which only
 /// the kernel may do safely; this many bytes are assumed.
@@ -21,53 +21,57 @@ fn offset(at: i64) -> Option<u64> {
 
 hooks! {
     /// read(2).
-    fn [read] (fd: c_int, buffer: *mut c_void, count: usize) -> isize, real => {
+    fn [read] (fd: c_int, buffer: *mut c_void, count: usize) -> isize, real,
+        free if free::transfer(fd, count) => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, None, false, |done, length| unsafe {
+        calls::read(fd, count, None, false, move |done, length| unsafe {
             real(fd, buffer.wrapping_byte_add(done), length)
         })
     }
 
     /// pread(2).
-    fn [pread pread64] (fd: c_int, buffer: *mut c_void, count: usize, at: i64) -> isize, real => {
+    fn [pread pread64] (fd: c_int, buffer: *mut c_void, count: usize, at: i64) -> isize, real,
+        free if free::transfer(fd, count) => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, offset(at), true, |_, _| unsafe { real(fd, buffer, count, at) })
+        calls::read(fd, count, offset(at), true, move |_, _| unsafe { real(fd, buffer, count, at) })
     }
 
     /// readv(2).
     fn [readv] (fd: c_int, vector: *const c_void, buffers: c_int) -> isize, real => {
         // SAFETY: the program's own arguments, or a part of its buffers.
-        let call = |vector, buffers| unsafe { real(fd, vector, buffers) };
+        let call = move |vector, buffers| unsafe { real(fd, vector, buffers) };
         if vector::concerns(fd) {
             return vector::vector(Flow::Down, fd, vector, buffers, call);
         }
-        calls::read(fd, VECTOR, None, true, |_, _| call(vector, buffers))
+        calls::read(fd, VECTOR, None, true, move |_, _| call(vector, buffers))
     }
 
     /// preadv(2).
     fn [preadv preadv64] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, VECTOR, offset(at), true, |_, _| unsafe { real(fd, vector, buffers, at) })
+        calls::read(fd, VECTOR, offset(at), true, move |_, _| unsafe { real(fd, vector, buffers, at) })
     }
 
     /// preadv2(2).
     fn [preadv2 preadv64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
         let call = || unsafe { real(fd, vector, buffers, at, flags) };
-        if flags & NOWAIT != 0 { calls::metadata(call) } else { calls::read(fd, VECTOR, offset(at), true, |_, _| call()) }
+        if flags & NOWAIT != 0 { calls::metadata(call) } else { calls::read(fd, VECTOR, offset(at), true, move |_, _| call()) }
     }
 
     /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.
-    fn [__read_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize) -> isize, real => {
+    fn [__read_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize) -> isize, real,
+        free if free::transfer(fd, count) => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, None, count > size, |done, length| unsafe {
+        calls::read(fd, count, None, count > size, move |done, length| unsafe {
             real(fd, buffer.wrapping_byte_add(done), length, size - done)
         })
     }
 
     /// pread(2) as compiled with `_FORTIFY_SOURCE`.
-    fn [__pread_chk __pread64_chk] (fd: c_int, buffer: *mut c_void, count: usize, at: i64, size: usize) -> isize, real => {
+    fn [__pread_chk __pread64_chk] (fd: c_int, buffer: *mut c_void, count: usize, at: i64, size: usize) -> isize, real,
+        free if free::transfer(fd, count) => {
         // SAFETY: the program's own arguments.
-        calls::read(fd, count, offset(at), true, |_, _| unsafe { real(fd, buffer, count, at, size) })
+        calls::read(fd, count, offset(at), true, move |_, _| unsafe { real(fd, buffer, count, at, size) })
     }
 }

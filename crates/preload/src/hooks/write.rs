@@ -4,10 +4,10 @@ use core::ffi::{c_int, c_void};
 
 use discnice_regulator::Flow;
 
-use crate::calls;
 use crate::hooks::read::VECTOR;
 use crate::net::vector;
 use crate::real::hooks;
+use crate::{calls, free};
 
 fn offset(at: i64) -> Option<u64> {
     u64::try_from(at).ok()
@@ -15,25 +15,27 @@ fn offset(at: i64) -> Option<u64> {
 
 hooks! {
     /// write(2).
-    fn [write] (fd: c_int, buffer: *const c_void, count: usize) -> isize, real => {
+    fn [write] (fd: c_int, buffer: *const c_void, count: usize) -> isize, real,
+        free if free::transfer(fd, count) => {
         if calls::is_beyond_memory(buffer, count) {
             // SAFETY: the program's own arguments.
             return calls::start_io(|| unsafe { real(fd, buffer, count) });
         }
-        calls::write(fd, count.min(calls::MOVED_MAX), None, false, |done, length| {
+        calls::write(fd, count.min(calls::MOVED_MAX), None, false, move |done, length| {
             // SAFETY: the program's own arguments, or a part of its buffer.
             unsafe { real(fd, buffer.wrapping_byte_add(done), length) }
         })
     }
 
     /// pwrite(2).
-    fn [pwrite pwrite64] (fd: c_int, buffer: *const c_void, count: usize, at: i64) -> isize, real => {
+    fn [pwrite pwrite64] (fd: c_int, buffer: *const c_void, count: usize, at: i64) -> isize, real,
+        free if free::transfer(fd, count) => {
         let beyond_files = at.checked_add_unsigned(count as u64).is_none();
         if beyond_files || calls::is_beyond_memory(buffer, count) {
             // SAFETY: the program's own arguments.
             return calls::start_io(|| unsafe { real(fd, buffer, count, at) });
         }
-        calls::write(fd, count.min(calls::MOVED_MAX), offset(at), at < 0, |done, length| {
+        calls::write(fd, count.min(calls::MOVED_MAX), offset(at), at < 0, move |done, length| {
             // SAFETY: the program's own arguments, or a part of its buffer.
             unsafe { real(fd, buffer.wrapping_byte_add(done), length, at.wrapping_add(done as i64)) }
         })
@@ -42,23 +44,23 @@ hooks! {
     /// writev(2).
     fn [writev] (fd: c_int, vector: *const c_void, buffers: c_int) -> isize, real => {
         // SAFETY: the program's own arguments, or a part of its buffers.
-        let call = |vector, buffers| unsafe { real(fd, vector, buffers) };
+        let call = move |vector, buffers| unsafe { real(fd, vector, buffers) };
         if vector::concerns(fd) {
             return vector::vector(Flow::Up, fd, vector, buffers, call);
         }
-        calls::write(fd, VECTOR, None, true, |_, _| call(vector, buffers))
+        calls::write(fd, VECTOR, None, true, move |_, _| call(vector, buffers))
     }
 
     /// pwritev(2).
     fn [pwritev pwritev64] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::write(fd, VECTOR, offset(at), true, |_, _| unsafe { real(fd, vector, buffers, at) })
+        calls::write(fd, VECTOR, offset(at), true, move |_, _| unsafe { real(fd, vector, buffers, at) })
     }
 
     /// pwritev2(2).
     fn [pwritev2 pwritev64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
-        let call = |_, _| unsafe { real(fd, vector, buffers, at, flags) };
+        let call = move |_, _| unsafe { real(fd, vector, buffers, at, flags) };
         calls::write(fd, VECTOR, offset(at), true, call)
     }
 }
