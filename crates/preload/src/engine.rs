@@ -240,9 +240,8 @@ fn register_member(class: &'static Class, pid: u32) -> Option<(MemberId, &'stati
 
 /// Names the member after its program.
 fn name(member: &Member) {
-    let mut name = [0; 32];
-    let length = discnice_sys::file::read_small(c"/proc/self/comm", &mut name).unwrap_or(0);
-    member.set_name(name.get(..length.saturating_sub(1)).unwrap_or(&[]));
+    let (name, length) = process::name();
+    member.set_name(name.get(..length).unwrap_or(&[]));
 }
 
 /// What a new process needs to find the class.
@@ -316,7 +315,7 @@ pub fn let_go() {
     let Some(regulator) = regulator() else { return };
     crate::mappings::settle_all();
     regulator.look(&thread::local().thread);
-    crate::files::for_each(|fd, file| regulator.unshape(fd, file));
+    crate::files::for_each_shaped(|fd, file| regulator.unshape(fd, file));
     crate::net::parked::release_all();
 }
 

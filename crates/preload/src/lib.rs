@@ -16,7 +16,7 @@
 //! - `loading`: programs and libraries are read before they are loaded;
 //! - `faults`: page faults of mapped files read no read-ahead windows;
 //! - `stdio`: how it gets below libc's own buffers;
-//! - `real`: libc's functions behind ours;
+//! - `real`: libc's functions behind ours; `symbols`: how they are found;
 //! - `free`: the calls that go straight there;
 //! - `gated`: how calls leave below a filter of ours;
 //! - `sanitizer`: programs that check who comes first.
@@ -45,6 +45,7 @@ mod real;
 mod sanitizer;
 mod start;
 mod stdio;
+mod symbols;
 mod table;
 mod thread;
 

@@ -1,11 +1,13 @@
 //! libc's functions behind ours.
 //!
 //! All are looked up once, when the library is loaded: dlsym(3) takes the dynamic linker's lock,
-//! which a forked child of a threaded program may find held for ever.
+//! which a forked child of a threaded program may find held for ever. And it is slow ([`symbols`]).
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::symbols::{self, Found, Scope};
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
@@ -15,17 +17,22 @@ unsafe extern "C" {
 /// The next definition after this library's, dlsym(3).
 const RTLD_NEXT: *mut c_void = -1isize as *mut c_void;
 
+/// The first definition anywhere, dlsym(3).
+const RTLD_DEFAULT: *mut c_void = ptr::null_mut();
+
 /// One function of libc.
 #[derive(Debug)]
 pub struct Real {
     name: &'static CStr,
+    /// [`symbols::hash`] of it.
+    hash: u32,
     address: AtomicPtr<c_void>,
 }
 
 impl Real {
     /// A function that will be looked up by name.
     pub const fn new(name: &'static CStr) -> Self {
-        Self { name, address: AtomicPtr::new(ptr::null_mut()) }
+        Self { name, hash: symbols::hash(name), address: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Its address, or that of [`missing`].
@@ -59,20 +66,33 @@ impl Real {
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        // SAFETY: the name is a C string; dlsym may be called from any thread.
-        let mut address = unsafe { dlsym(RTLD_NEXT, self.name.as_ptr()) };
-        if address.is_null() {
-            address = missing as *mut c_void;
-        }
-        self.address.store(address, Ordering::Relaxed);
+        let address = self.ask();
+        self.replace(address);
         address
+    }
+
+    /// What dlsym(3) says.
+    fn ask(&self) -> *mut c_void {
+        // SAFETY: the name is a C string; dlsym may be called from any thread.
+        let address = unsafe { dlsym(RTLD_NEXT, self.name.as_ptr()) };
+        if address.is_null() { missing as *mut c_void } else { address }
     }
 }
 
-/// The first definition of a symbol in the program, or null. dlsym(3) with `RTLD_DEFAULT`.
+/// The first definition of a symbol in the program that starts, or null.
 pub fn find(name: &CStr) -> *mut c_void {
-    // SAFETY: the name is a C string; dlsym may be called from any thread.
-    unsafe { dlsym(ptr::null_mut(), name.as_ptr()) }
+    let mut first = Found::Nothing;
+    let whole = symbols::for_each(Scope::All, |tables| {
+        if matches!(first, Found::Nothing) {
+            first = tables.find(name, symbols::hash(name));
+        }
+    });
+    match first {
+        Found::At(address) => address,
+        Found::Nothing if whole => ptr::null_mut(),
+        // SAFETY: the name is a C string; dlsym may be called from any thread.
+        _ => unsafe { dlsym(RTLD_DEFAULT, name.as_ptr()) },
+    }
 }
 
 /// Stands for a function that this libc does not have.
@@ -103,8 +123,21 @@ unsafe extern "C" {
 
 /// Looks all of them up.
 pub fn look_all_up() {
+    let whole = symbols::for_each(Scope::AfterUs, |tables| {
+        for_each(|real| {
+            if real.known().is_none() {
+                match tables.find(real.name, real.hash) {
+                    Found::Nothing => {}
+                    Found::At(address) => real.replace(address),
+                    Found::Other => real.replace(real.ask()),
+                }
+            }
+        });
+    });
     for_each(|real| {
-        real.get();
+        if real.known().is_none() {
+            real.replace(if whole { missing as *mut c_void } else { real.ask() });
+        }
     });
 }
 

@@ -9,11 +9,12 @@
 //! that belongs there.
 
 use core::ffi::c_void;
+use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use discnice_sys::memory;
 
-use crate::real::{descriptor, reals};
+use crate::real::{Real, descriptor, reals};
 use crate::{calls, gated};
 
 /// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read and write.
@@ -34,31 +35,34 @@ pub fn enter() {
     if !(IO_FILE_READ.exists() && IO_FILE_WRITE.exists()) {
         return;
     }
-    for table in [&IO_FILE_JUMPS, &IO_WFILE_JUMPS].into_iter().filter(|table| table.exists()) {
-        let slots = table.get().cast::<AtomicPtr<c_void>>();
-        // SAFETY: libc exports the table as an object of 21 pointers; both lie within it.
-        let (reading, writing) = unsafe { (&*slots.add(READ), &*slots.add(WRITE)) };
-        let known = reading.load(Ordering::Relaxed) == IO_FILE_READ.get()
-            && writing.load(Ordering::Relaxed) == IO_FILE_WRITE.get();
-        if known {
-            replace(reading, writing);
-        }
-    }
-}
-
-fn replace(reading: &AtomicPtr<c_void>, writing: &AtomicPtr<c_void>) {
-    let page = reading.as_ptr() as usize & !(memory::PAGE - 1);
-    let end = writing.as_ptr() as usize + size_of::<*mut c_void>();
-    let length = (end - page).next_multiple_of(memory::PAGE);
+    let tables = [&IO_FILE_JUMPS, &IO_WFILE_JUMPS];
+    let entries = tables.into_iter().filter(|table| table.exists()).flat_map(of_table);
+    let known =
+        || entries.clone().filter(|(entry, theirs, _)| entry.load(Ordering::Relaxed) == *theirs);
+    let places = || known().map(|(entry, ..)| ptr::from_ref(entry) as usize);
+    let (Some(first), Some(last)) = (places().min(), places().max()) else { return };
+    // All that lies between has been relocated too: each change of rights is dear.
+    let page = first & !(memory::PAGE - 1);
+    let length = (last + size_of::<*mut c_void>() - page).next_multiple_of(memory::PAGE);
     // SAFETY: the pages are libc's relocated data, writable until the linker protected them;
     // adding the right to write takes nothing from anybody.
     if unsafe { memory::protect(page, length, true) }.is_err() {
         return;
     }
-    reading.store(read as *mut c_void, Ordering::Release);
-    writing.store(write as *mut c_void, Ordering::Release);
+    known().for_each(|(entry, _, ours)| entry.store(ours, Ordering::Release));
     // SAFETY: the pages were read-only before (RELRO), so nobody writes to them.
     let _ = unsafe { memory::protect(page, length, false) };
+}
+
+/// Two entries of a table: what must stand there, and what shall.
+fn of_table(table: &Real) -> [(&'static AtomicPtr<c_void>, *mut c_void, *mut c_void); 2] {
+    let slots = table.get().cast::<AtomicPtr<c_void>>();
+    // SAFETY: libc exports the table as an object of 21 pointers; both lie within it.
+    let (reading, writing) = unsafe { (&*slots.add(READ), &*slots.add(WRITE)) };
+    [
+        (reading, IO_FILE_READ.get(), read as *mut c_void),
+        (writing, IO_FILE_WRITE.get(), write as *mut c_void),
+    ]
 }
 
 unsafe extern "C" fn read(stream: *mut c_void, buffer: *mut c_void, count: isize) -> isize {

@@ -17,6 +17,20 @@ pub fn user() -> u32 {
     unsafe { call!(libc::SYS_geteuid) }.unwrap_or(u32::MAX as usize) as u32
 }
 
+/// Length of a thread's name with its terminating zero. `TASK_COMM_LEN`, include/linux/sched.h
+pub const NAME: usize = 16;
+
+/// The calling thread's name, as long as it is; that of its program, unless it changed it. prctl(2),
+/// `PR_GET_NAME`.
+#[must_use]
+pub fn name() -> ([u8; NAME], usize) {
+    let mut name = [0u8; NAME];
+    // SAFETY: the kernel writes at most 16 bytes with a zero at the end.
+    let asked = unsafe { call!(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+    (name, if asked.is_ok() { length } else { 0 })
+}
+
 /// Whether a process with this id exists (also one of another user). kill(2) with signal 0.
 #[must_use]
 pub fn exists(id: u32) -> bool {
