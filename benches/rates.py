@@ -105,11 +105,12 @@ def account(pid):
 
 
 def run(command, disk, timeout):
-    """Runs a command; returns (elapsed, samples of (time, account, device), final account)."""
+    """Runs a command (a list: `discnice run`, whose account no shell may share; else a line for the
+    shell); returns (elapsed, samples of (time, account, device), final account)."""
     os.sync()
     start_device = sum(disk.counters())
     start = time.monotonic()
-    process = subprocess.Popen(command, shell=True, cwd=disk.mount, user=NOBODY, group=NOBODY,
+    process = subprocess.Popen(command, shell=isinstance(command, str), cwd=disk.mount, user=NOBODY, group=NOBODY,
                                extra_groups=[], stdout=subprocess.DEVNULL,
                                start_new_session=True)
     samples, most = [], 0
@@ -243,7 +244,8 @@ def main():
                 free, unlimited = 0, []
                 if arguments.unlimited:
                     free, unlimited, _ = measure(disk, wanted[name], None, own)
-                limited = f"{arguments.discnice} run --disk {text}M -- sh -c '{quote(wanted[name])}'"
+                limited = [os.path.abspath(arguments.discnice), "run", "--disk", f"{text}M", "--",
+                           "sh", "-c", wanted[name]]
                 elapsed, samples, status = measure(disk, limited, 240, own)
                 row(name, text, rate, free, elapsed, samples, status)
                 record.append({"program": name, "rate": rate, "samples": samples,
@@ -254,10 +256,6 @@ def main():
         if arguments.json:
             with open(arguments.json, "w") as file:
                 json.dump(record, file)
-
-
-def quote(text):
-    return text.replace("'", "'\\''")
 
 
 def measure(disk, command, timeout, own):

@@ -23,6 +23,9 @@ const PLACES: usize = 512;
 /// A fault in a smaller file reads no more than this.
 const SMALL: u64 = 64 << 10;
 
+/// A longer private copy is no image but somebody's data, of which few pages may be wanted.
+const IMAGE: usize = 32 << 20;
+
 /// `start` says what an entry is: none, being written, or where a mapping starts.
 const NONE: usize = 0;
 const BUSY: usize = 1;
@@ -42,12 +45,19 @@ fn used() -> impl Iterator<Item = &'static Place> {
     PLACE.iter().take(USED.load(Ordering::Acquire))
 }
 
-/// A file is about to be mapped. What `MAP_POPULATE` would read at once is brought in before.
-pub fn before_map(start: *mut c_void, length: usize, flags: i32, fd: i32, at: i64) {
+/// A file is about to be mapped. What will be read at once is brought in before.
+pub fn before_map(
+    start: *mut c_void,
+    length: usize,
+    protection: i32,
+    flags: i32,
+    fd: i32,
+    at: i64,
+) {
     if flags & libc::MAP_FIXED != 0 {
         forget(start, length);
     }
-    if flags & libc::MAP_POPULATE != 0
+    if (flags & libc::MAP_POPULATE != 0 || is_relocated(length, protection, flags))
         && let (Some(regulator), Ok(at)) = (bursting(), u64::try_from(at))
         && let Ok(status) = file::status(fd)
         && status.regular
@@ -55,6 +65,15 @@ pub fn before_map(start: *mut c_void, length: usize, flags: i32, fd: i32, at: i6
         let end = at.saturating_add(length as u64).min(status.size);
         regulator.bring_in(&local().thread, fd, at..end, false);
     }
+}
+
+/// Whether a mapping is likely to be touched from end to end at once: a private copy to write to, as
+/// runtimes map an image of their heap and code that they move to where it lies (Java's class data
+/// archive). `MAP_POPULATE` asks for just that.
+fn is_relocated(length: usize, protection: i32, flags: i32) -> bool {
+    length <= IMAGE
+        && flags & libc::MAP_TYPE == libc::MAP_PRIVATE
+        && protection & libc::PROT_WRITE != 0
 }
 
 /// A file has been mapped.

@@ -62,7 +62,7 @@ hooks! {
             }
             return call();
         }
-        faults::before_map(start, length, flags, fd, at);
+        faults::before_map(start, length, protection, flags, fd, at);
         let result = calls::metadata(call);
         if result != libc::MAP_FAILED {
             faults::mapped(result, length, fd);
