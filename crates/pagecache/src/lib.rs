@@ -21,6 +21,7 @@ mod probe;
 
 pub use discnice_sys::Errno;
 pub use discnice_sys::pagecache::{Counts, cachestat, mincore, mincore_is_honest, page_size};
+pub use discnice_sys::residency::{FAULT_AROUND, Seen, look};
 pub use oracle::{Means, Oracle};
 pub use probe::{Probe, probe};
 

@@ -1,9 +1,8 @@
 //! What the kernel tells of the page cache: cachestat(2), mincore(2), and how long an access takes.
 
-use core::ffi::c_void;
-
 use crate::file::{self, Status};
 use crate::raw::{Errno, call};
+use crate::residency::{self, Mapping};
 use crate::time;
 
 /// What cachestat(2) counts, in pages.
@@ -73,11 +72,10 @@ fn may_write(fd: i32) -> bool {
     unsafe { call!(libc::SYS_faccessat2, fd, c"".as_ptr(), libc::W_OK, flags).is_ok() }
 }
 
-/// Pages asked about in one call: bounds the stack used to 1 KiB.
-const WINDOW: usize = 1024;
+/// Bytes mapped at once: bounds what a file of any size costs in address space.
+const WINDOW: u64 = 64 << 20;
 
-/// `int mincore(void *, size_t, unsigned char *)` over the bytes `offset .. offset + length`:
-/// calls `each(offset, resident)` for each page in order.
+/// mincore(2) over the bytes `offset .. offset + length`: calls `each(offset, resident)` for each page in order.
 ///
 /// Meaningless unless [`mincore_is_honest`]. `offset` is rounded down to a page.
 ///
@@ -93,40 +91,17 @@ pub fn mincore(
     let end = offset.saturating_add(length);
     let mut start = offset - offset % page;
     while start < end {
-        let pages = (end - start).div_ceil(page).min(WINDOW as u64);
-        let mut resident = [0u8; WINDOW];
         // No access rights, so that nobody can fault on it.
-        let kind = (libc::PROT_NONE, libc::MAP_PRIVATE);
-        with_mapping(fd, start, pages * page, kind, |map, length| {
-            // SAFETY: the mapping is ours, and `resident` has a byte for each of its pages, of
-            // which there are at most WINDOW.
-            unsafe { call!(libc::SYS_mincore, map, length, resident.as_mut_ptr()) }.map(drop)
+        let length = (end - start).min(WINDOW);
+        let map = Mapping::of(fd, start, length, libc::PROT_NONE)?;
+        let mut at = start;
+        residency::each_mapped(map.start, map.length, |resident| {
+            each(at, resident);
+            at += page;
         })?;
-        for (index, byte) in (0..pages).zip(resident) {
-            each(start + index * page, byte & 1 == 1);
-        }
-        start += pages * page;
+        start += length;
     }
     Ok(())
-}
-
-/// Maps a part of a file while `work` is done; nothing of ours is touched, as the kernel chooses
-/// the place.
-fn with_mapping<T>(
-    fd: i32,
-    offset: u64,
-    length: u64,
-    (access, kind): (i32, i32),
-    work: impl FnOnce(*mut c_void, usize) -> Result<T, Errno>,
-) -> Result<T, Errno> {
-    let offset = i64::try_from(offset).map_err(|_| Errno(libc::EOVERFLOW))?;
-    let length = usize::try_from(length).map_err(|_| Errno(libc::EOVERFLOW))?;
-    // SAFETY: a new mapping at a place of the kernel's choice.
-    let map = unsafe { call!(libc::SYS_mmap, 0, length, access, kind, fd, offset)? };
-    let done = work(map as *mut c_void, length);
-    // SAFETY: the mapping made above, of which `work` kept no pointer.
-    let _ = unsafe { call!(libc::SYS_munmap, map, length) };
-    done
 }
 
 /// Has the byte at `offset` read into the cache and says how long that took, in nanoseconds: a
@@ -140,17 +115,13 @@ fn with_mapping<T>(
 /// As mmap(2) and madvise(2); `EFAULT` beyond the end of the file.
 pub fn timed_fault(fd: i32, offset: u64) -> Result<u64, Errno> {
     let page = page_size();
-    let kind = (libc::PROT_READ, libc::MAP_SHARED);
-    with_mapping(fd, offset - offset % page, page, kind, |map, length| {
-        // SAFETY: the page mapped above. Nobody reads it, so that its contents may change, and
-        // MADV_POPULATE_READ reports a fault that cannot be served instead of raising SIGBUS.
-        unsafe {
-            let _ = call!(libc::SYS_madvise, map, length, libc::MADV_RANDOM);
-            let before = time::now();
-            call!(libc::SYS_madvise, map, length, libc::MADV_POPULATE_READ)?;
-            Ok(time::now().0 - before.0)
-        }
-    })
+    let map = Mapping::of(fd, offset - offset % page, page, libc::PROT_READ)?;
+    // Nobody reads the page, so that its contents may change, and MADV_POPULATE_READ reports a
+    // fault that cannot be served instead of raising SIGBUS.
+    let _ = map.advise(0, map.length, libc::MADV_RANDOM);
+    let before = time::now();
+    map.advise(0, map.length, libc::MADV_POPULATE_READ)?;
+    Ok(time::now().0 - before.0)
 }
 
 /// Reads one byte at `offset` (pread(2)) and says how long that took, in nanoseconds. A descriptor

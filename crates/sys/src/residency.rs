@@ -15,14 +15,14 @@ pub const FAULT_AROUND: u64 = 64 << 10;
 pub const TOUCH_MAX: u64 = 1 << 20;
 
 /// A mapping of ours, gone with the value.
-struct Mapping {
-    start: usize,
-    length: usize,
+pub(crate) struct Mapping {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
 }
 
 impl Mapping {
     /// Maps whole pages of a file. `protection` none: nobody can fault on it.
-    fn of(fd: i32, offset: u64, length: u64, protection: i32) -> Result<Self, Errno> {
+    pub(crate) fn of(fd: i32, offset: u64, length: u64, protection: i32) -> Result<Self, Errno> {
         let length = usize::try_from(length).map_err(|_| Errno(libc::EOVERFLOW))?;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
         // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses.
@@ -30,7 +30,24 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    fn advise(&self, from: usize, length: usize, advice: i32) -> Result<(), Errno> {
+    /// Maps the [`FAULT_AROUND`] bytes from `offset` on, a page's, so that a fault on any of them
+    /// is mapped around among all of them; also returns where in the mapping they begin.
+    fn window(fd: i32, offset: u64) -> Result<(Self, usize), Errno> {
+        let length = FAULT_AROUND as usize;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let (none, nowhere) = (libc::PROT_NONE, usize::MAX);
+        // SAFETY: as in `of`; the addresses are only reserved.
+        let start = unsafe { call!(libc::SYS_mmap, 0, 2 * length, none, flags, nowhere, 0)? };
+        let space = Self { start, length: 2 * length };
+        let start = space.start.next_multiple_of(length);
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: replaces half of the addresses reserved above, which nobody uses.
+        unsafe { call!(libc::SYS_mmap, start, length, libc::PROT_READ, flags, fd, offset)? };
+        let from = start - space.start;
+        Ok((space, from))
+    }
+
+    pub(crate) fn advise(&self, from: usize, length: usize, advice: i32) -> Result<(), Errno> {
         // SAFETY: a part of our own mapping, which nobody reads or writes.
         unsafe { call!(libc::SYS_madvise, self.start + from, length, advice) }.map(drop)
     }
@@ -45,7 +62,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: made by `of`, and no reference into it was ever made.
+        // SAFETY: made by `of` or `window`, and no reference into it was ever made.
         let _ = unsafe { call!(libc::SYS_munmap, self.start, self.length) };
     }
 }
@@ -67,17 +84,32 @@ pub fn resident(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
 /// # Errors
 /// `ENOMEM` where nothing is mapped.
 pub fn mapped(start: usize, length: usize) -> Result<u64, Errno> {
+    let mut cached = 0;
+    each_mapped(start, length, |resident| cached += u64::from(resident))?;
+    Ok(cached)
+}
+
+/// Says of each page of what is mapped at `start`, a page's, whether it is resident:
+/// `int mincore(void *, size_t, unsigned char *)`.
+///
+/// # Errors
+/// As [`mapped`].
+pub(crate) fn each_mapped(
+    start: usize,
+    length: usize,
+    mut each: impl FnMut(bool),
+) -> Result<(), Errno> {
     let length = length.checked_next_multiple_of(PAGE).ok_or(Errno(libc::EOVERFLOW))?;
-    let (mut done, mut cached) = (0, 0);
+    let mut done = 0;
     while done < length {
         let mut pages = [0u8; 512];
         let piece = (length - done).min(pages.len() * PAGE);
         // SAFETY: the kernel writes one byte for each page asked about, at most 512.
         unsafe { call!(libc::SYS_mincore, start + done, piece, pages.as_mut_ptr())? };
-        cached += pages.iter().take(piece / PAGE).filter(|page| **page & 1 == 1).count() as u64;
+        pages.iter().take(piece / PAGE).for_each(|page| each(page & 1 == 1));
         done += piece;
     }
-    Ok(cached)
+    Ok(())
 }
 
 /// What [`touch`] found, in pages.
@@ -127,6 +159,38 @@ pub fn touch(fd: i32, offset: u64, length: u64) -> Result<Touched, Errno> {
         cached += 1;
     }
     Ok(Touched { cached, read: 0 })
+}
+
+/// What a fault on one page of a window of [`FAULT_AROUND`] bytes showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// First byte of the window.
+    pub start: u64,
+    /// The page touched had to be read.
+    pub read: bool,
+    /// A bit for each page of the window, the first in the least: it was in the cache. The kernel
+    /// leaves out, beside what is not there, the page that would start its read-ahead.
+    pub cached: u16,
+}
+
+/// Looks at a window of a file as an ordinary reader may look at any file: touches the page with
+/// the byte at `offset`, whereupon the kernel maps those pages of the window that are cached, as
+/// [`touch`] does. The window starts at `start`, a page's, at most [`FAULT_AROUND`] before `offset`.
+/// No read-ahead, and the pages do not look used to the kernel.
+///
+/// # Errors
+/// As [`touch`]; `EFAULT` beyond the end of the file.
+pub fn look(fd: i32, start: u64, offset: u64) -> Result<Seen, Errno> {
+    let mut words = [0u64; FAULT_AROUND as usize / PAGE];
+    let touched = (offset.saturating_sub(start) as usize / PAGE).min(words.len() - 1);
+    let (mapping, from) = Mapping::window(fd, start)?;
+    mapping.advise(from, FAULT_AROUND as usize, libc::MADV_RANDOM)?;
+    let read = mapping.reads(from + touched * PAGE)?;
+    let place = ((mapping.start + from) / PAGE * size_of::<u64>()) as u64;
+    read_small_at(c"/proc/self/pagemap", &mut words, place)?;
+    let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u16::from(is_present(*word)));
+    let cached = if read { bits & !(1 << touched) } else { bits | 1 << touched };
+    Ok(Seen { start, read, cached })
 }
 
 /// Whether a page is mapped, by its word in proc_pid_pagemap(5): bit 63, which needs no privilege.
