@@ -5,6 +5,7 @@
 
 mod exact;
 mod probing;
+mod sweep;
 
 use std::fs::File;
 use std::io;
@@ -12,6 +13,8 @@ use std::os::fd::AsRawFd;
 
 use discnice_pagecache::{Errno, Means, Oracle, page_size};
 use discnice_units::Nanos;
+
+use crate::toolbox::Timer;
 
 pub use probing::{Sample, Verdicts, sample};
 
@@ -92,8 +95,8 @@ pub struct Options {
     /// Resolution of the exact means in bytes; without it a page for files up to 64 MiB and
     /// 1/16384 of larger ones.
     pub grain: Option<u64>,
-    /// What one probe speaks for; without it [`PREDICTION_UNIT`]. Should not be larger than the
-    /// access unit of the programs that read the file (figure 1).
+    /// What one page read by the probing speaks for; without it [`PREDICTION_UNIT`]. Should not be
+    /// larger than the access unit of the programs that read the file (figure 1).
     pub prediction_unit: Option<u64>,
     /// Use probes even where an exact means is honest: to measure the probes.
     pub probes_only: bool,
@@ -117,7 +120,43 @@ pub fn residency(file: &File, options: &Options) -> io::Result<Residency> {
         }
     }
     let unit = options.prediction_unit.unwrap_or(PREDICTION_UNIT).max(page_size());
-    probing::residency(fd, size, unit)
+    match by_sweep(fd, size, unit) {
+        Err(error) if cannot_map(&error) => probing::residency(fd, size, unit),
+        other => other,
+    }
+}
+
+/// The residency by what the kernel maps around a touched page.
+fn by_sweep(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
+    if size < page_size() {
+        // A probe would bring in all of it.
+        let means = if size == 0 { Means::Probe } else { Means::Unknown };
+        return Ok(Residency {
+            size,
+            means,
+            regions: Vec::new(),
+            heisenberg: Heisenberg::default(),
+        });
+    }
+    let timer = Timer::start();
+    let page = page_size();
+    let mut look = |start: u64, at: u64| {
+        discnice_pagecache::look(fd, start * page, at * page).map_err(from_errno)
+    };
+    let mut found = sweep::sweep(size.div_ceil(page), size / unit, &mut look)?;
+    if let Some(last) = found.regions.last_mut() {
+        last.length = size - last.offset;
+        last.cached_bytes = last.cached_bytes.min(last.length);
+    }
+    let heisenberg =
+        Heisenberg { probes: found.looks, pages_read: found.misses, time: timer.elapsed() };
+    Ok(Residency { size, means: Means::Probe, regions: found.regions, heisenberg })
+}
+
+/// Whether a file system cannot map the file, or a kernel before 5.14 cannot populate.
+fn cannot_map(error: &io::Error) -> bool {
+    let codes = [libc::ENODEV, libc::EINVAL, libc::EACCES, libc::EPERM, libc::ENOENT];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 fn default_grain(size: u64) -> u64 {

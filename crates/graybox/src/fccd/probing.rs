@@ -1,5 +1,4 @@
-//! Regions by probing (sections 4.1.1 and 4.1.2): a random byte in each prediction unit, then,
-//! as hits cost no disk, more probes where they decide most.
+//! Regions by the paper's probing (sections 4.1.1 and 4.1.2): a random byte in each prediction unit.
 //!
 //! There is no fixed threshold. A page was not cached if the kernel charged the probe with disk
 //! I/O. Where the kernel's account is silent, a probe missed if the thread had to wait *and* the
@@ -16,15 +15,6 @@ use crate::toolbox::{Timer, split};
 /// The slow group must be this many times slower than the fast one to be called another level of
 /// the store: cached reads alone differ by less.
 const LEVEL_RATIO: f64 = 4.0;
-
-/// Disk reads allowed to probing: one byte in so many of the file.
-const IO_SHARE: u64 = 1000;
-
-/// At most so many probes in a prediction unit, so that a wholly cached file costs little time.
-const PROBES_PER_UNIT: usize = 16;
-
-/// Gaps between probes are not refined below this many bytes.
-const RESOLUTION: u64 = 64 << 10;
 
 /// A probe and where it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,17 +91,13 @@ impl Verdicts {
     }
 }
 
-/// The residency of a file by probes alone, within the I/O budget of 0.1 % of the file (a first
-/// probe in every unit is made in any case).
+/// The residency of a file by one probe in each unit.
 ///
 /// # Errors
 /// As pread(2).
 pub fn residency(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
     let timer = Timer::start();
-    let mut samples = sample(fd, size, unit)?;
-    if samples.len() > 1 {
-        refine(fd, size, &mut samples)?;
-    }
+    let samples = sample(fd, size, unit)?;
     let verdicts = Verdicts::of(samples.iter().map(|sample| &sample.probe));
     let misses = samples.iter().filter(|sample| !verdicts.is_hit(&sample.probe)).count();
     let heisenberg = Heisenberg {
@@ -127,58 +113,6 @@ pub fn residency(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
 fn pages_read(samples: &[Sample]) -> u64 {
     let charged: u64 = samples.iter().map(|sample| sample.probe.disk_bytes).sum();
     charged.div_ceil(page_size())
-}
-
-/// Probes on between neighbours until the budget is spent or no gap is worth it.
-///
-/// Each round takes all gaps from the most to the least doubtful and probes their middles.
-/// Unlike neighbours have an edge between them and come first; a gap between two hits is likely
-/// to cost nothing; one between two misses comes last.
-fn refine(fd: i32, size: u64, samples: &mut Vec<Sample>) -> io::Result<()> {
-    let most = samples.len() * PROBES_PER_UNIT;
-    let budget_pages = size / IO_SHARE / page_size();
-    let mut misses = 0;
-    while samples.len() < most {
-        let verdicts = Verdicts::of(samples.iter().map(|sample| &sample.probe));
-        misses = samples.iter().filter(|s| !verdicts.is_hit(&s.probe)).count().max(misses);
-        let mut spent = pages_read(samples).max(misses as u64);
-        let gaps = doubtful_gaps(samples, &verdicts);
-        let before = samples.len();
-        for (_, start, end) in gaps.into_iter().take(most - before) {
-            if spent >= budget_pages {
-                break;
-            }
-            let quarter = (end - start) / 4;
-            let Some(sample) = at_random(fd, start + quarter, end - quarter)? else { continue };
-            spent += u64::from(!verdicts.is_hit(&sample.probe));
-            samples.push(sample);
-        }
-        if samples.len() == before {
-            break;
-        }
-        samples.sort_by_key(|sample| sample.offset);
-    }
-    Ok(())
-}
-
-/// Gaps as (doubt, start, end), the most doubtful first.
-fn doubtful_gaps(samples: &[Sample], verdicts: &Verdicts) -> Vec<(u64, u64, u64)> {
-    let mut gaps: Vec<_> = samples
-        .windows(2)
-        .filter_map(|pair| {
-            let (start, end) = (pair[0].offset, pair[1].offset);
-            let length = end - start;
-            let hits = pair.iter().filter(|sample| verdicts.is_hit(&sample.probe)).count();
-            let doubt = match hits {
-                1 => length,
-                2 => length / 2,
-                _ => length / 4,
-            };
-            (length > RESOLUTION).then_some((doubt, start, end))
-        })
-        .collect();
-    gaps.sort_unstable_by(|one, other| other.cmp(one));
-    gaps
 }
 
 /// Each byte is as its nearest probe.
