@@ -31,7 +31,8 @@ fn with_name(path: &std::path::Path, error: input::InputError) -> PyErr {
         input::InputError::NotRegular => Some(libc::EINVAL),
         input::InputError::Io(error) => error.raw_os_error(),
     };
-    PyOSError::new_err((number, error.to_string(), path.to_owned()))
+    // A string, as Python has there, not the Path that a PathBuf would become.
+    PyOSError::new_err((number, error.to_string(), path.as_os_str().to_owned()))
 }
 
 /// Indices of the paths, best first; those that cannot be looked at are left out.
