@@ -7,8 +7,10 @@
 //! what the facts do not know.
 
 mod alloc;
+mod entry;
 mod facts;
 mod ledger;
+mod locked;
 mod region;
 
 pub use alloc::{Grant, Thresholds, gb_alloc, gb_alloc_with};

@@ -1,0 +1,115 @@
+//! One slot of the ledger: who has been promised what, waits or competes.
+
+use std::fs;
+
+/// First bytes of every slot in use; changes when the layout does.
+const MAGIC: u64 = u64::from_le_bytes(*b"dnmem\0\0\x01");
+/// Bytes of a slot.
+pub const SLOT: usize = 64;
+/// Ticket of a member; others count from 1.
+pub const MEMBER: u64 = 0;
+
+/// What a slot says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Process that was promised something, waits or competes.
+    pub pid: u32,
+    /// Start time of the process in clock ticks since boot: ids are used again.
+    pub started: u64,
+    /// Distinguishes the entries of a process, and orders those who wait. [`MEMBER`] of the one
+    /// that says that the process competes for memory.
+    pub ticket: u64,
+    /// Promised bytes; 0 of one who waits.
+    pub bytes: u64,
+    /// Of the promised bytes, touched, so that the kernel's figures know them. Of a command
+    /// ([`Entry::is_command`]), what it uses is looked up instead; of a member, it is the moment
+    /// of its last request, in milliseconds since boot.
+    pub touched: u64,
+    /// Of `discnice admit`, which becomes a command.
+    pub is_command: bool,
+}
+
+impl Entry {
+    /// An entry of this process that has touched nothing yet.
+    pub fn own(ticket: u64, bytes: u64, is_command: bool) -> Self {
+        let pid = std::process::id();
+        let started = start_time(pid).unwrap_or(0);
+        Self { pid, started, ticket, bytes, touched: 0, is_command }
+    }
+
+    /// As it is written.
+    pub fn to_bytes(self) -> [u8; SLOT] {
+        let words = [
+            MAGIC,
+            u64::from(self.pid),
+            self.started,
+            self.ticket,
+            self.bytes,
+            self.touched,
+            u64::from(self.is_command),
+        ];
+        let mut slot = [0; SLOT];
+        for (place, word) in slot.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        slot
+    }
+
+    /// `None` of a free slot and of one with a foreign layout.
+    pub fn from_bytes(slot: &[u8]) -> Option<Self> {
+        let word = |index: usize| {
+            slot.get(index * 8..index * 8 + 8)?.try_into().ok().map(u64::from_le_bytes)
+        };
+        (word(0)? == MAGIC).then_some(())?;
+        Some(Self {
+            pid: word(1)?.try_into().ok()?,
+            started: word(2)?,
+            ticket: word(3)?,
+            bytes: word(4)?,
+            touched: word(5)?,
+            is_command: word(6)? != 0,
+        })
+    }
+
+    /// Promised bytes that nobody has touched yet.
+    pub fn outstanding(&self) -> u64 {
+        let touched = if self.is_command { resident(self.pid) } else { self.touched };
+        self.bytes.saturating_sub(touched)
+    }
+}
+
+/// Field 22 of /proc/PID/stat; `None` of a process that has ended, also if nobody has waited for
+/// it yet.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, field 2, may contain anything but ends at the last parenthesis.
+    let mut after = stat.rsplit_once(')')?.1.split_whitespace();
+    (after.next()? != "Z").then_some(())?;
+    after.nth(18)?.parse().ok()
+}
+
+/// Anonymous memory of a process and its descendants, in bytes.
+fn resident(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let own: u64 =
+        anonymous.and_then(|text| text.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0);
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let below: u64 =
+        children.split_whitespace().filter_map(|child| child.parse().ok()).map(resident).sum();
+    own * 1024 + below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_keep_what_is_written() {
+        let entry = Entry { pid: 7, started: 1, ticket: 2, bytes: 3, touched: 4, is_command: true };
+        assert_eq!(Entry::from_bytes(&entry.to_bytes()), Some(entry));
+        assert_eq!(Entry::from_bytes(&[0; SLOT]), None);
+        assert_eq!(Entry::from_bytes(&[]), None);
+    }
+}

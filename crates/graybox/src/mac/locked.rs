@@ -1,0 +1,118 @@
+//! The ledger under its lock.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::FlockOperation;
+
+use super::entry::{Entry, MEMBER, SLOT, start_time};
+use super::facts::available;
+
+/// A process that holds nothing and has not asked for so many milliseconds competes no more.
+const COMPETES: u64 = 1000;
+
+/// The lock, and what the slots say.
+pub struct Locked<'a> {
+    file: &'a File,
+    /// What each slot says, if anything.
+    pub slots: Vec<Option<Entry>>,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Nothing is left to do about a lock that cannot be given back; closing does it.
+        let _ = rustix::fs::flock(self.file, FlockOperation::Unlock);
+    }
+}
+
+impl<'a> Locked<'a> {
+    /// Takes the lock, and reads the slots of processes that are alive.
+    ///
+    /// # Errors
+    /// Of the file.
+    pub fn of(file: &'a File) -> io::Result<Self> {
+        rustix::fs::flock(file, FlockOperation::LockExclusive)?;
+        let size = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+        let mut bytes = vec![0; size / SLOT * SLOT];
+        file.read_exact_at(&mut bytes, 0)?;
+        // Most processes have two entries, and asking after one takes microseconds.
+        let mut known: Vec<(u32, Option<u64>)> = Vec::new();
+        let mut is_alive = |entry: &Entry| {
+            let same = known.iter().find(|(pid, _)| *pid == entry.pid).copied();
+            let (_, started) = same.unwrap_or_else(|| {
+                known.push((entry.pid, start_time(entry.pid)));
+                known[known.len() - 1]
+            });
+            started == Some(entry.started)
+        };
+        let slots = bytes.chunks_exact(SLOT).map(Entry::from_bytes);
+        let slots = slots.map(|slot| slot.filter(&mut is_alive)).collect();
+        Ok(Self { file, slots })
+    }
+
+    pub fn write(&mut self, index: usize, entry: Option<Entry>) -> io::Result<()> {
+        let slot = entry.map_or([0; SLOT], Entry::to_bytes);
+        self.file.write_all_at(&slot, (index * SLOT) as u64)?;
+        if index == self.slots.len() {
+            self.slots.push(entry);
+        } else {
+            self.slots[index] = entry;
+        }
+        Ok(())
+    }
+
+    pub fn add(&mut self, entry: Entry) -> io::Result<()> {
+        let free = self.slots.iter().position(Option::is_none);
+        self.write(free.unwrap_or(self.slots.len()), Some(entry))
+    }
+
+    pub fn find(&self, pid: u32, ticket: u64) -> Option<usize> {
+        let is = |entry: &Entry| entry.pid == pid && entry.ticket == ticket;
+        self.slots.iter().position(|slot| slot.as_ref().is_some_and(is))
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().flatten()
+    }
+
+    /// Free memory that has been promised to nobody.
+    pub fn unpromised(&self) -> u64 {
+        let promised: u64 = self.entries().map(Entry::outstanding).sum();
+        available().0.saturating_sub(promised)
+    }
+
+    /// What each of the processes that compete by `gb_alloc` would have if all had the same: the
+    /// first to come must not take all and leave the others waiting on an idle processor.
+    pub fn fair_share(&self, unpromised: u64, now: u64) -> u64 {
+        let allocated = |entry: &&Entry| !entry.is_command && entry.ticket != MEMBER;
+        let granted: u64 = self.entries().filter(allocated).map(|entry| entry.bytes).sum();
+        let competing = |member: &&Entry| {
+            member.ticket == MEMBER
+                && (now.saturating_sub(member.touched) < COMPETES
+                    || self.entries().filter(allocated).any(|entry| entry.pid == member.pid))
+        };
+        let members = self.entries().filter(competing).count() as u64;
+        (unpromised + granted) / members.max(1)
+    }
+
+    /// Notes that this process competes now.
+    pub fn join(&mut self, now: u64) -> io::Result<()> {
+        let member = Entry { touched: now, ..Entry::own(MEMBER, 0, false) };
+        match self.find(member.pid, MEMBER) {
+            Some(index) => self.write(index, Some(member)),
+            None => self.add(member),
+        }
+    }
+
+    /// The ticket of the first who waits.
+    pub fn head(&self) -> Option<u64> {
+        let waits = |entry: &&Entry| entry.is_command && entry.bytes == 0;
+        self.entries().filter(waits).map(|entry| entry.ticket).min()
+    }
+
+    /// Greater than every ticket in use; those that have been given back may come again.
+    pub fn next_ticket(&self) -> u64 {
+        self.entries().map(|entry| entry.ticket).max().unwrap_or(0) + 1
+    }
+}
