@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 
-use discnice_pagecache::{Errno, Means, Oracle, cachestat, mincore, page_size, probe};
+use discnice_pagecache::{Errno, Means, Oracle, Seen, cachestat, look, mincore, page_size, probe};
 
 const PAGES: u64 = 256;
 
@@ -52,8 +52,16 @@ fn cachestat_mincore_and_probes_agree() {
     assert_eq!(resident_by_mincore(fd), [100 * page_size()]);
     assert_eq!(cachestat(fd, 0, PAGES * page_size()).unwrap().cached, 1);
 
+    // What a fault maps around it, of a window that starts anywhere.
+    let start = 91 * page_size();
+    let seen = look(fd, start, offset).unwrap();
+    assert_eq!(seen, Seen { start, read: false, cached: 1 << 9 });
+    let seen = look(fd, start, start).unwrap();
+    assert_eq!(seen, Seen { start, read: true, cached: 1 << 9 });
+    assert_eq!(resident_by_mincore(fd), [start, 100 * page_size()]);
+
     let mut oracle = Oracle::of(fd);
-    assert_eq!(oracle.cached_pages(0, PAGES * page_size()), Some((1, Means::Cachestat)));
+    assert_eq!(oracle.cached_pages(0, PAGES * page_size()), Some((2, Means::Cachestat)));
     assert_eq!(oracle.cached_pages(0, page_size()), Some((0, Means::Cachestat)));
 }
 
@@ -62,5 +70,7 @@ fn beyond_the_end_is_an_error_and_not_a_hit() {
     let (_dir, file) = cold_file();
     assert_eq!(probe(file.as_raw_fd(), PAGES * page_size()), Err(Errno(14)));
     assert_eq!(probe(-1, 0), Err(Errno(9)));
+    assert_eq!(look(file.as_raw_fd(), PAGES * page_size(), PAGES * page_size()), Err(Errno(14)));
+    assert_eq!(look(-1, 0, 0), Err(Errno(9)));
     assert_eq!(Oracle::of(-1).cached_pages(0, 1), None);
 }
