@@ -4,7 +4,7 @@
 mod graybox_support;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -148,20 +148,27 @@ fn small_files_are_placed_first_or_as_told() {
         fs::write(tree.join(name), vec![1; size]).unwrap();
     }
     fs::write(scratch.path("list"), "large\nsmall\n").unwrap();
-    assert_placed(&scratch, &["refresh", "tree"], ["small", "middle", "large"]);
+    assert_placed(&scratch, &["refresh", "tree"], [b"small", b"middle", b"large"]);
     let told = ["refresh", "--order", "list", "tree"];
-    assert_placed(&scratch, &told, ["large", "small", "middle"]);
+    assert_placed(&scratch, &told, [b"large", b"small", b"middle"]);
+    // Names in the list are bytes, as names are.
+    fs::write(tree.join(OsStr::from_bytes(b"odd \xff")), vec![1; 900]).unwrap();
+    fs::write(scratch.path("list"), b"middle\n./odd \xff\nlarge\n").unwrap();
+    assert_placed(&scratch, &told, [b"middle", b"odd \xff", b"large"]);
+    let out = run(&mut scratch.discnice(["refresh", "--order", "missing", "tree"]));
+    assert_eq!(out.status, 125);
+    assert_eq!(out.stderr, "discnice: cannot read the list missing: No such file or directory\n");
 }
 
 /// The command gives the files of `tree` inode numbers in this order. Others who make files at the
 /// same time get numbers in between, and leave holes when they delete them: it may try again.
-fn assert_placed(scratch: &Scratch, words: &[&str], names: [&str; 3]) {
+fn assert_placed(scratch: &Scratch, words: &[&str], names: [&[u8]; 3]) {
     let mut seen = Vec::new();
     for _ in 0..5 {
         let out = run(&mut scratch.discnice(words));
         assert_eq!(out.status, 0, "{}", out.stderr);
-        let inode = |name| fs::metadata(scratch.path("tree").join(name)).unwrap().ino();
-        let inodes = names.map(inode);
+        let path = |name| scratch.path("tree").join(OsStr::from_bytes(name));
+        let inodes = names.map(|name| fs::metadata(path(name)).unwrap().ino());
         if inodes.is_sorted() {
             return;
         }

@@ -1,14 +1,17 @@
 //! `discnice refresh`: rewrites a directory in layout order (gray-box paper, section 4.2.1).
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::output::{say, tell};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
+use discnice_graybox::input::reason;
 use discnice_profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
 
@@ -69,19 +72,23 @@ impl Disk {
     }
 }
 
+/// The lines of a file, which may be any bytes.
+fn read_list(path: &Path) -> Result<Vec<OsString>> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| anyhow!("cannot read the list {}: {}", path.display(), reason(&error)))?;
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(|line| OsString::from_vec(line.to_vec())).collect())
+}
+
 impl Refresh {
     /// Refreshes; 1 if it was refused or failed, and then nothing is changed.
     ///
     /// # Errors
     /// An unreadable list.
     pub fn run(self) -> Result<ExitCode> {
-        let order: Vec<String> = match &self.order {
+        let order = match &self.order {
             None => Vec::new(),
-            Some(path) => std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read the list {}", path.display()))?
-                .lines()
-                .map(str::to_owned)
-                .collect(),
+            Some(path) => read_list(path)?,
         };
         if !self.dir.is_dir() && self.dir.exists() {
             bail!("{}: not a directory", self.dir.display());

@@ -45,6 +45,7 @@ pub fn survey(tree: &Tree, root: BorrowedFd<'_>) -> Option<Survey> {
     let mut cursor = Cursor::new(tree, root);
     let mut seen = HashSet::new();
     let mut files = Vec::new();
+    let mut synced = false;
     for (index, node) in tree.nodes.iter().enumerate() {
         if node.meta.kind() != FileType::RegularFile || !seen.insert(node.meta.ino) {
             continue;
@@ -52,9 +53,16 @@ pub fn survey(tree: &Tree, root: BorrowedFd<'_>) -> Option<Survey> {
         // A file that vanishes or cannot be opened is missed by the refresh itself.
         let Ok(dir) = cursor.directory_of(index) else { continue };
         let Ok(file) = open_quietly(Location { dir, name: &node.name }) else { continue };
-        let extents = extents(&File::from(file)).ok()?;
-        if !extents.is_empty() {
-            files.push(extents);
+        let file = File::from(file);
+        let mut pieces = extents(&file).ok()?;
+        if pieces.is_empty() && node.meta.size > 0 && !synced {
+            // Written of late, and not given a place yet.
+            let _ = rustix::fs::syncfs(&file);
+            synced = true;
+            pieces = extents(&file).ok()?;
+        }
+        if !pieces.is_empty() {
+            files.push(pieces);
         }
     }
     files.sort_unstable_by_key(|extents| extents[0].physical);

@@ -16,7 +16,10 @@ mod raw;
 mod tree;
 mod work;
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use error::RefreshError;
@@ -35,7 +38,7 @@ pub struct Options<'a> {
     pub force: bool,
     /// Paths below the directory in the order wanted; what is not named follows, small files
     /// first.
-    pub order: &'a [String],
+    pub order: &'a [OsString],
 }
 
 /// What was done, or would be.
@@ -63,7 +66,8 @@ pub type Progress<'a> = &'a mut dyn FnMut(&'static str, u64, u64);
 pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Result<Report> {
     let place = Place::find(path)?;
     let recovered = !options.dry_run && Work::recover(&place)?;
-    let tree = Tree::scan(place.dir.as_fd(), &|name, meta| rank(options.order, name, meta))?;
+    let places = places(options.order);
+    let tree = Tree::scan(place.dir.as_fd(), &|name, meta| rank(&places, name, meta))?;
     refuse_if_any(check::problems(&tree, options.force))?;
     if !options.force {
         refuse_if_any(check::shorten(busy::users(&tree, place.dir.as_fd())))?;
@@ -87,12 +91,20 @@ fn refuse_if_any(problems: Vec<String>) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(RefreshError::Refused(problems)) }
 }
 
-/// Files named in an order given come first, the others by size.
-fn rank(order: &[String], name: &str, meta: &Meta) -> u64 {
-    match order.iter().position(|named| named.trim_start_matches("./") == name) {
-        Some(position) => position as u64,
-        None => meta.size.saturating_add(order.len() as u64),
+/// Where in an order given each path stands; one that comes twice, where it comes first.
+fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
+    let mut places = HashMap::new();
+    for (path, place) in order.iter().zip(0..) {
+        let path = path.as_bytes();
+        places.entry(path.strip_prefix(b"./").unwrap_or(path)).or_insert(place);
     }
+    places
+}
+
+/// Files named in an order given come first, the others by size.
+fn rank(places: &HashMap<&[u8], u64>, path: &[u8], meta: &Meta) -> u64 {
+    let behind = meta.size.saturating_add(places.len() as u64);
+    places.get(path).copied().unwrap_or(behind)
 }
 
 /// Builds, verifies and swaps; returns the new directory. Rolls back on any error.

@@ -108,8 +108,9 @@ pub struct Tree {
     pub nodes: Vec<Node>,
 }
 
-/// The rank of a member within its directory: the lesser is written first.
-pub type RankOf<'a> = &'a dyn Fn(&str, &Meta) -> u64;
+/// The rank of a member, by its path from the root on, within its directory: the lesser is
+/// written first.
+pub type RankOf<'a> = &'a dyn Fn(&[u8], &Meta) -> u64;
 
 impl Tree {
     /// Lists a tree. Within each directory files come by rank, then directories by name.
@@ -149,7 +150,7 @@ impl Tree {
         let ranks: HashMap<CString, u64> = (first..self.nodes.len())
             .map(|index| {
                 let node = &self.nodes[index];
-                (node.name.clone(), rank(&self.display(index), &node.meta))
+                (node.name.clone(), rank(&self.path(index), &node.meta))
             })
             .collect();
         self.nodes[first..].sort_by(|one, other| {
