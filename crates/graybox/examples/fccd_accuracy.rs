@@ -32,7 +32,7 @@ fn main() -> io::Result<()> {
         let truth = truth(&file)?;
         for (name, options) in [
             ("best honest", Options::default()),
-            ("probes, 4 MiB", Options { probes_only: true, ..Options::default() }),
+            ("probes, 0.1 %", Options { probes_only: true, ..Options::default() }),
             ("probes, access unit", probes(unit * MIB)),
             ("probes, 256 KiB", probes(256 << 10)),
         ] {

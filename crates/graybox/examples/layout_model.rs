@@ -1,7 +1,7 @@
 //! Figures 5 and 6 of the gray-box paper on a modelled disk: how long does it take to read all
 //! small files of a directory, fresh, aged and refreshed, in random, inode and physical order?
 //!
-//! `cargo run --release -p discnice-graybox --example layout_model -- DIR [FILES]`
+//! `cargo run --release -p discnice-graybox --example layout_model -- DIR [FILES [PLOT.svg]]`
 //!
 //! The layouts are real: the files are made, aged and refreshed on the file system of DIR, and
 //! their extents are the kernel's answers. The disk is a model, stated below, as machines with a
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use discnice_graybox::fldc::{extents, refresh};
 use discnice_graybox::input::open;
 use discnice_graybox::toolbox::Stats;
+use discnice_plot::{Chart, Plot, Series, svg};
 
 /// A disk of 1 TB with 7200 turns a minute.
 mod disk {
@@ -63,7 +64,8 @@ fn seconds(files: &[Laid]) -> f64 {
     model(&accesses)
 }
 
-fn report(name: &str, dir: &Path) -> io::Result<()> {
+/// Prints the times in each order, in seconds, and adds them to the curves at `epoch`.
+fn report(name: &str, epoch: u32, dir: &Path, curves: &mut [Series; 3]) -> io::Result<()> {
     File::open(dir)?.sync_all()?;
     let mut files = layout(dir)?;
     let mut random = Stats::default();
@@ -82,6 +84,9 @@ fn report(name: &str, dir: &Path) -> io::Result<()> {
         random.mean() / inode,
         random.mean() / physical,
     );
+    for (curve, seconds) in curves.iter_mut().zip([random.mean(), inode, physical]) {
+        curve.points.push((f64::from(epoch), seconds));
+    }
     Ok(())
 }
 
@@ -95,6 +100,9 @@ fn main() -> io::Result<()> {
     let mut args = std::env::args_os().skip(1);
     let base = args.next().ok_or_else(|| io::Error::other("give a folder on the file system"))?;
     let count = args.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(100);
+    let plot = args.next();
+    let mut curves = ["random order", "inode order", "physical order"]
+        .map(|name| Series { name: name.into(), points: Vec::new() });
     let top = tempfile::tempdir_in(base)?;
     let dir = top.path().join("files");
     let other = top.path().join("others");
@@ -103,10 +111,10 @@ fn main() -> io::Result<()> {
     for number in 0..count {
         make(dir.join(format!("{number}")))?;
     }
-    report("fresh", &dir)?;
+    report("fresh", 0, &dir, &mut curves)?;
     // The paper's aging, five files an epoch, with a neighbour who also comes and goes.
     let mut next = count;
-    for epoch in 1..=31 {
+    for epoch in 1..=30 {
         for _ in 0..5 {
             let victims: Vec<_> = fs::read_dir(&dir)?.collect::<io::Result<_>>()?;
             fs::remove_file(victims[fastrand::usize(..victims.len())].path())?;
@@ -114,11 +122,21 @@ fn main() -> io::Result<()> {
             make(dir.join(format!("{next}")))?;
             next += 1;
         }
-        if epoch % 10 == 0 {
-            report(&format!("epoch {epoch}"), &dir)?;
+        if epoch % 5 == 0 {
+            report(&format!("epoch {epoch}"), epoch, &dir, &mut curves)?;
         }
     }
     refresh::refresh(&dir, &refresh::Options::default(), &mut |_, _, _| {})
         .map_err(io::Error::other)?;
-    report("refreshed", &dir)
+    report("refreshed", 31, &dir, &mut curves)?;
+    plot.map_or(Ok(()), |path| fs::write(path, svg::draw(&figure(curves))))
+}
+
+fn figure(curves: [Series; 3]) -> Plot {
+    Plot {
+        title: "Reading all small files of an aging directory, refreshed after 30 epochs".into(),
+        x_label: "epoch".into(),
+        y_label: "seconds on the modelled disk".into(),
+        chart: Chart::Lines { series: curves.into(), threshold: None },
+    }
 }
