@@ -12,6 +12,7 @@ pub mod beside;
 mod fork;
 pub mod guardian;
 mod identity;
+mod kept;
 pub mod metric;
 pub mod regulate;
 pub mod report;

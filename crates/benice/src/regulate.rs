@@ -1,22 +1,22 @@
 //! The regulator's loop (MS Manners, section 7.2): look, judge, stop, continue.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use discnice_manners::polling::Polling;
 use discnice_manners::superintendent::Resources;
 use discnice_manners::{
-    Config, Judgment, Others, QuietDetector, Regulator, Skip, Targets, Testpoint, Verdict,
+    Config, Judgment, Others, QuietDetector, Regulator, Skip, Testpoint, Verdict,
 };
 use discnice_sys::procfs;
 use discnice_testpoint::arbiter::Seat;
-use discnice_testpoint::store::{Loaded, Store};
-use discnice_testpoint::watch::Watch;
+use discnice_testpoint::watch::{Pose, Watch};
 use discnice_testpoint::{clock, paths, thread};
 use discnice_units::Nanos;
 use rustix::process::Pid;
 
-use crate::identity;
+use crate::kept::{self, Kept};
 use crate::metric::{Metric, Source};
 use crate::report::Board;
 use crate::stopper::Stopper;
@@ -26,14 +26,12 @@ use crate::used::Used;
 /// The polling interval's limits.
 const SHORTEST: Nanos = Nanos(200_000_000);
 const LONGEST: Nanos = Nanos(5_000_000_000);
-/// New descendants are looked for this often.
+/// New descendants are looked for this often, and what others do; at each look at the job while its
+/// progress lags. Together, because the work of a descendant that is not known yet would count as
+/// others'.
 const REFRESH: Nanos = Nanos(1_000_000_000);
 /// A stopped job is kept so at this pace.
 const KEEP: Nanos = Nanos(40_000_000);
-/// Others are looked at this often while the job runs.
-const LOOK: Nanos = Nanos(1_000_000_000);
-/// Targets are saved this often.
-const SAVE: Nanos = Nanos(60_000_000_000);
 /// Signals by which people want a job to end, or to stop: they wait while it is stopped.
 const WISHES: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
 /// So long a job that got one of them is let be: to clean up and to end.
@@ -97,17 +95,17 @@ pub fn regulate(
     let mut polling = Polling::new(SHORTEST, LONGEST);
     loop {
         clock::sleep(polling.interval());
-        job.members();
+        let fresh = job.members();
         if job.tree.is_empty() {
             break;
         }
-        let progress = job.look();
+        let progress = job.look(fresh);
         polling.looked(progress);
-        if clock::now().minus(job.saved) >= SAVE {
-            job.save();
-        }
+        let saved = job.kept.tend();
+        job.tell_unsaved(saved);
     }
-    job.save();
+    let saved = job.kept.save();
+    job.tell_unsaved(saved);
     job.summary.lasted = clock::now().minus(start);
     job.summary
 }
@@ -122,12 +120,10 @@ struct Job<'a> {
     detector: QuietDetector,
     watch: Watch,
     others: Others,
-    targets: Targets,
-    store: Option<Store>,
+    kept: Kept,
     seat: Option<Seat>,
     used: Used,
     refreshed: Nanos,
-    saved: Nanos,
     blind: bool,
     /// How long limits had held the job at the last look, and when that was.
     held: (Nanos, Nanos),
@@ -139,7 +135,6 @@ struct Job<'a> {
 impl<'a> Job<'a> {
     fn new(options: &Options, stopper: &'a mut dyn Stopper, outside: &'a mut dyn Outside) -> Self {
         let tree = Tree::without(&options.roots, Some(std::process::id()));
-        let store = options.targets.clone().map(|d| Store::new(d, identity(options)));
         let first = options.roots.first().copied();
         let reports = options.reports.as_deref().filter(|_| first.is_some());
         let seat = || {
@@ -147,7 +142,7 @@ impl<'a> Job<'a> {
             Seat::take(&table, WEIGHT, Resources::ALL, options.config.hung).ok()
         };
         let now = clock::now();
-        let mut job = Self {
+        Self {
             outside,
             board: Board::new(reports, first.unwrap_or(Process { pid: Pid::INIT, started: 0 })),
             used: Used::new(&tree),
@@ -158,29 +153,14 @@ impl<'a> Job<'a> {
             detector: QuietDetector::default(),
             watch: Watch::default(),
             others: Others::Unknown,
-            targets: Targets::default(),
-            store,
+            kept: Kept::new(options),
             seat: options.take_turns.then(seat).flatten(),
-            refreshed: now,
-            saved: now,
+            // At the first look.
+            refreshed: Nanos(0),
             blind: false,
             held: (Nanos(0), now),
             let_be_until: Nanos(0),
             summary: Summary::default(),
-        };
-        job.load();
-        job
-    }
-
-    fn load(&mut self) {
-        let Some(store) = &self.store else { return };
-        match store.load() {
-            Loaded::Targets(targets) => self.targets = *targets,
-            Loaded::Nothing => {}
-            Loaded::SetAside { now, why } => {
-                self.tell(&format!("targets set aside as {}: {why}", now.display()));
-            }
-            Loaded::Unreadable(error) => self.tell(&format!("targets not read: {error}")),
         }
     }
 
@@ -189,32 +169,44 @@ impl<'a> Job<'a> {
         self.board.notice(line);
     }
 
-    fn members(&mut self) {
+    /// Reads the members; whether new ones were looked for.
+    fn members(&mut self) -> bool {
         let now = clock::now();
-        if now.minus(self.refreshed) >= REFRESH {
+        let due = self.regulator.lags() || now.minus(self.refreshed) >= REFRESH;
+        if due {
             self.refreshed = now;
             self.tree.refresh();
+            self.follow();
         } else {
             self.tree.update();
         }
+        due
     }
 
-    /// One look at the job: a testpoint on its behalf. Whether there was progress.
-    fn look(&mut self) -> bool {
+    /// The pace of another program is judged by itself.
+    fn follow(&mut self) {
+        let Some(notices) = self.kept.follow() else { return };
+        self.regulator = Regulator::new(&self.regulator.config().clone());
+        notices.iter().for_each(|line| self.tell(line));
+    }
+
+    /// One look at the job: a testpoint on its behalf; at others too, if all members are known.
+    /// Whether there was progress.
+    fn look(&mut self, fresh: bool) -> bool {
         let metrics = self.read();
         let at = clock::now();
         let mut seen = None;
-        if at.minus(self.watch.looked_at()) >= LOOK {
+        if fresh {
             let own = self.used.total(&self.tree, self.seat.as_ref());
-            seen = self.watch.look(at, own);
+            seen = self.watch.look(at, own, Pose::Running);
         }
         if let Some(signals) = &seen {
             self.others = self.detector.while_running(signals);
         }
         let call = Testpoint { at, index: 0, metrics: &metrics, others: self.others };
-        let verdict = self.regulator.testpoint(&mut self.targets, &call);
-        if let (Verdict::Proceed(Judgment::Good), Some(signals)) = (verdict, seen) {
-            self.detector.learn_good(&signals);
+        let verdict = self.regulator.testpoint(&mut self.kept.targets, &call);
+        if verdict == Verdict::Proceed(Judgment::Good) {
+            self.detector.good(seen.as_ref());
         }
         self.obey(verdict, at);
         verdict != Verdict::Skipped(Skip::NoProgress)
@@ -291,7 +283,7 @@ impl<'a> Job<'a> {
             }
             // Each look counts once.
             let due = now.minus(watch.looked_at()) >= thread::LOOK;
-            let look = || watch.look(now, used.total(tree, seat.as_ref()));
+            let look = || watch.look(now, used.total(tree, seat.as_ref()), Pose::Suspended);
             ControlFlow::Continue(due.then(look).flatten())
         });
         if let Some(seat) = self.seat.as_ref().filter(|_| !wanted) {
@@ -339,12 +331,9 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn save(&mut self) {
-        self.saved = clock::now();
-        if let Some(store) = &self.store
-            && let Err(error) = store.save(&self.targets)
-        {
-            self.tell(&format!("targets not saved: {error}"));
+    fn tell_unsaved(&mut self, saved: io::Result<()>) {
+        if let Err(error) = saved {
+            self.tell(&kept::unsaved(&error));
         }
     }
 }
@@ -360,11 +349,4 @@ fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<()> {
         return ControlFlow::Break(());
     }
     ControlFlow::Continue(())
-}
-
-/// One job may be regulated by different metrics, whose targets have nothing in common.
-fn identity(options: &Options) -> String {
-    let job = options.roots.first().map(|root| identity::of(*root)).unwrap_or_default();
-    let metrics: Vec<String> = options.metrics.iter().map(Metric::to_string).collect();
-    format!("{job}\0outside\0{}\0{}", options.circumstances, metrics.join("\0"))
 }

@@ -29,8 +29,9 @@ pub struct Signals {
     pub memory_pressure_frac: f64,
 }
 
-/// Below this, a signal is what an idle machine shows.
-const FLOOR: [f64; SIGNALS] = [0.2, 512.0 * 1024.0, 0.05, 256.0 * 1024.0, 0.05, 0.05, 0.02];
+/// Below this, a signal is what an idle machine shows. Of a disk with seeks, a database that waits for
+/// each of its transactions gets no more than some 300 KiB a second.
+const FLOOR: [f64; SIGNALS] = [0.2, 128.0 * 1024.0, 0.05, 256.0 * 1024.0, 0.05, 0.05, 0.02];
 /// Signals that the job's own running raises (its network traffic has no account of its own), so that they say nothing while it runs.
 const OWN: [bool; SIGNALS] = [false, false, true, true, true, true, true];
 /// Below this share of its level at the suspension, a signal has dropped.
@@ -81,11 +82,15 @@ pub struct QuietDetector {
     good: [f64; SIGNALS],
     at_suspension: [f64; SIGNALS],
     agreeing: u32,
+    /// The last suspension showed others at work to its end, and nothing has spoken against it since.
+    others_stayed: bool,
 }
 
 impl QuietDetector {
-    /// Learns what others do while the job's progress is good.
-    pub fn learn_good(&mut self, signals: &Signals) {
+    /// Progress is good; learns what others do meanwhile, if somebody looked.
+    pub fn good(&mut self, signals: Option<&Signals>) {
+        self.others_stayed = false;
+        let Some(signals) = signals else { return };
         for ((level, now), own) in self.good.iter_mut().zip(signals.array()).zip(OWN) {
             if !own {
                 *level += GOOD_WEIGHT * (now - *level);
@@ -93,9 +98,13 @@ impl QuietDetector {
         }
     }
 
-    /// What others do, from a look taken while the job runs.
+    /// What others do, from a look taken while the job runs. What the last suspension showed weighs
+    /// more: it could see everything, and beside the job others may get too little to be noticed.
     #[must_use]
     pub fn while_running(&self, signals: &Signals) -> Others {
+        if self.others_stayed {
+            return Others::Busy;
+        }
         if signals.below(&FLOOR) {
             return Others::Idle;
         }
@@ -112,6 +121,7 @@ impl QuietDetector {
     pub fn suspended(&mut self) {
         self.at_suspension = [0.0; SIGNALS];
         self.agreeing = 0;
+        self.others_stayed = false;
     }
 
     /// One look while suspended; whether the machine now counts as quiet.
@@ -123,6 +133,7 @@ impl QuietDetector {
         let quiet =
             (0..SIGNALS).all(|i| now[i] <= self.usual(i).max(DROPPED_FRAC * self.at_suspension[i]));
         self.agreeing = if quiet { self.agreeing + 1 } else { 0 };
+        self.others_stayed = !quiet;
         self.agreeing >= LOOKS
     }
 }
@@ -150,12 +161,25 @@ mod tests {
         let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };
         let mut detector = QuietDetector::default();
         assert_eq!(detector.while_running(&daemon), Others::Busy);
-        (0..100).for_each(|_| detector.learn_good(&daemon));
+        (0..100).for_each(|_| detector.good(Some(&daemon)));
         assert_eq!(detector.while_running(&daemon), Others::AsUsual);
         detector.suspended();
         assert!(!detector.look(&Signals { cpu: 1.5, ..daemon }));
         assert!(!detector.look(&daemon));
         assert!(detector.look(&daemon));
+    }
+
+    #[test]
+    fn who_stayed_through_a_suspension_is_there_until_progress_is_good() {
+        let mut detector = QuietDetector::default();
+        detector.suspended();
+        detector.look(&busy());
+        assert_eq!(detector.while_running(&Signals::default()), Others::Busy);
+        detector.good(None);
+        assert_eq!(detector.while_running(&Signals::default()), Others::Idle);
+        detector.look(&busy());
+        detector.look(&Signals::default());
+        assert_eq!(detector.while_running(&Signals::default()), Others::Idle);
     }
 
     #[test]
@@ -174,9 +198,9 @@ mod tests {
                 memory_pressure_frac: mem_p,
             };
             let mut detector = QuietDetector::default();
+            let others = detector.while_running(&signals);
             detector.suspended();
             assert!(!(0..10).any(|_| detector.look(&signals)), "signal {i}");
-            let others = detector.while_running(&signals);
             assert_eq!(others == Others::Idle, OWN[i], "signal {i}");
         }
     }

@@ -82,6 +82,7 @@ pub struct Regulator {
     not_before: Nanos,
     /// Time run on probation that no hold has made up for.
     unpaid: Nanos,
+    lags: bool,
 }
 
 impl Regulator {
@@ -103,6 +104,7 @@ impl Regulator {
             learned_at: Nanos(0),
             not_before: Nanos(0),
             unpaid: Nanos(0),
+            lags: false,
         }
     }
 
@@ -110,6 +112,13 @@ impl Regulator {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the latest testpoint took longer than its target: a good moment to look what others
+    /// do, before there is a judgment.
+    #[must_use]
+    pub fn lags(&self) -> bool {
+        self.lags
     }
 
     /// Takes one report and says what follows. After a `Suspend` or a `Hold`, call
@@ -126,7 +135,8 @@ impl Regulator {
         let judgment =
             set.target_duration(&self.progress).map_or(Judgment::Indeterminate, |target| {
                 let likely = call.others == Others::Busy;
-                self.comparator.compare(seconds > target * self.config.slack, likely)
+                self.lags = seconds > target * self.config.slack;
+                self.comparator.compare(self.lags, likely)
             });
         let elapsed = call.at.minus(self.learned_at);
         self.learned_at = call.at;
@@ -273,7 +283,9 @@ mod tests {
     #[test]
     fn slow_progress_suspends_within_m_testpoints() {
         let mut job = Job::settled();
+        assert!(!job.regulator.lags());
         let verdicts: Vec<_> = (0..8).map(|_| job.step(200, 1.0)).collect();
+        assert!(job.regulator.lags());
         let at = verdicts.iter().position(|v| matches!(v, Verdict::Suspend(_))).unwrap();
         assert!(at < 7, "{verdicts:?}");
         let settled = job.targets.iter().next().unwrap().1.is_settled();

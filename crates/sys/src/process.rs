@@ -66,6 +66,13 @@ pub fn usage() -> Usage {
     account(libc::RUSAGE_SELF)
 }
 
+/// The account of the children that have ended and were waited for. getrusage(2) with
+/// `RUSAGE_CHILDREN`.
+#[must_use]
+pub fn children_usage() -> Usage {
+    account(libc::RUSAGE_CHILDREN)
+}
+
 /// The calling thread's own account. getrusage(2) with `RUSAGE_THREAD`.
 #[must_use]
 pub fn thread_usage() -> Usage {

@@ -7,8 +7,8 @@ use discnice_manners::{Config, Signals, Targets};
 use discnice_units::Nanos;
 
 use crate::arbiter::Seat;
-use crate::store::{Loaded, Store};
-use crate::watch::{Usage, Watch};
+use crate::store::Store;
+use crate::watch::{Pose, Usage, Watch};
 use crate::{at_exit, clock, paths};
 
 /// Targets are saved this often, and at exit.
@@ -17,7 +17,7 @@ const SAVE_EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
 const LOOK_EVERY: Nanos = Nanos(2 * Nanos::SECOND.0);
 /// Until it is this old, a job looks more often, to start its calibration with what is known.
 const EARLY_LIFE: Nanos = Nanos(10 * Nanos::SECOND.0);
-const LOOK_EARLY: Nanos = Nanos(250_000_000);
+const LOOK_SOON: Nanos = Nanos(250_000_000);
 
 /// What a program may set before its first testpoint.
 #[derive(Debug, Clone)]
@@ -80,33 +80,17 @@ impl Job {
         let executable = std::env::current_exe().unwrap_or_default();
         let identity = format!("{}\0{name}", executable.display());
         let store = settings().targets.clone().map(|directory| Store::new(directory, identity));
-        let mut job = Self {
-            targets: Targets::default(),
+        let (targets, notice) = store.as_ref().map(Store::begin).unwrap_or_default();
+        Self {
+            targets,
             store,
             watch: Watch::default(),
             saved_at: clock::now(),
-            notices: Vec::new(),
+            notices: notice.into_iter().collect(),
             name,
             pid: std::process::id(),
             started: clock::now(),
             published: Usage::own(),
-        };
-        job.load();
-        job
-    }
-
-    fn load(&mut self) {
-        let Some(store) = &self.store else { return };
-        match store.load() {
-            Loaded::Targets(targets) => self.targets = *targets,
-            Loaded::Nothing => {}
-            Loaded::SetAside { now, why } => {
-                self.notices.push(format!("targets set aside as {}: {why}", now.display()));
-            }
-            Loaded::Unreadable(error) => {
-                let file = store.file();
-                self.notices.push(format!("targets in {} not read: {error}", file.display()));
-            }
         }
     }
 
@@ -132,22 +116,24 @@ impl Job {
         }
     }
 
-    /// A look at the machine if the last one is old enough, for a thread that runs.
+    /// A look at the machine if the last one is old enough, for a thread that runs. If it is
+    /// `urgent`, because progress lags, the last one is old soon.
     pub(crate) fn look_while_running(
         &mut self,
         now: Nanos,
         seat: Option<&Seat>,
+        urgent: bool,
     ) -> Option<Signals> {
         let young = now.minus(self.started) < EARLY_LIFE;
-        let every = if young { LOOK_EARLY } else { LOOK_EVERY };
+        let every = if young || urgent { LOOK_SOON } else { LOOK_EVERY };
         let due = now.minus(self.watch.looked_at()) >= every;
-        due.then(|| self.look(now, seat)).flatten()
+        due.then(|| self.look(now, seat, Pose::Running)).flatten()
     }
 
-    /// A look at the machine, for a thread that is suspended.
-    pub(crate) fn look(&mut self, now: Nanos, seat: Option<&Seat>) -> Option<Signals> {
+    /// A look at the machine.
+    pub(crate) fn look(&mut self, now: Nanos, seat: Option<&Seat>, pose: Pose) -> Option<Signals> {
         let polite = self.publish(seat);
-        self.watch.look(now, polite)
+        self.watch.look(now, polite, pose)
     }
 
     /// Tells the other polite jobs what this process used; returns what all of them used.

@@ -87,6 +87,23 @@ impl Store {
         }
     }
 
+    /// What a job starts with: the targets of earlier runs or none, and what its user should know
+    /// where those are of no use.
+    #[must_use]
+    pub fn begin(&self) -> (Targets, Option<String>) {
+        let notice = match self.load() {
+            Loaded::Targets(targets) => return (*targets, None),
+            Loaded::Nothing => None,
+            Loaded::SetAside { now, why } => {
+                Some(format!("targets set aside as {}: {why}", now.display()))
+            }
+            Loaded::Unreadable(error) => {
+                Some(format!("targets in {} not read: {error}", self.file().display()))
+            }
+        };
+        (Targets::default(), notice)
+    }
+
     fn parse(&self, text: &[u8]) -> Result<Targets, &'static str> {
         let end = text.iter().position(|&b| b == b'\n').ok_or("it has no first line")?;
         let head = std::str::from_utf8(&text[..end]).map_err(|_| "its first line is not text")?;

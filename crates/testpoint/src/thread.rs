@@ -10,6 +10,7 @@ use discnice_manners::{
 use discnice_units::Nanos;
 
 use crate::arbiter::Seat;
+use crate::watch::Pose;
 use crate::{clock, job, paths};
 
 /// What a testpoint did.
@@ -141,16 +142,16 @@ impl Supervised {
             if let Some(seat) = self.seat.as_ref().filter(|seat| !seat.alone()) {
                 let _ = job.publish(Some(seat));
             }
-            if let Some(signals) = job.look_while_running(at, self.seat.as_ref()) {
+            let urgent = self.regulator.lags();
+            if let Some(signals) = job.look_while_running(at, self.seat.as_ref(), urgent) {
                 self.others = self.detector.while_running(&signals);
                 self.seen = Some(signals);
             }
             let call = Testpoint { at, index, metrics, others: self.others };
             self.regulator.testpoint(&mut job.targets, &call)
         });
-        if let (Verdict::Proceed(Judgment::Good), Some(signals)) = (verdict, self.seen) {
-            self.detector.learn_good(&signals);
-            self.seen = None;
+        if verdict == Verdict::Proceed(Judgment::Good) {
+            self.detector.good(self.seen.take().as_ref());
         }
         if wishes.critical {
             return Self::told(verdict, at);
@@ -191,7 +192,9 @@ impl Supervised {
             seat.away();
         }
         let early = wait(&mut self.detector, until, early_from, LOOK, |now| {
-            ControlFlow::Continue(job::with(|job| job.look(now, self.seat.as_ref())))
+            ControlFlow::Continue(job::with(|job| {
+                job.look(now, self.seat.as_ref(), Pose::Suspended)
+            }))
         });
         if let Some(seat) = &self.seat {
             seat.turn(|| ControlFlow::Continue(()));
