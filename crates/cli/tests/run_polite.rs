@@ -61,7 +61,7 @@ fn is_stopped(process: u32) -> bool {
 }
 
 /// Has the turn of all polite jobs of the scene, for the ten seconds after which it is taken for
-/// hung.
+/// hung: long enough for one job on a machine in use, not for several one after the other.
 fn hog(scene: &Path) -> Seat {
     fs::create_dir_all(scene.join("discnice")).unwrap();
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -139,9 +139,9 @@ fn the_regulator_survives_the_terminal_and_ends_with_the_job() {
 
 #[test]
 fn a_stopped_job_ends_when_somebody_wants_it_to() {
-    let scene = tempfile::tempdir().unwrap();
-    let _turn = hog(scene.path());
     for name in ["-TERM", "-INT", "-KILL"] {
+        let scene = tempfile::tempdir().unwrap();
+        let _turn = hog(scene.path());
         let mut job =
             polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
         soon("it has its turn", || is_stopped(job.id()).then_some(()));
@@ -154,9 +154,9 @@ fn a_stopped_job_ends_when_somebody_wants_it_to() {
 
 #[test]
 fn a_killed_regulator_leaves_nothing_stopped() {
-    let scene = tempfile::tempdir().unwrap();
-    let _turn = hog(scene.path());
     for _ in 0..3 {
+        let scene = tempfile::tempdir().unwrap();
+        let _turn = hog(scene.path());
         let mut job =
             polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
         let regulator = regulator_of(scene.path(), &job);
