@@ -1,5 +1,7 @@
-//! Hours of regulation on a simulated machine: what figures 7, 8 and 10 show must hold.
+//! Hours of regulation on a simulated machine: what figures 7 to 10 show must hold.
 
+#[path = "../examples/figures/isolation.rs"]
+mod isolation;
 #[path = "../examples/figures/sim.rs"]
 #[allow(dead_code, reason = "the example prints more than the test looks at")]
 mod sim;
@@ -59,6 +61,20 @@ fn calibration_from_within_a_load() {
         let off = job.target().unwrap() / IDEAL - 1.0;
         assert!(off.abs() < 0.1, "signals {signals} seed {seed}: {off}");
     }
+}
+
+#[test]
+fn the_thread_whose_disk_is_free_runs() {
+    let mut jobs = [1, 2].map(|seed| calibrated(&Config::default(), true, seed));
+    isolation::run(&mut jobs);
+    let [c, d] = [0, 1].map(|i: usize| {
+        isolation::PHASES.map(|(_, from, to)| 100.0 * jobs[i].activity(from, to).0)
+    });
+    // Nothing, disk C, nothing, disk D, processor: by priority, by what is free, hardly at all.
+    assert!((60.0..70.0).contains(&c[0]) && (30.0..37.0).contains(&d[0]), "{c:.0?} {d:.0?}");
+    assert!(c[1] < 10.0 && d[1] > 85.0, "{c:.0?} {d:.0?}");
+    assert!(c[3] > 85.0 && d[3] < 10.0, "{c:.0?} {d:.0?}");
+    assert!(c[4] + d[4] < 15.0, "{c:.0?} {d:.0?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Reproduces figures 7, 8 and 10 of the paper in simulation, with the paper's plain back-off and
+//! Reproduces figures 7 to 10 of the paper in simulation, with the paper's plain back-off and
 //! with ours: `cargo run -p discnice-manners --example figures [-- --csv]`.
 //!
 //! With `--csv`, prints the points of the figures instead: figure, variant, x, y.
 
+mod isolation;
 mod sim;
 
 use discnice_manners::Config;
@@ -74,6 +75,26 @@ fn figures_7_and_8(name: &str, config: &Config, signals: bool, csv: bool) {
     );
 }
 
+/// Figure 9: which of two threads runs beside which load (section 9.5).
+fn figure_9(name: &str, config: &Config, signals: bool, csv: bool) {
+    let mut jobs = [calibrated(config, signals), calibrated(config, signals)];
+    isolation::run(&mut jobs);
+    if csv {
+        for (thread, job) in isolation::NAMES.iter().zip(&jobs) {
+            for s in &job.stretches {
+                println!("9,{name} {thread},{:.2},1\n9,{name} {thread},{:.2},0", s.from, s.to);
+            }
+        }
+        return;
+    }
+    println!("{name}\n  load on      thread of disk C ran   thread of disk D ran");
+    for (load, from, to) in isolation::PHASES {
+        let [c, d] = [0, 1].map(|i: usize| 100.0 * jobs[i].activity(from, to).0);
+        println!("  {load:<10}   {c:18.1} %   {d:18.1} %");
+    }
+    println!();
+}
+
 /// Figure 10: calibration that starts within a burst of load (section 9.6).
 fn figure_10(name: &str, config: &Config, signals: bool, csv: bool) {
     let mut job = Job::new(config, signals, 11);
@@ -121,6 +142,11 @@ fn main() {
     }
     figures_7_and_8("paper", &Config::paper(), false, csv);
     figures_7_and_8("ours", &Config::default(), true, csv);
+    if !csv {
+        println!("Figure 9: one thread at a time, priorities 200 and 100\n");
+    }
+    figure_9("paper", &Config::paper(), false, csv);
+    figure_9("ours", &Config::default(), true, csv);
     if !csv {
         println!("Figure 10: calibration from within a load; ideal {:.0} ms\n", IDEAL * 1e3);
     }
