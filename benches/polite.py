@@ -1,16 +1,24 @@
 #!/usr/bin/env python3
 """What a polite job costs a foreground, and what politeness costs the job, with programs not ours.
 
-    python3 benches/polite.py foreground [--rounds N] [--seconds S]
+    python3 benches/polite.py cpu|fio|sqlite [--rounds N] [--seconds S] [--folder DIR]
     python3 benches/polite.py idle [--rounds N] [--seconds S]
+    python3 benches/polite.py resume [--rounds N] [--seconds S]
 
-foreground: gcc compiles on one processor, alone, beside xz on the same processor, and beside
-`discnice run --polite -- xz`, which learned its targets before. idle: xz compresses a file, plainly and
-under `discnice run --polite`, on a machine that should be idle. Pairs are interleaved; medians are printed.
-Needs a release build, gcc, xz and taskset (util-linux); no rights.
+cpu: gcc compiles on the processor on which xz compresses. fio: random reads of the disk that dd reads from end to
+end. sqlite: transactions, each with an fsync, on the disk that dd writes to. Each round takes the foreground
+alone, beside the job, and beside `discnice run --polite -- JOB`, which learned its targets before, when nobody
+else was there. Where the disk is too fast to be contended for, `discnice-eval disk up` makes one that is not;
+give its folder.
+idle: xz compresses a file, plainly and under `discnice run --polite`, on a machine that should be idle.
+resume: how soon xz runs again after a loop that had its processor for S seconds has ended.
+
+Rounds are interleaved; medians are printed. Needs a release build, and gcc, xz, fio, sqlite3 and taskset; no rights.
 """
 
 import argparse
+import contextlib
+import json
 import os
 import signal
 import statistics
@@ -24,6 +32,9 @@ TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
 DISCNICE = os.path.join(TARGET, "release", "discnice")
 ONE_PROCESSOR = ["taskset", "-c", "1"]
 FUNCTION = "double f{0}(double*a,int n){{double s=0;for(int i=0;i<n;i++)for(int j=0;j<i;j++)s+=a[i]*a[j]/{0}.5;return s;}}\n"
+SQUEEZE = [*ONE_PROCESSOR, "xz", "-6", "-T1", "-c", "/dev/urandom"]
+# So long the job runs undisturbed to learn its targets, and before each foreground.
+LESSON, HEAD_START = 20, 5
 
 
 class Scene:
@@ -33,13 +44,22 @@ class Scene:
         self.folder = folder
         self.environment = dict(os.environ, XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder)
 
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
     def polite(self, *words):
         return [DISCNICE, "run", "--polite", "--no-probation", "--", *words]
 
-    def start(self, words):
-        return subprocess.Popen(
-            words, env=self.environment, stdout=subprocess.DEVNULL, start_new_session=True
-        )
+    @contextlib.contextmanager
+    def job(self, words):
+        """Runs a job in a session of its own until the block ends, however that ends."""
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        job = subprocess.Popen(words, env=self.environment, start_new_session=True, **quiet)
+        try:
+            yield job
+        finally:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
 
     def timed(self, words, times=1):
         begun = time.monotonic()
@@ -47,32 +67,83 @@ class Scene:
             subprocess.run(words, env=self.environment, check=True, stdout=subprocess.DEVNULL)
         return time.monotonic() - begun
 
+    def suspensions(self, job):
+        """How often the job was suspended, and for how long, as `discnice status` tells."""
+        told = subprocess.run([DISCNICE, "status", "--json"], env=self.environment, capture_output=True, check=False)
+        try:
+            found = [one for one in json.loads(told.stdout)["jobs"] if one["process"] == job.pid]
+        except (ValueError, KeyError):
+            found = []
+        return f"{found[0]['suspensions']} times, {found[0]['suspended_seconds']:.1f} s" if found else "untold"
 
-def end(job):
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
+
+class Cpu:
+    def __init__(self, scene, seconds):
+        source = scene.path("work.c")
+        with open(source, "w") as out:
+            out.writelines(FUNCTION.format(number) for number in range(200))
+        compiling = [*ONE_PROCESSOR, "gcc", "-O3", "-c", "-o", "/dev/null", source]
+        scene.timed(compiling)
+        times = max(1, round(seconds / scene.timed(compiling)))
+        self.foreground = ["sh", "-c", f"for i in $(seq {times}); do {' '.join(compiling)}; done"]
+        self.job = SQUEEZE
 
 
-def foreground(scene, rounds, seconds):
-    source = os.path.join(scene.folder, "work.c")
-    with open(source, "w") as out:
-        out.writelines(FUNCTION.format(number) for number in range(200))
-    compiling = [*ONE_PROCESSOR, "gcc", "-O3", "-c", "-o", "/dev/null", source]
-    scene.timed(compiling)
-    times = max(1, round(seconds / scene.timed(compiling)))
-    squeeze = [*ONE_PROCESSOR, "xz", "-6", "-T1", "-c", "/dev/urandom"]
-    teacher = scene.start(scene.polite(*squeeze))
-    time.sleep(20)
-    end(teacher)
+class Fio:
+    def __init__(self, scene, seconds):
+        large = scene.path("large")
+        scene.timed(["dd", "if=/dev/urandom", f"of={large}", "bs=1M", "count=256", "oflag=direct", "status=none"])
+        self.job = ["sh", "-c", f"while :; do dd if={large} of=/dev/null bs=256k iflag=direct status=none; done"]
+        reading = [
+            "fio", "--name=foreground", f"--filename={scene.path('small')}", "--size=256M", "--io_size=1T", "--minimal",
+            "--rw=randread", "--bs=16k", "--direct=1", "--ioengine=psync", "--norandommap=1",
+        ]
+        scene.timed([*reading, "--create_only=1"])
+        self.foreground = fitted(scene, seconds, lambda count: [*reading, f"--number_ios={count}"])
+
+
+class Sqlite:
+    def __init__(self, scene, seconds):
+        # Writes the same file over and over.
+        write = f"dd if=/dev/zero of={scene.path('large')} bs=256k count=1024 oflag=direct,dsync conv=notrunc status=none"
+        self.job = ["sh", "-c", f"while :; do {write}; done"]
+        database, script = scene.path("database"), scene.path("script")
+        scene.timed(["sqlite3", database, "create table t(x)"])
+
+        def inserting(count):
+            with open(script, "w") as out:
+                out.writelines(["insert into t values(randomblob(16000));\n"] * count)
+            return ["sqlite3", database, f".read {script}"]
+
+        self.foreground = fitted(scene, seconds, inserting)
+
+
+def fitted(scene, seconds, words):
+    """The command `words(count)` with a count that takes about so many seconds."""
+    count = 50
+    took = scene.timed(words(count))
+    while took < 2:
+        count *= 2
+        took = scene.timed(words(count))
+    return words(max(1, round(count * seconds / took)))
+
+
+def contend(load, scene, rounds, seconds):
+    load = load(scene, seconds)
+    with scene.job(scene.polite(*load.job)):
+        time.sleep(LESSON)
+    # Its regulator notes its end, and saves.
+    time.sleep(2)
     plain, polite = [], []
     for number in range(rounds):
-        alone = scene.timed(compiling, times)
+        alone = scene.timed(load.foreground)
         told = [f"alone {alone:.1f} s"]
-        for kind, words, slower in (("beside", squeeze, plain), ("polite", scene.polite(*squeeze), polite)):
-            job = scene.start(words)
-            time.sleep(5)
-            took = scene.timed(compiling, times)
-            end(job)
+        for kind, words, slower in (("beside", load.job, plain), ("polite", scene.polite(*load.job), polite)):
+            with scene.job(words) as job:
+                time.sleep(HEAD_START)
+                took = scene.timed(load.foreground)
+                if kind == "polite":
+                    kind = f"suspended {scene.suspensions(job)}, polite"
             slower.append(100 * (took / alone - 1))
             told.append(f"{kind} {took:.1f} s")
         print(f"round {number + 1}: {', '.join(told)}", flush=True)
@@ -83,12 +154,12 @@ def foreground(scene, rounds, seconds):
 
 
 def idle(scene, rounds, seconds):
-    data = os.path.join(scene.folder, "data")
+    data = scene.path("data")
     with open(data, "wb") as out:
         out.write(os.urandom(8 << 20))
     squeeze = ["xz", "-6", "-T1", "-k", "-c", data]
     times = max(1, round(seconds / scene.timed(squeeze)))
-    script = ["sh", "-c", f"for i in $(seq {times}); do xz -6 -T1 -k -c {data} > /dev/null; done"]
+    script = ["sh", "-c", f"for i in $(seq {times}); do {' '.join(squeeze)} > /dev/null; done"]
     scene.timed(scene.polite(*script))
     pairs = []
     for number in range(rounds):
@@ -100,17 +171,53 @@ def idle(scene, rounds, seconds):
     print(f"a polite job on an idle machine takes {statistics.median(pairs):+.2f} % longer (median of {rounds})")
 
 
+def ticks(job):
+    """Processor time of the job, in ticks of 10 ms."""
+    with open(f"/proc/{job.pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def resume(scene, rounds, seconds):
+    waits = []
+    with scene.job(scene.polite(*SQUEEZE)) as job:
+        time.sleep(LESSON)
+        for number in range(rounds):
+            with scene.job([*ONE_PROCESSOR, "sh", "-c", "while :; do :; done"]):
+                before = ticks(job)
+                time.sleep(seconds)
+                used = ticks(job) - before
+            ended, last = time.monotonic(), ticks(job)
+            # Two ticks, because the last one may be of the time before.
+            while ticks(job) < last + 2 and time.monotonic() < ended + 300:
+                time.sleep(0.01)
+            waits.append(time.monotonic() - ended)
+            print(f"load {number + 1}: the job used {used / 100:.1f} s of it, then ran after {waits[-1]:.2f} s", flush=True)
+            time.sleep(HEAD_START)
+    print(
+        f"a job runs again {statistics.median(waits):.2f} s after a load of {seconds:.0f} s "
+        f"(median of {rounds}, at most {max(waits):.2f} s)"
+    )
+
+
 def main():
+    contended = {"cpu": Cpu, "fio": Fio, "sqlite": Sqlite}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("foreground", "idle"))
+    parser.add_argument("what", choices=(*contended, "idle", "resume"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--folder", default="/var/tmp", help="on the disk to contend for")
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):
         sys.exit(f"build first: {DISCNICE}")
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        what = {"foreground": foreground, "idle": idle}[options.what]
-        what(Scene(folder), options.rounds, options.seconds)
+    # Jobs end with their measurement, also when it is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        scene = Scene(folder)
+        if options.what in contended:
+            contend(contended[options.what], scene, options.rounds, options.seconds)
+        else:
+            {"idle": idle, "resume": resume}[options.what](scene, options.rounds, options.seconds)
 
 
 if __name__ == "__main__":
