@@ -69,6 +69,12 @@ pub fn open(flags: i32) -> bool {
     flags & libc::O_TRUNC == 0 && operation()
 }
 
+/// Whether a call that moves a descriptor's offset passes: nobody follows it.
+#[inline(always)]
+pub fn seek(fd: i32) -> bool {
+    files::near(fd).is_some_and(|file| !file.is_predicted())
+}
+
 /// Whether a call that closes a descriptor passes: nothing is known about it.
 #[inline(always)]
 pub fn close(fd: i32) -> bool {

@@ -8,8 +8,10 @@ const CALLS: u32 = 256;
 /// Of the calls on names and directories only one in so many is timed while all are found cached:
 /// what one that was not timed has read, a few blocks, is found by the next.
 const TIMED: u32 = 4;
-/// After so many metadata operations that nobody waited for, they are counted.
+/// After so many metadata operations that nobody waited for, they are counted; without a limit they
+/// may be counted when the account is looked at.
 const NAMED: u32 = 64;
+const NAMED_UNHELD: u32 = 1024;
 /// The same for bytes.
 const BYTES: u32 = 1 << 20;
 
@@ -87,7 +89,7 @@ impl Thread {
     /// The same for a metadata operation; also false if those should be counted.
     #[inline(always)]
     pub fn passes_named(&self) -> bool {
-        self.names() && self.passes(0)
+        self.names(NAMED_UNHELD) && self.passes(0)
     }
 
     /// Notes a call on names or directories under a limit of disk traffic; returns whether it may
@@ -105,17 +107,17 @@ impl Thread {
     /// The same for a metadata operation; also false if those should be counted.
     #[inline(always)]
     pub fn passes_named_untimed(&self) -> bool {
-        self.names() && self.passes_untimed()
+        self.names(NAMED) && self.passes_untimed()
     }
 
     /// Notes a metadata operation unless they should be counted before.
     #[inline(always)]
-    fn names(&self) -> bool {
+    fn names(&self, most: u32) -> bool {
         let named = self.named.get() + 1;
-        if named < NAMED {
+        if named < most {
             self.named.set(named);
         }
-        named < NAMED
+        named < most
     }
 
     /// Notes that `bytes` were written into the cache, whose cost no clock shows; returns
@@ -244,7 +246,7 @@ mod tests {
         thread.looked(false);
         assert_eq!((0..5000).take_while(|_| thread.passes(1 << 30)).count(), 204);
         thread.looked(false);
-        assert_eq!((0..5000).take_while(|_| thread.passes_named()).count(), NAMED as usize - 1);
-        assert_eq!(thread.take_named(), u64::from(NAMED) - 1);
+        assert_eq!((0..5000).take_while(|_| thread.passes_named()).count(), 1023);
+        assert_eq!(thread.take_named(), 1023);
     }
 }

@@ -94,7 +94,8 @@ hooks! {
     }
 
     /// fcntl(2): of its commands, those that duplicate matter.
-    fn [fcntl fcntl64] (fd: c_int, command: c_int, argument: usize) -> c_int, real => {
+    fn [fcntl fcntl64] (fd: c_int, command: c_int, argument: usize) -> c_int, real,
+        free if !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFL) => {
         // SAFETY: the program's own arguments.
         let result = unsafe { real(fd, command, argument) };
         match command {
