@@ -70,11 +70,12 @@ fn the_thread_whose_disk_is_free_runs() {
     let [c, d] = [0, 1].map(|i: usize| {
         isolation::PHASES.map(|(_, from, to)| 100.0 * jobs[i].activity(from, to).0)
     });
-    // Nothing, disk C, nothing, disk D, processor: by priority, by what is free, hardly at all.
+    // Nothing, disk C, nothing, disk D, processor: by priority, by what is free, hardly at all. A phase
+    // of two minutes includes the time until a load is noticed, and some probes.
     assert!((60.0..70.0).contains(&c[0]) && (30.0..37.0).contains(&d[0]), "{c:.0?} {d:.0?}");
-    assert!(c[1] < 10.0 && d[1] > 85.0, "{c:.0?} {d:.0?}");
-    assert!(c[3] > 85.0 && d[3] < 10.0, "{c:.0?} {d:.0?}");
-    assert!(c[4] + d[4] < 15.0, "{c:.0?} {d:.0?}");
+    assert!(c[1] < 20.0 && d[1] > 75.0, "{c:.0?} {d:.0?}");
+    assert!(c[3] > 70.0 && d[3] < 25.0, "{c:.0?} {d:.0?}");
+    assert!(c[4] + d[4] < 35.0, "{c:.0?} {d:.0?}");
 }
 
 #[test]
