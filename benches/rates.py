@@ -114,15 +114,18 @@ def run(command, disk, timeout):
                                extra_groups=[], stdout=subprocess.DEVNULL,
                                start_new_session=True)
     samples, most = [], 0
-    while process.poll() is None:
-        most = max(most, sum(map(account, tree(process.pid))))
-        now = time.monotonic() - start
-        samples.append((now, most, sum(disk.counters()) - start_device))
-        if now > timeout:
+    try:
+        while process.poll() is None:
+            most = max(most, sum(map(account, tree(process.pid))))
+            now = time.monotonic() - start
+            samples.append((now, most, sum(disk.counters()) - start_device))
+            if now > timeout:
+                break
+            time.sleep(0.02)
+    finally:
+        if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            break
-        time.sleep(0.02)
-    process.wait()
+        process.wait()
     elapsed = time.monotonic() - start
     os.sync()
     samples.append((elapsed, most, sum(disk.counters()) - start_device))
@@ -229,6 +232,7 @@ def main():
         sys.exit("rates.py: needs root for a loop device; run it with sudo")
     beside = os.path.join(os.path.dirname(os.path.realpath(arguments.discnice)), "libdiscnice.so")
     own = [] if arguments.own_cold else [arguments.discnice, beside]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("rates.py: terminated"))
     folder = tempfile.mkdtemp(prefix="discnice-rates-")
     os.chmod(folder, 0o755)
     disk = Disk(folder, arguments.fs, 8 << 30, arguments.read_ahead)
