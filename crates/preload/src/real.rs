@@ -81,10 +81,10 @@ impl Real {
 
 /// The first definition of a symbol in the program that starts, or null.
 pub fn find(name: &CStr) -> *mut c_void {
-    let mut first = Found::Nothing;
+    let (hash, mut first) = (symbols::hash(name), Found::Nothing);
     let whole = symbols::for_each(Scope::All, |tables| {
         if matches!(first, Found::Nothing) {
-            first = tables.find(name, symbols::hash(name));
+            first = tables.find(name, hash);
         }
     });
     match first {

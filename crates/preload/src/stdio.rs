@@ -35,12 +35,10 @@ pub fn enter() {
     if !(IO_FILE_READ.exists() && IO_FILE_WRITE.exists()) {
         return;
     }
-    let tables = [&IO_FILE_JUMPS, &IO_WFILE_JUMPS];
-    let entries = tables.into_iter().filter(|table| table.exists()).flat_map(of_table);
-    let known =
-        || entries.clone().filter(|(entry, theirs, _)| entry.load(Ordering::Relaxed) == *theirs);
-    let places = || known().map(|(entry, ..)| ptr::from_ref(entry) as usize);
-    let (Some(first), Some(last)) = (places().min(), places().max()) else { return };
+    let tables = [&IO_FILE_JUMPS, &IO_WFILE_JUMPS].into_iter().filter(|table| table.exists());
+    let known = tables.map(entries).filter(|both| both.iter().all(Entry::is_known)).flatten();
+    let places = known.clone().map(|entry| ptr::from_ref(entry.place) as usize);
+    let (Some(first), Some(last)) = (places.clone().min(), places.max()) else { return };
     // All that lies between has been relocated too: each change of rights is dear.
     let page = first & !(memory::PAGE - 1);
     let length = (last + size_of::<*mut c_void>() - page).next_multiple_of(memory::PAGE);
@@ -49,19 +47,33 @@ pub fn enter() {
     if unsafe { memory::protect(page, length, true) }.is_err() {
         return;
     }
-    known().for_each(|(entry, _, ours)| entry.store(ours, Ordering::Release));
+    known.for_each(|entry| entry.place.store(entry.ours, Ordering::Release));
     // SAFETY: the pages were read-only before (RELRO), so nobody writes to them.
     let _ = unsafe { memory::protect(page, length, false) };
 }
 
-/// Two entries of a table: what must stand there, and what shall.
-fn of_table(table: &Real) -> [(&'static AtomicPtr<c_void>, *mut c_void, *mut c_void); 2] {
+/// An entry of a table: where it stands, what must stand there, and what shall.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    place: &'static AtomicPtr<c_void>,
+    theirs: *mut c_void,
+    ours: *mut c_void,
+}
+
+impl Entry {
+    fn is_known(&self) -> bool {
+        self.place.load(Ordering::Relaxed) == self.theirs
+    }
+}
+
+/// The two of a table that read and write.
+fn entries(table: &Real) -> [Entry; 2] {
     let slots = table.get().cast::<AtomicPtr<c_void>>();
     // SAFETY: libc exports the table as an object of 21 pointers; both lie within it.
     let (reading, writing) = unsafe { (&*slots.add(READ), &*slots.add(WRITE)) };
     [
-        (reading, IO_FILE_READ.get(), read as *mut c_void),
-        (writing, IO_FILE_WRITE.get(), write as *mut c_void),
+        Entry { place: reading, theirs: IO_FILE_READ.get(), ours: read as *mut c_void },
+        Entry { place: writing, theirs: IO_FILE_WRITE.get(), ours: write as *mut c_void },
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Finds functions behind ours, as dlsym(3) with `RTLD_NEXT` would.
 //!
-//! dlsym allocates memory to remember that it did not find something, and takes three hundred
-//! instructions more for each name, in every program that starts. So the objects that the dynamic
+//! dlsym allocates memory to remember that it did not find something, and takes six hundred
+//! instructions for each name, in every program that starts. So the objects that the dynamic
 //! linker lists after this library are asked in turn, each once for all names: the list is the one
 //! that it keeps for debuggers (`_r_debug`, <link.h>), the tables are those of the ELF gABI and of
 //! `DT_GNU_HASH`. Names in tables of another kind, and functions that choose themselves

@@ -6,10 +6,10 @@ use core::{ptr, slice};
 use discnice_regulator::Flow;
 use discnice_sys::socket::Machine;
 
-use crate::net;
 use crate::net::transfer::{Call, message, transfer};
 use crate::net::vector;
 use crate::real::hooks;
+use crate::{files, net};
 
 /// The bytes of a message whose size only the kernel knows: what a packet of Ethernet carries.
 const PACKET: usize = 1472;
@@ -171,18 +171,18 @@ hooks! {
     /// socket(2).
     fn [socket] (domain: c_int, kind: c_int, protocol: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        net::opened(unsafe { real(domain, kind, protocol) })
+        files::opened(unsafe { real(domain, kind, protocol) })
     }
 
     /// accept(2).
     fn [accept] (fd: c_int, address: *mut c_void, length: *mut c_uint) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        net::opened(unsafe { real(fd, address, length) })
+        files::opened(unsafe { real(fd, address, length) })
     }
 
     /// accept4(2).
     fn [accept4] (fd: c_int, address: *mut c_void, length: *mut c_uint, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        net::opened(unsafe { real(fd, address, length, flags) })
+        files::opened(unsafe { real(fd, address, length, flags) })
     }
 }

@@ -64,12 +64,6 @@ fn forget_socket(fd: i32, socket: &Socket) {
     }
 }
 
-/// A call that returns a new socket.
-pub fn opened(fd: i32) -> i32 {
-    files::forget(fd);
-    fd
-}
-
 /// The socket's peer may be another one now.
 pub fn connected(fd: i32) {
     if KNOWN.load(Ordering::Relaxed)
