@@ -18,8 +18,6 @@ use crate::process::{Descriptor, Holder, Process};
 
 /// A longer read is worth a look at what it is about to read.
 const SHORT: u64 = 128 << 10;
-/// Writing the same pages again costs the disk nothing; so much may pass between looks.
-const WRITTEN: u32 = 64 << 10;
 /// A descriptor that cannot reach a disk is looked at again after so many calls: its number may
 /// mean another file since.
 const RECHECK: u32 = 16;
@@ -141,7 +139,7 @@ impl Caller {
         let elapsed = cycles::now().wrapping_sub(self.answered);
         match previous.kind {
             _ if !class.is_limited() => !self.thread.passes(previous.count as usize),
-            Kind::Write => self.thread.has_written(count, WRITTEN) || self.thread.is_due(0, 0),
+            Kind::Write => self.thread.has_written(count) || self.thread.is_due(0, 0),
             _ => self.thread.is_due(elapsed, count),
         }
     }

@@ -14,10 +14,6 @@ use crate::{engine, faults, files};
 
 /// A longer read is worth a look at what it is about to read.
 const SHORT: usize = 128 << 10;
-/// Rewriting the same pages costs the disk nothing; so much may pass between looks.
-const WRITTEN: u32 = 64 << 10;
-/// The same for a file of which it is known.
-const REWRITTEN: u32 = 512 << 10;
 
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
 /// include/linux/fs.h).
@@ -46,15 +42,17 @@ pub fn read(
     let real = move || piece(0, count);
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else { return real() };
     let local = local();
-    if file.is_other() || is_new_socket(fd, file) {
-        return other(local, Call { fd, flow: Flow::Down, count, flags: 0, whole }, file, piece);
-    }
-    if class.is_free() && file.is_untouched() {
+    let is_other = file.is_other() || is_new_socket(fd, file);
+    let is_free = if is_other { class.is_unheld() } else { class.is_free() };
+    if is_free && file.is_untouched() {
         let result = real();
         if !local.thread.passes(count) {
             finish_read(local, fd, file, at, result);
         }
         return result;
+    }
+    if is_other {
+        return other(local, Call { fd, flow: Flow::Down, count, flags: 0, whole }, file, piece);
     }
     let predicted = file.is_predicted() || class.predicts();
     let short = if predicted {
@@ -164,25 +162,27 @@ pub fn write(
         return piece(0, count);
     };
     let local = local();
-    if file.is_other() || is_new_socket(fd, file) {
-        return other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece);
-    }
-    let rewrites = if file.is_predicted() { file.knows_dirty(count, at) } else { file.rewrites() };
-    if !class.is_free() && rewrites {
+    let is_other = file.is_other() || is_new_socket(fd, file);
+    let is_free = if is_other { class.is_unheld() } else { class.is_free() };
+    if is_free && file.is_untouched() {
         let result = piece(0, count);
-        if at.is_none() {
-            file.moved(result);
-        }
-        if local.thread.has_written(result, REWRITTEN) {
+        if !local.thread.passes(count) {
             finish_write(local, fd, file, at, result);
         }
         return result;
     }
-    if !class.is_free() || !file.is_untouched() {
+    if is_other {
+        return other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece);
+    }
+    let rewrites = if file.is_predicted() { file.knows_dirty(count, at) } else { file.rewrites() };
+    if class.is_free() || !rewrites {
         return slow_write(local, fd, file, count, at, whole, piece);
     }
     let result = piece(0, count);
-    if !local.thread.passes(count) {
+    if at.is_none() {
+        file.moved(result);
+    }
+    if local.thread.has_rewritten(result.max(0) as usize) {
         finish_write(local, fd, file, at, result);
     }
     result
@@ -215,9 +215,7 @@ fn slow_write(
             file.moved(result);
         }
         // What a write costs shows in no clock: it is charged when the page gets dirty.
-        let due = ticket.is_due()
-            || local.thread.has_written(result, WRITTEN)
-            || local.thread.is_due(0, 0);
+        let due = ticket.is_due() || local.thread.has_written(result) || local.thread.is_due(0, 0);
         if due {
             regulator.complete_write(&local.thread, fd, file, ticket, at, result);
         }

@@ -112,6 +112,9 @@ fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnc
     let installed = result.into() >= 0;
     // SAFETY: the kernel has just read the program, so it can be read.
     let allows = |calls| program.is_some_and(|program| unsafe { allows(program.cast(), calls) });
+    if installed && !allows(&[libc::SYS_statx]) {
+        discnice_sys::file::forgo_statx();
+    }
     if !installed || allows(&OURS) {
         let traffic = !installed || allows(&OF_NETWORK);
         engine::resume(paused, traffic);

@@ -20,6 +20,7 @@ use crate::thread;
 use discnice_regulator::Linux;
 
 /// The class; null while the process is not regulated.
+#[unsafe(link_section = "discnice_hot")]
 static CLASS: AtomicPtr<Class> = AtomicPtr::new(ptr::null_mut());
 
 /// Threads of which it is known what they wait for.

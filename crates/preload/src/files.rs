@@ -30,9 +30,15 @@ pub fn near(fd: i32) -> Option<&'static File> {
 #[inline(always)]
 pub fn opened(fd: i32) -> i32 {
     if !near(fd).is_some_and(File::is_blank) {
-        forget(fd);
+        forget_known(fd);
     }
     fd
+}
+
+#[cold]
+#[inline(never)]
+fn forget_known(fd: i32) {
+    forget(fd);
 }
 
 /// The descriptor now means something else.
@@ -61,6 +67,7 @@ pub fn forget_range(first: u32, last: u32) {
 
 /// Descriptors from here on were never shaped: what ends a program need not look at them, each page
 /// of which is a page fault.
+#[unsafe(link_section = "discnice_hot")]
 static SHAPED: AtomicUsize = AtomicUsize::new(0);
 
 /// A descriptor is about to be regulated, and so perhaps shaped.
@@ -69,6 +76,13 @@ pub fn will_be_shaped(fd: i32) {
     if end > SHAPED.load(Ordering::Relaxed) {
         SHAPED.fetch_max(end, Ordering::Relaxed);
     }
+}
+
+/// Whether nothing of ours was ever done to the descriptor. No for the numbers of some to which
+/// nothing was done either.
+#[inline(always)]
+pub fn was_never_shaped(fd: i32) -> bool {
+    fd as u32 as usize >= SHAPED.load(Ordering::Relaxed)
 }
 
 /// Calls `with` for each descriptor of the first chunk that is shaped.

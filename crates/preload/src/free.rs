@@ -4,79 +4,155 @@
 //! They are counted before they are made, by what they ask for, so that nothing is left to do after
 //! them: libc's function is jumped to. A call of which these questions say no goes the long way
 //! (`calls`); so does every one that is due for a look at the account.
+//!
+//! Each hook asks [`unheld`] first, and then, in another function, [`held`]: what the first question
+//! needs lies in few cache lines, which the kernel has often driven out since the last call.
 
-use discnice_budget::Class;
-use discnice_regulator::File;
+use crate::engine;
 
-use crate::thread::local;
-use crate::{engine, faults, files};
-
-/// How this process is held.
-enum Held {
-    /// Not at all.
-    Not,
-    /// By thresholds of disk traffic alone, and no page faults are waited for.
-    OnDisk,
-    /// In another way, or it is not known.
-    Otherwise,
+/// Whether the class remembers nothing of what is dirty in files.
+#[inline(always)]
+fn forgets() -> bool {
+    engine::class().is_some_and(|class| class.estimation().regions().is_unused())
 }
 
-#[inline(always)]
-fn held() -> Held {
-    match engine::class() {
-        Some(class) if class.is_unheld() => Held::Not,
-        Some(class) if class.is_held_on_disk_alone() && !faults::any() => Held::OnDisk,
-        _ => Held::Otherwise,
+/// Nothing at all holds this process.
+pub mod unheld {
+    use discnice_budget::Class;
+
+    use super::engine;
+    use crate::files;
+    use crate::thread::local;
+
+    #[inline(always)]
+    fn is_unheld() -> bool {
+        engine::class().is_some_and(Class::is_unheld)
+    }
+
+    /// Whether a call that moves at most `count` bytes through a descriptor passes.
+    #[inline(always)]
+    pub fn transfer(fd: i32, count: usize) -> bool {
+        is_unheld() && files::was_never_shaped(fd) && local().thread.passes(count)
+    }
+
+    /// The same for one that writes.
+    #[inline(always)]
+    pub fn write(fd: i32, count: usize) -> bool {
+        transfer(fd, count)
+    }
+
+    /// Whether a call that reads a directory passes.
+    #[inline(always)]
+    pub fn metadata() -> bool {
+        is_unheld() && local().thread.passes(0)
+    }
+
+    /// Whether a call on names or inodes passes.
+    #[inline(always)]
+    pub fn operation() -> bool {
+        is_unheld() && local().thread.passes_named()
+    }
+
+    /// Whether a call passes that takes names off files: nobody remembers what is dirty.
+    #[inline(always)]
+    pub fn delete() -> bool {
+        super::forgets() && operation()
+    }
+
+    /// Whether a call of open(2) with these flags passes.
+    #[inline(always)]
+    pub fn open(flags: i32) -> bool {
+        flags & libc::O_TRUNC == 0 && operation()
+    }
+
+    /// Whether a call that moves a descriptor's offset passes: nobody follows it.
+    #[inline(always)]
+    pub fn seek(_: i32) -> bool {
+        is_unheld()
+    }
+
+    /// Whether a call that closes a descriptor passes: nothing is known about it.
+    #[inline(always)]
+    pub fn close(fd: i32) -> bool {
+        files::near(fd).is_some_and(discnice_regulator::File::is_blank) && metadata()
+    }
+
+    /// Whether fcntl(2) passes: of its commands those matter that duplicate a descriptor or change
+    /// how it writes.
+    #[inline(always)]
+    pub fn control(command: i32) -> bool {
+        !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFL)
     }
 }
 
-/// Whether a call that moves at most `count` bytes through a descriptor passes.
-#[inline(always)]
-pub fn transfer(fd: i32, count: usize) -> bool {
-    let Some(file) = files::near(fd) else { return false };
-    if file.is_other() {
-        let held = file.is_socket() && engine::limits_traffic();
-        return !held && local().passes_other();
+/// Something may hold it, but not this call.
+pub mod held {
+    use discnice_budget::Class;
+    use discnice_regulator::File;
+
+    use super::engine;
+    use crate::thread::local;
+    use crate::{faults, files};
+
+    /// Thresholds of disk traffic alone hold the process, and no page faults are waited for.
+    #[inline(always)]
+    fn is_held_on_disk_alone() -> bool {
+        engine::class().is_some_and(Class::is_held_on_disk_alone) && !faults::any()
     }
-    file.is_untouched()
-        && engine::class().is_some_and(Class::is_unheld)
-        && local().thread.passes(count)
-}
 
-/// Whether a call that reads a directory passes.
-#[inline(always)]
-pub fn metadata() -> bool {
-    match held() {
-        Held::Not => local().thread.passes(0),
-        Held::OnDisk => local().thread.passes_untimed(),
-        Held::Otherwise => false,
+    /// Whether a call through a descriptor passes: it is neither a disk nor a network.
+    #[inline(always)]
+    pub fn transfer(fd: i32, _: usize) -> bool {
+        let Some(file) = files::near(fd) else { return false };
+        file.is_other() && !(file.is_socket() && engine::limits_traffic()) && local().passes_other()
     }
-}
 
-/// Whether a call on names or inodes passes.
-#[inline(always)]
-pub fn operation() -> bool {
-    match held() {
-        Held::Not => local().thread.passes_named(),
-        Held::OnDisk => local().thread.passes_named_untimed(),
-        Held::Otherwise => false,
+    /// Whether a call that writes passes; also if it hits pages that are dirty already.
+    #[inline(always)]
+    pub fn write(fd: i32, count: usize) -> bool {
+        let rewrites = files::near(fd).is_some_and(File::rewrites_unpredicted);
+        if rewrites { !local().thread.has_rewritten(count) } else { transfer(fd, count) }
     }
-}
 
-/// Whether a call of open(2) with these flags passes.
-#[inline(always)]
-pub fn open(flags: i32) -> bool {
-    flags & libc::O_TRUNC == 0 && operation()
-}
+    /// Whether a call that reads a directory passes.
+    #[inline(always)]
+    pub fn metadata() -> bool {
+        is_held_on_disk_alone() && local().thread.passes_untimed()
+    }
 
-/// Whether a call that moves a descriptor's offset passes: nobody follows it.
-#[inline(always)]
-pub fn seek(fd: i32) -> bool {
-    files::near(fd).is_some_and(|file| !file.is_predicted())
-}
+    /// Whether a call on names or inodes passes.
+    #[inline(always)]
+    pub fn operation() -> bool {
+        is_held_on_disk_alone() && local().thread.passes_named_untimed()
+    }
 
-/// Whether a call that closes a descriptor passes: nothing is known about it.
-#[inline(always)]
-pub fn close(fd: i32) -> bool {
-    files::near(fd).is_some_and(File::is_blank) && metadata()
+    /// Whether a call passes that takes names off files: nobody remembers what is dirty.
+    #[inline(always)]
+    pub fn delete() -> bool {
+        super::forgets() && operation()
+    }
+
+    /// Whether a call of open(2) with these flags passes.
+    #[inline(always)]
+    pub fn open(flags: i32) -> bool {
+        flags & libc::O_TRUNC == 0 && operation()
+    }
+
+    /// Whether a call that moves a descriptor's offset passes: nobody follows it.
+    #[inline(always)]
+    pub fn seek(fd: i32) -> bool {
+        files::near(fd).is_some_and(|file| !file.is_predicted())
+    }
+
+    /// Whether a call that closes a descriptor passes: nothing is known about it.
+    #[inline(always)]
+    pub fn close(fd: i32) -> bool {
+        files::near(fd).is_some_and(File::is_blank) && metadata()
+    }
+
+    /// As without any limit.
+    #[inline(always)]
+    pub fn control(_: i32) -> bool {
+        false
+    }
 }

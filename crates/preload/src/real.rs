@@ -26,13 +26,14 @@ pub struct Real {
     name: &'static CStr,
     /// [`symbols::hash`] of it.
     hash: u32,
-    address: AtomicPtr<c_void>,
+    /// Apart, so that those of all functions share few cache lines.
+    address: &'static AtomicPtr<c_void>,
 }
 
 impl Real {
     /// A function that will be looked up by name.
-    pub const fn new(name: &'static CStr) -> Self {
-        Self { name, hash: symbols::hash(name), address: AtomicPtr::new(ptr::null_mut()) }
+    pub const fn new(name: &'static CStr, address: &'static AtomicPtr<c_void>) -> Self {
+        Self { name, hash: symbols::hash(name), address }
     }
 
     /// Its address, or that of [`missing`].
@@ -154,11 +155,17 @@ pub fn for_each(with: impl Fn(&'static Real)) {
     }
 }
 
-/// Defines functions of libc that we call besides those that we replace.
+/// Defines functions of libc that we call.
 macro_rules! reals {
-    ($($name:ident = $symbol:literal;)+) => {
+    ($($name:ident = $symbol:expr;)+) => {
         $(
-            static $name: $crate::real::Real = $crate::real::Real::new($symbol);
+            static $name: $crate::real::Real = {
+                // With what else every hook reads: `engine`, `thread`.
+                #[unsafe(link_section = "discnice_hot")]
+                static ADDRESS: core::sync::atomic::AtomicPtr<core::ffi::c_void> =
+                    core::sync::atomic::AtomicPtr::new(core::ptr::null_mut());
+                $crate::real::Real::new($symbol, &ADDRESS)
+            };
             const _: () = {
                 #[used]
                 #[unsafe(link_section = "discnice_real")]
@@ -192,20 +199,21 @@ pub unsafe fn descriptor(stream: *mut c_void) -> c_int {
 /// `fn [pread pread64] (fd: c_int, …) -> isize, real => { … }` defines one function for each name
 /// with the same body, in which `real` is libc's function of that name.
 ///
-/// With `free if …` before the arrow a call of which that is true goes straight to libc, by a jump
-/// where nothing follows; `then …` names what its result passes through. See [`crate::free`].
+/// With `free by …` before the arrow a call of which one of those two questions of [`crate::free`]
+/// says so goes straight to libc, by a jump where nothing follows; `then …` names what its result
+/// passes through.
 macro_rules! hooks {
     ($(
         $(#[doc = $doc:literal])+
         fn [$($name:ident)+] $arguments:tt $(-> $result:ty)? , $real:ident
-        $(, free if $free:expr $(, then $then:path)?)? => $body:block
+        $(, free by $free:ident $asked:tt $(, then $then:path)?)? => $body:block
     )+) => {
         $( hooks!(@each [$($name)+] [$($doc)+] $arguments [$($result)?] $real
-            [$($free $(, $then)?)?] $body); )+
+            [$($free $asked $(, $then)?)?] $body); )+
     };
-    (@free $known:ident, $signed:ident, $arguments:tt, []) => {};
-    (@free $known:ident, $signed:ident, $arguments:tt, [$free:expr $(, $then:path)?]) => {
-        if let Some(address) = $known.known() && $free {
+    (@free $way:ident, $known:ident, $signed:ident, $arguments:tt, []) => {};
+    (@free $way:ident, $known:ident, $signed:ident, $arguments:tt, [$free:ident $asked:tt $(, $then:path)?]) => {
+        if $crate::free::$way::$free $asked && let Some(address) = $known.known() {
             // SAFETY: the program's own arguments.
             let result = unsafe { $signed(address) $arguments };
             $( let result = $then(result); )?
@@ -225,16 +233,14 @@ macro_rules! hooks {
         /// As libc's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            static REAL: $crate::real::Real = {
-                const NAME: &str = concat!(stringify!($name), "\0");
-                match core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes()) {
-                    Ok(name) => $crate::real::Real::new(name),
+            const NAME: &core::ffi::CStr = {
+                const TEXT: &str = concat!(stringify!($name), "\0");
+                match core::ffi::CStr::from_bytes_with_nul(TEXT.as_bytes()) {
+                    Ok(name) => name,
                     Err(_) => panic!(),
                 }
             };
-            #[used]
-            #[unsafe(link_section = "discnice_real")]
-            static ENTRY: &$crate::real::Real = &REAL;
+            $crate::real::reals! { REAL = NAME; }
             type Signature = unsafe extern "C" fn($($type),*) $(-> $result)?;
             #[inline(always)]
             fn signed(address: *mut core::ffi::c_void) -> Signature {
@@ -242,13 +248,19 @@ macro_rules! hooks {
                 // replaced by a function that ignores its arguments.
                 unsafe { core::mem::transmute::<*mut core::ffi::c_void, Signature>(address) }
             }
-            hooks!(@free REAL, signed, ($($argument),*), $free);
-            // Apart, so that what it keeps on the stack costs the way above nothing.
+            // Each way is a function, so that what the longer ones need costs the shorter nothing.
             #[inline(never)]
-            unsafe extern "C" fn held($($argument: $type),*) $(-> $result)? {
+            unsafe extern "C" fn long($($argument: $type),*) $(-> $result)? {
                 let $real = signed(REAL.get());
                 $body
             }
+            #[inline(never)]
+            unsafe extern "C" fn held($($argument: $type),*) $(-> $result)? {
+                hooks!(@free held, REAL, signed, ($($argument),*), $free);
+                // SAFETY: the caller's own promise.
+                unsafe { long($($argument),*) }
+            }
+            hooks!(@free unheld, REAL, signed, ($($argument),*), $free);
             // SAFETY: the caller's own promise.
             unsafe { held($($argument),*) }
         }

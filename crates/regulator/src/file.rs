@@ -330,6 +330,13 @@ impl File {
         self.has(REWRITES)
     }
 
+    /// The same, if nobody follows what is written where.
+    #[inline(always)]
+    #[must_use]
+    pub fn rewrites_unpredicted(&self) -> bool {
+        self.flags.load(R) & (REWRITES | PREDICTED) == REWRITES
+    }
+
     pub(crate) fn set_rewrites(&self, on: bool) {
         self.set(REWRITES, on);
     }

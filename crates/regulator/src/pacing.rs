@@ -63,10 +63,16 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Whether the class owes more than one slice in this direction.
-    pub(crate) fn owes_a_slice(&self, direction: Direction) -> bool {
+    pub(crate) fn owes_a_slice(&self, thread: &Thread, direction: Direction) -> bool {
+        if self.class.is_calm() {
+            return false;
+        }
         let rule = self.class.rule(direction);
         let slice = rule.rate.time_for(rule.slice());
-        !self.class.is_calm() && self.frontier(direction) > self.host.now().plus(slice)
+        let frontier = self.frontier(direction);
+        // Time only takes debt away: often it was paid the last time that somebody looked.
+        frontier > thread.last_seen().plus(slice)
+            && frontier > thread.sees(self.host.now()).plus(slice)
     }
 
     fn frontier(&self, direction: Direction) -> Nanos {
@@ -164,7 +170,9 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Settles a ticket by what the call is known to have cost.
     pub fn settle_as(&self, ticket: Ticket, read: u64, written: u64) {
-        ledger::settle(self.class, self.host.now(), ticket, Charged { read, written });
+        if ticket.read | ticket.write | read | written != 0 {
+            ledger::settle(self.class, self.host.now(), ticket, Charged { read, written });
+        }
     }
 
     /// Looks at the account outside of any call, for example when a program starts or ends.

@@ -306,7 +306,7 @@ pub fn write(
 ) {
     let ticket = regulator.admit_write(thread, 3, file, None, count);
     let result = machine.write(count);
-    if ticket.write > 0 || thread.has_written(result, 64 << 10) {
+    if ticket.write > 0 || thread.has_written(result) {
         regulator.complete_write(thread, 3, file, ticket, None, result);
     }
 }

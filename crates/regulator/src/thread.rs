@@ -2,6 +2,8 @@
 
 use core::cell::Cell;
 
+use discnice_units::Nanos;
+
 /// After so many calls that were too fast to look at, look: what a call started behind our back
 /// (a page fault, an asynchronous read-ahead) is then found soon.
 const CALLS: u32 = 256;
@@ -14,6 +16,11 @@ const NAMED: u32 = 64;
 const NAMED_UNHELD: u32 = 1024;
 /// The same for bytes.
 const BYTES: u32 = 1 << 20;
+
+/// Rewriting the same pages costs the disk nothing; so much may pass between looks.
+const WRITTEN: u32 = 64 << 10;
+/// The same for a file of which it is known.
+const REWRITTEN: u32 = 512 << 10;
 
 /// Without a limit: after so many bytes, where each call counts for some and none for many.
 const UNHELD: u32 = 16 << 20;
@@ -49,6 +56,8 @@ pub struct Thread {
     named: Cell<u32>,
     /// What passed in a class without a limit since the last look.
     unheld: Cell<u32>,
+    /// When the clock was last read.
+    seen: Cell<u64>,
 }
 
 impl Thread {
@@ -121,12 +130,23 @@ impl Thread {
     }
 
     /// Notes that `bytes` were written into the cache, whose cost no clock shows; returns
-    /// whether `quantum` has been reached.
+    /// whether to look.
     #[inline(always)]
-    pub fn has_written(&self, bytes: isize, quantum: u32) -> bool {
-        let total = self.written.get().saturating_add(bytes.max(0) as u32);
+    pub fn has_written(&self, bytes: isize) -> bool {
+        self.written(bytes.max(0) as usize) >= WRITTEN
+    }
+
+    /// The same for bytes of a file of which it is known that its pages are dirty already.
+    #[inline(always)]
+    pub fn has_rewritten(&self, bytes: usize) -> bool {
+        self.written(bytes) >= REWRITTEN
+    }
+
+    #[inline(always)]
+    fn written(&self, bytes: usize) -> u32 {
+        let total = self.written.get().saturating_add(bytes.min(REWRITTEN as usize) as u32);
         self.written.set(total);
-        total >= quantum
+        total
     }
 
     /// Notes a metadata operation that nobody waits for; returns whether they should be counted.
@@ -166,6 +186,17 @@ impl Thread {
     /// The thread deleted what it, or another one, had written and not yet left the cache.
     pub(crate) fn has_deleted(&self) {
         self.left.set(0);
+    }
+
+    /// The time, which was just read.
+    pub(crate) fn sees(&self, now: Nanos) -> Nanos {
+        self.seen.set(now.0);
+        now
+    }
+
+    /// The time when it was last read.
+    pub(crate) fn last_seen(&self) -> Nanos {
+        Nanos(self.seen.get())
     }
 
     /// Whether the thread deletes what it writes, as far as known.

@@ -33,18 +33,27 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         count: u64,
     ) -> Ticket {
+        let is_new = !file.is_classified();
+        if is_new && !self.class.predicts() && self.may_run_ahead(thread) {
+            // Nor is it worth asking what the descriptor is.
+            return Ticket::FREE;
+        }
         if !self.is_regulated(fd, file) {
             return Ticket::FREE;
         }
         if file.is_predicted() {
             return self.admit_predicted_write(thread, fd, file, at, count);
         }
-        // Asking what was dropped is expensive, so who deletes what he writes runs a slice ahead.
-        if file.rewrites() || thread.deletes() && !self.owes_a_slice(Direction::Write) {
+        if file.rewrites() || !is_new && self.may_run_ahead(thread) {
             return Ticket::FREE;
         }
         self.reserve_write(thread, count);
         Ticket { write: count, ..Ticket::OPEN }
+    }
+
+    /// Asking what was dropped is expensive, so who deletes what he writes runs a slice ahead.
+    fn may_run_ahead(&self, thread: &Thread) -> bool {
+        thread.deletes() && self.class.is_limited() && !self.owes_a_slice(thread, Direction::Write)
     }
 
     fn admit_predicted_write(

@@ -3,8 +3,9 @@
 //! A descriptor may be closed or become another file at any moment: it is the program's, not
 //! ours. Every call here is harmless on whatever it has become.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gate;
 use crate::raw::{Errno, Syscall, call, pad};
@@ -43,11 +44,19 @@ pub struct Status {
     pub allocated: u64,
 }
 
-/// fstat(2).
+/// What a descriptor is. statx(2), or fstat(2) where the kernel has none.
+///
+/// Not asked for its times, the kernel forgets nothing about them: fstat(2) makes it give the next
+/// write a time of its own, which the program can see, and writes the inode again for that
+/// (`STATX_CTIME` in the kernel's fs/stat.c).
 ///
 /// # Errors
 /// `EBADF` when the descriptor is closed.
 pub fn status(fd: i32) -> Result<Status, Errno> {
+    match ask(fd, c"".as_ptr(), libc::AT_EMPTY_PATH) {
+        Err(error) if is_refusal(error) => {}
+        answer => return answer,
+    }
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel fills one struct stat of the native layout, which libc declares.
     unsafe { call!(libc::SYS_fstat, fd, stat.as_mut_ptr())? };
@@ -55,38 +64,95 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
     Ok(Status::from(unsafe { stat.assume_init() }))
 }
 
-/// The status of the file that a name stands for, symbolic links not followed. fstatat(2).
+/// The status of the file that a name stands for, symbolic links not followed. statx(2), or
+/// fstatat(2).
 ///
 /// # Errors
 /// `ENOENT` and others; `EFAULT` if the name cannot be read.
-pub fn status_at(directory: i32, name: *const core::ffi::c_char) -> Result<Status, Errno> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
+pub fn status_at(directory: i32, name: *const c_char) -> Result<Status, Errno> {
     let flags = libc::AT_SYMLINK_NOFOLLOW;
+    match ask(directory, name, flags) {
+        Err(error) if is_refusal(error) => {}
+        answer => return answer,
+    }
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel fills one struct stat, and answers EFAULT if it cannot read the name.
     unsafe { call!(libc::SYS_newfstatat, directory, name, stat.as_mut_ptr(), flags)? };
     // SAFETY: the call succeeded, so the kernel wrote all of it.
     Ok(Status::from(unsafe { stat.assume_init() }))
 }
 
+/// Asks by fstat(2) alone from now on: a filter of the program's forbids statx(2).
+pub fn forgo_statx() {
+    FORGONE.store(true, Ordering::Relaxed);
+}
+
+static FORGONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether a call was refused as such: by a kernel before 4.11, or by a filter.
+fn is_refusal(error: Errno) -> bool {
+    matches!(error.0, libc::ENOSYS | libc::EPERM)
+}
+
+fn ask(directory: i32, name: *const c_char, flags: i32) -> Result<Status, Errno> {
+    if FORGONE.load(Ordering::Relaxed) {
+        return Err(Errno(libc::ENOSYS));
+    }
+    let times = libc::STATX_ATIME | libc::STATX_MTIME | libc::STATX_CTIME;
+    let mask = libc::STATX_BASIC_STATS & !times;
+    let mut answer = MaybeUninit::<libc::statx>::uninit();
+    // SAFETY: the kernel fills one struct statx, and answers EFAULT if it cannot read the name.
+    unsafe { call!(libc::SYS_statx, directory, name, flags, mask, answer.as_mut_ptr())? };
+    // SAFETY: the call succeeded, so the kernel wrote all of it.
+    Ok(Status::from(unsafe { answer.assume_init() }))
+}
+
+impl From<libc::statx> for Status {
+    fn from(answer: libc::statx) -> Self {
+        Self {
+            size: answer.stx_size,
+            device: libc::makedev(answer.stx_dev_major, answer.stx_dev_minor),
+            inode: answer.stx_ino,
+            owner: answer.stx_uid,
+            links: answer.stx_nlink.into(),
+            allocated: answer.stx_blocks.saturating_mul(512),
+            ..Self::of_mode(answer.stx_mode.into())
+        }
+    }
+}
+
 impl From<libc::stat> for Status {
     fn from(stat: libc::stat) -> Self {
-        let kind = match stat.st_mode & libc::S_IFMT {
+        Self {
+            size: stat.st_size.max(0) as u64,
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            owner: stat.st_uid,
+            links: stat.st_nlink,
+            allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
+            ..Self::of_mode(stat.st_mode)
+        }
+    }
+}
+
+impl Status {
+    /// What a file's mode alone says.
+    fn of_mode(mode: libc::mode_t) -> Self {
+        let kind = match mode & libc::S_IFMT {
             libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Disk,
             libc::S_IFSOCK => Kind::Socket,
             _ => Kind::Other,
         };
-        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let size = stat.st_size.max(0) as u64;
         Self {
             kind,
-            regular,
-            size,
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            executable: stat.st_mode & 0o111 != 0,
-            owner: stat.st_uid,
-            links: stat.st_nlink,
-            allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
+            regular: mode & libc::S_IFMT == libc::S_IFREG,
+            executable: mode & 0o111 != 0,
+            size: 0,
+            device: 0,
+            inode: 0,
+            owner: 0,
+            links: 0,
+            allocated: 0,
         }
     }
 }
@@ -211,4 +277,46 @@ pub fn read_small_at(path: &CStr, words: &mut [u64], offset: u64) -> Result<usiz
     // SAFETY: the descriptor is the one opened above.
     let _ = unsafe { call!(libc::SYS_close, fd) };
     read
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::format;
+    use std::fs::{File, metadata};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn told(status: Result<Status, Errno>) -> std::string::String {
+        format!("{status:?}")
+    }
+
+    #[test]
+    fn both_ways_of_asking_agree() {
+        let program = std::env::current_exe().unwrap();
+        let file = File::open(&program).unwrap();
+        let (read, _write) = std::io::pipe().unwrap();
+        let all = || {
+            [
+                told(status(file.as_raw_fd())),
+                told(status(read.as_raw_fd())),
+                told(status(-1)),
+                told(status_at(libc::AT_FDCWD, c"/".as_ptr())),
+                told(status_at(libc::AT_FDCWD, c"/dev/null".as_ptr())),
+                told(status_at(libc::AT_FDCWD, c"/not there".as_ptr())),
+                told(status_at(libc::AT_FDCWD, core::ptr::null())),
+            ]
+        };
+        let by_statx = all();
+        let known = status(file.as_raw_fd()).unwrap();
+        let wanted = metadata(&program).unwrap();
+        assert_eq!((known.device, known.inode), (wanted.dev(), wanted.ino()));
+        assert_eq!((known.size, known.links), (wanted.size(), wanted.nlink()));
+        assert!(known.regular && known.executable && known.kind == Kind::Disk);
+        forgo_statx();
+        assert_eq!(all(), by_statx);
+    }
 }

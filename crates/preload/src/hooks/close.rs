@@ -3,12 +3,12 @@
 use core::ffi::{c_int, c_uint, c_void};
 
 use crate::real::{descriptor, hooks};
-use crate::{calls, engine, files, free};
+use crate::{calls, engine, files};
 
 hooks! {
     /// close(2).
     fn [close] (fd: c_int) -> c_int, real,
-        free if free::close(fd) => {
+        free by close(fd) => {
         // SAFETY: the program's own argument.
         calls::close(fd, || unsafe { real(fd) })
     }

@@ -4,20 +4,20 @@ use core::ffi::{c_char, c_int, c_void};
 
 use discnice_sys::file;
 
+use crate::calls;
 use crate::real::hooks;
-use crate::{calls, free};
 
 hooks! {
     /// opendir(3): libc opens the directory itself.
     fn [opendir] (path: *const c_char) -> *mut c_void, real,
-        free if free::operation() => {
+        free by operation() => {
         // SAFETY: the program's own argument.
         calls::operation(|| unsafe { real(path) })
     }
 
     /// readdir(3).
     fn [readdir readdir64] (directory: *mut c_void) -> *mut c_void, real,
-        free if free::metadata() => {
+        free by metadata() => {
         // SAFETY: the program's own argument.
         calls::metadata(|| unsafe { real(directory) })
     }
@@ -36,7 +36,7 @@ hooks! {
 
     /// fts_read(3), fts_children(3) reads directories inside libc.
     fn [fts_read fts64_read] (tree: *mut c_void) -> *mut c_void, real,
-        free if free::metadata() => {
+        free by metadata() => {
         // SAFETY: the program's own argument.
         calls::metadata(|| unsafe { real(tree) })
     }

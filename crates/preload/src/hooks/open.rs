@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::real::{descriptor, hooks};
-use crate::{calls, files, free};
+use crate::{calls, files};
 
 /// The descriptor of a stream that was just opened means something new.
 fn opened(stream: *mut c_void) -> *mut c_void {
@@ -17,28 +17,28 @@ fn opened(stream: *mut c_void) -> *mut c_void {
 hooks! {
     /// open(2).
     fn [open open64] (path: *const c_char, flags: c_int, mode: c_uint) -> c_int, real,
-        free if free::open(flags), then files::opened => {
+        free by open(flags), then files::opened => {
         // SAFETY: the program's own arguments.
         calls::open_named(libc::AT_FDCWD, path, flags, || unsafe { real(path, flags, mode) })
     }
 
     /// openat(2).
     fn [openat openat64] (directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int, real,
-        free if free::open(flags), then files::opened => {
+        free by open(flags), then files::opened => {
         // SAFETY: the program's own arguments.
         calls::open_named(directory, path, flags, || unsafe { real(directory, path, flags, mode) })
     }
 
     /// open(2) as compiled with `_FORTIFY_SOURCE`.
     fn [__open_2 __open64_2] (path: *const c_char, flags: c_int) -> c_int, real,
-        free if free::open(flags), then files::opened => {
+        free by open(flags), then files::opened => {
         // SAFETY: the program's own arguments.
         calls::open_named(libc::AT_FDCWD, path, flags, || unsafe { real(path, flags) })
     }
 
     /// openat(2) as compiled with `_FORTIFY_SOURCE`.
     fn [__openat_2 __openat64_2] (directory: c_int, path: *const c_char, flags: c_int) -> c_int, real,
-        free if free::open(flags), then files::opened => {
+        free by open(flags), then files::opened => {
         // SAFETY: the program's own arguments.
         calls::open_named(directory, path, flags, || unsafe { real(directory, path, flags) })
     }
@@ -95,7 +95,7 @@ hooks! {
 
     /// fcntl(2): of its commands, those that duplicate matter.
     fn [fcntl fcntl64] (fd: c_int, command: c_int, argument: usize) -> c_int, real,
-        free if !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFL) => {
+        free by control(command) => {
         // SAFETY: the program's own arguments.
         let result = unsafe { real(fd, command, argument) };
         match command {

@@ -4,9 +4,9 @@ use core::ffi::{c_int, c_void};
 
 use discnice_regulator::Flow;
 
+use crate::calls;
 use crate::net::vector;
 use crate::real::hooks;
-use crate::{calls, free};
 
 /// The sum of an array of buffers is not known without reading the program's memory, which only
 /// the kernel may do safely; this many bytes are assumed.
@@ -22,7 +22,7 @@ fn offset(at: i64) -> Option<u64> {
 hooks! {
     /// read(2).
     fn [read] (fd: c_int, buffer: *mut c_void, count: usize) -> isize, real,
-        free if free::transfer(fd, count) => {
+        free by transfer(fd, count) => {
         // SAFETY: the program's own arguments.
         calls::read(fd, count, None, false, move |done, length| unsafe {
             real(fd, buffer.wrapping_byte_add(done), length)
@@ -31,7 +31,7 @@ hooks! {
 
     /// pread(2).
     fn [pread pread64] (fd: c_int, buffer: *mut c_void, count: usize, at: i64) -> isize, real,
-        free if free::transfer(fd, count) => {
+        free by transfer(fd, count) => {
         // SAFETY: the program's own arguments.
         calls::read(fd, count, offset(at), true, move |_, _| unsafe { real(fd, buffer, count, at) })
     }
@@ -61,7 +61,7 @@ hooks! {
 
     /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.
     fn [__read_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize) -> isize, real,
-        free if free::transfer(fd, count) => {
+        free by transfer(fd, count) => {
         // SAFETY: the program's own arguments.
         calls::read(fd, count, None, count > size, move |done, length| unsafe {
             real(fd, buffer.wrapping_byte_add(done), length, size - done)
@@ -70,7 +70,7 @@ hooks! {
 
     /// pread(2) as compiled with `_FORTIFY_SOURCE`.
     fn [__pread_chk __pread64_chk] (fd: c_int, buffer: *mut c_void, count: usize, at: i64, size: usize) -> isize, real,
-        free if free::transfer(fd, count) => {
+        free by transfer(fd, count) => {
         // SAFETY: the program's own arguments.
         calls::read(fd, count, offset(at), true, move |_, _| unsafe { real(fd, buffer, count, at, size) })
     }

@@ -3,8 +3,8 @@
 
 use core::ffi::{c_int, c_uint};
 
+use crate::calls;
 use crate::real::hooks;
-use crate::{calls, free};
 
 hooks! {
     /// fsync(2), fdatasync(2).
@@ -21,7 +21,7 @@ hooks! {
 
     /// lseek(2).
     fn [lseek lseek64] (fd: c_int, offset: i64, whence: c_int) -> i64, real,
-        free if free::seek(fd) => {
+        free by seek(fd) => {
         // SAFETY: the program's own arguments.
         calls::seek(fd, || unsafe { real(fd, offset, whence) })
     }

@@ -4,10 +4,10 @@ use core::ffi::{c_int, c_void};
 
 use discnice_regulator::Flow;
 
+use crate::calls;
 use crate::hooks::read::VECTOR;
 use crate::net::vector;
 use crate::real::hooks;
-use crate::{calls, free};
 
 fn offset(at: i64) -> Option<u64> {
     u64::try_from(at).ok()
@@ -16,7 +16,7 @@ fn offset(at: i64) -> Option<u64> {
 hooks! {
     /// write(2).
     fn [write] (fd: c_int, buffer: *const c_void, count: usize) -> isize, real,
-        free if free::transfer(fd, count) => {
+        free by write(fd, count) => {
         if calls::is_beyond_memory(buffer, count) {
             // SAFETY: the program's own arguments.
             return calls::start_io(|| unsafe { real(fd, buffer, count) });
@@ -29,7 +29,7 @@ hooks! {
 
     /// pwrite(2).
     fn [pwrite pwrite64] (fd: c_int, buffer: *const c_void, count: usize, at: i64) -> isize, real,
-        free if free::transfer(fd, count) => {
+        free by write(fd, count) => {
         let beyond_files = at.checked_add_unsigned(count as u64).is_none();
         if beyond_files || calls::is_beyond_memory(buffer, count) {
             // SAFETY: the program's own arguments.
