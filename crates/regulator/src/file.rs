@@ -1,6 +1,6 @@
 //! What is known about one descriptor.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use discnice_estimator::cache::Detector;
 use discnice_estimator::regions::FileKey;
@@ -72,8 +72,10 @@ pub struct File {
     /// Bytes known to be dirty: from, to.
     dirty_low: AtomicU64,
     dirty_high: AtomicU64,
-    /// Keeps the size a power of two.
-    _reserved: AtomicU64,
+    /// How far apart the last reads ended that missed, in bytes.
+    step: AtomicU32,
+    /// The very last one did not.
+    jumped: AtomicBool,
 }
 
 const _: () = assert!(size_of::<File>() == 128);
@@ -100,7 +102,8 @@ impl File {
             key: AtomicU64::new(0),
             dirty_low: AtomicU64::new(0),
             dirty_high: AtomicU64::new(0),
-            _reserved: AtomicU64::new(0),
+            step: AtomicU32::new(0),
+            jumped: AtomicBool::new(false),
         }
     }
 
@@ -110,6 +113,7 @@ impl File {
         if !self.is_blank() {
             self.flags.store(0, R);
             self.next.store(0, R);
+            self.step.store(0, R);
             self.dirtied.store(0, R);
             self.detector.forget();
             self.position.store(0, R);
@@ -402,6 +406,24 @@ impl File {
 
     pub(crate) fn set_next(&self, position: u64) {
         self.next.store(position, R);
+    }
+
+    /// A read ended `step` bytes after the last one; zero if that is no step. Returns whether that is
+    /// how far it was before, or had been until one jump.
+    pub(crate) fn repeats_step(&self, step: u32) -> bool {
+        let repeats = step > 0 && self.step.load(R) == step;
+        let jumped = !repeats && !self.jumped.load(R);
+        self.jumped.store(jumped, R);
+        if !repeats && !jumped {
+            self.step.store(step, R);
+        }
+        repeats
+    }
+
+    /// Whether a read that ends there is one of the steps that lead to where the last one ended.
+    pub(crate) fn steps_to(&self, end: u64) -> bool {
+        let rest = self.next().checked_sub(end);
+        rest.and_then(|rest| rest.checked_rem(self.step.load(R).into())) == Some(0)
     }
 
     /// Adds dirtied bytes, of `moved` that were written at `at` or else at the descriptor's own

@@ -31,6 +31,7 @@ mod metadata;
 mod net;
 mod pacing;
 mod read;
+mod steps;
 mod thread;
 mod undo;
 mod write;

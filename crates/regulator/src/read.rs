@@ -99,8 +99,10 @@ impl<H: Host> Regulator<'_, H> {
         let begin = end.saturating_sub(moved);
         if begin == 0 || begin == file.next() {
             file.start_stream(end.next_multiple_of(PAGE), FIRST_SLICE.max(2 * moved));
+            file.set_next(end);
+        } else {
+            file.set_next(self.follow_steps(thread, fd, file, end, moved));
         }
-        file.set_next(end);
     }
 
     /// What a read was predicted to cost that passed without being asked about.
@@ -224,6 +226,10 @@ impl<H: Host> Regulator<'_, H> {
             return Ticket::OPEN;
         }
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+        if !file.is_predicted() && file.steps_to(at.saturating_add(ask.count)) {
+            // It was read with others, and is paid for.
+            return Ticket::OPEN;
+        }
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);

@@ -38,6 +38,8 @@ pub struct Machine {
     pub honest: bool,
     /// The account leaves reads out, as on FUSE.
     pub silent: bool,
+    /// Calls of the program that had to wait for the disk.
+    pub missed: Cell<u64>,
     /// Moments and bytes of disk reads.
     pub log: RefCell<Vec<(u64, u64)>>,
     /// Ranges whose write-back was started.
@@ -71,6 +73,7 @@ impl Machine {
             cancelled: Cell::default(),
             honest,
             silent: false,
+            missed: Cell::default(),
             log: RefCell::default(),
             started: RefCell::default(),
             longest_sleep: Cell::default(),
@@ -96,6 +99,7 @@ impl Machine {
         let from = self.position.get();
         let end = (from + count).min(self.size);
         let missed = (from / PAGE..end.div_ceil(PAGE)).any(|p| !self.cached.borrow().contains(&p));
+        self.missed.set(self.missed.get() + u64::from(missed));
         let ahead = self.advice.get() != Some(Advice::Random);
         let bytes = self.load(from, if missed && ahead { end + KERNEL_READ_AHEAD } else { end });
         // A nanosecond a byte from the disk, a tenth of that from memory.
@@ -282,18 +286,25 @@ pub fn read_all(machine: &Machine, class: &Class, books: &Books, count: u64) {
 /// The same by a regulator of its own.
 pub fn read_with(machine: &Machine, regulator: &Regulator<'_, Machine>, count: u64) {
     let (thread, file) = (Thread::default(), File::new());
-    loop {
-        let ticket = regulator.admit_read(&thread, 3, &file, count as usize, None);
-        let before = machine.now.get();
-        let result = machine.read(count);
-        let cycles = 3 * (machine.now.get() - before);
-        if ticket.read > 0 || thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
-            regulator.complete_read(&thread, 3, &file, ticket, None, result);
-        }
-        if result == 0 {
-            return;
-        }
+    while read(machine, regulator, &thread, &file, count) > 0 {}
+}
+
+/// One such call, at the file's position.
+pub fn read(
+    machine: &Machine,
+    regulator: &Regulator<'_, Machine>,
+    thread: &Thread,
+    file: &File,
+    count: u64,
+) -> isize {
+    let ticket = regulator.admit_read(thread, 3, file, count as usize, None);
+    let before = machine.now.get();
+    let result = machine.read(count);
+    let cycles = 3 * (machine.now.get() - before);
+    if ticket.read > 0 || thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
+        regulator.complete_read(thread, 3, file, ticket, None, result);
     }
+    result
 }
 
 /// Writes `count` bytes at the file's position, as one call.

@@ -2,11 +2,11 @@
 
 use discnice_budget::Direction;
 use discnice_budget::member::Books;
-use discnice_estimator::{Estimator, Modules, Verdict};
+use discnice_estimator::{Estimator, Modules, System, Verdict};
 use discnice_units::Nanos;
 use proptest::prelude::*;
 
-use crate::simulation::{Machine, class, most, read_all, write};
+use crate::simulation::{self, Machine, class, most, read_all, write};
 use crate::{Advice, File, Host, Regulator, Thread, Ticket};
 
 const RATE: u64 = 5 << 20;
@@ -72,6 +72,36 @@ fn predictions_alone_are_what_the_disk_does() {
         assert_eq!(totals.predicted, totals.account);
         assert_eq!(class.total().total(), totals.predicted);
     }
+}
+
+#[test]
+fn steps_are_read_together_and_nothing_between_them() {
+    let (step, reads) = (5 * 4096, 4000);
+    let (machine, books, class) = (machine(step * (reads + 4)), Books::new(), class(20 * RATE));
+    let regulator = Regulator::new(&machine, class, &books);
+    let (thread, file) = (Thread::default(), File::new());
+    // What the kernel reads ahead before the file is known.
+    let begin = 4 * step;
+    machine.seek(begin);
+    let one = || simulation::read(&machine, &regulator, &thread, &file, 4096);
+    for number in 0..reads {
+        machine.seek(begin + number * step);
+        assert_eq!(one(), 4096);
+    }
+    regulator.look(&thread);
+    assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
+    assert!(machine.disk_reads() <= (reads + 25) * 4096, "{}", machine.disk_reads());
+    assert!(machine.missed.get() < reads / 20, "{} calls waited", machine.missed.get());
+    // Where steps differ, nothing is read that is not wanted.
+    let before = machine.disk_reads();
+    let (mut at, mut wanted) = (machine.size / 2, 0);
+    for number in 0..100 {
+        at += 4096 * (6 + number);
+        machine.seek(at);
+        wanted += machine.count(3, at, 4096).map_or(0, |counts| 4096 * (1 - counts.cached));
+        one();
+    }
+    assert_eq!(machine.disk_reads() - before, wanted);
 }
 
 #[test]

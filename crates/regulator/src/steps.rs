@@ -1,0 +1,54 @@
+//! Reading in steps: a page, or a few, and then some that are passed over.
+//!
+//! A database whose rows are longer than a page reads like this, and so does DiscNice's benchmark
+//! "Stride" (6.1). The kernel's own read-ahead would bring in what lies between as well; without it
+//! each step waits for the disk alone. So once two steps were equally long, the next ones are read
+//! together, and paid for before: as many as hide how long the disk takes, because those that nobody
+//! comes to are lost.
+
+use discnice_budget::Direction;
+use discnice_units::Nanos;
+
+use crate::host::Host;
+use crate::{File, Regulator, Thread, Ticket};
+
+/// So much of the rate is read together: a few times what a disk takes for one read that it does not
+/// have to seek for.
+const TOGETHER: Nanos = Nanos::from_millis(1);
+/// A longer step, in bytes, is a jump.
+const LONGEST: u64 = 1 << 20;
+/// The page size of the cache.
+const PAGE: u64 = 4096;
+
+impl<H: Host> Regulator<'_, H> {
+    /// Follows a read of `moved` bytes that ended at `end` and missed the cache; returns where the
+    /// last read ends that will find its bytes.
+    pub(crate) fn follow_steps(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        file: &File,
+        end: u64,
+        moved: u64,
+    ) -> u64 {
+        let step = end.saturating_sub(file.next());
+        let repeats = file.repeats_step(u32::try_from(step).unwrap_or(0));
+        if !repeats || step <= moved || step > LONGEST || file.is_predicted() {
+            return end;
+        }
+        let begin = end - moved;
+        let each = end.next_multiple_of(PAGE) - begin / PAGE * PAGE;
+        let size = self.host.status(fd).map_or(0, |status| status.size);
+        let worth = self.class.rule(Direction::Read).rate.units_in(TOGETHER) / each;
+        let count = worth.min(size.saturating_sub(end) / step);
+        if count == 0 {
+            return end;
+        }
+        self.reserve_and_wait(Direction::Read, count * each);
+        for next in 1..=count {
+            self.host.read_ahead(fd, begin + next * step, moved);
+        }
+        let _ = self.settle(thread, Ticket { read: count * each, ..Ticket::OPEN });
+        end + count * step
+    }
+}
