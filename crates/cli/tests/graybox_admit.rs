@@ -22,6 +22,10 @@ fn senseless_demands_and_missing_commands() {
     for (words, status) in [
         (&["--min", "2G", "--max", "1G", "--", "true"][..], 125),
         (&["--min", "99999999999T", "--max", "1G", "--", "true"], 125),
+        (&["--min", "1M", "--max", "18446744073709551616", "--", "true"], 125),
+        (&["--min", "1M", "--max", "18446744073709551615B", "--", "true"], 125),
+        (&["--min", "0", "--max", "1G", "--", "true"], 125),
+        (&["--min", "1M", "--max", "1G", "--multiple", "0", "--", "true"], 125),
         (&["--min", "5K", "--max", "9K", "--multiple", "10K", "--", "true"], 125),
         (&["--min", "1M", "--max", "1M"], 125),
         (&["--min", "1M", "--max", "1M", "--", "no-such-program-here"], 127),
@@ -30,8 +34,18 @@ fn senseless_demands_and_missing_commands() {
     ] {
         let out = run(scratch.discnice(["admit"]).args(words));
         assert_eq!(out.status, status, "{words:?}: {}", out.stderr);
-        assert!(!out.stderr.is_empty(), "{words:?}");
+        assert_eq!(out.stderr.lines().count(), 1, "{words:?}: {}", out.stderr);
     }
+}
+
+#[test]
+fn without_a_place_for_the_ledger() {
+    let scratch = Scratch::new();
+    scratch.write("file", b"");
+    let mut admit = scratch.discnice(["admit", "--min", "1M", "--max", "1M", "--", "true"]);
+    let out = run(admit.env("XDG_RUNTIME_DIR", scratch.path("file")));
+    let line = "discnice: cannot open the ledger of memory grants: Not a directory\n";
+    assert_eq!((out.status, out.stderr.as_str()), (125, line));
 }
 
 #[test]

@@ -56,6 +56,68 @@ fn bad_files_cost_a_line_each_and_the_rest_is_done() {
 }
 
 #[test]
+fn a_file_closed_to_us_or_gone_costs_a_line() {
+    let scratch = Scratch::new();
+    scratch.write("good", &[1; 5000]);
+    fs::create_dir(scratch.path("dir")).unwrap();
+    for (target, link) in [("nowhere", "dangling"), ("loop", "loop"), ("good", "linked")] {
+        std::os::unix::fs::symlink(target, scratch.path(link)).unwrap();
+    }
+    std::os::unix::net::UnixListener::bind(scratch.path("socket")).unwrap();
+    scratch.write("closed", b"secret");
+    let none = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+    fs::set_permissions(scratch.path("closed"), none).unwrap();
+    let files = ["dangling", "loop", "good/below", "socket", "two\nlines", "", "linked"];
+    for how in [&["cached"][..], &["order", "--cached"], &["order", "--layout"], &["order"]] {
+        let out = run(scratch.discnice(how).args(files));
+        let lines: Vec<&str> = out.stderr.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "discnice: dangling: No such file or directory",
+                "discnice: loop: Too many levels of symbolic links",
+                "discnice: good/below: Not a directory",
+                "discnice: socket: Not a regular file",
+                r#"discnice: "two\nlines": No such file or directory"#,
+                r#"discnice: "": No such file or directory"#,
+            ],
+            "{how:?}"
+        );
+        assert_eq!(out.status, 1, "{how:?}");
+        assert!(out.stdout.ends_with("linked\n"), "{how:?}: {}", out.stdout);
+    }
+    for file in &files[..4] {
+        let out = run(scratch.discnice(["order", "--cat"]).arg(file));
+        assert_eq!((out.status, out.stdout.as_str()), (1, ""), "{file}");
+        assert_eq!(out.stderr.lines().count(), 1, "{file}: {}", out.stderr);
+    }
+    if scratch.can_become_nobody() {
+        let out = run_as_nobody(&mut scratch.discnice(["order", "closed", "good"]));
+        assert_eq!((out.status, out.stdout.as_str()), (1, "good\n"));
+        assert_eq!(out.stderr, "discnice: closed: Permission denied\n");
+    }
+}
+
+#[test]
+fn no_input_is_no_output() {
+    let scratch = Scratch::new();
+    for words in [&["order"][..], &["order", "-0", "--cached"], &["order", "--layout"]] {
+        for input in ["", "\n\n"] {
+            scratch.write(
+                "input",
+                input.replace('\n', if words.contains(&"-0") { "\0" } else { "\n" }).as_bytes(),
+            );
+            let input = fs::File::open(scratch.path("input")).unwrap();
+            let out = run(scratch.discnice(words).stdin(input));
+            assert_eq!((out.status, out.stdout + &out.stderr), (0, String::new()), "{words:?}");
+        }
+    }
+    scratch.write("empty", b"");
+    let out = run(&mut scratch.discnice(["order", "--cat", "empty"]));
+    assert_eq!((out.status, out.stdout + &out.stderr), (0, String::new()));
+}
+
+#[test]
 fn usage_errors_are_125() {
     let scratch = Scratch::new();
     for words in [

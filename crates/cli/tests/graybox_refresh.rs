@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use graybox_support::{Scratch, is_root, run};
+use graybox_support::{Scratch, discnice, is_root, run};
 
 /// All that must be kept of a tree, by path.
 type Manifest = BTreeMap<Vec<u8>, String>;
@@ -215,6 +215,55 @@ fn what_cannot_be_kept_is_refused() {
     } else {
         eprintln!("SKIP: immutable files need root");
     }
+}
+
+#[test]
+fn a_directory_named_from_inside_itself() {
+    let scratch = Scratch::new();
+    let tree = scratch.path("tree");
+    make_tree(&tree);
+    let before = manifest(&tree);
+    for name in [".", "sub/..", "../tree", "sub/deeper/../../../tree/."] {
+        let out = run(scratch.discnice(["refresh", name]).current_dir(&tree));
+        assert_eq!(out.status, 0, "{name}: {}", out.stderr);
+        assert_eq!(manifest(&tree), before, "{name}");
+        assert!(only_the_tree_is_left(&scratch), "{name}");
+    }
+    // A shell that stays in the old directory would not find the new one.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" refresh ."]).arg(discnice()).current_dir(&tree);
+    let out = run(shell.env("XDG_CACHE_HOME", scratch.path("")));
+    assert_eq!(out.status, 1, "{}", out.stdout);
+    make_removable(&tree);
+}
+
+#[test]
+fn what_vanishes_meanwhile_leaves_the_directory_as_it_is() {
+    let scratch = Scratch::new();
+    let tree = scratch.path("tree");
+    fs::create_dir(&tree).unwrap();
+    let mut refused = 0;
+    for round in 0..20 {
+        for number in 0..200 {
+            fs::write(tree.join(format!("file{number}")), vec![7; 5000]).unwrap();
+        }
+        let mut child = scratch.discnice(["refresh", "tree"]);
+        let child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(2 * round));
+        let gone = tree.join("file100");
+        fs::remove_file(&gone).unwrap();
+        let out = child.wait_with_output().unwrap();
+        // In time to be noticed, or so early or late that it made no difference.
+        let lines = String::from_utf8_lossy(&out.stderr).lines().count();
+        assert_eq!(lines, usize::from(!out.status.success()), "round {round}: {out:?}");
+        refused += lines;
+        assert_eq!(fs::read_dir(&tree).unwrap().count(), 199, "round {round}");
+        for kept in fs::read_dir(scratch.path("")).unwrap() {
+            let kept = kept.unwrap().file_name().into_string().unwrap();
+            assert!(kept.starts_with("tree") || kept == "discnice", "round {round} left {kept}");
+        }
+    }
+    assert!(refused > 0, "no refresh met a file that vanished");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -51,6 +52,18 @@ pub fn reason(error: &io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
+/// A path for a message of one line: as it is, or quoted if it has control characters, such as
+/// newlines, or nothing.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.is_empty() || bytes.iter().any(u8::is_ascii_control) {
+        format!("{path:?}")
+    } else {
+        path.to_string_lossy().into_owned()
+    }
+}
+
 /// What the layers need of stat(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
@@ -88,4 +101,23 @@ pub fn open(path: &Path) -> Result<(File, Facts), InputError> {
     }
     let size = u64::try_from(status.st_size).unwrap_or(0);
     Ok((File::from(fd), Facts { dev: status.st_dev, ino: status.st_ino, size }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn a_path_takes_one_line() {
+        for (path, line) in [
+            (&b"it's a \"name\""[..], "it's a \"name\""),
+            (b"new\nline \xff", r#""new\nline \xFF""#),
+            (b"odd \xff", "odd \u{fffd}"),
+            (b"", r#""""#),
+        ] {
+            assert_eq!(shown(Path::new(OsStr::from_bytes(path))), line);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::output::tell;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::input::reason;
 use discnice_graybox::mac::{Admission, Demand, Ledger};
@@ -57,7 +57,9 @@ impl Admit {
     pub fn run(self) -> Result<ExitCode> {
         let demand = Demand::new(self.min.get(), self.max.get(), self.multiple.get())?;
         let Some(program) = self.command.first() else { bail!("no command given") };
-        let ledger = Ledger::open().context("cannot open the ledger of memory grants")?;
+        let ledger = Ledger::open().map_err(|error| {
+            anyhow!("cannot open the ledger of memory grants: {}", reason(&error))
+        })?;
         let ticket = ledger.queue().context("cannot queue up for memory")?;
         let Some(bytes) = self.wait(&ledger, ticket, &demand)? else {
             ledger.give_back(ticket)?;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use discnice_graybox::fccd::{Options, Residency, residency};
-use discnice_graybox::input::{InputError, open};
+use discnice_graybox::input::{InputError, open, shown};
 use discnice_units::Bytes;
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct Cached {
     /// Resolution of the exact means (default: a page, or 1/16384 of a large file)
     #[arg(long, value_name = "SIZE")]
     grain: Option<Bytes>,
-    /// What one probe speaks for: smaller is more exact and reads more (default 4M)
+    /// What one probe speaks for: smaller is more exact and reads more (default: 1000 pages)
     #[arg(long, value_name = "SIZE")]
     unit: Option<Bytes>,
     /// Probe even where the kernel tells the truth
@@ -126,7 +126,7 @@ fn row(path: &Path, seen: &Residency, with_map: bool) -> String {
     let map = if with_map { format!("  {}", map(seen)) } else { String::new() };
     let pages = seen.heisenberg.pages_read;
     let note = if pages > 0 { format!("  ({pages} pages read by probing)") } else { String::new() };
-    format!("{frac:>7} {cached:>10} {size:>10}  {means:<9}{map}  {}{note}", path.display())
+    format!("{frac:>7} {cached:>10} {size:>10}  {means:<9}{map}  {}{note}", shown(path))
 }
 
 impl Cached {

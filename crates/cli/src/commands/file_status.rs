@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::output::tell;
-use discnice_graybox::input::{InputError, reason};
+use discnice_graybox::input::{InputError, reason, shown};
 
 /// One line about one input.
 pub fn complain(path: &Path, error: &InputError) {
-    tell!("discnice: {}: {error}", path.display());
+    tell!("discnice: {}: {error}", shown(path));
 }
 
 /// The exit status for a run in which all inputs were well (`true`), some failed, or the input or

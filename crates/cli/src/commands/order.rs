@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use discnice_graybox::input::{InputError, open};
 use discnice_graybox::order::{
-    By, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
+    By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
 };
 use discnice_profile::{FigureName, Profile};
 use discnice_units::Bytes;
@@ -101,7 +101,14 @@ impl Order {
             access_unit: unit.unwrap_or(defaults.access_unit),
             align: self.align.map_or(defaults.align, Bytes::get),
         };
-        cat(&file, &options, out).map(|()| true)
+        match cat(&file, &options, out) {
+            Ok(()) => Ok(true),
+            Err(CatError::Output(error)) => Err(error),
+            Err(CatError::Input(error)) => {
+                complain(path, &error.into());
+                Ok(false)
+            }
+        }
     }
 }
 

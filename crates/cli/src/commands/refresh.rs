@@ -11,7 +11,7 @@ use crate::output::{say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
-use discnice_graybox::input::reason;
+use discnice_graybox::input::{reason, shown};
 use discnice_profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
 
@@ -75,7 +75,7 @@ impl Disk {
 /// The lines of a file, which may be any bytes.
 fn read_list(path: &Path) -> Result<Vec<OsString>> {
     let bytes = std::fs::read(path)
-        .map_err(|error| anyhow!("cannot read the list {}: {}", path.display(), reason(&error)))?;
+        .map_err(|error| anyhow!("cannot read the list {}: {}", shown(path), reason(&error)))?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| OsString::from_vec(line.to_vec())).collect())
 }
@@ -91,7 +91,7 @@ impl Refresh {
             Some(path) => read_list(path)?,
         };
         if !self.dir.is_dir() && self.dir.exists() {
-            bail!("{}: not a directory", self.dir.display());
+            bail!("{}: not a directory", shown(&self.dir));
         }
         let options = Options { dry_run: self.dry_run, force: self.force, order: &order };
         let visible = std::io::stderr().is_terminal();
@@ -117,7 +117,7 @@ impl Refresh {
     }
 
     fn tell(&self, report: &Report) -> anyhow::Result<()> {
-        let (dir, disk) = (self.dir.display(), Disk::below(&self.dir));
+        let (dir, disk) = (shown(&self.dir), Disk::below(&self.dir));
         if report.recovered {
             say!("{dir}: cleared up after an interrupted refresh")?;
         }
@@ -139,7 +139,7 @@ impl Refresh {
     fn complain(&self, error: &RefreshError) {
         for line in error.to_string().lines() {
             match line.strip_prefix(".: ") {
-                Some(about_dir) => tell!("discnice: {}: {about_dir}", self.dir.display()),
+                Some(about_dir) => tell!("discnice: {}: {about_dir}", shown(&self.dir)),
                 None => tell!("discnice: {line}"),
             }
         }

@@ -6,9 +6,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use discnice_graybox::input::{InputError, open, reason};
+use discnice_graybox::input::{InputError, open, reason, shown};
 use discnice_graybox::order::{
-    By, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
+    By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
 };
 
 const USAGE: &str = "usage: gbp [-mem | -file | -compose] [-0] [FILE...]
@@ -67,7 +67,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Args, Stop> {
 }
 
 fn complain(path: &Path, error: &InputError) {
-    eprintln!("gbp: {}: {error}", path.display());
+    eprintln!("gbp: {}: {error}", shown(path));
 }
 
 /// Whether all files could be read.
@@ -83,8 +83,14 @@ fn run(args: &Args) -> io::Result<bool> {
             }
         };
         let options = CatOptions { align: args.align, ..CatOptions::default() };
-        cat(&file, &options, &mut out)?;
-        return Ok(true);
+        return match cat(&file, &options, &mut out) {
+            Ok(()) => Ok(true),
+            Err(CatError::Output(error)) => Err(error),
+            Err(CatError::Input(error)) => {
+                complain(path, &error.into());
+                Ok(false)
+            }
+        };
     }
     let options = ListOptions { by: args.by, delimiter: args.delimiter, ..ListOptions::default() };
     let failed = if args.files.is_empty() {

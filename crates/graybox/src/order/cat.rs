@@ -24,6 +24,15 @@ impl Default for CatOptions {
     }
 }
 
+/// Why [`cat`] stopped.
+#[derive(Debug)]
+pub enum CatError {
+    /// The file could not be read, or shrank meanwhile.
+    Input(io::Error),
+    /// The output could not be written.
+    Output(io::Error),
+}
+
 /// Bytes copied at a time.
 const BUFFER: usize = 256 << 10;
 
@@ -34,9 +43,9 @@ const AHEAD: u64 = 1 << 20;
 /// file's size is no multiple of the record length, its rest comes last.
 ///
 /// # Errors
-/// Of the file and the output; `UnexpectedEof` if the file shrinks meanwhile.
-pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> io::Result<()> {
-    let residency = fccd::residency(file, &fccd::Options::default())?;
+/// As [`CatError`] says.
+pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> Result<(), CatError> {
+    let residency = fccd::residency(file, &fccd::Options::default()).map_err(CatError::Input)?;
     // The kernel's read-ahead would run on behind an access unit, into what has been written
     // already and may have left the cache since. Ours stops at its end.
     let _ = fadvise(file, 0, None, Advice::Random);
@@ -49,12 +58,19 @@ pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> io::Result
                 ahead = read_ahead(file, ahead, end);
             }
             let count = usize::try_from(end - at).map_or(BUFFER, |left| left.min(BUFFER));
-            file.read_exact_at(&mut buffer[..count], at)?;
-            out.write_all(&buffer[..count])?;
+            read(file, &mut buffer[..count], at).map_err(CatError::Input)?;
+            out.write_all(&buffer[..count]).map_err(CatError::Output)?;
             at += count as u64;
         }
     }
-    out.flush()
+    out.flush().map_err(CatError::Output)
+}
+
+fn read(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    file.read_exact_at(buffer, at).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "Became shorter meanwhile"),
+        _ => error,
+    })
 }
 
 /// Has the next bytes from `start` on read in the background, not beyond `end`; returns where
@@ -116,6 +132,34 @@ mod tests {
     fn cached_units_first_and_a_torn_record_last() {
         let options = CatOptions { access_unit: 35, align: 10 };
         assert_eq!(units(&half_cached(95, 60), &options), [(60, 90), (0, 30), (30, 60), (90, 95)]);
+    }
+
+    /// An output that cuts the file which is read.
+    struct Cut(File);
+
+    impl Write for Cut {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.set_len(1)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_input_or_the_output_is_to_blame() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(3 * BUFFER as u64).unwrap();
+        let options = CatOptions::default();
+        let mut full = File::create("/dev/full").unwrap();
+        assert!(matches!(cat(&file, &options, &mut full), Err(CatError::Output(_))));
+        let mut cut = Cut(file.try_clone().unwrap());
+        let error = match cat(&file, &options, &mut cut) {
+            Err(CatError::Input(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(error, "Became shorter meanwhile");
     }
 
     proptest! {

@@ -6,7 +6,7 @@ mod list;
 mod names;
 mod rank;
 
-pub use cat::{CatOptions, cat};
+pub use cat::{CatError, CatOptions, cat};
 pub use list::{ListOptions, list, list_names};
 pub use names::{Delimiter, Names};
 pub use rank::{By, Ranking, rank};

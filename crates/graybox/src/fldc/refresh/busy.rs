@@ -33,14 +33,10 @@ pub fn users(tree: &Tree, root: std::os::fd::BorrowedFd<'_>) -> Vec<String> {
             None => None,
         };
         if let Some(who) = used {
-            lines.push(format!("{}: in use by {who}", shown(tree, index)));
+            lines.push(format!("{}: in use by {who}", tree.display(index)));
         }
     }
     lines
-}
-
-fn shown(tree: &Tree, index: usize) -> String {
-    if index == 0 { ".".into() } else { tree.display(index) }
 }
 
 /// Members that a process visible to us has open, as working directory, root or program.

@@ -27,8 +27,7 @@ pub fn problems(tree: &Tree, force: bool) -> Vec<String> {
                 torn.then_some("has other hard links outside; --force separates them")
             });
         if let Some(why) = why {
-            let path = if index == 0 { ".".into() } else { tree.display(index) };
-            lines.push(format!("{path}: {why}"));
+            lines.push(format!("{}: {why}", tree.display(index)));
         }
     }
     shorten(lines)
@@ -109,8 +108,7 @@ pub fn unchanged(tree: &Tree, root: BorrowedFd<'_>, root_moved: bool) -> Result<
         let moved = index == 0 && root_moved;
         let same = cursor.stat(index).is_ok_and(|now| node.meta.unchanged(&now, moved));
         if !same {
-            let path = if index == 0 { ".".into() } else { tree.display(index) };
-            return Err(super::error::RefreshError::Changed(path));
+            return Err(super::error::RefreshError::Changed(tree.display(index)));
         }
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! What can go wrong with a refresh; in every case the directory is what it was, or complete.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use crate::input::reason;
+use crate::input::{self, reason};
 
 /// Why a directory was not refreshed.
 #[derive(Debug)]
@@ -50,6 +53,11 @@ impl fmt::Display for RefreshError {
 }
 
 impl std::error::Error for RefreshError {}
+
+/// A name or path, for a message of one line.
+pub fn printable(path: &[u8]) -> String {
+    input::shown(Path::new(OsStr::from_bytes(path)))
+}
 
 /// A result of this module.
 pub type Result<T> = std::result::Result<T, RefreshError>;

@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::error::{Context, Result};
+use super::error::{Context, Result, printable};
 
 /// What has to be kept of a file, and what tells that it changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +143,7 @@ impl Tree {
             if name == c"." || name == c".." {
                 continue;
             }
-            let meta = stat(dir.as_fd(), name)
-                .doing("look at", || format!("{}/{}", self.display(at), name.to_string_lossy()))?;
+            let meta = stat(dir.as_fd(), name).doing("look at", || self.display_entry(at, name))?;
             self.nodes.push(Node { parent: at, name: name.to_owned(), meta });
         }
         let ranks: HashMap<CString, u64> = (first..self.nodes.len())
@@ -163,9 +162,22 @@ impl Tree {
         Ok(())
     }
 
+    /// Path of an entry of a directory that is no member yet, for people.
+    fn display_entry(&self, directory: usize, name: &CStr) -> String {
+        let mut path = self.path(directory);
+        if directory != 0 {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.to_bytes());
+        printable(&path)
+    }
+
     /// Path of a member from the root on, for people.
     pub fn display(&self, index: usize) -> String {
-        String::from_utf8_lossy(&self.path(index)).into_owned()
+        match index {
+            0 => ".".into(),
+            _ => printable(&self.path(index)),
+        }
     }
 
     /// Path of a member from the root on; empty for the root.
@@ -247,7 +259,7 @@ impl<'a> Cursor<'a> {
 /// # Errors
 /// Of the first member that cannot be removed.
 pub fn remove(dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let shown = || name.to_string_lossy().into_owned();
+    let shown = || printable(name.to_bytes());
     let root = match open_beneath(dir, name.to_bytes()) {
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::ACCESS) => {

@@ -16,7 +16,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags, StatxAttributes};
 use rustix::io::Errno;
 
-use super::error::{Context, RefreshError, Result};
+use super::error::{Context, RefreshError, Result, printable};
 use super::tree::{self, stat};
 
 const MARKER: &CStr = c"made-by-discnice-refresh";
@@ -40,7 +40,7 @@ impl Place {
     /// # Errors
     /// Refused: `/`, a mount point, no directory, a parent on another file system.
     pub fn find(path: &Path) -> Result<Self> {
-        let shown = || path.display().to_string();
+        let shown = || printable(path.as_os_str().as_bytes());
         let refuse = |why: &str| Err(RefreshError::Refused(vec![format!("{}: {why}", shown())]));
         let real = std::fs::canonicalize(path).doing("open", shown)?;
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
@@ -91,7 +91,7 @@ impl<'a> Work<'a> {
     /// Opens and locks an existing work area.
     fn open(place: &'a Place) -> Result<Option<Self>> {
         let name = Self::name_for(place);
-        let shown = || name.to_string_lossy().into_owned();
+        let shown = || printable(name.to_bytes());
         let flags = DIRECTORY | OFlags::NOFOLLOW;
         let fd = match rustix::fs::openat(&place.parent, &name, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
@@ -118,7 +118,7 @@ impl<'a> Work<'a> {
     /// As mkdir(2); refused where renameat2(2) knows no `RENAME_EXCHANGE`.
     pub fn create(place: &'a Place) -> Result<Self> {
         let name = Self::name_for(place);
-        let shown = || name.to_string_lossy().into_owned();
+        let shown = || printable(name.to_bytes());
         rustix::fs::mkdirat(&place.parent, &name, Mode::RWXU)
             .doing("make a work area beside the directory", shown)?;
         let Some(work) = Self::open(place)? else {
@@ -180,7 +180,7 @@ impl<'a> Work<'a> {
     pub fn swap(&self) -> Result<()> {
         let Place { parent, name, .. } = self.place;
         rustix::fs::renameat_with(parent, name, parent, &self.aside, RenameFlags::EXCHANGE)
-            .doing("swap", || name.to_string_lossy().into_owned())?;
+            .doing("swap", || printable(name.to_bytes()))?;
         self.sync()
     }
 
@@ -194,7 +194,7 @@ impl<'a> Work<'a> {
         let kept =
             [self.place.name.as_bytes(), format!(".before-refresh-{id}").as_bytes()].concat();
         let kept = CString::new(kept).unwrap_or_default();
-        let shown = kept.to_string_lossy().into_owned();
+        let shown = printable(kept.to_bytes());
         rustix::fs::renameat(&self.place.parent, &self.aside, &self.place.parent, &kept)
             .doing("keep the old directory", || shown.clone())?;
         self.remove()?;
