@@ -2,15 +2,19 @@
 
 mod graybox_support;
 
+use std::time::{Duration, Instant};
+
 use discnice_profile::{FigureName, Profile};
 use graybox_support::{Scratch, run};
 
 #[test]
 fn a_profile_is_written_and_read() {
     let scratch = Scratch::new();
-    let words = ["calibrate", "--force", "--dir", ".", "--output", "profile.toml"];
+    let words = ["calibrate", "--force", "--dir", ".", "--dir", "gone", "--output", "profile.toml"];
     let out = run(&mut scratch.discnice(words));
-    assert_eq!(out.status, 0, "{}", out.stderr);
+    // The one that fails costs a line and the status, not the rest.
+    let line = "discnice: gone: No such file or directory\n";
+    assert_eq!((out.status, out.stderr.as_str()), (1, line));
     let profile = Profile::load_from(&scratch.path("profile.toml")).unwrap();
     let host = |name| profile.host(name).unwrap();
     assert!((1.0..10_000.0).contains(&host(FigureName::TimerCost)));
@@ -19,9 +23,17 @@ fn a_profile_is_written_and_read() {
     assert!(
         profile.figures.iter().all(|figure| figure.value > 0.0 || figure.name == FigureName::Seek)
     );
+}
 
-    let bad =
-        run(&mut scratch.discnice(["calibrate", "--force", "--dir", "gone", "--output", "p"]));
-    assert_eq!(bad.status, 1);
-    assert_eq!(bad.stderr, "discnice: gone: No such file or directory\n");
+#[test]
+fn what_cannot_be_written_is_not_measured() {
+    let scratch = Scratch::new();
+    scratch.write("file", b"");
+    for (output, why) in [("file/p", "File exists"), (".", "is a directory")] {
+        let clock = Instant::now();
+        let out = run(&mut scratch.discnice(["calibrate", "--force", "--output", output]));
+        let line = format!("discnice: cannot write {output}: {why}\n");
+        assert_eq!((out.status, out.stderr), (125, line));
+        assert!(clock.elapsed() < Duration::from_secs(10), "measured in vain");
+    }
 }

@@ -11,4 +11,4 @@ mod store;
 
 pub use bench::{Calibration, calibrate, file_system};
 pub use quiet::busy;
-pub use store::{Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION};
+pub use store::{Draft, Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION};

@@ -57,7 +57,7 @@ impl fmt::Display for Unit {
 pub struct Figure {
     /// What was measured.
     pub name: FigureName,
-    /// Median of the repetitions.
+    /// Lower quartile of the repetitions; of a rate, the upper. What disturbs only makes slower.
     pub value: f64,
     /// Its unit, and that of the spread.
     pub unit: Unit,
@@ -113,6 +113,47 @@ pub struct Profile {
     /// What to trust, by file system.
     #[serde(default, rename = "trust")]
     pub trusts: Vec<Trust>,
+}
+
+/// A profile to be, beside the place where it will be: known to be writable before anything is
+/// measured, and put there in one step, so that a reader sees the old one or the new one.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    file: tempfile::NamedTempFile,
+    path: &'a Path,
+}
+
+impl<'a> Draft<'a> {
+    /// Begins one, in a folder that is made if necessary.
+    ///
+    /// # Errors
+    /// As the system calls.
+    pub fn at(path: &'a Path) -> io::Result<Self> {
+        let dir = match path.parent() {
+            Some(dir) if dir != Path::new("") => dir,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(dir)?;
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(Self { file: tempfile::NamedTempFile::new_in(dir)?, path })
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// As the system calls.
+    pub fn save(mut self, profile: &Profile) -> io::Result<()> {
+        let text = toml::to_string(profile).map_err(io::Error::other)?;
+        let head = "# Written by discnice calibrate. Figures are the better quartiles; spread is one\n\
+                    # standard deviation in the same unit; device is of stat(2).\n";
+        self.file.write_all(head.as_bytes())?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.as_file().sync_all()?;
+        self.file.persist(self.path).map_err(|error| error.error)?;
+        Ok(())
+    }
 }
 
 /// Why there is no profile.
@@ -174,21 +215,12 @@ impl Profile {
         toml::from_str(&text).map_err(broken)
     }
 
-    /// Writes the profile in one step: a reader sees the old one or the new one.
+    /// Writes the profile.
     ///
     /// # Errors
     /// As the system calls.
     pub fn save_to(&self, path: &Path) -> io::Result<()> {
-        let dir = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        let text = toml::to_string(self).map_err(io::Error::other)?;
-        file.write_all(b"# Written by discnice calibrate. Figures are medians; spread is one\n")?;
-        file.write_all(b"# standard deviation in the same unit; device is of stat(2).\n")?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        Draft::at(path)?.save(self)
     }
 
     /// A figure of the machine as a whole.

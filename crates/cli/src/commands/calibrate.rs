@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::output::{say, tell};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use discnice_graybox::input::reason;
-use discnice_profile::{Calibration, Figure, Profile, Unit, busy, calibrate};
+use discnice_graybox::input::{reason, shown};
+use discnice_profile::{Calibration, Draft, Figure, Profile, Unit, busy, calibrate};
 use discnice_units::{Nanos, Rate};
 
 /// Measure this machine and write the host profile
@@ -47,6 +47,9 @@ impl Calibrate {
         {
             bail!("{noise}; the figures would be wrong: wait, or use --force");
         }
+        let unwritable =
+            |error: io::Error| anyhow!("cannot write {}: {}", shown(&path), reason(&error));
+        let draft = Draft::at(&path).map_err(unwritable)?;
         let named = !self.dirs.is_empty();
         let dirs = if named { self.dirs } else { default_dirs() };
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
@@ -61,11 +64,11 @@ impl Calibrate {
         };
         let profile = calibrate(&calibration, &mut progress, &mut |dir, error| {
             if named {
-                tell!("discnice: {}: {}", dir.display(), reason(error));
+                tell!("discnice: {}: {}", shown(dir), reason(error));
                 all_well = false;
             }
         });
-        profile.save_to(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        draft.save(&profile).map_err(unwritable)?;
         print(&profile, &path)?;
         Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -100,7 +103,7 @@ fn print(profile: &Profile, path: &Path) -> anyhow::Result<()> {
             if trust.mincore { "tells the truth" } else { "is wrong" },
         )?;
     }
-    Ok(say!("written to {}", path.display())?)
+    Ok(say!("written to {}", shown(path))?)
 }
 
 fn quantity(figure: &Figure, value: f64) -> String {

@@ -18,33 +18,81 @@ const FILE: u64 = 64 << 20;
 const CHUNK: usize = 1 << 20;
 const PAGE: usize = 4096;
 
-/// Hit, miss, seek and sequential read, in at most the time given and that of writing the file.
-pub fn measure(dir: &Path, place: &Place, at_most: Duration) -> io::Result<Vec<Figure>> {
-    let file = file_to_read(dir)?;
-    let part = at_most / 8;
-    let hits = hits(&file, part)?;
-    let misses = misses(&file, part)?;
-    let direct = direct(&file).unwrap_or(file);
-    let rates = sequential(&direct, part * 3)?;
-    // Time of moving alone: a page's own transfer taken off.
-    let transfer = median_of(&rates).map_or(0.0, |rate| PAGE as f64 / rate * 1e9);
-    let seeks = seeks(&direct, part)?.into_iter().map(|nanos| (nanos - transfer).max(0.0));
-    let (nanos, rate) = (Unit::Nanoseconds, Unit::BytesPerSecond);
-    let figures = [
-        figure(FigureName::CacheHit, nanos, hits, Some(place)),
-        figure(FigureName::CacheMiss, nanos, misses, Some(place)),
-        figure(FigureName::Seek, nanos, seeks.collect(), Some(place)),
-        figure(FigureName::SequentialRead, rate, rates, Some(place)),
-    ];
-    Ok(figures.into_iter().flatten().collect())
+/// Samples in a round.
+const HITS: usize = 5;
+const MISSES: usize = 40;
+const PASSES: usize = 2;
+const SEEKS: usize = 40;
+
+/// A file on the disk, and what has been seen of it so far.
+pub struct Disk {
+    file: File,
+    /// The same past the page cache; none where the file system cannot.
+    direct: Option<File>,
+    hits: Vec<f64>,
+    misses: Vec<f64>,
+    rates: Vec<f64>,
+    seeks: Vec<f64>,
 }
 
-/// Cache hits alone, of a file system that is nothing but cache.
-pub fn measure_hits(dir: &Path, place: &Place) -> io::Result<Vec<Figure>> {
-    let mut file = tempfile::tempfile_in(dir)?;
-    file.write_all(&[1; PAGE])?;
-    let hits = hits(&file, Duration::from_secs(1))?;
-    Ok(figure(FigureName::CacheHit, Unit::Nanoseconds, hits, Some(place)).into_iter().collect())
+impl Disk {
+    pub fn new(dir: &Path) -> io::Result<Self> {
+        let file = file_to_read(dir)?;
+        let direct = direct(&file).ok();
+        let [hits, misses, rates, seeks] = [const { Vec::new() }; 4];
+        Ok(Self { file, direct, hits, misses, rates, seeks })
+    }
+
+    /// One round, in at most the time given.
+    pub fn sample(&mut self, at_most: Duration) -> io::Result<()> {
+        let part = at_most / 8;
+        self.hits.extend(hits(&self.file, part)?);
+        self.misses.extend(misses(&self.file, part)?);
+        let file = self.direct.as_ref().unwrap_or(&self.file);
+        self.rates.extend(sequential(file, part * 3)?);
+        self.seeks.extend(reads_elsewhere(file, part)?);
+        Ok(())
+    }
+
+    /// Hit, miss, seek and sequential read.
+    pub fn figures(mut self, place: &Place) -> Vec<Figure> {
+        // Time of moving alone: a page's own transfer taken off.
+        let transfer = median_of(&self.rates).map_or(0.0, |rate| PAGE as f64 / rate * 1e9);
+        self.seeks.iter_mut().for_each(|nanos| *nanos = (*nanos - transfer).max(0.0));
+        let (nanos, rate) = (Unit::Nanoseconds, Unit::BytesPerSecond);
+        let figures = [
+            figure(FigureName::CacheHit, nanos, self.hits, Some(place)),
+            figure(FigureName::CacheMiss, nanos, self.misses, Some(place)),
+            figure(FigureName::Seek, nanos, self.seeks, Some(place)),
+            figure(FigureName::SequentialRead, rate, self.rates, Some(place)),
+        ];
+        figures.into_iter().flatten().collect()
+    }
+}
+
+/// A file of one page on a file system that is nothing but cache, so that there are hits only.
+pub struct Memory {
+    file: File,
+    hits: Vec<f64>,
+}
+
+impl Memory {
+    pub fn new(dir: &Path) -> io::Result<Self> {
+        let mut file = tempfile::tempfile_in(dir)?;
+        file.write_all(&[1; PAGE])?;
+        Ok(Self { file, hits: Vec::new() })
+    }
+
+    /// One round.
+    pub fn sample(&mut self) -> io::Result<()> {
+        self.hits.extend(hits(&self.file, Duration::from_secs(1))?);
+        Ok(())
+    }
+
+    pub fn figures(self, place: &Place) -> Vec<Figure> {
+        let hits = figure(FigureName::CacheHit, Unit::Nanoseconds, self.hits, Some(place));
+        hits.into_iter().collect()
+    }
 }
 
 /// A nameless file of random bytes, on the disk and not in the cache.
@@ -103,7 +151,7 @@ fn random_page() -> u64 {
 fn hits(file: &File, at_most: Duration) -> io::Result<Vec<f64>> {
     let (clock, mut samples, mut page) = (Instant::now(), Vec::new(), [0; PAGE]);
     file.read_exact_at(&mut page, 0)?;
-    while samples.len() < 31 && clock.elapsed() < at_most {
+    while samples.len() < HITS && clock.elapsed() < at_most {
         let mut sum = 0.0;
         for _ in 0..1000 {
             sum += timed_read(file, &mut page, 0)?;
@@ -118,20 +166,20 @@ fn misses(file: &File, at_most: Duration) -> io::Result<Vec<f64>> {
     rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?;
     rustix::fs::fadvise(file, 0, None, Advice::Random)?;
     let (clock, mut samples, mut page) = (Instant::now(), Vec::new(), [0; PAGE]);
-    while samples.len() < 300 && clock.elapsed() < at_most {
+    while samples.len() < MISSES && clock.elapsed() < at_most {
         samples.push(timed_read(file, &mut page, random_page())?);
     }
     rustix::fs::fadvise(file, 0, None, Advice::Normal)?;
     Ok(samples)
 }
 
-/// Bytes per second, one sample a pass over the file or a tenth of the time.
+/// Bytes per second, one sample a pass over the file or its part of the time.
 fn sequential(file: &File, at_most: Duration) -> io::Result<Vec<f64>> {
     let (clock, mut samples, mut memory) = (Instant::now(), Vec::new(), Aligned::new(CHUNK));
-    while samples.len() < 9 && clock.elapsed() < at_most {
+    while samples.len() < PASSES && clock.elapsed() < at_most {
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?;
         let (pass, mut at) = (Instant::now(), 0);
-        while at < FILE && pass.elapsed() < at_most / 9 {
+        while at < FILE && pass.elapsed() < at_most / PASSES as u32 {
             file.read_exact_at(memory.slice(), at)?;
             at += CHUNK as u64;
         }
@@ -141,10 +189,10 @@ fn sequential(file: &File, at_most: Duration) -> io::Result<Vec<f64>> {
 }
 
 /// Nanoseconds of reading pages at random places of the disk.
-fn seeks(file: &File, at_most: Duration) -> io::Result<Vec<f64>> {
+fn reads_elsewhere(file: &File, at_most: Duration) -> io::Result<Vec<f64>> {
     rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?;
     let (clock, mut samples, mut memory) = (Instant::now(), Vec::new(), Aligned::new(PAGE));
-    while samples.len() < 300 && clock.elapsed() < at_most {
+    while samples.len() < SEEKS && clock.elapsed() < at_most {
         samples.push(timed_read(file, memory.slice(), random_page())?);
     }
     Ok(samples)

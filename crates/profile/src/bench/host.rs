@@ -8,58 +8,70 @@ use discnice_graybox::toolbox::Timer;
 use super::figure;
 use crate::store::{Figure, FigureName, Unit};
 
-/// Repetitions; each is a mean over many operations.
-const REPETITIONS: usize = 15;
+/// Repetitions in a round; each is a mean over many operations.
+const REPETITIONS: usize = 3;
 
-pub fn measure() -> Vec<Figure> {
-    let nanos = Unit::Nanoseconds;
-    let (zeroing, access) = memory();
-    [
-        figure(FigureName::TimerCost, nanos, timer(), None),
-        figure(FigureName::PageZeroing, nanos, zeroing, None),
-        figure(FigureName::MemoryAccess, nanos, access, None),
-        figure(FigureName::SwapAccess, nanos, swap(), None),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+/// What has been seen so far, in nanoseconds.
+#[derive(Default)]
+pub struct Host {
+    timer: Vec<f64>,
+    zeroing: Vec<f64>,
+    access: Vec<f64>,
+    swap: Vec<f64>,
 }
 
-fn timer() -> Vec<f64> {
-    const CALLS: u32 = 100_000;
-    let once = || {
-        let start = Timer::start();
-        for _ in 0..CALLS {
-            black_box(Timer::start());
-        }
-        start.elapsed().0 as f64 / f64::from(CALLS)
-    };
-    (0..REPETITIONS).map(|_| once()).collect()
-}
+impl Host {
+    /// One round.
+    pub fn sample(&mut self) {
+        self.timer.extend((0..REPETITIONS).map(|_| timer()));
+        self.memory();
+        self.swap.extend(swap());
+    }
 
-/// Mean time of a page at the first and at a later touch, over 16 MiB.
-fn memory() -> (Vec<f64>, Vec<f64>) {
-    const BYTES: usize = 16 << 20;
-    let (mut zeroing, mut access) = (Vec::new(), Vec::new());
-    // The first round warms the processor up and is not counted.
-    for round in 0..=REPETITIONS {
-        let Ok(mut region) = Region::reserve(BYTES) else { break };
-        let mut mean = || {
-            let (mut pages, mut sum) = (0u32, 0);
-            region.touch(0, BYTES, |nanos| {
-                pages += 1;
-                sum += nanos;
-                true
-            });
-            sum as f64 / f64::from(pages)
-        };
-        let (first, second) = (mean(), mean());
-        if round > 0 {
-            zeroing.push(first);
-            access.push(second);
+    pub fn figures(self) -> Vec<Figure> {
+        let nanos = Unit::Nanoseconds;
+        [
+            figure(FigureName::TimerCost, nanos, self.timer, None),
+            figure(FigureName::PageZeroing, nanos, self.zeroing, None),
+            figure(FigureName::MemoryAccess, nanos, self.access, None),
+            figure(FigureName::SwapAccess, nanos, self.swap, None),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Mean time of a page at the first and at a later touch, over 16 MiB.
+    fn memory(&mut self) {
+        const BYTES: usize = 16 << 20;
+        // The first repetition warms the processor up and is not counted.
+        for repetition in 0..=REPETITIONS {
+            let Ok(mut region) = Region::reserve(BYTES) else { break };
+            let mut mean = || {
+                let (mut pages, mut sum) = (0u32, 0);
+                region.touch(0, BYTES, |nanos| {
+                    pages += 1;
+                    sum += nanos;
+                    true
+                });
+                sum as f64 / f64::from(pages)
+            };
+            let (first, second) = (mean(), mean());
+            if repetition > 0 {
+                self.zeroing.push(first);
+                self.access.push(second);
+            }
         }
     }
-    (zeroing, access)
+}
+
+fn timer() -> f64 {
+    const CALLS: u32 = 100_000;
+    let start = Timer::start();
+    for _ in 0..CALLS {
+        black_box(Timer::start());
+    }
+    start.elapsed().0 as f64 / f64::from(CALLS)
 }
 
 /// Time of a page that has been sent to swap; nothing without swap.

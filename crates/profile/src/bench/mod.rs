@@ -6,11 +6,13 @@ mod trust;
 
 use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use discnice_graybox::toolbox::{Stats, discard_outliers, median_of};
+use discnice_graybox::toolbox::{Stats, discard_outliers};
 
-use crate::store::{Figure, FigureName, Profile, Unit, VERSION, device_name};
+use self::disk::{Disk, Memory};
+use self::host::Host;
+use crate::store::{Figure, FigureName, Profile, Trust, Unit, VERSION, device_name};
 
 /// What to calibrate.
 #[derive(Debug)]
@@ -24,6 +26,12 @@ pub struct Calibration<'a> {
     pub while_busy: bool,
 }
 
+/// A machine is faster in one second than in the next, by a quarter on one that shares its
+/// processors and disks with others. Rounds of all measurements over this time see both.
+const SPREAD_OVER: Duration = Duration::from_secs(15);
+/// Rounds even if they take longer.
+const LEAST_ROUNDS: u32 = 3;
+
 /// Measures; `progress` is told of each step before it begins, `skipped` of each folder that
 /// cannot be measured.
 #[must_use]
@@ -32,48 +40,95 @@ pub fn calibrate(
     progress: &mut dyn FnMut(&str),
     skipped: &mut dyn FnMut(&Path, &io::Error),
 ) -> Profile {
+    let mut folders: Vec<Folder<'_>> = Vec::new();
+    for dir in calibration.dirs {
+        match Folder::new(dir, &folders, progress) {
+            Ok(folder) => folders.extend(folder),
+            Err(error) => skipped(dir, &error),
+        }
+    }
+    let mut host = Host::default();
+    let each = calibration.at_most / (folders.len() as u32 + 1) / LEAST_ROUNDS;
+    let clock = Instant::now();
+    for round in 1.. {
+        progress(&format!("timer, memory and {} devices, round {round}", folders.len()));
+        host.sample();
+        folders.retain_mut(|folder| match folder.sample(each) {
+            Ok(()) => true,
+            Err(error) => {
+                skipped(folder.dir, &error);
+                false
+            }
+        });
+        if round >= LEAST_ROUNDS && clock.elapsed() >= SPREAD_OVER {
+            break;
+        }
+    }
     let mut profile = Profile {
         version: VERSION,
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         while_busy: calibration.while_busy,
-        figures: Vec::new(),
+        figures: host.figures(),
         trusts: Vec::new(),
     };
-    progress("timer and memory");
-    profile.figures.extend(host::measure());
-    let each = calibration.at_most / u32::try_from(calibration.dirs.len() + 1).unwrap_or(1);
-    let mut devices = Vec::new();
-    for dir in calibration.dirs {
-        match measure_dir(dir, each, &mut devices, progress, &mut profile) {
-            Ok(()) => {}
-            Err(error) => skipped(dir, &error),
-        }
+    for folder in folders {
+        profile.figures.extend(folder.store.figures(&folder.place));
+        profile.trusts.push(folder.trust);
     }
     profile
 }
 
-fn measure_dir(
-    dir: &Path,
-    at_most: Duration,
-    devices: &mut Vec<u64>,
-    progress: &mut dyn FnMut(&str),
-    profile: &mut Profile,
-) -> io::Result<()> {
-    let dev = rustix::fs::stat(dir)?.st_dev;
-    if devices.contains(&dev) {
-        return Ok(());
+/// A folder under measurement.
+struct Folder<'a> {
+    dir: &'a Path,
+    dev: u64,
+    place: Place,
+    trust: Trust,
+    store: Store,
+}
+
+enum Store {
+    Disk(Disk),
+    /// What never leaves the cache has no misses and no disk.
+    Memory(Memory),
+}
+
+impl<'a> Folder<'a> {
+    /// `None` if its device is among `known`.
+    fn new(
+        dir: &'a Path,
+        known: &[Folder<'_>],
+        progress: &mut dyn FnMut(&str),
+    ) -> io::Result<Option<Self>> {
+        let dev = rustix::fs::stat(dir)?.st_dev;
+        if known.iter().any(|folder| folder.dev == dev) {
+            return Ok(None);
+        }
+        let place = Place { device: device_name(dev), file_system: file_system(dev) };
+        progress(&format!("{} on {} at {}", place.file_system, place.device, dir.display()));
+        let trust = trust::measure(dir, &place)?;
+        let store = match trust.reads_frac {
+            Some(_) => Store::Disk(Disk::new(dir)?),
+            None => Store::Memory(Memory::new(dir)?),
+        };
+        Ok(Some(Self { dir, dev, place, trust, store }))
     }
-    devices.push(dev);
-    let place = Place { device: device_name(dev), file_system: file_system(dev) };
-    progress(&format!("{} on {} at {}", place.file_system, place.device, dir.display()));
-    let trust = trust::measure(dir, &place)?;
-    profile.figures.extend(match trust.reads_frac {
-        Some(_) => disk::measure(dir, &place, at_most)?,
-        // What never leaves the cache has no misses and no disk.
-        None => disk::measure_hits(dir, &place)?,
-    });
-    profile.trusts.push(trust);
-    Ok(())
+
+    fn sample(&mut self, at_most: Duration) -> io::Result<()> {
+        match &mut self.store {
+            Store::Disk(disk) => disk.sample(at_most),
+            Store::Memory(memory) => memory.sample(),
+        }
+    }
+}
+
+impl Store {
+    fn figures(self, place: &Place) -> Vec<Figure> {
+        match self {
+            Self::Disk(disk) => disk.figures(place),
+            Self::Memory(memory) => memory.figures(place),
+        }
+    }
 }
 
 /// Where a figure belongs.
@@ -99,25 +154,48 @@ fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// The median of the repetitions and their spread without outliers; `None` without repetitions.
+/// The better quartile of the repetitions, as what disturbs only makes slower, and their spread
+/// without outliers; `None` without repetitions.
 fn figure(
     name: FigureName,
     unit: Unit,
     mut samples: Vec<f64>,
     place: Option<&Place>,
 ) -> Option<Figure> {
-    let count = samples.len() as u64;
+    let count = samples.len();
+    samples.sort_by(f64::total_cmp);
+    let value = *samples.get(match unit {
+        Unit::Nanoseconds => count / 4,
+        Unit::BytesPerSecond => count * 3 / 4,
+    })?;
     discard_outliers(&mut samples, 3.0);
     let mut stats = Stats::default();
-    stats.extend(samples.iter().copied());
+    stats.extend(samples);
     Some(Figure {
         name,
-        value: median_of(&samples)?,
+        value,
         unit,
         spread: stats.deviation(),
-        samples: count,
+        samples: count as u64,
         device: place.map(|place| place.device.clone()),
         file_system: place.map(|place| place.file_system.clone()),
         date: now(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_disturbs_a_part_of_the_time_does_not_count() {
+        let figure = |samples: Vec<f64>, unit| {
+            figure(FigureName::Seek, unit, samples, None).map(|figure| figure.value)
+        };
+        let times = vec![900.0, 10.0, 950.0, 11.0, 12.0, 900.0, 910.0, 10.0];
+        assert_eq!(figure(times, Unit::Nanoseconds), Some(11.0));
+        let rates = vec![100.0, 20.0, 102.0, 30.0];
+        assert_eq!(figure(rates, Unit::BytesPerSecond), Some(102.0));
+        assert_eq!(figure(Vec::new(), Unit::Nanoseconds), None);
+    }
 }
