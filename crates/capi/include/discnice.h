@@ -50,7 +50,7 @@
 #define DISCNICE_MINCORE 1
 
 /*
- By timed accesses to one byte in every 4 MiB.
+ By timed accesses to one byte in every 4 MB.
  */
 #define DISCNICE_PROBE 2
 

@@ -18,7 +18,7 @@ use discnice_pagecache::Means;
 pub const DISCNICE_CACHESTAT: c_int = 0;
 /// Exact, by mincore(2).
 pub const DISCNICE_MINCORE: c_int = 1;
-/// By timed accesses to one byte in every 4 MiB.
+/// By timed accesses to one byte in every 4 MB.
 pub const DISCNICE_PROBE: c_int = 2;
 /// Not found out: somebody else's file, too small to probe.
 pub const DISCNICE_UNKNOWN: c_int = 3;

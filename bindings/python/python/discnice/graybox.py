@@ -55,7 +55,7 @@ def residency(path, *, unit=None):
     """Find out which parts of the regular file ``path`` are cached.
 
     ``unit`` is the number of bytes that one probe speaks for, where probes are needed; by default
-    4 MiB. Raises :class:`OSError`.
+    1000 pages. Raises :class:`OSError`.
     """
     size, means, regions, pages = _discnice.residency(os.fsdecode(path), unit)
     return Residency(size, means, [Region(*region) for region in regions], pages)

@@ -18,9 +18,9 @@ use crate::toolbox::Timer;
 
 pub use probing::{Sample, Verdicts, sample};
 
-/// The paper's 5 MB, rounded down so that a miss in every unit stays within 0.1 % of the file
-/// (4 KiB of 4 MiB).
-pub const PREDICTION_UNIT: u64 = 4 << 20;
+/// The paper's 5 MB, made so much less that a miss in every unit is 0.1 % of the file (a page of
+/// 1000).
+pub const PREDICTION_UNIT: u64 = 1000 * 4096;
 
 /// A part of a file, and how much of it is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
