@@ -1,6 +1,7 @@
 #!/bin/bash
 # Power cuts during discnice refresh: at random moments the disk of a running refresh is copied as
 # it is, mounted as after a crash, and compared with what it was.
+# needs: root, getfattr; a release build. FOLDER may be in memory (/dev/shm): the disk is an image.
 # usage: sudo powercut.sh [CUTS] [ext4|xfs] [FOLDER]
 set -u
 cuts=${1:-200}
@@ -9,6 +10,7 @@ base=$(mktemp -d "${3:-/var/tmp}/discnice-cut-XXXXXX")
 discnice=$(realpath "${CARGO_TARGET_DIR:-target}/release/discnice")
 [ "$(id -u)" = 0 ] || { echo "powercut.sh: needs root to mount" >&2; exit 77; }
 [ -x "$discnice" ] || { echo "powercut.sh: build first: $discnice" >&2; exit 77; }
+command -v getfattr >/dev/null || { echo "powercut.sh: needs getfattr" >&2; exit 77; }
 export XDG_CACHE_HOME=$base
 
 clean_up() {
@@ -21,8 +23,8 @@ trap clean_up EXIT
 manifest() {
     (cd "$1" && find . -printf '%p %y %m %U %G %T@ %l ' \( -type d -printf '\n' -o -printf '%s %n\n' \) | LC_ALL=C sort
         find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
-        find . -print0 | LC_ALL=C sort -z | xargs -0 getfacl -P 2>/dev/null
-        find . -print0 | LC_ALL=C sort -z | xargs -0 getfattr -hd 2>/dev/null)
+        # With "-m -" all of them, ACLs and capabilities too.
+        find . -print0 | LC_ALL=C sort -z | xargs -0 getfattr -hd -m -)
 }
 
 # xfs does not mount two disks with one identity without being told; btrfs cannot at all.
@@ -37,7 +39,7 @@ mkfs.$fs -q "$base/image" >/dev/null && mount -o loop "$base/image" "$base/disk"
 tree=$base/disk/tree
 mkdir -p "$tree/sub/deeper"
 python3 - "$tree" <<'PY'
-import os, random, sys
+import os, random, struct, sys
 random.seed(1)
 for number in range(1500):
     folder = random.choice(["", "sub/", "sub/deeper/"])
@@ -49,6 +51,14 @@ os.link(f"{sys.argv[1]}/odd \udcff\n", f"{sys.argv[1]}/sub/linked")
 os.symlink("nowhere", f"{sys.argv[1]}/sub/link")
 os.chown(f"{sys.argv[1]}/sub", 1234, 5678)
 os.setxattr(f"{sys.argv[1]}/sub", "user.test", b"kept")
+# An ACL as setfacl -m u:1234:r writes it: version 2, then tag, permissions and id of each entry.
+entries = [(1, 6, -1), (2, 4, 1234), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+os.setxattr(f"{sys.argv[1]}/sub/link", "trusted.test", b"of a link", follow_symlinks=False)
+for number in range(0, 1500, 100):
+    for folder in ["", "sub/", "sub/deeper/"]:
+        if os.path.exists(f"{sys.argv[1]}/{folder}{number}"):
+            os.setxattr(f"{sys.argv[1]}/{folder}{number}", "system.posix_acl_access", acl)
 PY
 chmod 4711 "$tree/sub/linked"
 sync
@@ -56,7 +66,7 @@ manifest "$tree" >"$base/wanted"
 "$discnice" refresh "$tree" >/dev/null || exit 1
 start=$(date +%s%N)
 "$discnice" refresh "$tree" >/dev/null || exit 1
-whole=$((($(date +%s%N) - start) / 1000000 % 1000))
+whole=$((($(date +%s%N) - start) / 1000000))
 echo "$fs: a refresh of $(wc -l <"$base/wanted") facts takes $whole ms"
 
 bad=0 old=0 new=0 late=0
@@ -64,7 +74,9 @@ for ((cut = 0; cut < cuts; cut++)); do
     inode=$(stat -c %i "$tree")
     "$discnice" refresh "$tree" >/dev/null 2>&1 &
     refresh=$!
-    sleep "$(printf '0.%03d' $((RANDOM % whole)))"
+    # Microseconds; half as long again, as the swap comes at the end of a refresh that may take longer.
+    at=$((SRANDOM % (whole * 1500)))
+    sleep "$((at / 1000000)).$(printf %06d $((at % 1000000)))"
     kill -STOP $refresh 2>/dev/null || late=$((late + 1))
     cp --sparse=always "$base/image" "$base/cut"
     kill -KILL $refresh 2>/dev/null
