@@ -5,39 +5,51 @@
 //!
 //! For each access unit a new file of the size given (default 512 MiB) is made in DIR, emptied
 //! out of the cache and read in access units at random places until about half of it is cached.
+//! As root, the same file is also looked at by another user, to whom it is foreign.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
-use discnice_graybox::fccd::{Options, Residency, residency};
+use discnice_graybox::fccd::{Heisenberg, Options, Region, Residency, residency};
 use discnice_graybox::toolbox::Correlation;
-use discnice_pagecache::{mincore, page_size};
+use discnice_pagecache::{Means, mincore, page_size};
 use discnice_plot::{Chart, Plot, Series, svg};
 use rustix::fs::Advice;
 
 const MIB: u64 = 1 << 20;
+/// Makes this program look at its standard input and print what it sees.
+const LOOK: &str = "--look";
 
 fn main() -> io::Result<()> {
     let mut args = std::env::args_os().skip(1);
+    if std::env::args_os().nth(1).is_some_and(|word| word == LOOK) {
+        return print_look();
+    }
     let dir = args.next().ok_or_else(|| io::Error::other("give a folder on the file system"))?;
     let mib = args.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(512);
     let plot = args.next();
     let mut lines: Vec<Series> = Vec::new();
     println!("access unit  means                   right %  extra read %  probes  correlation");
     for unit in [1, 10, 100] {
-        let file = half_cached(Path::new(&dir), mib * MIB, unit * MIB)?;
+        let (file, foreign) = half_cached(Path::new(&dir), mib * MIB, unit * MIB)?;
         let truth = truth(&file)?;
-        for (name, options) in [
-            ("best honest", Options::default()),
-            ("probes, 0.1 %", Options { probes_only: true, ..Options::default() }),
-            ("probes, access unit", probes(unit * MIB)),
-            ("probes, 256 KiB", probes(256 << 10)),
-        ] {
+        let own = |options| move |file: &File| residency(file, &options);
+        let ways: [(_, Box<Look<'_>>); 5] = [
+            ("best honest", Box::new(own(Options::default()))),
+            ("foreign", Box::new(|_: &File| as_nobody(&foreign))),
+            ("probes, 0.1 %", Box::new(own(Options { probes_only: true, ..Options::default() }))),
+            ("probes, access unit", Box::new(own(probes(unit * MIB)))),
+            ("probes, 256 KiB", Box::new(own(probes(256 << 10)))),
+        ];
+        let root = rustix::process::geteuid().is_root();
+        for (name, look) in ways.into_iter().filter(|(name, _)| root || *name != "foreign") {
             let before = truth_count(&truth);
-            let seen = residency(&file, &options)?;
+            let seen = look(&file)?;
             let right = right_share(&seen, &truth);
             let brought = truth_count(&self::truth(&file)?).saturating_sub(before);
             let share = brought as f64 * page_size() as f64 / (mib * MIB) as f64;
@@ -59,6 +71,38 @@ fn main() -> io::Result<()> {
     plot.map_or(Ok(()), |path| std::fs::write(path, svg::draw(&figure(lines))))
 }
 
+/// A way to find out the residency of a file.
+type Look<'a> = dyn Fn(&File) -> io::Result<Residency> + 'a;
+
+/// What a user sees to whom the file is foreign, and who has it open for reading only.
+fn as_nobody(file: &File) -> io::Result<Residency> {
+    const NOBODY: u32 = 65534;
+    let mut command = Command::new(std::env::current_exe()?);
+    let out = command.arg(LOOK).stdin(file.try_clone()?).uid(NOBODY).gid(NOBODY).output()?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let numbers = |line: &str| -> Option<Vec<u64>> {
+        line.split(' ').map(|word| word.parse().ok()).collect()
+    };
+    let mut rows = text.lines().filter_map(numbers);
+    let nothing = || io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned());
+    let head = rows.next().filter(|head| head.len() == 2).ok_or_else(nothing)?;
+    let regions =
+        rows.map(|row| Region { offset: row[0], length: row[1], cached_bytes: row[2] }).collect();
+    let heisenberg = Heisenberg { probes: head[1], ..Heisenberg::default() };
+    Ok(Residency { size: head[0], means: Means::Probe, regions, heisenberg })
+}
+
+/// The other side of [`as_nobody`]: size and probes, then a line for each region.
+fn print_look() -> io::Result<()> {
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let seen = residency(&file, &Options::default())?;
+    println!("{} {}", seen.size, seen.heisenberg.probes);
+    for Region { offset, length, cached_bytes } in seen.regions {
+        println!("{offset} {length} {cached_bytes}");
+    }
+    Ok(())
+}
+
 /// What is right, over the size of the pieces in which the file was read.
 fn figure(series: Vec<Series>) -> Plot {
     Plot {
@@ -73,7 +117,8 @@ fn probes(unit: u64) -> Options {
     Options { probes_only: true, prediction_unit: Some(unit), ..Options::default() }
 }
 
-fn half_cached(dir: &Path, size: u64, unit: u64) -> io::Result<File> {
+/// The file, and once more for reading only.
+fn half_cached(dir: &Path, size: u64, unit: u64) -> io::Result<(File, File)> {
     let mut file = tempfile::tempfile_in(dir)?;
     let mut chunk = vec![0; MIB as usize];
     for _ in 0..size / MIB {
@@ -81,6 +126,8 @@ fn half_cached(dir: &Path, size: u64, unit: u64) -> io::Result<File> {
         file.write_all(&chunk)?;
     }
     file.sync_all()?;
+    // Before anything is cached: some FUSE file systems give up a file's pages when it is opened.
+    let for_reading = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
     // Nothing but the access units themselves.
     rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
@@ -90,7 +137,7 @@ fn half_cached(dir: &Path, size: u64, unit: u64) -> io::Result<File> {
             file.read_at(&mut chunk, at)?;
         }
     }
-    Ok(file)
+    Ok((file, for_reading))
 }
 
 fn truth(file: &File) -> io::Result<Vec<bool>> {
