@@ -2,7 +2,9 @@
 //! sections 4.1.2 and 4.2.4).
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -61,9 +63,15 @@ impl Order {
         if self.cat && self.files.len() != 1 {
             bail!("order --cat needs exactly one FILE");
         }
-        let mut out = BufWriter::new(io::stdout().lock());
-        let done = if self.cat { self.cat_to(&mut out) } else { self.list_to(&mut out) };
-        status(done.and_then(|all_well| out.flush().map(|()| all_well)))
+        status(self.write())
+    }
+
+    fn write(&self) -> io::Result<bool> {
+        // Not by the standard library's own handle, which looks for the ends of lines.
+        let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+        let all_well = if self.cat { self.cat_to(&mut out) } else { self.list_to(&mut out) }?;
+        out.flush()?;
+        Ok(all_well)
     }
 
     fn list_to(&self, out: &mut dyn Write) -> io::Result<bool> {

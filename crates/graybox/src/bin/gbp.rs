@@ -2,7 +2,9 @@
 //! ``grep foo `gbp -mem *` ``, `gbp -mem -out infile | app -`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -72,7 +74,8 @@ fn complain(path: &Path, error: &InputError) {
 
 /// Whether all files could be read.
 fn run(args: &Args) -> io::Result<bool> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    // Not by the standard library's own handle, which looks for the ends of lines.
+    let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     if args.out {
         let path = Path::new(&args.files[0]);
         let file = match open(path) {

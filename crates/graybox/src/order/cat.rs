@@ -33,8 +33,8 @@ pub enum CatError {
     Output(io::Error),
 }
 
-/// Bytes copied at a time.
-const BUFFER: usize = 256 << 10;
+/// Bytes copied at a time: as cat(1), so that they stay in the processor's cache.
+const BUFFER: usize = 128 << 10;
 
 /// Bytes read ahead in one go; up to two such stretches are under way.
 const AHEAD: u64 = 1 << 20;
@@ -51,10 +51,12 @@ pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> Result<(),
     let _ = fadvise(file, 0, None, Advice::Random);
     let mut buffer = vec![0; BUFFER];
     for (start, end) in units(&residency, options) {
-        let mut ahead = start;
+        // What is cached needs no reading ahead.
+        let cached = residency.cached_within(start, end - start) == end - start;
+        let mut ahead = if cached { end } else { start };
         let mut at = start;
         while at < end {
-            if ahead - at < AHEAD {
+            if ahead < end && ahead - at < AHEAD {
                 ahead = read_ahead(file, ahead, end);
             }
             let count = usize::try_from(end - at).map_or(BUFFER, |left| left.min(BUFFER));
