@@ -26,6 +26,8 @@ pub struct Comparator {
     /// In force between a poor judgment and the next good one.
     probe_thresholds: Arc<Thresholds>,
     probing: bool,
+    /// Whether there were other signs of contention at the last sample.
+    likely: bool,
     samples: usize,
     below: usize,
 }
@@ -35,13 +37,19 @@ impl Comparator {
     /// `probe_thresholds` until a good one; the paper's comparator has the same for both.
     #[must_use]
     pub fn new(thresholds: Arc<Thresholds>, probe_thresholds: Arc<Thresholds>) -> Self {
-        Self { thresholds, probe_thresholds, probing: false, samples: 0, below: 0 }
+        Self { thresholds, probe_thresholds, probing: false, likely: false, samples: 0, below: 0 }
     }
 
     /// Adds a sample that lay below its target rate (`below`) or not, and judges all since the
     /// last decision. A decision starts a new sample. `likely` tells that there are other signs
     /// of contention, so that `probe_thresholds` apply.
     pub fn compare(&mut self, below: bool, likely: bool) -> Judgment {
+        // Good bits of before these signs say nothing about contention that begins with them; a
+        // dozen of them would hide it for a dozen testpoints.
+        if likely && !self.likely && 2 * self.below <= self.samples {
+            self.reset();
+        }
+        self.likely = likely;
         self.samples += 1;
         self.below += usize::from(below);
         let judgment = self.judge(self.probing || likely);
@@ -114,6 +122,19 @@ mod tests {
                 "sample {i}"
             );
         }
+    }
+
+    #[test]
+    fn signs_of_contention_make_old_good_progress_meaningless() {
+        let mut comparator = comparator();
+        let undecided = [true, true, false, true, false, false, true, false, false, true];
+        for below in undecided {
+            assert_eq!(comparator.compare(below, false), Judgment::Indeterminate);
+        }
+        assert_eq!([true; 3].map(|below| comparator.compare(below, true))[2], Judgment::Poor);
+        let mut comparator = super::tests::comparator();
+        assert_eq!([true; 2].map(|b| comparator.compare(b, false))[1], Judgment::Indeterminate);
+        assert_eq!(comparator.compare(true, true), Judgment::Poor, "bad progress still counts");
     }
 
     #[test]
