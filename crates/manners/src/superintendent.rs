@@ -100,16 +100,16 @@ pub fn next_to_run(threads: &[Thread], now: Nanos, hung: Nanos) -> Option<usize>
     None
 }
 
-/// The usage with which a thread of `weight` enters: as if it had run as much as the least served
-/// of those present, so that it neither starves them nor is starved.
+/// The usage with which `entering` begins to wait that was away, or new: at least as if it had run
+/// as much as the least served of those present, so that it neither starves them nor is starved. In
+/// its absence it wanted nothing that it could claim now. With nobody present it is as if it had
+/// run as much as any, so that it claims nothing from those who return after it, either.
 #[must_use]
-pub fn usage_at_entry(threads: &[Thread], weight: f64) -> f64 {
-    let least = threads
-        .iter()
-        .filter(|thread| thread.state != State::Away)
-        .map(Thread::used)
-        .min_by(f64::total_cmp);
-    least.unwrap_or(0.0) * weight
+pub fn usage_at_entry(threads: &[Thread], entering: &Thread) -> f64 {
+    let present = threads.iter().filter(|thread| thread.state != State::Away);
+    let least = present.map(Thread::used).min_by(f64::total_cmp);
+    let most = || threads.iter().map(Thread::used).max_by(f64::total_cmp);
+    f64::max(least.or_else(most).unwrap_or(0.0) * entering.weight, entering.usage)
 }
 
 #[cfg(test)]
@@ -185,11 +185,15 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_enters_beside_the_least_served() {
+    fn who_enters_does_so_beside_the_least_served() {
         let mut threads = [thread(State::Waiting(Nanos(0)), 2.0, 1); 2];
         threads[0].usage = 8.0;
         threads[1].usage = 6.0;
-        assert!((usage_at_entry(&threads, 1.0) - 3.0).abs() < 1e-12);
-        assert!(usage_at_entry(&[], 1.0).abs() < 1e-12);
+        let enters = |usage| Thread { usage, ..thread(State::Away, 1.0, 1) };
+        assert!((usage_at_entry(&threads, &enters(0.0)) - 3.0).abs() < 1e-12);
+        assert!((usage_at_entry(&threads, &enters(5.0)) - 5.0).abs() < 1e-12);
+        threads.iter_mut().for_each(|thread| thread.state = State::Away);
+        assert!((usage_at_entry(&threads, &enters(0.0)) - 4.0).abs() < 1e-12);
+        assert!(usage_at_entry(&[], &enters(0.0)).abs() < 1e-12);
     }
 }

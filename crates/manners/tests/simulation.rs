@@ -5,10 +5,13 @@ mod isolation;
 #[path = "../examples/figures/sim.rs"]
 #[allow(dead_code, reason = "the example prints more than the test looks at")]
 mod sim;
+#[path = "../examples/figures/turns.rs"]
+mod turns;
 
 use discnice_manners::{Config, Regulator};
 use discnice_units::Nanos;
 use sim::{IDEAL, Job, Load, Random};
+use turns::Member;
 
 const HOUR: f64 = 3600.0;
 
@@ -75,7 +78,31 @@ fn the_thread_whose_disk_is_free_runs() {
     assert!((60.0..70.0).contains(&c[0]) && (30.0..37.0).contains(&d[0]), "{c:.0?} {d:.0?}");
     assert!(c[1] < 20.0 && d[1] > 75.0, "{c:.0?} {d:.0?}");
     assert!(c[3] > 70.0 && d[3] < 25.0, "{c:.0?} {d:.0?}");
+    // Who was suspended claims nothing for it afterwards.
+    for i in [2, 5] {
+        assert!((55.0..72.0).contains(&c[i]) && d[i] > 28.0, "{c:.0?} {d:.0?}");
+    }
     assert!(c[4] + d[4] < 35.0, "{c:.0?} {d:.0?}");
+}
+
+#[test]
+fn a_hundred_jobs_share_an_idle_machine_by_priority() {
+    for count in [2usize, 10, 100] {
+        let mut jobs: Vec<Job> =
+            (0..count).map(|seed| calibrated(&Config::default(), true, seed as u64)).collect();
+        let weight = |i: usize| 100.0 * (1 + i % 3) as f64;
+        let all: f64 = (0..count).map(weight).sum();
+        let end = HOUR / 6.0 * count as f64;
+        let member = |(i, job)| Member { job, weight: weight(i), load: Load(Vec::new()) };
+        turns::run(&mut jobs.iter_mut().enumerate().map(member).collect::<Vec<_>>(), end);
+        let ran: Vec<f64> = jobs.iter().map(|job| job.activity(0.0, end).0).collect();
+        let sum: f64 = ran.iter().sum();
+        assert!(sum > 0.995, "{count} jobs: {sum}");
+        for (i, ran) in ran.iter().enumerate() {
+            let fair = weight(i) / all;
+            assert!((ran / fair - 1.0).abs() < 0.05, "{count} jobs, job {i}: {}", ran / fair);
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod isolation;
 mod sim;
+mod turns;
 
 use discnice_manners::Config;
 use discnice_units::Nanos;

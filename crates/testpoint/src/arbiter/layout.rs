@@ -1,4 +1,4 @@
-//! The shared table, version 2. All fields have a fixed width; offsets are asserted below.
+//! The shared table, version 3. All fields have a fixed width; offsets are asserted below.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use discnice_units::Nanos;
 /// Threads that can take part at once; more go unarbitrated.
 pub const SEATS: usize = 256;
 /// First word of the file that leads to the table: "dnseats" and the version.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"dnseats\x02");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"dnseats\x03");
 
 pub const AWAY: u32 = 0;
 pub const WAITING: u32 = 1;
@@ -24,9 +24,11 @@ pub struct Table {
     /// What all polite jobs together have used: processor nanoseconds, bytes read, bytes dirtied.
     /// Each process adds what it used since it last did, so a death takes nothing away.
     pub polite: [AtomicU64; 3],
+    /// When a waiter last looked for the dead and the hung, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub looked_at: AtomicU64,
     /// One more than the highest seat ever taken: where a search may stop.
     pub high_water: AtomicU32,
-    reserved: [u32; 5],
+    reserved: [u32; 3],
     pub seats: [Entry; SEATS],
 }
 

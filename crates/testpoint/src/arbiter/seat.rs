@@ -21,6 +21,8 @@ use crate::watch::Usage;
 /// How long a waiter sleeps before it looks for itself: a granted turn shows at once by a wake-up,
 /// a dead process or a lost wake-up after this.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// The waiters together look this often.
+const LOOK_EVERY: Nanos = Nanos(LOOK.tv_nsec as u64);
 
 /// A seat; given back on drop, or cleared by others when the process dies.
 pub struct Seat {
@@ -41,13 +43,12 @@ impl Seat {
         let pid = std::process::id();
         let number = {
             let lock = map.lock().ok_or(io::ErrorKind::WouldBlock)?;
-            clear_the_dead(&map);
+            clear_the_dead(&map, |_| true);
             let free = free_seat(&map).ok_or(io::ErrorKind::WouldBlock)?;
-            let usage = usage_at_entry(&threads(&map), weight);
             let entry = &map.seats[free];
             entry.state.store(AWAY, Ordering::Relaxed);
             entry.started.store(start_time(pid).unwrap_or(0), Ordering::Relaxed);
-            store(&entry.usage, usage);
+            store(&entry.usage, 0.0);
             store(&entry.weight, weight);
             entry.resources.store(resources.0, Ordering::Relaxed);
             entry.pid.store(pid, Ordering::Release);
@@ -98,6 +99,10 @@ impl Seat {
         }
         match self.map.lock() {
             Some(lock) => {
+                if self.entry().state.load(Ordering::Acquire) == AWAY {
+                    let usage = usage_at_entry(&threads(&self.map), &self.entry().read());
+                    store(&self.entry().usage, usage);
+                }
                 self.leave(now, WAITING);
                 self.decide(&lock);
             }
@@ -109,15 +114,16 @@ impl Seat {
                 return self.away();
             }
             let _ = futex::wait(&self.entry().state, futex::Flags::empty(), WAITING, Some(&LOOK));
-            if self.running() {
-                break;
-            }
-            let Some(lock) = self.map.lock() else { return };
-            clear_the_dead(&self.map);
             // Somebody may have taken this process for dead and cleared its seat.
             if self.entry().pid.load(Ordering::Acquire) != self.pid {
                 return;
             }
+            if self.running() || !self.look_is_due() {
+                continue;
+            }
+            let Some(lock) = self.map.lock() else { return };
+            // A dead waiter does no harm before it gets a turn.
+            clear_the_dead(&self.map, |entry| entry.state.load(Ordering::Acquire) == RUNNING);
             self.decide(&lock);
         }
     }
@@ -148,6 +154,15 @@ impl Seat {
                 || entry.pid.load(Ordering::Acquire) == 0
                 || entry.state.load(Ordering::Acquire) == AWAY
         })
+    }
+
+    /// Whether it is on this waiter to look: one at a time suffices. If each of a hundred did, most
+    /// would not get the lock in time.
+    fn look_is_due(&self) -> bool {
+        let (now, word) = (clock::now(), &self.map.looked_at);
+        let last = word.load(Ordering::Relaxed);
+        now.0.abs_diff(last) >= LOOK_EVERY.0
+            && word.compare_exchange(last, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn charge(&self, ran: Nanos) {
@@ -215,12 +230,12 @@ fn is_dead(entry: &Entry) -> bool {
     pid != 0 && start_time(pid) != Some(entry.started.load(Ordering::Relaxed))
 }
 
-/// Frees the seats whose processes are gone.
-fn clear_the_dead(map: &Map) {
+/// Frees those of the `suspected` seats whose processes are gone.
+fn clear_the_dead(map: &Map, suspected: impl Fn(&Entry) -> bool) {
     if !can_tell() {
         return;
     }
-    for entry in seats_in_use(map).filter(|entry| is_dead(entry)) {
+    for entry in seats_in_use(map).filter(|entry| suspected(entry) && is_dead(entry)) {
         entry.pid.store(0, Ordering::Release);
     }
 }
