@@ -94,13 +94,18 @@ pub fn regulate(
     let start = clock::now();
     let mut polling = Polling::new(SHORTEST, LONGEST);
     loop {
-        clock::sleep(polling.interval());
+        // Nothing but the next looks can tell whether that is contention, and until they do somebody
+        // may be waiting for us.
+        let hurried = job.regulator.lags();
+        clock::sleep(if hurried { Nanos(polling.interval().0 / 2) } else { polling.interval() });
         let fresh = job.members();
         if job.tree.is_empty() {
             break;
         }
         let progress = job.look(fresh);
-        polling.looked(progress);
+        if !hurried {
+            polling.looked(progress);
+        }
         let saved = job.kept.tend();
         job.tell_unsaved(saved);
     }

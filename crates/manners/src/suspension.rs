@@ -11,6 +11,9 @@ use discnice_units::Nanos;
 use crate::comparator::Judgment;
 use crate::config::Config;
 
+/// Four doublings.
+const CONFIRMED_GROWTH: u64 = 16;
+
 /// A suspension: until when at the latest, and from when a quiet machine may end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspend {
@@ -49,7 +52,7 @@ impl Suspension {
     /// What follows from `judgment` at the moment `at`: `Some` when the thread must step aside.
     ///
     /// `confirmed` tells that the signals show somebody else at work. Such a poor judgment counts
-    /// as three: the end of that work will be seen, so there is no need to find it by probing.
+    /// as five: the end of that work will be seen, so there is no need to find it by probing.
     pub fn judged(&mut self, judgment: Judgment, at: Nanos, confirmed: bool) -> Option<Suspend> {
         match judgment {
             Judgment::Indeterminate => None,
@@ -68,7 +71,7 @@ impl Suspension {
             self.next_early = twice(self.next_early).min(self.cap);
         }
         if confirmed && self.first_early.is_some() {
-            self.next = twice(twice(self.next)).min(self.cap);
+            self.next = Nanos(self.next.0.saturating_mul(CONFIRMED_GROWTH)).min(self.cap);
         }
         let until = at.plus(self.next);
         self.next = twice(self.next).min(self.cap);
@@ -127,7 +130,7 @@ mod tests {
     fn a_load_in_sight_is_waited_out_with_fewer_probes() {
         let mut suspension = Suspension::new(&Config::default());
         let mut length = || suspension.judged(Judgment::Poor, Nanos(0), true).unwrap().until;
-        assert_eq!([length(), length(), length(), length()], [4, 32, 256, 256].map(seconds));
+        assert_eq!([length(), length(), length(), length()], [16, 256, 256, 256].map(seconds));
     }
 
     #[test]
