@@ -343,8 +343,13 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Called while the job is stopped, which it does not stay when somebody wants it to end.
+/// Called while the job is stopped, which it does not stay when somebody wants it to end, or when it has
+/// been killed.
 fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<()> {
+    tree.update();
+    if tree.is_empty() {
+        return ControlFlow::Break(());
+    }
     let wanted = |id: u32| {
         let pending = procfs::pending_signals(id);
         WISHES.iter().any(|signal| pending & 1 << (signal - 1) != 0)

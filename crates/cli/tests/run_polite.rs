@@ -153,6 +153,18 @@ fn a_stopped_job_ends_when_somebody_wants_it_to() {
 }
 
 #[test]
+fn a_regulator_does_not_wait_for_the_dead() {
+    let scene = tempfile::tempdir().unwrap();
+    let _turn = hog(scene.path());
+    let mut job = polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+    let regulator = regulator_of(scene.path(), &job);
+    soon("it has its turn", || is_stopped(job.id()).then_some(()));
+    job.kill().unwrap();
+    job.wait().unwrap();
+    soon("the regulator waits", || procfs::stat(regulator).is_none().then_some(()));
+}
+
+#[test]
 fn a_killed_regulator_leaves_nothing_stopped() {
     for _ in 0..3 {
         let scene = tempfile::tempdir().unwrap();
