@@ -196,62 +196,6 @@ void *discnice_gb_alloc(size_t min,
  */
 void discnice_gb_free(void *start);
 
-/*
- Finds out which parts of the regular file open at `fd` are in the page cache.
-
- Writes up to `capacity` regions to `regions`, in file order and without overlap, and to `*count` how
- many there are in all: if that is more, call again with room for them. Pass a null pointer and 0
- to learn only the number. If probes are needed, the descriptor's open file loses its
- read-ahead: open one for this.
-
- Returns how it was found out (`DISCNICE_CACHESTAT` …; `DISCNICE_UNKNOWN` gives no regions), or the
- negative of an errno(3) number, and then writes nothing.
-
- # Safety
- `regions` is null or has room for `capacity` regions; `count` is null or points to a number.
- */
-int discnice_residency(int fd,
-                       struct DiscniceRegion *regions,
-                       size_t capacity,
-                       size_t *count);
-
-/*
- Puts files into the order in which reading them costs the least disk.
-
- `paths` holds `count` file names, `by` is one of the `DISCNICE_BY_` numbers. Writes to `order` the
- indices of `paths`, best first, and to `*ordered` how many they are: files that cannot be looked
- at are left out. Returns 0 or the negative of an errno(3) number, and then writes nothing.
-
- # Safety
- `paths` points to `count` texts that end in a zero byte, `order` to room for `count` numbers,
- `ordered` to a number.
- */
-int discnice_order(const char *const *paths, size_t count, int by, size_t *order, size_t *ordered);
-
-/*
- Allocates between `min` and `max` bytes, in multiples of `multiple`, as many as fit into memory without
- paging, and writes their number to `*bytes`. The memory is zero and starts on a page.
-
- Returns null, and sets errno(3), if less than `min` is there now (`EAGAIN`: ask again after a
- pause), for a senseless demand (`EINVAL`), or where the promises of this user cannot be kept.
-
- # Safety
- `bytes` is null or points to a number.
- */
-void *discnice_gb_alloc(size_t min,
-                        size_t max,
-                        size_t multiple,
-                        size_t *bytes);
-
-/*
- Gives memory from `discnice_gb_alloc` back. Null, and anything else that did not come from there,
- is let be.
-
- # Safety
- Nobody uses the memory any more.
- */
-void discnice_gb_free(void *start);
-
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
