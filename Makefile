@@ -47,6 +47,7 @@ install: build docs ## Install below PREFIX
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	DESTDIR=$(DESTDIR) crates/capi/install.sh $(abspath $(PREFIX))
 
 uninstall: ## Remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man1/discnice*.1
@@ -54,3 +55,5 @@ uninstall: ## Remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
 	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice
+	rm -f $(DESTDIR)$(PREFIX)/include/discnice.h $(DESTDIR)$(PREFIX)/lib/libdiscnice_testpoint.*
+	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/discnice.pc

@@ -25,6 +25,12 @@ class Testpoints(unittest.TestCase):
         for bad in (float("nan"), float("inf"), -5):
             self.assertIn(discnice.testpoint(bad, index=2), ("skipped", "too soon"))
 
+    def test_an_index_keeps_its_number_of_metrics(self):
+        time.sleep(0.15)
+        self.assertEqual(discnice.testpoint(1, index=7), "skipped")
+        time.sleep(0.15)
+        self.assertEqual(discnice.testpoint(1, 2, index=7), "skipped")
+
     def test_wrong_types_do_raise(self):
         with self.assertRaises(TypeError):
             discnice.testpoint("many")

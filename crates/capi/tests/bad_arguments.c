@@ -1,8 +1,10 @@
 /* Every way to call the interface wrongly must return at once and leave the program running. */
+#define _POSIX_C_SOURCE 199309L
 #include <discnice.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <time.h>
 
 static int failures;
 
@@ -12,6 +14,13 @@ static void expect(const char *what, int got, int wanted)
         printf("%s: got %d, wanted %d\n", what, got, wanted);
         failures++;
     }
+}
+
+/* Until a testpoint is not too soon after the last one. */
+static void later(void)
+{
+    struct timespec time = {0, 150000000};
+    nanosleep(&time, NULL);
 }
 
 int main(void)
@@ -32,6 +41,13 @@ int main(void)
     discnice_set_critical(true);
     expect("not a number", discnice_testpoint(0, 1, bad), DISCNICE_SKIPPED);
     expect("too soon", discnice_testpoint(0, 1, metrics), DISCNICE_TOO_SOON);
+    later();
+    expect("two sizes", discnice_testpoint(0, 2, metrics), DISCNICE_SKIPPED);
+    later();
+    expect("the first one", discnice_testpoint(0, 1, metrics), DISCNICE_SKIPPED);
+    later();
+    metrics[0] = 0.5;
+    expect("backwards", discnice_testpoint(0, 1, metrics), DISCNICE_SKIPPED);
     discnice_flush();
     return failures != 0;
 }
