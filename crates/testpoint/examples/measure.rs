@@ -2,7 +2,7 @@
 //!
 //! - `measure cost`: time of a testpoint that returns early, and processor time of a full one;
 //! - `measure shares 2 10 100`: what so many polite processes get of an idle machine;
-//! - `measure idle`: how much longer work takes with testpoints than without, by paired runs;
+//! - `measure idle`: how much longer work takes with testpoints than without, by paired blocks;
 //! - `measure resume`: how soon a suspended job runs again after a load ends.
 //!
 //! Run with `cargo run --release -p discnice-testpoint --example measure -- cost`.
@@ -23,22 +23,18 @@ fn main() {
     // The cost is the same whatever the judgment; a machine in use must not suspend the measurement.
     let config = if full { Config { slack: 9.9, ..config } } else { config };
     let interval = if full { Nanos(0) } else { Settings::default().interval };
-    let mut settings = Settings { config, interval, ..Settings::default() };
-    if std::env::args().nth(1).is_none_or(|mode| mode != "work") {
-        settings.targets = None;
-    }
-    configure(settings).expect("first call");
+    configure(Settings { config, interval, targets: None, ..Settings::default() })
+        .expect("first call");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let numbers = || arguments[1..].iter().filter_map(|a| a.parse::<usize>().ok());
     match arguments.first().map(String::as_str) {
         Some("cost") => cost(),
         Some("shares") => numbers().for_each(shares),
-        Some("idle") => idle(numbers().next().unwrap_or(31)),
+        Some("idle") => idle(numbers().next().unwrap_or(300)),
         Some("resume") => resume(),
         Some("full") => full_cost(),
         Some("worker") => worker(arguments[1].parse().expect("a priority")),
-        Some("work") => println!("{}", work(arguments[1] == "polite").as_nanos()),
-        _ => eprintln!("measure: say cost, shares N…, idle [RUNS] or resume"),
+        _ => eprintln!("measure: say cost, shares N…, idle [PAIRS] or resume"),
     }
 }
 
@@ -90,23 +86,24 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Works for ever, and tells each second how long it was let run and suspended, in nanoseconds.
+/// Works for ever, and tells after each turn its age, for how long it has been let run, and for how
+/// long suspended, in nanoseconds.
 fn worker(priority: u32) {
     set_priority(priority);
+    let start = Instant::now();
     let (mut done, mut ran, mut suspended) = (0.0, 0u64, 0u64);
-    let mut told = Instant::now();
     loop {
         let before = Instant::now();
         // Sleeping work measures turns alone: it neither contends nor notices contention for processors.
         std::thread::sleep(Duration::from_millis(2));
         done += 1.0;
         ran += before.elapsed().as_nanos() as u64;
-        if let Outcome::Suspended(time) = testpoint(0, &[done]) {
+        let outcome = testpoint(0, &[done]);
+        if let Outcome::Suspended(time) = outcome {
             suspended += time.0;
         }
-        if told.elapsed() >= Duration::from_millis(500) {
-            told = Instant::now();
-            println!("{ran} {suspended}");
+        if outcome != Outcome::TooSoon {
+            println!("{} {ran} {suspended}", start.elapsed().as_nanos());
         }
     }
 }
@@ -124,83 +121,97 @@ fn shares(count: usize) {
         .iter()
         .map(|w| itself(&["worker", &w.to_string()]).stdout(Stdio::piped()).spawn().expect("spawn"))
         .collect();
-    let rounds = if count > 20 { 100 } else { 30 };
-    std::thread::sleep(Duration::from_secs(rounds));
+    let seconds = if count > 20 { 150 } else { 20 };
+    std::thread::sleep(Duration::from_secs(seconds));
     for child in &mut children {
         // Only processes that this program started.
         let _ = child.kill();
     }
-    let told: Vec<(f64, f64)> = children.into_iter().map(last_told).collect();
-    let total: f64 = told.iter().map(|t| t.0).sum();
+    let told: Vec<Told> = children.into_iter().map(told).collect();
+    let total: f64 = told.iter().map(|told| told.rate).sum();
     let weight: usize = weights.iter().sum();
-    let suspended: f64 = told.iter().map(|t| t.1).sum::<f64>() / 1e9;
+    let off = |(weight_of, told): (&usize, &Told)| {
+        100.0 * (told.rate / total / (*weight_of as f64 / weight as f64) - 1.0)
+    };
+    let off: Vec<(usize, f64)> =
+        weights.iter().zip(&told).map(|pair| (*pair.0, off(pair))).collect();
     for class in [100, 200, 300] {
-        let of_class = |(i, t): (usize, &(f64, f64))| (weights[i] == class).then_some(t.0);
-        let ran: Vec<f64> = told.iter().enumerate().filter_map(of_class).collect();
-        if ran.is_empty() {
+        let of_class: Vec<f64> = off.iter().filter(|one| one.0 == class).map(|one| one.1).collect();
+        if of_class.is_empty() {
             continue;
         }
-        let mean = ran.iter().sum::<f64>() / ran.len() as f64 / total;
-        let fair = class as f64 / weight as f64;
+        let mean = of_class.iter().sum::<f64>() / of_class.len() as f64;
+        let most = of_class.iter().copied().fold(0.0, |most, off| f64::max(most, off.abs()));
         println!(
-            "{count} jobs, priority {class}: {:.2} % of the time each, fair {:.2} %, off by {:+.1} %",
-            100.0 * mean,
-            100.0 * fair,
-            100.0 * (mean / fair - 1.0)
+            "{count} jobs, priority {class}: share off by {mean:+.1} % on average, {most:.1} % at most"
         );
     }
-    println!("{count} jobs: suspended for {suspended:.2} s of {rounds} s each");
+    let suspended: f64 = told.iter().map(|told| told.suspended).sum();
+    println!(
+        "{count} jobs: together they ran {:.1} % of the time, and were suspended for {suspended:.2} s of {seconds} s each",
+        100.0 * total
+    );
 }
 
-fn last_told(mut child: Child) -> (f64, f64) {
-    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let last = lines.map_while(Result::ok).last().unwrap_or_default();
+/// What a worker told from its second turn to its last.
+struct Told {
+    /// Share of the time that it ran.
+    rate: f64,
+    /// Seconds.
+    suspended: f64,
+}
+
+fn told(mut child: Child) -> Told {
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let numbers = |line: String| -> Vec<f64> {
+        line.split(' ').filter_map(|number| number.parse().ok()).collect()
+    };
+    // A last line that the kill cut short has fewer numbers.
+    let turns: Vec<Vec<f64>> = lines.map(numbers).filter(|turn| turn.len() == 3).collect();
     let _ = child.wait();
-    let mut numbers = last.split(' ').filter_map(|n| n.parse().ok());
-    (numbers.next().unwrap_or(0.0), numbers.next().unwrap_or(0.0))
+    let [_, first, .., last] = turns.as_slice() else { return Told { rate: 0.0, suspended: 0.0 } };
+    Told { rate: (last[1] - first[1]) / (last[0] - first[0]), suspended: last[2] / 1e9 }
 }
 
-/// A fixed amount of work; with testpoints or without.
-fn work(polite: bool) -> Duration {
+/// About a fifth of a second of work, so that some of its testpoints are full ones; without
+/// testpoints it is counted by the next block that has them. How long it took and was suspended.
+fn block(done: &mut f64, polite: bool) -> (f64, f64) {
     let start = Instant::now();
-    for i in 0..200_000u64 {
-        std::hint::black_box(hash(i));
-        if polite {
-            testpoint(0, &[i as f64]);
+    let mut suspended = Nanos(0);
+    for _ in 0..20_000u64 {
+        std::hint::black_box(hash(*done as u64));
+        *done += 1.0;
+        if polite && let Outcome::Suspended(time) = testpoint(0, &[*done]) {
+            suspended = suspended.plus(time);
         }
     }
-    start.elapsed()
+    (start.elapsed().as_secs_f64(), suspended.as_secs_f64())
 }
 
-/// Many short pairs rather than few long ones, because the speed of a machine that others share
-/// drifts. The targets are learned before, so that every testpoint is judged.
-fn idle(runs: usize) {
-    let state = tempfile::tempdir().expect("a folder");
-    let run = |kind: &str| -> f64 {
-        let mut command = itself(&["work", kind]);
-        let output = command.env("XDG_STATE_HOME", state.path()).output().expect("run itself");
-        String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(f64::NAN)
-    };
-    for _ in 0..4 {
-        run("polite");
+/// Blocks of one process by turns with testpoints and without, because the speed of a machine that
+/// others share drifts, and that of a process depends on where its memory lies.
+fn idle(pairs: usize) {
+    let mut done = 0.0;
+    // It learns its targets first, so that every testpoint is judged.
+    for _ in 0..100 {
+        block(&mut done, true);
     }
-    let ratios: Vec<f64> = (0..runs)
-        .map(|i| {
-            // Either order, so that a drift of the machine cancels.
-            let (plain, polite) = if i % 2 == 0 {
-                let plain = run("plain");
-                (plain, run("polite"))
-            } else {
-                let polite = run("polite");
-                (run("plain"), polite)
-            };
-            100.0 * (polite / plain - 1.0)
-        })
-        .collect();
+    let (mut took, mut suspended, mut ratios) = ([0.0, 0.0], 0.0, Vec::new());
+    for i in 0..pairs {
+        let mut pair = [0.0, 0.0];
+        for polite in [i % 2 == 0, i % 2 != 0] {
+            let (time, waited) = block(&mut done, polite);
+            pair[usize::from(polite)] = time;
+            suspended += waited;
+        }
+        ratios.push(100.0 * (pair[1] / pair[0] - 1.0));
+        took = [took[0] + pair[0], took[1] + pair[1]];
+    }
     println!(
-        "idle machine: {:+.2} % (median of {runs} pairs; mean {:+.2} %)",
-        median(ratios.clone()),
-        ratios.iter().sum::<f64>() / ratios.len() as f64
+        "idle machine: {:+.2} % (median of {pairs} pairs), {:+.2} % in all; suspended for {suspended:.2} of {:.0} s",
+        median(ratios),
+        100.0 * (took[1] / took[0] - 1.0),
+        took[1]
     );
 }
 
