@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a polite job costs a foreground, and what politeness costs the job, with programs not ours.
 
-    python3 benches/polite.py cpu|fio|sqlite [--rounds N] [--seconds S] [--folder DIR]
+    python3 benches/polite.py cpu|fio|sqlite [--rounds N] [--seconds S] [--folder DIR] [--polite-only]
     python3 benches/polite.py idle [--rounds N] [--seconds S]
     python3 benches/polite.py resume [--rounds N] [--seconds S]
 
@@ -10,7 +10,8 @@ end. sqlite: transactions, each with an fsync, on the disk that dd writes to. Ea
 alone, beside the job, and beside `discnice run --polite -- JOB`, which learned its targets before, when nobody
 else was there. Where the disk is too fast to be contended for, `discnice-eval disk up` makes one that is not;
 give its folder.
-idle: xz compresses a file, plainly and under `discnice run --polite`, on a machine that should be idle.
+idle: xz under `discnice run --polite` on a machine that should be idle: what it waits and what its regulator uses in S
+seconds; then N pairs of short runs, plainly and politely.
 resume: how soon xz runs again after a loop that had its processor for S seconds has ended.
 
 Rounds are interleaved; medians are printed. Needs a release build, and gcc, xz, fio, sqlite3 and taskset; no rights.
@@ -35,6 +36,8 @@ FUNCTION = "double f{0}(double*a,int n){{double s=0;for(int i=0;i<n;i++)for(int 
 SQUEEZE = [*ONE_PROCESSOR, "xz", "-6", "-T1", "-c", "/dev/urandom"]
 # So long the job runs undisturbed to learn its targets, and before each foreground.
 LESSON, HEAD_START = 20, 5
+# Clock ticks a second in /proc.
+TICKS = 100
 
 
 class Scene:
@@ -67,14 +70,10 @@ class Scene:
             subprocess.run(words, env=self.environment, check=True, stdout=subprocess.DEVNULL)
         return time.monotonic() - begun
 
-    def suspensions(self, job):
-        """How often the job was suspended, and for how long, as `discnice status` tells."""
-        told = subprocess.run([DISCNICE, "status", "--json"], env=self.environment, capture_output=True, check=False)
-        try:
-            found = [one for one in json.loads(told.stdout)["jobs"] if one["process"] == job.pid]
-        except (ValueError, KeyError):
-            found = []
-        return f"{found[0]['suspensions']} times, {found[0]['suspended_seconds']:.1f} s" if found else "untold"
+    def told(self, job):
+        """What `discnice status` tells of a polite job."""
+        told = subprocess.run([DISCNICE, "status", "--json"], env=self.environment, capture_output=True, check=True)
+        return next(one for one in json.loads(told.stdout)["jobs"] if one["process"] == job.pid)
 
 
 class Cpu:
@@ -128,7 +127,7 @@ def fitted(scene, seconds, words):
     return words(max(1, round(count * seconds / took)))
 
 
-def contend(load, scene, rounds, seconds):
+def contend(load, scene, rounds, seconds, polite_only):
     load = load(scene, seconds)
     with scene.job(scene.polite(*load.job)):
         time.sleep(LESSON)
@@ -138,42 +137,59 @@ def contend(load, scene, rounds, seconds):
     for number in range(rounds):
         alone = scene.timed(load.foreground)
         told = [f"alone {alone:.1f} s"]
-        for kind, words, slower in (("beside", load.job, plain), ("polite", scene.polite(*load.job), polite)):
+        kinds = [("beside", load.job, plain), ("polite", scene.polite(*load.job), polite)]
+        for kind, words, slower in kinds[1:] if polite_only else kinds:
             with scene.job(words) as job:
                 time.sleep(HEAD_START)
                 took = scene.timed(load.foreground)
                 if kind == "polite":
-                    kind = f"suspended {scene.suspensions(job)}, polite"
+                    now = scene.told(job)
+                    kind = f"suspended {now['suspensions']} times, {now['suspended_seconds']:.1f} s, polite"
             slower.append(100 * (took / alone - 1))
             told.append(f"{kind} {took:.1f} s")
         print(f"round {number + 1}: {', '.join(told)}", flush=True)
-    print(
-        f"the foreground takes longer by {statistics.median(plain):+.1f} % beside the job, "
-        f"by {statistics.median(polite):+.1f} % beside the polite job (medians of {rounds})"
-    )
+    for kind, slower in (("the job", plain), ("the polite job", polite)):
+        if slower:
+            print(f"the foreground takes {statistics.median(slower):+.1f} % longer beside {kind} (median of {rounds})")
 
 
 def idle(scene, rounds, seconds):
+    """What the job is kept from running, and what its regulator takes from it at most; then pairs of runs."""
+    with scene.job(scene.polite(*SQUEEZE)) as job:
+        time.sleep(LESSON)
+        was = scene.told(job)
+        begun, used = time.monotonic(), ticks(was["regulator"])
+        time.sleep(seconds)
+        now = scene.told(job)
+        used = (ticks(now["regulator"]) - used) / TICKS
+        waited = now["suspended_seconds"] - was["suspended_seconds"]
+        lasted = time.monotonic() - begun
+    print(
+        f"in {lasted:.0f} s the job was suspended for {waited:.2f} s and its regulator used the processor for {used:.2f} s: "
+        f"at most {100 * (waited + used) / lasted:.2f} %",
+        flush=True,
+    )
     data = scene.path("data")
     with open(data, "wb") as out:
         out.write(os.urandom(8 << 20))
-    squeeze = ["xz", "-6", "-T1", "-k", "-c", data]
-    times = max(1, round(seconds / scene.timed(squeeze)))
-    script = ["sh", "-c", f"for i in $(seq {times}); do {' '.join(squeeze)} > /dev/null; done"]
-    scene.timed(scene.polite(*script))
-    pairs = []
+    squeeze = [*ONE_PROCESSOR, "xz", "-6", "-T1", "-k", "-c", data]
+    scene.timed(scene.polite(*squeeze))
+    longer = []
     for number in range(rounds):
-        kinds = [script, scene.polite(*script)]
+        kinds = [squeeze, scene.polite(*squeeze)]
         order = kinds if number % 2 == 0 else kinds[::-1]
         took = {id(words): scene.timed(words) for words in order}
-        pairs.append(100 * (took[id(kinds[1])] / took[id(kinds[0])] - 1))
-        print(f"pair {number + 1}: {pairs[-1]:+.2f} %", flush=True)
-    print(f"a polite job on an idle machine takes {statistics.median(pairs):+.2f} % longer (median of {rounds})")
+        longer.append(100 * (took[id(kinds[1])] / took[id(kinds[0])] - 1))
+    middle = statistics.quantiles(longer, n=4)
+    print(
+        f"a polite job on an idle machine takes {statistics.median(longer):+.2f} % longer "
+        f"(median of {rounds} pairs, middle half {middle[0]:+.2f} to {middle[2]:+.2f})"
+    )
 
 
-def ticks(job):
-    """Processor time of the job, in ticks of 10 ms."""
-    with open(f"/proc/{job.pid}/stat") as stat:
+def ticks(pid):
+    """Processor time of a process, in ticks of 10 ms."""
+    with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
 
@@ -184,15 +200,15 @@ def resume(scene, rounds, seconds):
         time.sleep(LESSON)
         for number in range(rounds):
             with scene.job([*ONE_PROCESSOR, "sh", "-c", "while :; do :; done"]):
-                before = ticks(job)
+                before = ticks(job.pid)
                 time.sleep(seconds)
-                used = ticks(job) - before
-            ended, last = time.monotonic(), ticks(job)
+                used = ticks(job.pid) - before
+            ended, last = time.monotonic(), ticks(job.pid)
             # Two ticks, because the last one may be of the time before.
-            while ticks(job) < last + 2 and time.monotonic() < ended + 300:
+            while ticks(job.pid) < last + 2 and time.monotonic() < ended + 300:
                 time.sleep(0.01)
             waits.append(time.monotonic() - ended)
-            print(f"load {number + 1}: the job used {used / 100:.1f} s of it, then ran after {waits[-1]:.2f} s", flush=True)
+            print(f"load {number + 1}: the job used {used / TICKS:.1f} s of it, then ran after {waits[-1]:.2f} s", flush=True)
             time.sleep(HEAD_START)
     print(
         f"a job runs again {statistics.median(waits):.2f} s after a load of {seconds:.0f} s "
@@ -207,6 +223,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--folder", default="/var/tmp", help="on the disk to contend for")
+    parser.add_argument("--polite-only", action="store_true", help="without the rounds beside the plain job")
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):
         sys.exit(f"build first: {DISCNICE}")
@@ -215,7 +232,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         scene = Scene(folder)
         if options.what in contended:
-            contend(contended[options.what], scene, options.rounds, options.seconds)
+            contend(contended[options.what], scene, options.rounds, options.seconds, options.polite_only)
         else:
             {"idle": idle, "resume": resume}[options.what](scene, options.rounds, options.seconds)
 
