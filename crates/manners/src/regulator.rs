@@ -318,6 +318,15 @@ mod tests {
     }
 
     #[test]
+    fn a_counter_that_only_goes_down_is_never_judged() {
+        let mut job = Job::settled();
+        for _ in 0..1000 {
+            assert_eq!(job.step(200, -1.0), Verdict::Skipped(Skip::Backwards));
+            assert_eq!(job.report(200, &[f64::NAN]), Verdict::Skipped(Skip::OutOfRange));
+        }
+    }
+
+    #[test]
     fn a_counter_that_never_moves_leaves_the_job_alone() {
         let mut job = Job::settled();
         for _ in 0..1000 {

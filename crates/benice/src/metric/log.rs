@@ -1,13 +1,12 @@
 //! Progress that a job writes to a log or an output file: lines, or a number in them.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use regex::bytes::Regex;
 
-use crate::metric::Source;
+use crate::metric::{Source, open_file};
 use crate::tree::Tree;
 
 /// Read at one look; a log that grows faster is followed with a delay.
@@ -38,11 +37,8 @@ impl Log {
     /// The bytes that were added since the last look. A log that was rotated (another file of that
     /// name) or truncated is read from its beginning.
     fn added(&mut self) -> io::Result<Vec<u8>> {
-        let mut file = File::open(&self.path)?;
+        let mut file = open_file(&self.path)?;
         let found = file.metadata()?;
-        if !found.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         if found.ino() != self.inode || found.len() < self.offset {
             self.inode = found.ino();
             self.offset = 0;

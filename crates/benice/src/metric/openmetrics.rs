@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use crate::metric::Source;
+use crate::metric::{Source, open_file};
 use crate::tree::Tree;
 
 /// All that one reading may take: an endpoint that hangs must not hold the regulator, whose job is
@@ -64,7 +64,7 @@ impl Source for Endpoint {
         let text = match &self.place {
             Place::File(path) => {
                 let mut text = String::new();
-                std::fs::File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+                open_file(path)?.take(LONGEST).read_to_string(&mut text)?;
                 text
             }
             Place::Http { host, port, path } => get(host, *port, path)?,
