@@ -60,9 +60,10 @@ impl Thread {
     }
 }
 
-/// Time in which usage loses half of its meaning: long against a round of a hundred threads, or
-/// the decay itself would blur their shares.
-pub const USAGE_HALF_LIFE: Nanos = Nanos(600 * Nanos::SECOND.0);
+/// Time in which usage loses half of its meaning: long against a round of a hundred threads. What a
+/// thread used loses some of it until its next turn, and so more, the rarer its turns are: with 600 s,
+/// the least of a hundred simulated threads got 5 % too much.
+pub const USAGE_HALF_LIFE: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
 /// The factor by which usage decays in `elapsed`.
 #[must_use]

@@ -65,8 +65,10 @@ impl Seat {
         self.pid == std::process::id()
     }
 
-    /// Sets priority and resources from now on.
+    /// Sets priority and resources from now on: what it used so far counts as much as before.
     pub fn declare(&self, weight: f64, resources: Resources) {
+        let before = self.entry().read();
+        store(&self.entry().usage, before.usage / before.weight * weight);
         store(&self.entry().weight, weight);
         self.entry().resources.store(resources.0, Ordering::Relaxed);
     }
