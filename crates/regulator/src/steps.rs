@@ -39,8 +39,9 @@ impl<H: Host> Regulator<'_, H> {
         let begin = end - moved;
         let each = end.next_multiple_of(PAGE) - begin / PAGE * PAGE;
         let size = self.host.status(fd).map_or(0, |status| status.size);
-        let worth = self.class.rule(Direction::Read).rate.units_in(TOGETHER) / each;
-        let count = worth.min(size.saturating_sub(end) / step);
+        let worth = self.class.rule(Direction::Read).rate.units_in(TOGETHER).checked_div(each);
+        let there = size.saturating_sub(end).checked_div(step);
+        let count = worth.min(there).unwrap_or(0);
         if count == 0 {
             return end;
         }
