@@ -85,7 +85,8 @@ fn numbers_that_are_no_progress() {
 fn logs_that_rotate_or_go() {
     let rotating = "echo $i >> $log; [ $((i % 8)) != 0 ] || mv $log $log.1";
     let told = regulated(rotating, "lines:LOG");
-    assert!(told.lines.matches("runs unregulated").count() <= 4, "{}", told.lines);
+    // Seven times the name is missing until the next line is written; each may be seen, once.
+    assert!(told.lines.matches("runs unregulated").count() <= 7, "{}", told.lines);
     let truncated = "[ $((i % 8)) != 0 ] || : > $log; echo $i >> $log";
     assert_eq!(regulated(truncated, "lines:LOG").summary["suspensions"], 0);
     let vanishing = "[ $i -lt 20 ] && echo $i >> $log || rm -f $log";
