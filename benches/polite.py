@@ -235,6 +235,8 @@ def main():
             contend(contended[options.what], scene, options.rounds, options.seconds, options.polite_only)
         else:
             {"idle": idle, "resume": resume}[options.what](scene, options.rounds, options.seconds)
+        # The last job's regulator notes its end, and saves here.
+        time.sleep(2)
 
 
 if __name__ == "__main__":
