@@ -121,7 +121,8 @@ fn shares(count: usize) {
         .iter()
         .map(|w| itself(&["worker", &w.to_string()]).stdout(Stdio::piped()).spawn().expect("spawn"))
         .collect();
-    let seconds = if count > 20 { 150 } else { 20 };
+    // A share is seen to half a turn of the least favoured, of which there are some fourteen.
+    let seconds = if count > 20 { 300 } else { 20 };
     std::thread::sleep(Duration::from_secs(seconds));
     for child in &mut children {
         // Only processes that this program started.
