@@ -150,7 +150,7 @@ pub mod held {
         files::near(fd).is_some_and(File::is_blank) && metadata()
     }
 
-    /// As without any limit.
+    /// The commands that are left always go the long way.
     #[inline(always)]
     pub fn control(_: i32) -> bool {
         false

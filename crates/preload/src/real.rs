@@ -160,7 +160,7 @@ macro_rules! reals {
     ($($name:ident = $symbol:expr;)+) => {
         $(
             static $name: $crate::real::Real = {
-                // With what else every hook reads: `engine`, `thread`.
+                // With what else every hook reads: `engine`, `files`.
                 #[unsafe(link_section = "discnice_hot")]
                 static ADDRESS: core::sync::atomic::AtomicPtr<core::ffi::c_void> =
                     core::sync::atomic::AtomicPtr::new(core::ptr::null_mut());

@@ -114,6 +114,7 @@ impl File {
             self.flags.store(0, R);
             self.next.store(0, R);
             self.step.store(0, R);
+            self.jumped.store(false, R);
             self.dirtied.store(0, R);
             self.detector.forget();
             self.position.store(0, R);
