@@ -107,11 +107,18 @@ pub mod held {
         file.is_other() && !(file.is_socket() && engine::limits_traffic()) && local().passes_other()
     }
 
-    /// Whether a call that writes passes; also if it hits pages that are dirty already.
+    /// Whether a call that writes passes; also if it hits pages that are dirty already, or comes from
+    /// a thread that deletes what it writes, to a file of which nothing is known.
     #[inline(always)]
     pub fn write(fd: i32, count: usize) -> bool {
-        let rewrites = files::near(fd).is_some_and(File::rewrites_unpredicted);
-        if rewrites { !local().thread.has_rewritten(count) } else { transfer(fd, count) }
+        let Some(file) = files::near(fd) else { return false };
+        if file.rewrites_unpredicted() {
+            return !local().thread.has_rewritten(count);
+        }
+        if file.is_blank() {
+            return is_held_on_disk_alone() && local().thread.runs_ahead(count);
+        }
+        transfer(fd, count)
     }
 
     /// Whether a call that reads a directory passes.

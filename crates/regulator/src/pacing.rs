@@ -16,6 +16,9 @@ pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
 /// The same for a class that gives way: the end of the others' work must be noticed.
 const LONGEST_SLEEP_YIELDING: Nanos = Nanos::from_millis(100);
 
+/// Who deletes what he writes writes so many slices before somebody asks whether he still does.
+const SLICES_AHEAD: u64 = 2;
+
 /// What was reserved for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use = "a reservation that is not settled is lost to the class"]
@@ -60,19 +63,6 @@ impl<H: Host> Regulator<'_, H> {
             self.calm_down(now);
         }
         owed
-    }
-
-    /// Whether the class owes more than one slice in this direction.
-    pub(crate) fn owes_a_slice(&self, thread: &Thread, direction: Direction) -> bool {
-        if self.class.is_calm() {
-            return false;
-        }
-        let rule = self.class.rule(direction);
-        let slice = rule.rate.time_for(rule.slice());
-        let frontier = self.frontier(direction);
-        // Time only takes debt away: often it was paid the last time that somebody looked.
-        frontier > thread.last_seen().plus(slice)
-            && frontier > thread.sees(self.host.now()).plus(slice)
     }
 
     fn frontier(&self, direction: Direction) -> Nanos {
@@ -191,10 +181,16 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Takes back what the kernel dropped unwritten.
+    /// Takes back what the kernel dropped unwritten. If that was all that the class owed, the thread
+    /// may write some more before anybody asks again.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
         let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
+        // What was not charged yet cannot be taken back: no more than a moment's credit is kept.
+        let _ = self.settle(thread, Ticket::FREE);
         self.credit(bytes);
+        let ahead = bytes > 0 && !self.owes(Direction::Write);
+        let slices = if ahead { SLICES_AHEAD } else { 0 };
+        thread.let_ahead(self.class.rule(Direction::Write).slice().saturating_mul(slices));
     }
 
     /// Takes back what was charged and will not be written.

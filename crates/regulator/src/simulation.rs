@@ -34,6 +34,8 @@ pub struct Machine {
     read: Cell<u64>,
     written: Cell<u64>,
     pub cancelled: Cell<u64>,
+    /// How often somebody asked for it.
+    pub questions: Cell<u64>,
     /// Whether residency may be asked (own file) or not (foreign file).
     pub honest: bool,
     /// The account leaves reads out, as on FUSE.
@@ -71,6 +73,7 @@ impl Machine {
             read: Cell::default(),
             written: Cell::default(),
             cancelled: Cell::default(),
+            questions: Cell::default(),
             honest,
             silent: false,
             missed: Cell::default(),
@@ -148,6 +151,7 @@ impl Host for Machine {
     }
 
     fn cancelled(&self) -> Option<u64> {
+        self.questions.set(self.questions.get() + 1);
         Some(self.cancelled.get())
     }
 

@@ -151,6 +151,32 @@ fn deleted_data_is_credited() {
         file.forget();
     }
     assert!(machine.longest_sleep.get() < 60_000_000, "{}", machine.longest_sleep.get());
+    // One for each two slices, of 128 KiB.
+    let questions = machine.questions.get();
+    assert!((30..=60).contains(&questions), "{questions}");
+}
+
+#[test]
+fn who_no_longer_deletes_what_he_writes_is_held_soon() {
+    let (machine, books, class) = (machine(0), Books::new(), class(1 << 20));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    let written = |offset| {
+        machine.seek(offset);
+        write(&regulator, &machine, &thread, &file, 12 << 10);
+        file.forget();
+    };
+    for round in 0..1000 {
+        written(round * (12 << 10));
+        machine.cancelled.set(class_written(&machine));
+    }
+    let before = (machine.now(), class_written(&machine));
+    for round in 1000..1500 {
+        written(round * (12 << 10));
+    }
+    let bytes = class_written(&machine) - before.1;
+    let allowed = f64::from(1 << 20) * machine.now().minus(before.0).as_secs_f64() + 300e3;
+    assert!(bytes as f64 <= allowed, "{bytes} of {allowed}");
 }
 
 fn class_written(machine: &Machine) -> u64 {

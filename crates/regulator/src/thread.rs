@@ -2,8 +2,6 @@
 
 use core::cell::Cell;
 
-use discnice_units::Nanos;
-
 /// After so many calls that were too fast to look at, look: what a call started behind our back
 /// (a page fault, an asynchronous read-ahead) is then found soon.
 const CALLS: u32 = 256;
@@ -48,16 +46,15 @@ pub struct Thread {
     hit: Cell<bool>,
     cancelled: Cell<u64>,
     left: Cell<u64>,
-    /// The last question about dropped writes found some.
-    deletes: Cell<bool>,
+    /// More than the bytes that it may still write unasked, because it deletes what it writes; zero
+    /// if it does not.
+    ahead: Cell<u32>,
     /// The last call took longer than a call that finds everything cached.
     slow: Cell<bool>,
     /// Metadata operations that nobody waited for and that are not yet counted.
     named: Cell<u32>,
     /// What passed in a class without a limit since the last look.
     unheld: Cell<u32>,
-    /// When the clock was last read.
-    seen: Cell<u64>,
 }
 
 impl Thread {
@@ -176,7 +173,6 @@ impl Thread {
     pub(crate) fn enter_cancelled(&self, cancelled: u64) -> u64 {
         let before = self.cancelled.replace(cancelled);
         let new = cancelled.checked_sub(before).unwrap_or(cancelled);
-        self.deletes.set(new > 0);
         if new > 0 {
             self.left.set(0);
         }
@@ -188,20 +184,25 @@ impl Thread {
         self.left.set(0);
     }
 
-    /// The time, which was just read.
-    pub(crate) fn sees(&self, now: Nanos) -> Nanos {
-        self.seen.set(now.0);
-        now
+    /// From here on so many bytes may be written unasked.
+    pub(crate) fn let_ahead(&self, bytes: u64) {
+        self.ahead.set(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// The time when it was last read.
-    pub(crate) fn last_seen(&self) -> Nanos {
-        Nanos(self.seen.get())
+    /// Whether a write of `bytes` may pass unasked: what the thread wrote so far it deleted.
+    #[inline(always)]
+    pub fn runs_ahead(&self, bytes: usize) -> bool {
+        let left = self.ahead.get();
+        let passes = bytes < left as usize;
+        if passes {
+            self.ahead.set(left.wrapping_sub(bytes as u32));
+        }
+        passes
     }
 
-    /// Whether the thread deletes what it writes, as far as known.
+    /// Whether the thread deleted what it wrote, the last time that somebody asked.
     pub(crate) fn deletes(&self) -> bool {
-        self.deletes.get()
+        self.ahead.get() > 0
     }
 
     /// Notes that a file is closed with `bytes` left dirty; returns how many were left like this

@@ -33,8 +33,7 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         count: u64,
     ) -> Ticket {
-        let is_new = !file.is_classified();
-        if is_new && !self.class.predicts() && self.may_run_ahead(thread) {
+        if self.may_run_ahead(thread, file, count) {
             // Nor is it worth asking what the descriptor is.
             return Ticket::FREE;
         }
@@ -44,16 +43,24 @@ impl<H: Host> Regulator<'_, H> {
         if file.is_predicted() {
             return self.admit_predicted_write(thread, fd, file, at, count);
         }
-        if file.rewrites() || !is_new && self.may_run_ahead(thread) {
+        if file.rewrites() {
             return Ticket::FREE;
         }
         self.reserve_write(thread, count);
         Ticket { write: count, ..Ticket::OPEN }
     }
 
-    /// Asking what was dropped is expensive, so who deletes what he writes runs a slice ahead.
-    fn may_run_ahead(&self, thread: &Thread) -> bool {
-        thread.deletes() && self.class.is_limited() && !self.owes_a_slice(thread, Direction::Write)
+    /// Asking what was dropped is expensive, so who deletes what he writes runs a few slices ahead.
+    fn may_run_ahead(&self, thread: &Thread, file: &File, count: u64) -> bool {
+        let asks = self.class.predicts() || file.is_predicted() || file.rewrites();
+        if asks || !thread.deletes() || !self.class.is_limited() {
+            return false;
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        thread.runs_ahead(count) || {
+            self.credit_cancelled(thread);
+            thread.runs_ahead(count)
+        }
     }
 
     fn admit_predicted_write(
