@@ -66,7 +66,7 @@ def main():
         print(f"tree: {size / 1e6:.0f} MB in {count} files\n{pairs.HEAD}")
         plain, within = pairs.Worker(folder, []), pairs.Worker(folder, prefix)
         for name, command in jobs.items():
-            samples = pairs.compare(plain, within, command, arguments.rounds)
+            samples = pairs.compare((plain, within), command, arguments.rounds)
             print(pairs.row(name, *([wall for _, wall in one] for one in samples)), flush=True)
     finally:
         for worker in (plain, within):

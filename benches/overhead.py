@@ -4,11 +4,15 @@
 Runs each job in turn without and within DiscNice (A B B A …), on cached data, and prints the medians
 of CPU time (user + system of the whole tree) and of the paired ratios, with the middle half of the
 ratios as a measure of noise; then what starting a program and `discnice run` itself take. With
---disk RATE the same under a limit that cached data must not feel. Needs no root.
+--disk RATE the same under a limit that cached data must not feel.
+
+With --floor each job also runs beside floor.c, which interposes libc's functions and does nothing,
+and once more without anything, which shows the noise. Needs no root.
 """
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -39,6 +43,15 @@ def project(folder):
                    "clean:\n\trm -f *.o lib.a\n")
 
 
+def floor(folder):
+    """Builds the library that only interposes; returns what to start a job with."""
+    library = f"{folder}/floor.so"
+    # Constructors of other libraries already make such calls.
+    subprocess.run(["cc", "-O2", "-fno-builtin", "-shared", "-fPIC", "-ftls-model=initial-exec",
+                    "-Wl,-z,initfirst", "-o", library, os.path.join(HERE, "floor.c")], check=True)
+    return ["env", f"LD_PRELOAD={library}"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -47,27 +60,33 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--megabytes", type=int, default=200, help="of the tree")
     parser.add_argument("--jobs", default="tar,grep,make")
+    parser.add_argument("--floor", action="store_true", help="compare with interposing alone")
     arguments = parser.parse_args()
     prefix = [os.path.abspath(arguments.discnice), "run", "--disk", arguments.disk, "--"]
     folder = os.path.abspath(tempfile.mkdtemp(prefix="discnice-overhead-", dir="."))
-    plain = within = None
+    workers = []
     try:
         size, count = pairs.tree(folder, arguments.megabytes)
         project(folder)
         print(f"tree: {size / 1e6:.0f} MB in {count} files\n{pairs.HEAD}")
-        plain, within = pairs.Worker(folder, []), pairs.Worker(folder, prefix)
+        prefixes = {"": [], "with": prefix}
+        if arguments.floor:
+            prefixes |= {"floor": floor(folder), "again": []}
+        workers = [pairs.Worker(folder, prefix) for prefix in prefixes.values()]
         for name in arguments.jobs.split(","):
             command, clean = JOBS[name]
-            samples = pairs.compare(plain, within, command, arguments.rounds, clean)
-            print(pairs.row(name, *([cpu for cpu, _ in one] for one in samples)), flush=True)
-        samples = pairs.compare(plain, within, ["/bin/true"], 200)
+            plain, *others = ([cpu for cpu, _ in one] for one in pairs.compare(
+                workers, command, arguments.rounds, clean))
+            for which, samples in zip(list(prefixes)[1:], others):
+                label = f"{name} {which}" if arguments.floor else name
+                print(pairs.row(label, plain, samples), flush=True)
+        samples = pairs.compare(workers[:2], ["/bin/true"], 200)
         starts = [sorted(wall for _, wall in one)[100] for one in samples]
         print(f"starting a program: {1e3 * (starts[1] - starts[0]):+.3f} ms")
         print(f"discnice run:       {1e3 * pairs.start(prefix, folder):+.3f} ms")
     finally:
-        for worker in (plain, within):
-            if worker:
-                worker.close()
+        for worker in workers:
+            worker.close()
         shutil.rmtree(folder)
 
 

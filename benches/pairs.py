@@ -1,4 +1,4 @@
-"""Paired measurement: the same job without and with DiscNice, in turn (A B B A …).
+"""Paired measurement: the same job without and with DiscNice (and whatever else), in turn (A B B A …).
 
 A job is started by a worker, which is a process of its own: one outside of DiscNice, one within. So
 what `discnice run` itself takes is left out; `start` measures that.
@@ -76,17 +76,18 @@ def work(folder):
         print(cpu, wall, flush=True)
 
 
-def compare(plain, within, command, rounds, clean=None):
-    """`rounds` pairs after one for warming up: lists of (CPU, wall) without and with DiscNice."""
-    samples = {plain: [], within: []}
+def compare(workers, command, rounds, clean=None):
+    """`rounds` turns of all workers after one for warming up: for each worker a list of (CPU, wall)."""
+    samples = [[] for _ in workers]
     for number in range(rounds + 1):
-        for worker in (plain, within) if number % 2 else (within, plain):
+        turn = list(zip(workers, samples))
+        for worker, into in turn if number % 2 else reversed(turn):
             if clean:
                 worker.run(clean)
             sample = worker.run(command)
             if number:
-                samples[worker].append(sample)
-    return samples[plain], samples[within]
+                into.append(sample)
+    return samples
 
 
 def ratio(plain, within):
