@@ -417,6 +417,7 @@ impl File {
         self.jumped.store(jumped, R);
         if !repeats && !jumped {
             self.step.store(step, R);
+            self.set_ramp(0);
         }
         repeats
     }

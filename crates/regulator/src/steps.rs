@@ -3,8 +3,8 @@
 //! A database whose rows are longer than a page reads like this, and so does DiscNice's benchmark
 //! "Stride" (6.1). The kernel's own read-ahead would bring in what lies between as well; without it
 //! each step waits for the disk alone. So once two steps were equally long, the next ones are read
-//! together, and paid for before: as many as hide how long the disk takes, because those that nobody
-//! comes to are lost.
+//! together, and paid for before: few at first, because those that nobody comes to are lost, and
+//! twice as many each time that all were wanted.
 
 use discnice_budget::Direction;
 use discnice_units::Nanos;
@@ -12,9 +12,11 @@ use discnice_units::Nanos;
 use crate::host::Host;
 use crate::{File, Regulator, Thread, Ticket};
 
-/// So much of the rate is read together: a few times what a disk takes for one read that it does not
-/// have to seek for.
-const TOGETHER: Nanos = Nanos::from_millis(1);
+/// So much of the rate is read together at first: a few times what a disk takes for one read that it
+/// does not have to seek for.
+const FIRST: Nanos = Nanos::from_millis(1);
+/// And at most: what hides that the disk was waited for.
+const MOST: Nanos = Nanos::from_millis(10);
 /// A longer step, in bytes, is a jump.
 const LONGEST: u64 = 1 << 20;
 /// The page size of the cache.
@@ -39,9 +41,11 @@ impl<H: Host> Regulator<'_, H> {
         let begin = end - moved;
         let each = end.next_multiple_of(PAGE) - begin / PAGE * PAGE;
         let size = self.host.status(fd).map_or(0, |status| status.size);
-        let worth = self.class.rule(Direction::Read).rate.units_in(TOGETHER).checked_div(each);
+        let rate = self.class.rule(Direction::Read).rate;
+        let worth = file.ramp().max(rate.units_in(FIRST)).min(rate.units_in(MOST));
         let there = size.saturating_sub(end).checked_div(step);
-        let count = worth.min(there).unwrap_or(0);
+        let count = worth.checked_div(each).min(there).unwrap_or(0);
+        file.set_ramp(worth.saturating_mul(2));
         if count == 0 {
             return end;
         }
