@@ -14,7 +14,7 @@ use crate::{Regulator, Thread, Ticket};
 
 /// From this limit on what a program's start reads is no burst: programs and their libraries are
 /// mostly smaller than what may pass in a second, and so is a window of read-ahead.
-const NO_BURST: Rate = Rate::per_second(16 << 20);
+const NO_BURST: Rate = Rate::per_second(32 << 20);
 
 /// First slice of a file: most of what is executed is small or cached.
 const FIRST_SLICE: u64 = 32 << 10;

@@ -254,7 +254,7 @@ fn a_cold_program_is_brought_in_smoothly() {
 
 #[test]
 fn nothing_is_brought_in_at_high_limits() {
-    for rate in [16 << 20, u64::MAX] {
+    for rate in [32 << 20, u64::MAX] {
         let (machine, books, class) = (machine(RATE), Books::new(), class(rate));
         let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
         assert!(!regulator.faults_burst());
