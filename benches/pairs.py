@@ -97,14 +97,20 @@ def ratio(plain, within):
     return statistics.median(ratios), ratios[quarter], ratios[-1 - quarter]
 
 
-HEAD = f"{'job':<14} {'alone':>9} {'with':>9} {'ratio':>8}   middle half of the ratios"
+def least(samples):
+    """Mean of the lowest quarter: what others on the machine disturbed least."""
+    return statistics.mean(sorted(samples)[:max(1, len(samples) // 4)])
+
+
+HEAD = (f"{'job':<14} {'alone':>9} {'with':>9} {'ratio':>8} {'lowest':>8}   middle half of the ratios\n"
+        f"{'':<43}{'quarter':>8}")
 
 
 def row(name, plain, within):
     """One line of a table."""
     middle, low, high = ratio(plain, within)
     return (f"{name:<14} {statistics.median(plain):8.4f}s {statistics.median(within):8.4f}s "
-            f"{middle:8.4f}   {low:.4f} to {high:.4f}")
+            f"{middle:8.4f} {least(within) / least(plain):8.4f}   {low:.4f} to {high:.4f}")
 
 
 def start(prefix, folder, rounds=200):
