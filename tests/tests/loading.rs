@@ -98,6 +98,33 @@ fn a_cold_library_is_loaded_at_the_limit() {
     assert!(ahead <= RATE / 2, "{ahead} bytes before their time");
 }
 
+/// Reads a file through a mapping, and says a dot for each 64 KiB.
+const SCANNER: &str = "
+import mmap, os, sys
+with open(sys.argv[1], 'rb') as file:
+    mapping = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+for place in range(0, len(mapping), 65536):
+    mapping[place:place + 65536].count(b'x')
+    os.write(1, b'.')
+";
+
+#[test]
+fn who_scans_a_mapping_pays_at_any_call() {
+    let folder = product::folder();
+    let data = folder.path().join("data");
+    cold::make(&data, SIZE).expect("room for a file");
+    let class = Class::new(LIMIT);
+    let words = ["python3".as_ref(), "-c".as_ref(), SCANNER.as_ref(), data.as_os_str()];
+    run(&mut class.command(["python3", "-c", "import mmap"])).succeeded();
+    cold::drop_all(folder.path()).expect("files on a disk");
+    let (ahead, charged, time) = watch(&class, class.command(words));
+    if charged < SIZE as u64 {
+        skip!("the kernel keeps no account of the disk here, or the file stayed cached");
+    }
+    assert!(ahead <= RATE / 2, "{ahead} bytes before their time");
+    assert!(time > Duration::from_secs(2), "{charged} bytes in {time:?}");
+}
+
 /// What the guest says about its mappings at first, under a limit.
 fn advice(guest: &Path, folder: &Path, limit: &str) -> String {
     let class = Class::new(limit);

@@ -86,6 +86,9 @@ fn other(
         local.others.set(0);
         reclassify(call.fd, file);
     }
+    if faults::any() {
+        pay_for_faults(local);
+    }
     if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
 }
 
@@ -111,6 +114,14 @@ fn reclassify(fd: i32, file: &File) {
             // It is closed. Whoever finds nothing known about it does not ask about a socket.
             files::forget(fd);
         }
+    }
+}
+
+/// A program that reads by page faults may make no other calls than these.
+#[cold]
+fn pay_for_faults(local: &Local) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.pay_for_faults(&local.thread);
     }
 }
 

@@ -104,7 +104,8 @@ pub mod held {
     #[inline(always)]
     pub fn transfer(fd: i32, _: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
-        file.is_other() && !(file.is_socket() && engine::limits_traffic()) && local().passes_other()
+        let is_limited = file.is_socket() && engine::limits_traffic();
+        file.is_other() && !is_limited && !faults::any() && local().passes_other()
     }
 
     /// Whether a call that writes passes; also if it hits pages that are dirty already, or comes from

@@ -181,6 +181,14 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    /// Settles what page faults have read, which no call announces, and waits until that is paid for.
+    pub fn pay_for_faults(&self, thread: &Thread) {
+        let (read, _) = self.settle(thread, Ticket::FREE);
+        if read > 0 && self.class.is_limited() && self.owes(Direction::Read) {
+            self.reserve_and_wait(Direction::Read, 0);
+        }
+    }
+
     /// Takes back what the kernel dropped unwritten. If that was all that the class owed, the thread
     /// may write some more before anybody asks again.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
