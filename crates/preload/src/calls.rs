@@ -86,9 +86,7 @@ fn other(
         local.others.set(0);
         reclassify(call.fd, file);
     }
-    if faults::any() {
-        pay_for_faults(local);
-    }
+    pay_for_faults();
     if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
 }
 
@@ -117,11 +115,20 @@ fn reclassify(fd: i32, file: &File) {
     }
 }
 
-/// A program that reads by page faults may make no other calls than these.
+/// Waits until what page faults have read is paid for, on a call that costs nothing itself: a program
+/// that scans a mapping may make no others.
+#[inline(always)]
+pub fn pay_for_faults() {
+    if faults::any() {
+        settle_faults();
+    }
+}
+
 #[cold]
-fn pay_for_faults(local: &Local) {
+#[inline(never)]
+fn settle_faults() {
     if let Some(regulator) = engine::regulator() {
-        regulator.pay_for_faults(&local.thread);
+        regulator.pay_for_faults(&local().thread);
     }
 }
 

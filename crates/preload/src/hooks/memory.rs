@@ -60,6 +60,7 @@ hooks! {
             if flags & libc::MAP_FIXED != 0 {
                 faults::forget(start, length);
             }
+            calls::pay_for_faults();
             return call();
         }
         faults::before_map(start, length, protection, flags, fd, at);
