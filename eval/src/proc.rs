@@ -60,6 +60,37 @@ impl Stat {
     }
 }
 
+/// What a process asked of files: proc_pid_io(5), with its children that it has waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Bytes that calls read and wrote, cached or not.
+    pub bytes: u64,
+    /// Calls that read or wrote.
+    pub count: u64,
+    /// Bytes that the disk moved for it.
+    pub disk_bytes: u64,
+}
+
+impl Calls {
+    /// Reads it; nothing of a process that is gone or another user's.
+    #[must_use]
+    pub fn of(pid: u32) -> Self {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let field = |name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.and_then(|number| number.parse().ok()).unwrap_or(0)
+        };
+        Self {
+            bytes: field("rchar") + field("wchar"),
+            count: field("syscr") + field("syscw"),
+            disk_bytes: field("read_bytes") + field("write_bytes"),
+        }
+    }
+}
+
 /// Value of `key` in kB in /proc/meminfo, in bytes.
 #[must_use]
 pub fn meminfo(key: &str) -> Option<u64> {
@@ -78,6 +109,13 @@ mod tests {
         let expected = Stat { state: 'R', group: 42, cpu_ticks: 33, started: 999 };
         assert_eq!(Stat::parse(line), Some(expected));
         assert_eq!(Stat::parse("7 (cut"), None);
+    }
+
+    #[test]
+    fn calls_are_summed() {
+        let text = "rchar: 7\nwchar: 1\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 0\n";
+        assert_eq!(Calls::parse(text), Calls { bytes: 8, count: 3, disk_bytes: 4096 });
+        assert_eq!(Calls::parse(""), Calls::default());
     }
 
     #[test]

@@ -22,6 +22,14 @@ pub struct Site {
     make_source: Option<PathBuf>,
 }
 
+/// Shows what is mapped into it.
+const OWN_MAPS: &[&str] = &["cat", "/proc/self/maps"];
+/// Does nothing.
+const NOTHING: &[&str] = &["true"];
+/// What is mapped into a regulated program: the library and the class's ledger.
+const LIBRARY: &str = "libdiscnice.so";
+const SEGMENT: &str = "/SYSV";
+
 impl Site {
     /// The disk that is wanted.
     ///
@@ -65,14 +73,21 @@ impl Site {
             bail!("there is no {}; build it or give --discnice PATH", program.display());
         }
         let program = program.canonicalize().context("cannot find the discnice program")?;
-        self.try_run(&program, &["run", "--disk", "unlimited"])?;
+        let maps = self.try_run(&program, &["run", "--disk", "unlimited"], OWN_MAPS)?;
+        if !(maps.contains(LIBRARY) && maps.contains(SEGMENT)) {
+            bail!(
+                "{} leaves its command unregulated; {} doctor tells why",
+                program.display(),
+                program.display()
+            );
+        }
         Ok(program)
     }
 
     /// Why `discnice` cannot be polite without numbers; `None` if it can.
     #[must_use]
     pub fn polite_lack(&self) -> Option<String> {
-        let tried = self.discnice().and_then(|program| self.try_run(&program, &["run"]));
+        let tried = self.discnice().and_then(|program| self.try_run(&program, &["run"], NOTHING));
         tried.err().map(|error| format!("{error:#}"))
     }
 
@@ -83,17 +98,22 @@ impl Site {
         let report = std::env::temp_dir().join(name);
         let name = report.to_string_lossy();
         let arguments = ["run", "--disk", "unlimited", "--estimator", "predict", "--report", &name];
-        let tried = self.discnice().and_then(|program| self.try_run(&program, &arguments));
+        let tried = self.discnice().and_then(|program| self.try_run(&program, &arguments, NOTHING));
         // It is there only if the option is.
         let _ = std::fs::remove_file(&report);
         tried.err().map(|error| format!("{error:#}"))
     }
 
-    /// Whether `discnice ARGUMENTS -- true` succeeds as the user under test.
-    fn try_run(&self, program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    /// What `discnice ARGUMENTS -- COMMAND` prints as the user under test, if it succeeds.
+    fn try_run(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+        tried: &[&str],
+    ) -> anyhow::Result<String> {
         let owner = self.wanted()?.owner;
         let mut command = Command::new(program);
-        command.args(arguments).args(["--", "true"]).current_dir("/").stdin(Stdio::null());
+        command.args(arguments).arg("--").args(tried).current_dir("/").stdin(Stdio::null());
         if rustix::process::geteuid().is_root() {
             command.uid(owner.uid).gid(owner.gid);
         }
@@ -106,6 +126,6 @@ impl Site {
             let why = complaint.lines().next().unwrap_or("it says nothing");
             bail!("{} {} fails: {why}", program.display(), arguments.join(" "));
         }
-        Ok(())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }

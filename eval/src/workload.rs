@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -56,6 +57,8 @@ pub enum Workload {
         #[arg(long)]
         times: u64,
     },
+    /// Listen on this machine, write the address to a file, and send to whoever connects
+    Serve { address: PathBuf },
     /// Read the files named in a list, one a line, in its order
     Files { list: PathBuf },
 }
@@ -75,6 +78,7 @@ impl Workload {
                 region_write(&file, &buffer(region), times)
             }
             Self::CreateDelete { file, size, times } => create_delete(&file, &buffer(size), times),
+            Self::Serve { address } => serve(&address),
             Self::Files { list } => files(&list),
         }
     }
@@ -144,6 +148,18 @@ fn create_delete(file: &PathBuf, content: &[u8], times: u64) -> anyhow::Result<(
         fs::remove_file(file)?;
     }
     Ok(())
+}
+
+fn serve(address: &PathBuf) -> anyhow::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
+    fs::write(address, format!("{}\n", listener.local_addr()?))
+        .context("cannot tell my address")?;
+    let block = buffer(Bytes::new(16 * 1024));
+    loop {
+        let (mut client, _) = listener.accept()?;
+        // Until it hangs up.
+        while client.write_all(&block).is_ok() {}
+    }
 }
 
 fn files(list: &PathBuf) -> anyhow::Result<()> {

@@ -23,6 +23,9 @@ const BACKUP_BYTES: u64 = 600_000_000;
 /// So long the background runs before the foreground starts.
 const HEAD_START: Duration = Duration::from_secs(1);
 
+/// Rounds of the cases that a quick run is judged by; the others get one.
+const QUICK_ROUNDS: u32 = 3;
+
 /// The two foregrounds of section 2.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreground {
@@ -53,12 +56,7 @@ impl Foreground {
         if self == Self::Sequential {
             return Ok(());
         }
-        let unpacked = lab.folder().join("unpacked");
-        if unpacked.exists() {
-            fs::remove_dir_all(&unpacked).context("cannot remove what tar unpacked")?;
-        }
-        fs::create_dir(&unpacked).context("cannot make a folder for tar")?;
-        files::give(lab, &unpacked)
+        files::empty_folder(lab, &lab.folder().join("unpacked"))
     }
 
     fn command(self, lab: &Lab) -> Command {
@@ -87,33 +85,32 @@ pub struct Contention {
 
 impl Experiment for Contention {
     fn requirements(&self) -> Vec<Requirement> {
-        let mut needed = vec![
+        vec![
             Requirement::Disk,
             Requirement::Program("rsync"),
             Requirement::Program("nice"),
             Requirement::Program("ionice"),
             Requirement::Program("tar"),
             Requirement::Memory(Bytes::new(BACKUP_BYTES * 3)),
-        ];
-        if self.peers.iter().any(|peer| matches!(peer, Peer::Discnice(_) | Peer::Polite)) {
-            needed.push(Requirement::Discnice);
-        }
-        needed
+        ]
     }
 
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
-        // tar is short, and what the kernel writes back meanwhile varies.
-        let quick = if self.foreground == Foreground::Tar { 3 } else { 1 };
         // About the times of the papers' disk, and a second for the background's start.
         let seconds = |peer: &Peer| match peer {
             Peer::Alone => 4.5,
-            Peer::Plain | Peer::Nice | Peer::Idle(_) => 17.0,
+            peer if peer.is_slow() => 17.0,
             _ => 7.0,
         };
         (
             self.peers.iter().map(|peer| (peer.case(), seconds(peer))).collect(),
-            scale.rounds(5, quick),
+            scale.rounds(5, QUICK_ROUNDS),
         )
+    }
+
+    fn rounds(&self, case: &str, scale: Scale, all: u32) -> u32 {
+        let judged = self.peer(case).is_ok_and(Peer::is_judged);
+        if scale.quick && !judged { 1 } else { all }
     }
 
     fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {

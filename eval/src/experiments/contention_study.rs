@@ -7,6 +7,8 @@ use crate::frame::record::{Record, Sample};
 use crate::frame::study::{Study, cases, median, of_case, ratios};
 
 const MEGABYTE: f64 = 1e6;
+/// Two ways to hold the same rate differ by a twentieth from round to round.
+const NOISE: f64 = 1.05;
 
 /// Times by case, and slowdowns against the foreground alone, paired by round.
 ///
@@ -33,6 +35,11 @@ pub fn times(record: &Record) -> Study {
         chart: Chart::Boxes(boxes),
     });
     study
+}
+
+/// [`times`] of the one record that a view shows: DiscNice tables 1 and 2.
+pub fn table(records: &[Record]) -> Study {
+    records.first().map(times).unwrap_or_default()
 }
 
 /// Rates over time in three situations, for each record: DiscNice figure 1.
@@ -118,8 +125,8 @@ pub fn cpu(records: &[Record]) -> Study {
 
 /// Foreground slowdown against background throughput, all peers on one plot.
 ///
-/// Keys: `front CASE` is 1 if no other case is both faster for the background and at most as slow
-/// for the foreground, else 0.
+/// Keys: `front CASE` is 1 if no other case is both faster for the background, by more than
+/// [`NOISE`], and at most as slow for the foreground, else 0.
 pub fn pareto(records: &[Record]) -> Study {
     let mut study = Study::default();
     for record in records {
@@ -142,7 +149,7 @@ pub fn pareto(records: &[Record]) -> Study {
             .collect();
         for (case, rate, slowdown) in &points {
             let beaten = points.iter().any(|(_, other_rate, other_slowdown)| {
-                other_rate > rate && other_slowdown <= slowdown
+                *other_rate > rate * NOISE && other_slowdown <= slowdown
             });
             study.report(&format!("{} front {case}", record.name), vec![f64::from(!beaten)]);
         }

@@ -7,25 +7,47 @@ mod aging;
 mod contention;
 mod contention_study;
 mod file_order;
+mod manners;
+mod manners_study;
 mod overhead;
 mod peer;
 mod prediction;
+mod probing;
 mod program;
+mod servers;
+mod simulation;
+mod source_tree;
 mod throttle;
+mod two_tars;
+mod warm_cache;
+mod windows;
 
 use crate::frame::experiment::{Body, Entry};
 use aging::Aging;
 use contention::{Contention, Foreground};
 use file_order::FileOrder;
+use manners::{Manners, Pair};
 use overhead::Overhead;
 use peer::Peer;
 use prediction::Prediction;
+use probing::Probing;
 use program::Program;
+use servers::Servers;
+use simulation::Simulation;
+pub use simulation::program as simulation;
 use throttle::Throttle;
+use two_tars::TwoTars;
+use warm_cache::WarmCache;
 
-/// Peers that need no part of the product: DiscNice tables 1 and 2, and what else a user could try.
+/// DiscNice tables 1, 2, 9 and 10 and what else a user could try, all in the same rounds.
 const PEERS: &[Peer] = &[
     Peer::Alone,
+    Peer::Discnice(1),
+    Peer::Polite,
+    Peer::Discnice(3),
+    Peer::Discnice(5),
+    Peer::Busy(1),
+    Peer::Progress,
     Peer::Plain,
     Peer::Nice,
     Peer::Idle("none"),
@@ -35,26 +57,13 @@ const PEERS: &[Peer] = &[
     Peer::OwnLimit(5),
     Peer::Cgroup(1),
     Peer::Cgroup(5),
-];
-
-/// DiscNice tables 9 and 10.
-const CONTROLLED: &[Peer] = &[
-    Peer::Alone,
-    Peer::Discnice(1),
-    Peer::Discnice(3),
-    Peer::Discnice(5),
-    Peer::Polite,
-    Peer::OwnLimit(1),
-    Peer::Nice,
-    Peer::Plain,
+    Peer::CpuLimit(5),
 ];
 
 const MEGABYTE: u64 = 1_000_000;
 
-static TABLE_1: Contention = Contention { foreground: Foreground::Sequential, peers: PEERS };
-static TABLE_2: Contention = Contention { foreground: Foreground::Tar, peers: PEERS };
-static TABLE_9: Contention = Contention { foreground: Foreground::Sequential, peers: CONTROLLED };
-static TABLE_10: Contention = Contention { foreground: Foreground::Tar, peers: CONTROLLED };
+static TABLE_9: Contention = Contention { foreground: Foreground::Sequential, peers: PEERS };
+static TABLE_10: Contention = Contention { foreground: Foreground::Tar, peers: PEERS };
 static TABLE_4: Prediction = Prediction {
     programs: &[
         Program::Sequential,
@@ -77,24 +86,31 @@ static FIGURE_11: Throttle = Throttle {
 };
 static FIGURE_13: Throttle = Throttle {
     programs: &[
-        (Program::Grep, 3 * MEGABYTE),
-        (Program::Tar, 5 * MEGABYTE),
-        (Program::Make, MEGABYTE / 2),
+        (Program::Grep, throttle::GREP_RATE),
+        (Program::Tar, throttle::TAR_RATE),
+        (Program::Make, throttle::MAKE_RATE),
     ],
 };
 
-const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-1", "discnice-table-2"];
-const ALL_CONTENTION: &[&str] =
-    &["discnice-table-1", "discnice-table-2", "discnice-table-9", "discnice-table-10"];
+static DATABASE: Manners = Manners { pair: Pair::Database };
+static INSTALLATION: Manners = Manners { pair: Pair::Installation };
+
+const REAL: &[&str] = &["discnice-figure-13"];
+const WARM: &[&str] = &["gray-box-figure-2"];
+const DEFRAGMENTER: &[&str] = &["ms-manners-figure-3"];
+const SIMULATED: &[&str] = &["ms-manners-figure-10"];
+const SEQUENTIAL: &[&str] = &["discnice-table-9"];
+const TAR: &[&str] = &["discnice-table-10"];
+const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-9", "discnice-table-10"];
 
 const MODULES: &str = "the product cannot switch its modules (cache detector, predictors) singly";
-const DELAYED: &str = "the product does not report when it paced writes (discnice run --report)";
-const WINDOWS: &str = "rate windows with classes (crates policy and policyd)";
-const GUEST: &str = "guest memory policing (crate policyd)";
-const NETWORK: &str = "network limits (discnice run --net)";
-const MANNERS: &str = "progress-based regulation (crate manners)";
-const FCCD: &str = "the file-cache content detector (crate graybox, discnice order --cached)";
-const MAC: &str = "memory-based admission control (crate graybox, discnice admit)";
+const WINDOW_SIZE: &str = "the product does not report the size that its windows have";
+const GUEST: &str = "the product does not limit a guest's memory";
+const CHECKPOINT: &str =
+    "needs a second machine: within one, nobody's traffic makes a network busy";
+const SYSTEMS: &str =
+    "needs other kernels; crates/graybox/measure/filesystems.sh compares six file systems";
+const MAC: &str = "needs swap; crates/graybox/measure/mac.sh measures it";
 
 macro_rules! entry {
     ($name:literal, $body:expr) => {
@@ -113,10 +129,10 @@ pub fn all() -> Vec<Entry> {
 }
 
 fn discnice() -> Vec<Entry> {
-    use contention_study::{cpu, pareto, rates};
+    use contention_study::{cpu, pareto, rates, table};
     vec![
-        entry!("discnice-table-1", Body::Measured(&TABLE_1)),
-        entry!("discnice-table-2", Body::Measured(&TABLE_2)),
+        entry!("discnice-table-1", Body::View { of: SEQUENTIAL, study: table }),
+        entry!("discnice-table-2", Body::View { of: TAR, study: table }),
         entry!("discnice-figure-1", Body::View { of: SEQUENTIAL_AND_TAR, study: rates }),
         entry!("discnice-figure-2", Body::View { of: SEQUENTIAL_AND_TAR, study: cpu }),
         entry!("discnice-table-4", Body::Measured(&TABLE_4)),
@@ -125,47 +141,49 @@ fn discnice() -> Vec<Entry> {
         entry!("discnice-table-6", Body::Missing(MODULES)),
         entry!("discnice-table-7", Body::Measured(&TABLE_7)),
         entry!("discnice-figure-13", Body::Measured(&FIGURE_13)),
-        entry!("discnice-figure-14", Body::Missing(DELAYED)),
+        entry!("discnice-figure-14", Body::View { of: REAL, study: throttle::flushes }),
         entry!("discnice-table-8", Body::Measured(&TABLE_8)),
         entry!("discnice-table-9", Body::Measured(&TABLE_9)),
         entry!("discnice-table-10", Body::Measured(&TABLE_10)),
-        entry!("pareto", Body::View { of: ALL_CONTENTION, study: pareto }),
+        entry!("pareto", Body::View { of: SEQUENTIAL_AND_TAR, study: pareto }),
     ]
 }
 
 fn rate_windows() -> Vec<Entry> {
+    use windows::{compile, regularity, sleeps, table};
     vec![
         entry!("rate-windows-figure-1", Body::Missing(GUEST)),
-        entry!("rate-windows-figure-4", Body::Missing(WINDOWS)),
-        entry!("rate-windows-figure-5", Body::Missing(WINDOWS)),
-        entry!("rate-windows-figure-6", Body::Missing(WINDOWS)),
-        entry!("rate-windows-figure-7", Body::Missing(WINDOWS)),
-        entry!("rate-windows-figure-8", Body::Missing(WINDOWS)),
-        entry!("rate-windows-figure-9", Body::Missing(NETWORK)),
-        entry!("rate-windows-figure-10", Body::Missing(NETWORK)),
-        entry!("rate-windows-table-1", Body::Missing(WINDOWS)),
+        entry!("rate-windows-figure-4", Body::Measured(&TwoTars)),
+        entry!("rate-windows-figure-5", Body::View { of: REAL, study: regularity }),
+        entry!("rate-windows-figure-6", Body::View { of: REAL, study: sleeps }),
+        entry!("rate-windows-figure-7", Body::View { of: REAL, study: compile }),
+        entry!("rate-windows-figure-8", Body::Missing(WINDOW_SIZE)),
+        entry!("rate-windows-figure-9", Body::Missing(CHECKPOINT)),
+        entry!("rate-windows-figure-10", Body::Measured(&Servers)),
+        entry!("rate-windows-table-1", Body::View { of: REAL, study: table }),
     ]
 }
 
 fn ms_manners() -> Vec<Entry> {
+    use manners_study::{duty, idle, own_time, progress};
     vec![
-        entry!("ms-manners-figure-3", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-4", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-5", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-6", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-7", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-8", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-9", Body::Missing(MANNERS)),
-        entry!("ms-manners-figure-10", Body::Missing(MANNERS)),
+        entry!("ms-manners-figure-3", Body::Measured(&DATABASE)),
+        entry!("ms-manners-figure-4", Body::Measured(&INSTALLATION)),
+        entry!("ms-manners-figure-5", Body::View { of: DEFRAGMENTER, study: idle }),
+        entry!("ms-manners-figure-6", Body::View { of: DEFRAGMENTER, study: own_time }),
+        entry!("ms-manners-figure-7", Body::View { of: DEFRAGMENTER, study: duty }),
+        entry!("ms-manners-figure-8", Body::View { of: DEFRAGMENTER, study: progress }),
+        entry!("ms-manners-figure-9", Body::View { of: SIMULATED, study: simulation::isolation }),
+        entry!("ms-manners-figure-10", Body::Measured(&Simulation)),
     ]
 }
 
 fn gray_box() -> Vec<Entry> {
     vec![
-        entry!("gray-box-figure-1", Body::Missing(FCCD)),
-        entry!("gray-box-figure-2", Body::Missing(FCCD)),
-        entry!("gray-box-figure-3", Body::Missing(FCCD)),
-        entry!("gray-box-figure-4", Body::Missing(FCCD)),
+        entry!("gray-box-figure-1", Body::Measured(&Probing)),
+        entry!("gray-box-figure-2", Body::Measured(&WarmCache)),
+        entry!("gray-box-figure-3", Body::View { of: WARM, study: warm_cache::grep }),
+        entry!("gray-box-figure-4", Body::Missing(SYSTEMS)),
         entry!("gray-box-figure-5", Body::Measured(&FileOrder)),
         entry!("gray-box-figure-6", Body::Measured(&Aging)),
         entry!("gray-box-figure-7", Body::Missing(MAC)),
@@ -190,17 +208,29 @@ mod tests {
         let mut values: Vec<String> = ["seconds", "device bytes", "background bytes"]
             .into_iter()
             .chain(["own cpu seconds", "system cpu seconds", "rate", "peak", "actual", "predicted"])
+            .chain(["foreground seconds", "background seconds", "begin", "end", "right", "read"])
+            .chain(["calls", "call bytes", "waits", "rate 1", "rate 2", "rate 3"])
             .map(str::to_owned)
             .collect();
         for age in ["fresh", "aged", "refreshed"] {
             values.extend(["random", "i-number"].map(|order| format!("{order} {age}")));
         }
+        let courses = ["device", "background", "guest", "requests", "program calls"];
+        let courses: Vec<&str> = courses
+            .into_iter()
+            .chain(["wait histogram", "10 paper", "10 ours", "9 ours disk C", "9 ours disk D"])
+            .collect();
+        // With the hours that figure 10 shows.
+        let times = [0.5, 1.0, 1.5, 2.0, 4.0, 5.0, 24.0, 150.0];
+        let course: Vec<(f64, f64)> = times.iter().map(|time| (*time, 2e6)).collect();
+        let number = |name: &String| (name.clone(), if name == "end" { 20.0 } else { 2.0 });
         record.samples = steps(experiment, Scale { quick: true })
             .into_iter()
             .map(|step| Sample {
                 case: step.case,
                 round: step.round,
-                values: values.iter().map(|value| (value.clone(), 2.0)).collect(),
+                values: values.iter().map(number).collect(),
+                series: courses.iter().map(|name| ((*name).to_owned(), course.clone())).collect(),
                 ..Sample::default()
             })
             .collect();

@@ -25,11 +25,11 @@ impl Experiment for Overhead {
 
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
         let cases = self.programs.iter().flat_map(|program| {
-            let seconds = program.bytes(scale) as f64 / 10e6;
+            let seconds = program.bytes(scale) as f64 / 3e6;
             let name = program.name();
             [(name.to_owned(), seconds), (format!("{name}{WITH}"), seconds)]
         });
-        (cases.collect(), scale.rounds(7, 3))
+        (cases.collect(), scale.rounds(7, 2))
     }
 
     fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {

@@ -9,6 +9,7 @@ use anyhow::Context;
 use discnice_units::Rate;
 
 use crate::disk;
+use crate::frame::requirement::Requirement;
 use crate::lab::Lab;
 use crate::lab::cgroup::{self, Limited};
 use crate::lab::job::Job;
@@ -28,10 +29,16 @@ pub enum Peer {
     OwnLimit(u64),
     /// A control group's limit, in MB/s.
     Cgroup(u64),
+    /// cpulimit(1), in % of a processor.
+    CpuLimit(u64),
     /// `discnice run --disk`, in MB/s.
     Discnice(u64),
+    /// The same with `--when busy`.
+    Busy(u64),
     /// `discnice run` with no numbers.
     Polite,
+    /// `discnice run --polite`: regulated by its own progress.
+    Progress,
 }
 
 /// The scheduler of all cases that do not name one.
@@ -48,9 +55,24 @@ impl Peer {
             Self::Idle(scheduler) => format!("ionice -c3, {scheduler}"),
             Self::OwnLimit(rate) => format!("rsync --bwlimit {rate} MB/s"),
             Self::Cgroup(rate) => format!("control group {rate} MB/s"),
+            Self::CpuLimit(percent) => format!("cpulimit {percent} %"),
             Self::Discnice(rate) => format!("discnice {rate} MB/s"),
+            Self::Busy(rate) => format!("discnice {rate} MB/s when busy"),
             Self::Polite => "discnice, polite".into(),
+            Self::Progress => "discnice --polite".into(),
         }
+    }
+
+    /// Whether the foreground is expected to suffer beside it.
+    #[must_use]
+    pub const fn is_slow(self) -> bool {
+        matches!(self, Self::Plain | Self::Nice | Self::Idle(_) | Self::CpuLimit(_))
+    }
+
+    /// Whether goals of the product or its base are judged by it, and not only how others fare.
+    #[must_use]
+    pub const fn is_judged(self) -> bool {
+        matches!(self, Self::Alone | Self::Discnice(1) | Self::Polite)
     }
 
     /// Why it cannot be had on this machine; `None` if it can.
@@ -63,8 +85,12 @@ impl Peer {
                     .then(|| format!("this kernel has no I/O scheduler {scheduler}"))
             }
             Self::Cgroup(_) => cgroup::lack(),
+            Self::CpuLimit(_) => Requirement::Program("cpulimit").lack(&lab.site),
+            Self::Discnice(_) | Self::Busy(_) | Self::Progress => {
+                Requirement::Discnice.lack(&lab.site)
+            }
             Self::Polite => lab.site.polite_lack(),
-            _ => None,
+            Self::Alone | Self::Plain | Self::Nice | Self::OwnLimit(_) => None,
         }
     }
 
@@ -82,10 +108,15 @@ impl Peer {
             Self::Plain | Self::OwnLimit(_) | Self::Cgroup(_) => lab.command("rsync"),
             Self::Nice => prefixed(lab, &["nice", "-n", "19", "rsync"]),
             Self::Idle(_) => prefixed(lab, &["ionice", "-c", "3", "rsync"]),
-            Self::Discnice(rate) => {
-                lab.limited(&["--disk", &format!("{rate}MB")], &lab.command("rsync"))?
+            Self::CpuLimit(percent) => {
+                let percent = percent.to_string();
+                prefixed(lab, &["cpulimit", "-f", "-l", &percent, "--", "rsync"])
             }
-            Self::Polite => lab.limited(&[], &lab.command("rsync"))?,
+            Self::Discnice(rate) => limited(lab, &["--disk", &format!("{rate}MB")])?,
+            Self::Busy(rate) => limited(lab, &["--disk", &format!("{rate}MB"), "--when", "busy"])?,
+            Self::Polite => limited(lab, &[])?,
+            // Its targets are not known yet, and a short run cannot wait for the end of probation.
+            Self::Progress => limited(lab, &["--polite", "--no-probation"])?,
         };
         if let Self::OwnLimit(rate) = self {
             // rsync counts in units of 1024 bytes.
@@ -108,6 +139,10 @@ fn prefixed(lab: &Lab, words: &[&str]) -> Command {
     let mut command = lab.command(words[0]);
     command.args(&words[1..]);
     command
+}
+
+fn limited(lab: &Lab, options: &[&str]) -> anyhow::Result<Command> {
+    lab.limited(options, &lab.command("rsync"))
 }
 
 /// Starts `command` behind a shell that waits until it is in the control group.

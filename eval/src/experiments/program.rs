@@ -5,7 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use super::source_tree;
 use crate::frame::experiment::Scale;
+use crate::frame::requirement::Requirement;
 use crate::lab::{Lab, files};
 
 const MEGABYTE: u64 = 1_000_000;
@@ -27,7 +29,7 @@ pub enum Program {
     CreateDelete,
     /// Unpacks an archive of 200 MB.
     Tar,
-    /// Compiles a source tree.
+    /// Compiles a source tree: the one that was given, else one that we generate.
     Make,
     /// Searches 200 MB of files for `epoch`.
     Grep,
@@ -53,27 +55,40 @@ impl Program {
         }
     }
 
-    /// The paper's size, or a tenth (micro-benchmarks) or quarter of it in a quick run.
+    /// The paper's size, or an eighth to a tenth of it in a quick run.
     #[must_use]
     pub const fn bytes(self, scale: Scale) -> u64 {
         let (full, quick) = match self {
             Self::Create => (400, 40),
-            Self::Tar | Self::Grep => (200, 50),
+            Self::Tar => (200, 50),
+            Self::Grep => (200, 25),
+            Self::Make => (75, 7),
             _ => (600, 60),
         };
         (if scale.quick { quick } else { full }) * MEGABYTE
     }
 
+    /// File I/O in bytes of those that should hardly touch the disk; `None` of the others.
+    #[must_use]
+    pub const fn asks(self) -> Option<u64> {
+        match self {
+            Self::RegionWrite | Self::CreateDelete => Some(10_000 * 10 * 1024),
+            _ => None,
+        }
+    }
+
     /// Why it cannot run; `None` if it can.
     #[must_use]
     pub fn lack(self, lab: &Lab) -> Option<String> {
-        match (self, lab.site.make_source()) {
-            (Self::Make, None) => Some("give a configured source tree with --make-source".into()),
-            (Self::Make, Some(tree)) if !tree.is_dir() => {
-                Some(format!("{} is not a directory", tree.display()))
-            }
-            _ => None,
+        if self != Self::Make {
+            return None;
         }
+        let missing = ["make", "gcc", "ld"].map(Requirement::Program);
+        let lacks = missing.into_iter().find_map(|program| program.lack(&lab.site));
+        lacks.or_else(|| {
+            let tree = lab.site.make_source()?;
+            (!tree.is_dir()).then(|| format!("{} is not a directory", tree.display()))
+        })
     }
 
     /// Makes its input, once.
@@ -94,6 +109,7 @@ impl Program {
                 unpack(lab, &archive, &file)?;
                 fs::remove_file(&archive).context("cannot remove an archive")
             }
+            Self::Make if lab.site.make_source().is_none() => source_tree::make(lab, scale),
             Self::Make => Ok(()),
         }
     }
@@ -116,8 +132,8 @@ impl Program {
                 files::give(lab, &made)
             }
             Self::Make => {
-                let tree = lab.site.make_source().context("no source tree was given")?;
-                let source = tree.as_os_str();
+                let own = source_tree::place(lab);
+                let source = lab.site.make_source().unwrap_or(&own).as_os_str();
                 crate::tool::run("cp", ["-r".as_ref(), "--".as_ref(), source, made.as_os_str()])?;
                 give_tree(lab, &made)
             }

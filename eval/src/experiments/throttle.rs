@@ -1,8 +1,12 @@
 //! Programs at a disk rate limit and without one: DiscNice figures 11 and 13.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::Context;
 use discnice_plot::{Chart, Plot, Series};
 use discnice_units::Bytes;
+use serde::Deserialize;
 
 use super::program::{self, Program};
 use crate::frame::experiment::{Experiment, Scale, Step};
@@ -20,6 +24,13 @@ pub struct Throttle {
     /// What is limited to how much.
     pub programs: &'static [(Program, u64)],
 }
+
+/// Thresholds of DiscNice figure 13 in bytes a second.
+pub const GREP_RATE: u64 = 3_000_000;
+/// As [`GREP_RATE`].
+pub const TAR_RATE: u64 = 5_000_000;
+/// As [`GREP_RATE`].
+pub const MAKE_RATE: u64 = 500_000;
 
 const FREE: &str = ", not limited";
 
@@ -50,14 +61,18 @@ impl Experiment for Throttle {
         lab.in_no_time(|| program.reset(lab))?;
         lab.cold()?;
         let mut command = program.command(lab, step.scale);
-        if !step.case.ends_with(FREE) {
-            command = lab.limited(&["--disk", &format!("{rate}B")], &command)?;
+        let report = lab.memory().join("report.json");
+        let limited = !step.case.ends_with(FREE);
+        if limited {
+            let name = report.to_str().context("the temporary folder's name is no text")?;
+            command = lab.limited(&["--disk", &format!("{rate}B"), "--report", name], &command)?;
         }
-        let sampler = Sampler::start(lab.device()?.to_owned(), Vec::new())?;
         let begin = std::time::Instant::now();
         let job = Job::start(&mut command)?;
+        let groups = vec![("program", job.group())];
+        let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
         let commands = vec![job.words().to_owned()];
-        job.finish()?;
+        let (_, calls) = job.finish_counted()?;
         // Written data counts when it reaches the disk.
         lab.flush()?;
         let seconds = begin.elapsed().as_secs_f64();
@@ -70,6 +85,15 @@ impl Experiment for Throttle {
         let peak = course.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         sample.values.insert("peak".into(), peak);
         sample.series.insert("device".into(), course);
+        for name in ["requests", "program calls"] {
+            sample.series.insert(name.into(), courses.rate(name, 1.0));
+        }
+        sample.values.insert("calls".into(), calls.count as f64);
+        sample.values.insert("call bytes".into(), calls.bytes as f64);
+        sample.values.insert("device bytes".into(), courses.total("device"));
+        if limited {
+            sleeps(&report, &mut sample)?;
+        }
         Ok(sample)
     }
 
@@ -102,6 +126,74 @@ impl Experiment for Throttle {
         }
         study
     }
+}
+
+/// How often and how long calls were held, as discnice reports it.
+fn sleeps(report: &Path, sample: &mut Sample) -> anyhow::Result<()> {
+    let text = fs::read(report).context("discnice has written no report")?;
+    let report: Report =
+        serde_json::from_slice(&text).context("discnice's report is not as known")?;
+    sample.values.insert("waits".into(), report.waits as f64);
+    sample.values.insert("waited seconds".into(), report.waited_seconds);
+    let bars = report.wait_histogram.iter().map(|bar| (bar.from_seconds, bar.count as f64));
+    sample.series.insert("wait histogram".into(), bars.collect());
+    Ok(())
+}
+
+/// What we use of `discnice run --report FILE.json` (docs/report.md).
+#[derive(Deserialize)]
+struct Report {
+    waits: u64,
+    waited_seconds: f64,
+    wait_histogram: Vec<Bar>,
+}
+
+#[derive(Deserialize)]
+struct Bar {
+    from_seconds: f64,
+    count: u64,
+}
+
+/// What the kernel flushes dirty data after (vm.dirty_writeback_centisecs), in seconds.
+const FLUSH: usize = 5;
+
+/// Disk rates of the limited writers as means from one flush to the next: DiscNice figure 14.
+///
+/// Keys: `flush PROGRAM`, the highest mean over the threshold.
+pub fn flushes(records: &[Record]) -> Study {
+    let mut study = Study::default();
+    for (program, rate) in [(Program::Tar, TAR_RATE), (Program::Make, MAKE_RATE)] {
+        let (name, rate) = (program.name(), rate as f64);
+        let samples = records.iter().flat_map(|record| &record.samples);
+        let courses: Vec<Vec<(f64, f64)>> = samples
+            .filter(|sample| sample.case == name)
+            .filter_map(|sample| Some(means(sample.series.get("device")?)))
+            .collect();
+        let highest =
+            |course: &Vec<(f64, f64)>| course.iter().map(|(_, r)| r / rate).fold(0.0, f64::max);
+        study.report(&format!("flush {name}"), courses.iter().map(highest).collect());
+        let points = courses.into_iter().next().unwrap_or_default();
+        let points = points.into_iter().map(|(time, rate)| (time, rate / MEGABYTE)).collect();
+        study.plots.push(Plot {
+            title: format!("{name}: disk rate, means of {FLUSH} s"),
+            x_label: "seconds".into(),
+            y_label: "MB/s".into(),
+            chart: Chart::Lines {
+                series: vec![Series { name: "limited".into(), points }],
+                threshold: Some(rate / MEGABYTE),
+            },
+        });
+    }
+    study
+}
+
+/// Means over [`FLUSH`] points, which are a second each; of all points where they are fewer.
+fn means(course: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mean = |points: &[(f64, f64)]| {
+        let end = points.last()?.0;
+        Some((end, points.iter().map(|(_, rate)| rate).sum::<f64>() / points.len() as f64))
+    };
+    course.windows(FLUSH.min(course.len().max(1))).filter_map(mean).collect()
 }
 
 impl Throttle {

@@ -45,6 +45,11 @@ pub trait Experiment: Sync {
     /// Cases with about how many seconds a sample takes, and how many rounds of them.
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32);
 
+    /// How many of `all` rounds one case gets: fewer where it takes long and hardly varies.
+    fn rounds(&self, _case: &str, _scale: Scale, all: u32) -> u32 {
+        all
+    }
+
     /// Why a case cannot be measured on this machine; `None` if it can.
     fn cannot(&self, _lab: &Lab, _case: &str) -> Option<String> {
         None
@@ -72,7 +77,9 @@ pub fn steps(experiment: &dyn Experiment, scale: Scale) -> Vec<Step> {
     let (cases, rounds) = experiment.cases(scale);
     (0..rounds)
         .flat_map(|round| {
-            cases.iter().map(move |(case, seconds)| Step {
+            let wanted = move |case: &str| round < experiment.rounds(case, scale, rounds);
+            let measured = cases.iter().filter(move |(case, _)| wanted(case));
+            measured.map(move |(case, seconds)| Step {
                 case: case.clone(),
                 round,
                 seconds: *seconds,

@@ -17,6 +17,10 @@ pub enum Requirement {
     Memory(Bytes),
     /// The `discnice` program with its `run` command.
     Discnice,
+    /// A control group that limits memory.
+    MemoryLimit,
+    /// The program that simulates days of a regulated job.
+    Simulation,
     /// `discnice run` with `--estimator predict` and `--report FILE.json`.
     Prediction,
 }
@@ -33,6 +37,10 @@ impl Requirement {
             Self::Memory(needed) => {
                 let free = Bytes::new(meminfo("MemAvailable").unwrap_or(0));
                 (free < needed).then(|| format!("needs {needed} of memory, {free} are available"))
+            }
+            Self::MemoryLimit => crate::lab::memory_limit::lack(),
+            Self::Simulation => {
+                crate::experiments::simulation().err().map(|error| format!("{error:#}"))
             }
             Self::Prediction => site.prediction_lack(),
             Self::Discnice => site.discnice().err().map(|error| format!("{error:#}")),

@@ -1,7 +1,11 @@
 //! Runs experiments: requirements, steps, a record after each step, a bar on a terminal.
 
+use std::fs::File;
+
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use super::experiment::{Body, Entry, Experiment, Scale, Step, steps};
 use super::facts::Facts;
@@ -32,6 +36,7 @@ pub struct Run<'a> {
 /// A stop was requested, a record cannot be read or written, or an experiment failed.
 pub fn run(plan: &Run, all: &[Entry], names: &[&str]) -> anyhow::Result<()> {
     let measured = to_measure(all, names);
+    let _alone = alone()?;
     let facts = Facts::gather(&PROGRAMS);
     let bar = bar(plan, &measured)?;
     let mut failed = Vec::new();
@@ -51,6 +56,24 @@ pub fn run(plan: &Run, all: &[Entry], names: &[&str]) -> anyhow::Result<()> {
         bail!("not measured: {}", failed.join(", "));
     }
     Ok(())
+}
+
+/// Held by the one run that a machine can bear; the kernel takes it from the dead.
+const LOCK: &str = "/run/discnice-eval.lock";
+
+/// Keeps other runs out while the result lives; nothing to keep out where nothing can run.
+fn alone() -> anyhow::Result<Option<File>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let file = File::create(LOCK).with_context(|| format!("cannot make {LOCK}"))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => {
+            bail!("another run measures already; two would disturb each other")
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot lock {LOCK}")),
+    }
 }
 
 /// The experiments behind the names, each once, in the order of the list.

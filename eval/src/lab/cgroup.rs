@@ -66,15 +66,27 @@ impl Limited {
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        // Killed processes leave the group some moments after they were reaped.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.folder).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        eprintln!("{}cannot remove {}; rmdir it", crate::PREFIX, self.folder.display());
+        remove(&self.folder);
     }
+}
+
+/// Removes a group whose processes have ended or were killed.
+pub fn remove(folder: &Path) {
+    // Killed processes leave the group some moments after they were reaped.
+    for _ in 0..50 {
+        if fs::remove_dir(folder).is_ok() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    eprintln!("{}cannot remove {}; rmdir it", crate::PREFIX, folder.display());
+}
+
+/// The group that a killed run has left, if there is one.
+#[must_use]
+pub fn left_behind() -> Option<PathBuf> {
+    let folder = parent().ok()?.0.join(NAME);
+    folder.is_dir().then_some(folder)
 }
 
 /// Why a limit by control group cannot be had; `None` if it can.

@@ -41,6 +41,16 @@ pub fn give(lab: &Lab, file: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot give away {}", file.display()))
 }
 
+/// Makes `folder` anew, empty, the user's.
+///
+/// # Errors
+/// What is in it cannot be removed.
+pub fn empty_folder(lab: &Lab, folder: &Path) -> anyhow::Result<()> {
+    super::remove_folder(folder)?;
+    fs::create_dir(folder).context("cannot make a folder")?;
+    give(lab, folder)
+}
+
 /// Real files of this system, in a fixed order, until they hold `bytes` bytes together.
 ///
 /// # Errors

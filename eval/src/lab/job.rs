@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
+use crate::proc::Calls;
 use crate::stop::{self, Doomed};
 
 /// A started program.
@@ -71,6 +72,17 @@ impl Job {
         Ok(seconds)
     }
 
+    /// As [`Job::finish`], with what the program and its children called for.
+    ///
+    /// # Errors
+    /// As [`Job::finish`].
+    pub fn finish_counted(mut self) -> anyhow::Result<(f64, Calls)> {
+        self.wait()?;
+        // A process that has ended keeps its counts, with those of its children, until it is reaped.
+        let calls = Calls::of(self.group());
+        Ok((self.finish()?, calls))
+    }
+
     /// Kills the group; returns whether the program was still running, as it should have been.
     ///
     /// # Errors
@@ -93,6 +105,13 @@ impl Job {
 
     /// Waits; the group is given up while its number cannot have been reused.
     fn reap(&mut self) -> anyhow::Result<ExitStatus> {
+        self.wait()?;
+        self.doomed.take();
+        self.child.wait().context("cannot wait for a program")
+    }
+
+    /// Waits for the end without taking it.
+    fn wait(&mut self) -> anyhow::Result<()> {
         let pid = Pid::from_child(&self.child);
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(error) = rustix::process::waitid(WaitId::Pid(pid), options) {
@@ -100,8 +119,7 @@ impl Job {
                 return Err(error).context("cannot wait for a program");
             }
         }
-        self.doomed.take();
-        self.child.wait().context("cannot wait for a program")
+        Ok(())
     }
 
     fn last_words(&self) -> String {

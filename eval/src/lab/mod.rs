@@ -5,6 +5,7 @@
 pub mod cgroup;
 pub mod files;
 pub mod job;
+pub mod memory_limit;
 pub mod sampler;
 pub mod scratch;
 

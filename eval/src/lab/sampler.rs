@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::disk::DeviceCounters;
-use crate::proc::Stat;
+use crate::proc::{Calls, Stat};
 
 /// Time between two readings. The papers plot means over one second.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -105,8 +105,9 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
     }
     let mut own_cpu = 0.0;
     for (name, group) in groups {
-        let (bytes, seconds) = group_counters(*group);
-        reading.insert((*name).into(), bytes as f64);
+        let (calls, seconds) = group_counters(*group);
+        reading.insert((*name).into(), calls.disk_bytes as f64);
+        reading.insert(format!("{name} calls"), calls.bytes as f64);
         own_cpu += seconds;
     }
     reading.insert("own cpu".into(), own_cpu);
@@ -116,24 +117,22 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
     reading
 }
 
-/// Of all processes of a group: disk bytes (proc_pid_io(5)) and seconds of processor time.
-fn group_counters(group: u32) -> (u64, f64) {
-    let Ok(processes) = fs::read_dir("/proc") else { return (0, 0.0) };
-    let (mut bytes, mut ticks) = (0, 0);
+/// Of all processes of a group: disk bytes, bytes of calls, and seconds of processor time.
+fn group_counters(group: u32) -> (Calls, f64) {
+    let mut sum = Calls::default();
+    let Ok(processes) = fs::read_dir("/proc") else { return (sum, 0.0) };
+    let mut ticks = 0;
     for entry in processes.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
         let Some((pid, stat)) = pid.and_then(|pid| Some((pid, Stat::of(pid)?))) else { continue };
         if stat.group == group {
-            let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-            bytes += field(&io, "read_bytes: ") + field(&io, "write_bytes: ");
+            let calls = Calls::of(pid);
+            sum.bytes += calls.bytes;
+            sum.disk_bytes += calls.disk_bytes;
             ticks += stat.cpu_ticks;
         }
     }
-    (bytes, ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
-fn field(text: &str, name: &str) -> u64 {
-    text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0)
+    (sum, ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// Seconds that all processors were busy, waiting for disks not counted: proc_stat(5).
@@ -168,6 +167,5 @@ mod tests {
     #[test]
     fn our_own_writes_are_seen() {
         assert!(cpu_seconds().expect("every kernel says it") > 0.0);
-        assert_eq!(field("rchar: 7\nread_bytes: 4096\n", "read_bytes: "), 4096);
     }
 }

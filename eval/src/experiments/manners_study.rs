@@ -1,0 +1,181 @@
+//! What follows from samples of a regulated background: MS Manners figures 3 to 8.
+
+use discnice_plot::{Chart, Plot, Series};
+
+use super::manners::case;
+use crate::frame::record::{Record, Sample};
+use crate::frame::study::{Study, median, of_case, ratios};
+
+const MEGABYTE: f64 = 1e6;
+/// Below this part of its rate alone the background counts as suspended.
+const SUSPENDED: f64 = 0.1;
+
+/// Increase of the foreground's time: figures 3 and 4.
+///
+/// Keys: `unregulated`, `nice`, `regulated`, in %.
+pub fn times(record: &Record) -> Study {
+    let mut study = Study::default();
+    let value = "foreground seconds";
+    let names = [(case::BOTH, "unregulated"), (case::NICE, "nice"), (case::POLITE, "regulated")];
+    for (name, key) in names {
+        let ratios = ratios(&record.samples, name, case::FOREGROUND, value);
+        study.report(key, ratios.into_iter().map(percent_more).collect());
+    }
+    let names = [case::FOREGROUND, case::BOTH, case::NICE, case::POLITE];
+    study.plots.push(boxes(record, "Time of the foreground", value, &names));
+    study
+}
+
+/// The background's own time when nobody contends: figure 5.
+///
+/// Key: `benice`, increase in %.
+pub fn idle(records: &[Record]) -> Study {
+    let mut study = Study::default();
+    let Some(record) = records.first() else { return study };
+    let value = "background seconds";
+    let ratios = ratios(&record.samples, case::REGULATED, case::BACKGROUND, value);
+    study.report("benice", ratios.into_iter().map(percent_more).collect());
+    let names = [case::BACKGROUND, case::REGULATED];
+    study.plots.push(boxes(record, "Time of the background alone", value, &names));
+    study
+}
+
+/// The background's own time beside the foreground: figure 6.
+///
+/// Keys: `unregulated`, `regulated`: added time over the foreground's own.
+pub fn own_time(records: &[Record]) -> Study {
+    let mut study = Study::default();
+    let Some(record) = records.first() else { return study };
+    let of = |name: &str, value: &str| of_case(&record.samples, name, value);
+    let alone = median(&of(case::BACKGROUND, "background seconds"));
+    let foreground = median(&of(case::FOREGROUND, "foreground seconds"));
+    for (name, key) in [(case::BOTH, "unregulated"), (case::POLITE, "regulated")] {
+        let times = of(name, "background seconds");
+        let added = times.iter().filter_map(|time| Some((time - alone?) / foreground?));
+        study.report(key, added.collect());
+    }
+    let names = [case::BACKGROUND, case::BOTH, case::NICE, case::POLITE];
+    study.plots.push(boxes(record, "Time of the background", "background seconds", &names));
+    study
+}
+
+/// When the regulated background ran: figure 7.
+///
+/// Keys: `before`, `beside`, `after`: how much of the time it ran, in %, before, beside and after
+/// the foreground; `overshoot`: seconds from the foreground's end to its next progress.
+pub fn duty(records: &[Record]) -> Study {
+    let mut study = Study::default();
+    let Some(record) = records.first() else { return study };
+    let Some(usual) = usual_rate(record) else { return study };
+    let polite: Vec<&Sample> =
+        record.samples.iter().filter(|sample| sample.case == case::POLITE).collect();
+    for (key, phase) in [("before", 0), ("beside", 1), ("after", 2)] {
+        let duties = polite.iter().filter_map(|sample| duty_in(sample, usual, phase));
+        study.report(key, duties.map(|duty| 100.0 * duty).collect());
+    }
+    let overshoots = polite.iter().filter_map(|sample| {
+        let end = *sample.values.get("end")?;
+        let course = sample.series.get("background")?;
+        let next = course.iter().find(|(time, rate)| *time > end && *rate > SUSPENDED * usual)?;
+        Some(next.0 - end)
+    });
+    study.report("overshoot", overshoots.collect());
+    for sample in polite {
+        let Some(course) = sample.series.get("background") else { continue };
+        let ran = |(time, rate): &(f64, f64)| (*time, f64::from(*rate > SUSPENDED * usual));
+        study.plots.push(Plot {
+            title: format!("Duty of the background, foreground from {}", span(sample)),
+            x_label: "seconds".into(),
+            y_label: "1: runs".into(),
+            chart: Chart::Lines {
+                series: vec![Series {
+                    name: "ran".into(),
+                    points: course.iter().map(ran).collect(),
+                }],
+                threshold: None,
+            },
+        });
+    }
+    study
+}
+
+/// Progress of the background over its usual progress: figure 8.
+///
+/// Keys: `slow`: how many half seconds without contention lay below the usual rate, in %; `ran`: in
+/// how many it ran all the same, in %.
+pub fn progress(records: &[Record]) -> Study {
+    let mut study = Study::default();
+    let Some(record) = records.first() else { return study };
+    let Some(usual) = usual_rate(record) else { return study };
+    let (mut slow, mut ran) = (Vec::new(), Vec::new());
+    for sample in record.samples.iter().filter(|sample| sample.case == case::REGULATED) {
+        let Some(course) = sample.series.get("background") else { continue };
+        let share = |above: f64| {
+            let count = course.iter().filter(|(_, rate)| *rate > above * usual).count();
+            100.0 * count as f64 / course.len().max(1) as f64
+        };
+        slow.push(100.0 - share(1.0));
+        ran.push(share(SUSPENDED));
+    }
+    study.report("slow", slow);
+    study.report("ran", ran);
+    for sample in record.samples.iter().filter(|sample| sample.case == case::POLITE) {
+        let Some(course) = sample.series.get("background") else { continue };
+        let points = course.iter().map(|(time, rate)| (*time, rate / usual)).collect();
+        study.plots.push(Plot {
+            title: format!("Progress of the background, foreground from {}", span(sample)),
+            x_label: "seconds".into(),
+            y_label: "times the usual".into(),
+            chart: Chart::Lines {
+                series: vec![Series { name: "progress".into(), points }],
+                threshold: Some(1.0),
+            },
+        });
+    }
+    study
+}
+
+/// The middle of the regulated background's rates when nobody contends, in bytes a second.
+fn usual_rate(record: &Record) -> Option<f64> {
+    let alone = record.samples.iter().filter(|sample| sample.case == case::REGULATED);
+    let rates: Vec<f64> = alone
+        .filter_map(|sample| sample.series.get("background"))
+        .flatten()
+        .map(|(_, rate)| *rate)
+        .collect();
+    median(&rates).filter(|rate| *rate > MEGABYTE)
+}
+
+/// How much of a phase (0 before, 1 beside, 2 after the foreground) the background ran.
+fn duty_in(sample: &Sample, usual: f64, phase: usize) -> Option<f64> {
+    let (begin, end) = (*sample.values.get("begin")?, *sample.values.get("end")?);
+    let (from, to) = [(0.0, begin), (begin, end), (end, f64::INFINITY)][phase];
+    let course = sample.series.get("background")?;
+    let within: Vec<f64> = course
+        .iter()
+        .filter(|(time, _)| *time > from && *time <= to)
+        .map(|(_, rate)| *rate)
+        .collect();
+    let ran = within.iter().filter(|rate| **rate > SUSPENDED * usual).count();
+    (!within.is_empty()).then(|| ran as f64 / within.len() as f64)
+}
+
+fn span(sample: &Sample) -> String {
+    let value = |name: &str| sample.values.get(name).copied().unwrap_or(f64::NAN);
+    format!("{:.1} to {:.1} s", value("begin"), value("end"))
+}
+
+fn percent_more(ratio: f64) -> f64 {
+    100.0 * (ratio - 1.0)
+}
+
+fn boxes(record: &Record, title: &str, value: &str, names: &[&str]) -> Plot {
+    let groups =
+        names.iter().map(|name| ((*name).to_owned(), of_case(&record.samples, name, value)));
+    Plot {
+        title: title.into(),
+        x_label: String::new(),
+        y_label: "seconds".into(),
+        chart: Chart::Boxes(groups.collect()),
+    }
+}
