@@ -65,7 +65,7 @@ struct How {
     site: Site,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct RecordDirectory {
     /// Directory of the records [default: eval/results/DATE-HOST]; an unfinished one is resumed
     #[arg(long, value_name = "DIR")]
@@ -102,7 +102,11 @@ impl Cli {
             Command::All { how } => {
                 let all = experiments::all();
                 let names: Vec<&str> = all.iter().map(|entry| entry.name).collect();
-                measure(&all, &names, how)
+                let archive = how.record.clone().archive()?;
+                let result = measure(&all, &names, how);
+                // What was measured before a failure or a stop is shown, too.
+                let written = report::write(&all, &archive);
+                result.and(written)
             }
             Command::Report { record } => write_report(&record.archive()?),
             Command::Disk(command) => command.run(),

@@ -60,7 +60,7 @@ impl Program {
     pub const fn bytes(self, scale: Scale) -> u64 {
         let (full, quick) = match self {
             Self::Create => (400, 40),
-            Self::Tar => (200, 50),
+            Self::Tar => (200, 30),
             Self::Grep => (200, 25),
             Self::Make => (75, 7),
             _ => (600, 60),

@@ -1,6 +1,7 @@
 //! Runs experiments: requirements, steps, a record after each step, a bar on a terminal.
 
 use std::fs::File;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -37,6 +38,7 @@ pub struct Run<'a> {
 pub fn run(plan: &Run, all: &[Entry], names: &[&str]) -> anyhow::Result<()> {
     let measured = to_measure(all, names);
     let _alone = alone()?;
+    let begin = Instant::now();
     let facts = Facts::gather(&PROGRAMS);
     let bar = bar(plan, &measured)?;
     let mut failed = Vec::new();
@@ -49,8 +51,15 @@ pub fn run(plan: &Run, all: &[Entry], names: &[&str]) -> anyhow::Result<()> {
         }
     }
     bar.finish_and_clear();
-    for entry in all.iter().filter(|entry| names.contains(&entry.name)) {
-        println!("{}", report::print(&report::Page::new(entry, plan.archive)?));
+    let pages = all
+        .iter()
+        .filter(|entry| names.contains(&entry.name))
+        .map(|entry| report::Page::new(entry, plan.archive))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    pages.iter().for_each(|page| println!("{}", report::print(page)));
+    if pages.len() > 1 {
+        println!("{}", report::summary(&pages));
+        println!("{:.1} minutes", begin.elapsed().as_secs_f64() / 60.0);
     }
     if !failed.is_empty() {
         bail!("not measured: {}", failed.join(", "));

@@ -18,7 +18,7 @@ use crate::frame::record::{Archive, Record};
 use crate::frame::study::Study;
 use verdict::{Row, Verdict};
 
-pub use text::print;
+pub use text::{print, summary};
 
 /// One table or figure, ready to be printed.
 pub struct Page {

@@ -31,6 +31,17 @@ pub fn print(page: &Page) -> String {
     text
 }
 
+/// One line for each page: its name, whether the phenomenon holds, what it is.
+#[must_use]
+pub fn summary(pages: &[Page]) -> String {
+    let mut text = String::new();
+    for page in pages {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:<24}  {:<19}  {}", page.name, page.verdict(), page.paper.title);
+    }
+    text
+}
+
 fn table(rows: &[Row]) -> String {
     let cells: Vec<[String; 6]> =
         std::iter::once(["", "unit", "paper", "measured", "range", ""].map(str::to_owned))
