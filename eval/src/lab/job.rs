@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, WaitId, WaitIdOptions};
@@ -81,6 +81,29 @@ impl Job {
         // A process that has ended keeps its counts, with those of its children, until it is reaped.
         let calls = Calls::of(self.group());
         Ok((self.finish()?, calls))
+    }
+
+    /// As [`Job::finish`], but kills the group and returns `None` once `give_up` says so.
+    ///
+    /// # Errors
+    /// As [`Job::finish`].
+    pub fn finish_unless(mut self, give_up: impl Fn() -> bool) -> anyhow::Result<Option<f64>> {
+        const LOOK: Duration = Duration::from_millis(20);
+        let pid = Pid::from_child(&self.child);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while rustix::process::waitid(WaitId::Pid(pid), options)
+            .context("cannot wait for a program")?
+            .is_none()
+        {
+            if give_up() {
+                if let Some(doomed) = &self.doomed {
+                    doomed.kill();
+                }
+                return self.reap().map(|_| None);
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.finish().map(Some)
     }
 
     /// Kills the group; returns whether the program was still running, as it should have been.
