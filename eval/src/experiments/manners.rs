@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -162,8 +163,8 @@ impl Experiment for Manners {
     }
 
     fn rounds(&self, name: &str, scale: Scale, all: u32) -> u32 {
-        let judged = [case::FOREGROUND, case::POLITE].contains(&name);
-        if scale.quick && !judged { 1 } else { all }
+        let once = [case::BOTH, case::NICE].contains(&name);
+        if scale.quick && once { 1 } else { all }
     }
 
     fn prepare(&self, lab: &Lab, _scale: Scale) -> anyhow::Result<()> {
@@ -187,6 +188,9 @@ impl Experiment for Manners {
             sample.commands.push(job.words().to_owned());
             sample.values.insert("foreground seconds".into(), job.finish()?);
             return Ok(sample);
+        }
+        if step.case == case::POLITE {
+            self.calibrate(lab)?;
         }
         let background = Job::start(&mut self.background(lab, &step.case)?)?;
         sample.commands.push(background.words().to_owned());
@@ -214,6 +218,9 @@ impl Experiment for Manners {
             None => sample.values.insert("given up after".into(), begin.elapsed().as_secs_f64()),
         };
         keep(&mut sample, &courses);
+        if step.case == case::REGULATED {
+            fs::write(calibrated(lab), "").context("cannot note that targets are known")?;
+        }
         Ok(sample)
     }
 
@@ -239,6 +246,18 @@ impl Manners {
         }
     }
 
+    /// Lets the background learn its targets alone, if a resumed run has not done so yet.
+    fn calibrate(&self, lab: &Lab) -> anyhow::Result<()> {
+        if calibrated(lab).exists() {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let job = Job::start(&mut self.background(lab, case::REGULATED)?)?;
+        job.finish_unless(|| begin.elapsed() > LONGEST)?;
+        fs::write(calibrated(lab), "").context("cannot note that targets are known")?;
+        lab.cold()
+    }
+
     /// Runs the foreground beside the background, and notes when.
     fn beside(&self, lab: &Lab, begin: Instant, sample: &mut Sample) -> anyhow::Result<()> {
         std::thread::sleep(HEAD_START);
@@ -250,6 +269,11 @@ impl Manners {
         sample.values.insert("end".into(), begin.elapsed().as_secs_f64());
         Ok(())
     }
+}
+
+/// There once targets were learned; they go with it.
+fn calibrated(lab: &Lab) -> PathBuf {
+    lab.memory().join("calibrated")
 }
 
 fn keep(sample: &mut Sample, courses: &Courses) {
