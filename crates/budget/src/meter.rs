@@ -91,8 +91,8 @@ impl Meter {
 
     /// Brings a frontier back that cannot be ours.
     fn heal(&self, now: Nanos, rate: Rate) {
-        let longest = rate.time_for(BELIEVABLE).plus(Nanos(2 * Nanos::SECOND.0));
-        let (frontier, limit) = (self.frontier.load(Ordering::Relaxed), now.plus(longest).0);
+        let (frontier, limit) =
+            (self.frontier.load(Ordering::Relaxed), now.plus(longest_debt(rate)).0);
         if frontier > limit {
             // A lost race means that somebody else was here.
             let _ = self.frontier.compare_exchange(
@@ -126,6 +126,22 @@ impl Meter {
             Some(total.saturating_sub(units))
         });
         self.correct(window, now, units, 0);
+    }
+
+    /// Records that `amount` units, which are charged already, are paid for only after `time`; where
+    /// the class has only a part of its threshold, after so much more.
+    pub fn prolong(&self, window: Nanos, now: Nanos, amount: u64, time: Nanos) {
+        let rule = Rule { rate: self.rate(), window };
+        if rule.rate.is_unlimited() {
+            return;
+        }
+        let whole = u128::from(time.0) * u128::from(self.threshold().get());
+        let time = whole.checked_div(u128::from(rule.rate.get())).unwrap_or(whole);
+        let time = Nanos(u64::try_from(time).unwrap_or(u64::MAX));
+        let longest = longest_debt(rule.rate);
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            Some(rule.prolong(Nanos(frontier), now, amount, (time, longest)).0)
+        });
     }
 
     fn correct(&self, window: Nanos, now: Nanos, reserved: u64, actual: u64) {
@@ -165,6 +181,11 @@ impl Meter {
             Some(old.rescale(Nanos(frontier), now, rate).0)
         });
     }
+}
+
+/// See [`BELIEVABLE`].
+const fn longest_debt(rate: Rate) -> Nanos {
+    rate.time_for(BELIEVABLE).plus(Nanos(2 * Nanos::SECOND.0))
 }
 
 /// A rate of zero would never end; we never write one, so it is not ours.

@@ -126,8 +126,21 @@ impl Host for Target<'_> {
         self.process.add(Charged { read, written: 0 });
     }
 
+    fn await_read(&self, fd: i32, offset: u64) {
+        // The page is the kernel's to read for everybody: what is not there yet was started for us.
+        let before = Linux.read_by_thread();
+        Linux.await_read(fd, offset);
+        let read = Linux.read_by_thread().saturating_sub(before);
+        self.ahead.set(self.ahead.get() + read);
+        self.process.add(Charged { read, written: 0 });
+    }
+
     fn advise(&self, fd: i32, advice: Advice) {
         Linux.advise(fd, advice);
+    }
+
+    fn await_written(&self, fd: i32, offset: u64, length: u64) {
+        Linux.await_written(fd, offset, length);
     }
 
     fn write_back(&self, fd: i32, offset: u64, length: u64) {

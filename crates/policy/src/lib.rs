@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod limits;
+pub mod occupancy;
 pub mod pace;
 pub mod resource;
 pub mod throttle;

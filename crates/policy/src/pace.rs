@@ -28,6 +28,8 @@ pub const SHORTEST_SLEEP: Nanos = Nanos::from_millis(1);
 /// How much of the rate one piece of work should be at most: the upper bound of a sleep that
 /// splits large operations (Rate Windows, 3.2).
 const SLICE_TIME: Nanos = Nanos::from_millis(40);
+/// The same of a class that gives way: each piece is a seek there and back, which the others pay.
+const LONG_SLICE_TIME: Nanos = Nanos::from_millis(100);
 /// Smaller pieces cost the others on a rotating disk more seeks than smoothness is worth: at
 /// 1 MiB/s, pieces of 36 KiB slowed a sequential reader by two thirds, larger ones by a tenth.
 const SLICE_MIN: u64 = 128 << 10;
@@ -71,7 +73,17 @@ impl Rule {
     /// The largest piece, in bytes, in which work should be done under this rule.
     #[must_use]
     pub const fn slice(&self) -> u64 {
-        let bytes = self.rate.units_in(SLICE_TIME);
+        self.slice_of(SLICE_TIME)
+    }
+
+    /// The same for a class that gives way.
+    #[must_use]
+    pub const fn long_slice(&self) -> u64 {
+        self.slice_of(LONG_SLICE_TIME)
+    }
+
+    const fn slice_of(&self, time: Nanos) -> u64 {
+        let bytes = self.rate.units_in(time);
         let bytes = if bytes < SLICE_MIN { SLICE_MIN } else { bytes };
         if bytes > SLICE_MAX { SLICE_MAX } else { bytes / 4096 * 4096 }
     }
@@ -100,6 +112,21 @@ impl Rule {
     #[must_use]
     pub const fn charge(&self, frontier: Nanos, now: Nanos, amount: u64) -> Nanos {
         self.from(frontier, now).plus(self.aim().time_for(amount))
+    }
+
+    /// The frontier after `amount` units, which are charged already, turned out to be paid for only
+    /// after `time`, but no further than `longest` from now.
+    #[must_use]
+    pub const fn prolong(
+        &self,
+        frontier: Nanos,
+        now: Nanos,
+        amount: u64,
+        (time, longest): (Nanos, Nanos),
+    ) -> Nanos {
+        let later = self.from(frontier, now).plus(time.minus(self.aim().time_for(amount)));
+        let limit = now.plus(longest);
+        if later.0 > limit.0 && limit.0 > frontier.0 { limit } else { later }
     }
 
     /// The frontier after `amount` units turned out not to have passed.

@@ -16,7 +16,7 @@ use crate::{File, Regulator};
 pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
     let Some(gap) = board.claim_observation(now) else { return };
     let mut totals = Totals::new(host.stalled().unwrap_or_default());
-    if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, disk.moved)) {
+    if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, (disk.moved, disk.busy))) {
         return;
     }
     if board.wants_network()

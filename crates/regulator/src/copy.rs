@@ -57,10 +57,8 @@ impl<H: Host> Regulator<'_, H> {
         let forecast = self.forecast_read(from.0, from.1, begin, length);
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
-            self.host.read_ahead(from.0, begin, length);
-            // At once: before the copy another wait may follow, and who watches from outside takes
-            // a process for escaping whose account stays ahead of its books.
-            let _ = self.settle(thread, Ticket::of(forecast));
+            // Settled at once: before the copy another wait may follow.
+            let _ = self.read_ahead(thread, from.0, (begin, length), Ticket::of(forecast));
         }
         (0, length)
     }
@@ -68,7 +66,7 @@ impl<H: Host> Regulator<'_, H> {
     /// The longest piece in which a copy should be made, in bytes.
     #[must_use]
     pub fn copy_piece(&self) -> u64 {
-        self.write_piece().min(self.class.rule(Direction::Read).slice())
+        self.write_piece().min(self.slice(Direction::Read))
     }
 
     /// Completes a copy that returned `result`.

@@ -67,6 +67,8 @@ pub struct DiskTraffic {
     pub physical: bool,
     /// Bytes read and written, whoever caused it.
     pub moved: Moved,
+    /// For how long it had something to do.
+    pub busy: Nanos,
 }
 
 /// The contract of a mechanism:
@@ -74,7 +76,7 @@ pub struct DiskTraffic {
 /// 1. no method changes what the program can see: its errno, its file offsets, its data;
 /// 2. a method that cannot do its work does nothing and says so by `None`, never by failing;
 /// 3. every method may be called in a signal handler, and between fork and exec;
-/// 4. only [`Host::wait`] sleeps;
+/// 4. only [`Host::wait`] sleeps, and those that await the disk;
 /// 5. descriptors are claims: each may be closed or mean another file at any moment.
 pub trait Host: System {
     /// The time, of a clock that stands still while the machine sleeps.
@@ -96,10 +98,14 @@ pub trait Host: System {
     fn write_mode(&self, fd: i32) -> Option<WriteMode>;
     /// Starts reading a range into the page cache.
     fn read_ahead(&self, fd: i32, offset: u64, length: u64);
+    /// Waits until the page at `offset`, whose reading was started, has been read.
+    fn await_read(&self, fd: i32, offset: u64);
     /// Changes the kernel's read-ahead for a descriptor.
     fn advise(&self, fd: i32, advice: Advice);
     /// Starts writing a range's dirty pages.
     fn write_back(&self, fd: i32, offset: u64, length: u64);
+    /// Waits until what is being written of a range is on the disk, for a moment at most.
+    fn await_written(&self, fd: i32, offset: u64, length: u64);
     /// Drops what the page cache holds of a range and need not be written.
     fn drop_cached(&self, fd: i32, offset: u64, length: u64);
     /// Wakes everybody who waits on `word`.

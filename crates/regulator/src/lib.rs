@@ -21,6 +21,7 @@
 
 mod attend;
 mod copy;
+mod disk_time;
 mod file;
 mod forecast;
 mod host;

@@ -13,6 +13,10 @@ use crate::host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
 /// smallest window in use, the kernel's default.
 const WINDOW: u64 = 128 << 10;
 
+/// How often to look whether something has been written, and for how long at most.
+const WRITE_LOOK: Nanos = Nanos::from_millis(2);
+const LONGEST_WRITE: Nanos = Nanos::from_millis(250);
+
 /// Linux.
 #[derive(Debug)]
 pub struct Linux;
@@ -74,6 +78,23 @@ impl Host for Linux {
         }
     }
 
+    fn await_read(&self, fd: i32, offset: u64) {
+        // Where it is refused, the program finds out by itself.
+        let _ = file::await_read(fd, offset);
+    }
+
+    fn await_written(&self, fd: i32, offset: u64, length: u64) {
+        // sync_file_range(2) can wait, but takes away the error that the program's fsync(2) is to tell.
+        let (nobody, mut now) = (AtomicU32::new(0), time::now());
+        let end = now.plus(LONGEST_WRITE);
+        while now < end
+            && pagecache::cachestat(fd, offset, length).is_ok_and(|pages| pages.writeback > 0)
+        {
+            let _ = futex::wait(&nobody, 0, now.plus(WRITE_LOOK));
+            now = time::now();
+        }
+    }
+
     fn advise(&self, fd: i32, advice: Advice) {
         let advice = match advice {
             Advice::Normal => libc::POSIX_FADV_NORMAL,
@@ -95,7 +116,7 @@ impl Host for Linux {
     fn disks(&self, mut each: impl FnMut(DiskTraffic)) -> bool {
         let told = traffic::disks(|disk| {
             let (id, physical) = (disk.id, disk.is_physical());
-            each(DiskTraffic { id, physical, moved: moved(disk.moved) });
+            each(DiskTraffic { id, physical, moved: moved(disk.moved), busy: disk.busy });
         });
         told.is_ok()
     }

@@ -44,9 +44,9 @@ impl<H: Host> Regulator<'_, H> {
             }
             // What other threads read meanwhile tells nothing about this file.
             let before = self.host.read_by_thread();
-            self.host.read_ahead(fd, from, length);
+            let ticket = Ticket { read: reserved, forecast, ..Ticket::FREE };
+            let _ = self.read_ahead(thread, fd, (from, length), ticket);
             missed = self.host.read_by_thread() != before;
-            self.settle(thread, Ticket { read: reserved, forecast, ..Ticket::FREE });
             from += length;
             length = length.saturating_mul(2);
         }

@@ -16,6 +16,7 @@ impl<H: Host> Regulator<'_, H> {
             return Ticket::FREE;
         }
         self.reserve_and_wait(Direction::Read, BLOCK);
+        self.begin_piece(thread);
         Ticket { read: BLOCK, ..Ticket::OPEN }
     }
 

@@ -149,6 +149,17 @@ impl<H: Host> Regulator<'_, H> {
     /// Enters what the kernel charged since the last look and settles it, or the prediction where
     /// that is trusted more, against the ticket; returns the bytes read and written.
     pub(crate) fn settle(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
+        let moved = self.settle_untimed(thread, ticket);
+        if moved.0 > 0 {
+            self.enter_time(thread, Direction::Read, moved.0);
+        } else {
+            let _ = thread.end();
+        }
+        moved
+    }
+
+    /// The same for work that goes on.
+    pub(crate) fn settle_untimed(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         thread.looked(new.read > 0);
         self.settle_as(ticket, new.read, new.written);

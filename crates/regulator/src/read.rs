@@ -14,10 +14,13 @@ use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// First slice of a stream, so that a reader of a file's beginning costs little.
 const FIRST_SLICE: u64 = 32 << 10;
+/// The same while a class gives way: fewer seeks.
+const FIRST_SLICE_YIELDING: u64 = 128 << 10;
 /// Slices in a row that cost nothing and so show that the file is cached.
 const DRY: u32 = 2;
-/// A call that cost so much more than it asked for has been read ahead by the kernel.
-const RUN_AHEAD: u64 = 512 << 10;
+/// A call that cost so much more than it asked for has been read ahead by the kernel, whose smallest
+/// window in use is 128 KiB.
+const RUN_AHEAD: u64 = 96 << 10;
 /// The kernel reads ahead at most so far: two windows of the largest size in use.
 const RUN_AHEAD_MOST: u64 = 16 << 20;
 /// The page size of the cache.
@@ -59,11 +62,15 @@ impl<H: Host> Regulator<'_, H> {
         if file.is_stream() {
             return self.admit_stream(thread, file, ask);
         }
-        let slice = self.class.rule(Direction::Read).slice();
+        let slice = self.slice(Direction::Read);
         if ask.count > slice && self.reads_ahead_for(file) {
             return self.admit_large(thread, file, ask, slice);
         }
         self.admit_plain(thread, file, ask)
+    }
+
+    fn first_slice(&self) -> u64 {
+        if self.class.yields() { FIRST_SLICE_YIELDING } else { FIRST_SLICE }
     }
 
     /// Whether we may read ahead on this descriptor at all.
@@ -98,7 +105,7 @@ impl<H: Host> Regulator<'_, H> {
         let Some(end) = at.map(|at| at + moved).or_else(|| self.host.position(fd)) else { return };
         let begin = end.saturating_sub(moved);
         if begin == 0 || begin == file.next() {
-            file.start_stream(end.next_multiple_of(PAGE), FIRST_SLICE.max(2 * moved));
+            file.start_stream(end.next_multiple_of(PAGE), self.first_slice().max(2 * moved));
             file.set_next(end);
         } else {
             file.set_next(self.follow_steps(thread, fd, file, end, moved));
@@ -152,7 +159,7 @@ impl<H: Host> Regulator<'_, H> {
     /// A read that nothing holds now. A long one of a class that gives way is read in slices all the
     /// same: it may have to give way in the middle.
     fn admit_free(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
-        let slice = self.class.rule(Direction::Read).slice();
+        let slice = self.slice(Direction::Read);
         if !self.class.yields() || ask.count <= slice || self.class.is_limited() {
             return Ticket::FREE;
         }
@@ -233,6 +240,7 @@ impl<H: Host> Regulator<'_, H> {
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
+            self.begin_piece(thread);
         }
         Ticket::of(forecast)
     }
@@ -254,7 +262,7 @@ impl<H: Host> Regulator<'_, H> {
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
         let end = at.saturating_add(ask.count);
         let paid = file.paid();
-        let reach = self.class.rule(Direction::Read).slice().max(ask.count).saturating_mul(2);
+        let reach = self.slice(Direction::Read).max(ask.count).saturating_mul(2);
         if at > paid || at.saturating_add(reach) < paid {
             // It jumped: a reader in order never is ahead of what we read for it.
             file.end_stream();
@@ -275,7 +283,7 @@ impl<H: Host> Regulator<'_, H> {
     /// out to be cached ends the stream, unless `to_the_end` asks for every page.
     fn extend(&self, thread: &Thread, file: &File, fd: i32, end: u64, to_the_end: bool) {
         let size = self.host.status(fd).map_or(0, |status| status.size);
-        let longest = self.class.rule(Direction::Read).slice();
+        let longest = self.slice(Direction::Read);
         while file.paid() < size && file.paid() < end.saturating_add(file.ramp() / 2) {
             let from = file.paid();
             let length = file.ramp().min(longest).min(size.next_multiple_of(PAGE) - from);
@@ -296,7 +304,6 @@ impl<H: Host> Regulator<'_, H> {
             return 0;
         }
         self.reserve_and_wait(Direction::Read, forecast.read);
-        self.host.read_ahead(fd, from, length);
-        self.settle(thread, Ticket::of(forecast)).0
+        self.read_ahead(thread, fd, (from, length), Ticket::of(forecast)).0
     }
 }

@@ -51,6 +51,10 @@ pub struct Machine {
     pub others: Cell<Others>,
     /// The same of another disk.
     pub elsewhere: Cell<Others>,
+    /// How long the file's disk was busy by a moment, in nanoseconds.
+    pub busy: Cell<Others>,
+    /// How long the disk takes for one piece besides what the simulated kernel takes, in nanoseconds.
+    pub piece: Cell<u64>,
 }
 
 /// Bytes by nanoseconds since the start.
@@ -82,6 +86,8 @@ impl Machine {
             longest_sleep: Cell::default(),
             others: Cell::new(nobody),
             elsewhere: Cell::new(nobody),
+            busy: Cell::new(nobody),
+            piece: Cell::default(),
         }
     }
 
@@ -172,10 +178,11 @@ impl Host for Machine {
     fn disks(&self, mut each: impl FnMut(DiskTraffic)) -> bool {
         let others = (self.others.get())(self.now.get());
         let moved = Moved { inward: self.read.get() + others, outward: self.written.get() };
-        each(DiskTraffic { id: DISK, physical: true, moved });
+        let busy = Nanos((self.busy.get())(self.now.get()));
+        each(DiskTraffic { id: DISK, physical: true, moved, busy });
         // Another disk, on which the file is not.
         let moved = Moved { inward: (self.elsewhere.get())(self.now.get()), outward: 0 };
-        each(DiskTraffic { id: DISK + 1, physical: true, moved });
+        each(DiskTraffic { id: DISK + 1, physical: true, moved, busy: Nanos(0) });
         true
     }
 
@@ -205,6 +212,14 @@ impl Host for Machine {
 
     fn read_ahead(&self, _: i32, offset: u64, length: u64) {
         self.load(offset, offset + length);
+    }
+
+    fn await_read(&self, _: i32, _: u64) {
+        self.now.set(self.now.get() + self.piece.get());
+    }
+
+    fn await_written(&self, _: i32, _: u64, _: u64) {
+        self.now.set(self.now.get() + self.piece.get());
     }
 
     fn advise(&self, _: i32, advice: Advice) {

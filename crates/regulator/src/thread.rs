@@ -2,6 +2,8 @@
 
 use core::cell::Cell;
 
+use discnice_units::Nanos;
+
 /// After so many calls that were too fast to look at, look: what a call started behind our back
 /// (a page fault, an asynchronous read-ahead) is then found soon.
 const CALLS: u32 = 256;
@@ -55,6 +57,8 @@ pub struct Thread {
     named: Cell<u32>,
     /// What passed in a class without a limit since the last look.
     unheld: Cell<u32>,
+    /// When the piece of work began that is being timed; zero for none.
+    begun: Cell<u64>,
 }
 
 impl Thread {
@@ -198,6 +202,17 @@ impl Thread {
             self.ahead.set(left.wrapping_sub(bytes as u32));
         }
         passes
+    }
+
+    /// A piece of work begins that is to be timed.
+    pub(crate) fn begin(&self, now: Nanos) {
+        self.begun.set(now.0);
+    }
+
+    /// It ends; returns when it began, if that was seen.
+    pub(crate) fn end(&self) -> Option<Nanos> {
+        let begun = self.begun.take();
+        (begun != 0).then_some(Nanos(begun))
     }
 
     /// Whether the thread deleted what it wrote, the last time that somebody asked.

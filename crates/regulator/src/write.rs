@@ -145,7 +145,7 @@ impl<H: Host> Regulator<'_, H> {
     fn write_back(&self, fd: i32, file: &File) {
         let (low, high) = file.take_dirtied(|| self.host.position(fd));
         if low < high {
-            self.host.write_back(fd, low, high - low);
+            self.write_back_timed(fd, low, high - low);
             if let Some((_, key)) = file.identity() {
                 let pages = Pages::touched(low, high - low);
                 self.class.estimation().regions().written_back(key, pages);

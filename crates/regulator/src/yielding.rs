@@ -3,8 +3,8 @@
 use discnice_budget::member::Books;
 use discnice_units::Nanos;
 
-use crate::simulation::{Machine, Others, read_with, yielding_class};
-use crate::{Host, Regulator};
+use crate::simulation::{Machine, Others, read, read_with, yielding_class};
+use crate::{File, Host, Regulator, Thread};
 
 const RATE: u64 = 10 << 20;
 const SECOND: u64 = Nanos::SECOND.0;
@@ -56,6 +56,26 @@ fn gives_way_and_comes_back() {
     assert!((held as f64) < most, "held to its rate within 200 ms: {held}");
     let again = read_between(&machine, 23 * SECOND / 10, 43 * SECOND / 10);
     assert!(again > 500 << 20, "full speed within 2 s: {again}");
+}
+
+#[test]
+fn takes_little_of_a_busy_disk() {
+    // Others keep the disk busy all the time; a piece of ours is a seek of 20 ms.
+    let machine = Machine::new(1200 << 20, true);
+    machine.others.set(|now| now / 20);
+    machine.busy.set(|now| now);
+    machine.piece.set(20_000_000);
+    let (class, board) = yielding_class(RATE);
+    let books = Books::new();
+    let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
+    let (thread, file) = (Thread::default(), File::new());
+    while seconds(&machine) < 60.0 {
+        read(&machine, &regulator, &thread, &file, 64 << 10);
+    }
+    let (begin, end) = (SECOND, (seconds(&machine) * 1e9) as u64);
+    let pieces = machine.log.borrow().iter().filter(|one| one.0 > begin).count() as u64;
+    let part = (pieces * machine.piece.get()) as f64 / (end - begin) as f64;
+    assert!((0.007..0.013).contains(&part), "a hundredth there, as much on the way back: {part}");
 }
 
 #[test]

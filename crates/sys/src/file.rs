@@ -192,6 +192,17 @@ pub fn read_ahead(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
     .map(drop)
 }
 
+/// Waits until the page at `offset` has been read, if it is being read or has not been yet. pread(2)
+///
+/// # Errors
+/// `EBADF` without the right to read; `EINTR`; `EIO`.
+pub fn await_read(fd: i32, offset: u64) -> Result<(), Errno> {
+    let mut byte = [0u8; 1];
+    let buffer = byte.as_mut_ptr();
+    // SAFETY: the buffer has the length that is said, and outlives the call.
+    unsafe { call!(libc::SYS_pread64, fd, buffer, byte.len(), offset) }.map(drop)
+}
+
 /// Advice on the whole file. posix_fadvise(2) with `POSIX_FADV_*`.
 ///
 /// # Errors

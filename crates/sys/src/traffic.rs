@@ -8,6 +8,8 @@ use crate::raw::Errno;
 
 /// Bytes in a sector, whatever the disk's own is. Documentation/block/stat.rst.
 const SECTOR: u64 = 512;
+/// The unit of a disk's busy time, in nanoseconds.
+const MILLISECOND: u64 = Nanos::from_millis(1).0;
 /// Longest name of a disk that we compare.
 const NAME: usize = 32;
 
@@ -35,6 +37,8 @@ pub struct Disk<'a> {
     name: &'a [u8],
     /// What it moved.
     pub moved: Moved,
+    /// For how long it had something to do.
+    pub busy: Nanos,
 }
 
 impl<'a> Disk<'a> {
@@ -45,7 +49,10 @@ impl<'a> Disk<'a> {
         let name = fields.next()?;
         let inward = number(fields.nth(2)?).wrapping_mul(SECTOR);
         let outward = number(fields.nth(3)?).wrapping_mul(SECTOR);
-        Some(Self { id: major << 32 | minor, name, moved: Moved { inward, outward } })
+        // Which old kernels do not tell.
+        let busy = fields.nth(2).map_or(0, number).saturating_mul(MILLISECOND);
+        let moved = Moved { inward, outward };
+        Some(Self { id: major << 32 | minor, name, moved, busy: Nanos(busy) })
     }
 
     /// Whether it is a whole disk that is not made of others.
@@ -186,6 +193,7 @@ mod tests {
         let line = b" 254       1 vda1 7 1 4096 5 9 2 1024 3 0 1 2 0 0 0 0 4 5";
         let disk = Disk::parse(line).expect("a disk");
         assert_eq!((disk.id, disk.is_physical()), (254 << 32 | 1, false));
+        assert_eq!(disk.busy, Nanos::from_millis(1));
         assert_eq!(disk.moved, Moved { inward: 4096 * 512, outward: 1024 * 512 });
         assert!(Disk::parse(b"junk").is_none() && Disk::parse(b"").is_none());
     }

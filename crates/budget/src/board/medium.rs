@@ -1,5 +1,6 @@
 //! One disk, all disks, or the network: what others move there, and whether classes are held.
 
+use discnice_policy::occupancy;
 use discnice_policy::throttle::{self, ATTACK, RELEASE, Seen, Thresholds};
 use discnice_units::Nanos;
 
@@ -12,6 +13,9 @@ const INWARD_MOST: u64 = 64 << 20;
 const OUTWARD_MOST: u64 = 4 << 30;
 /// Charges that never reach the device (deleted before they were written) are forgotten by halves.
 const HALF_LIFE: Nanos = Nanos(30 * Nanos::SECOND.0);
+
+/// In nanoseconds.
+const MICROSECOND: u64 = 1000;
 
 /// Bytes that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +78,12 @@ pub struct Medium {
     weights: AtomicU32,
     /// Since when the state has been what it is.
     since: AtomicU64,
+    /// For how long it has had something to do, in nanoseconds.
+    busy: AtomicU64,
+    /// For which part of the time it has lately, in thousandths.
+    load: AtomicU32,
+    /// How long the last piece of work took that was timed, in microseconds; zero for none yet.
+    piece: AtomicU32,
     others: Recent,
 }
 
@@ -100,6 +110,32 @@ impl Medium {
     #[must_use]
     pub fn weights(&self) -> u32 {
         self.weights.load(Ordering::Relaxed)
+    }
+
+    /// For which part of the time it has had something to do lately, in thousandths.
+    #[must_use]
+    pub fn load(&self) -> u32 {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// How long the last piece of work took that was timed, if one was.
+    #[must_use]
+    pub fn piece(&self) -> Option<Nanos> {
+        let micros = self.piece.load(Ordering::Relaxed);
+        (micros != 0).then(|| Nanos(u64::from(micros) * MICROSECOND))
+    }
+
+    /// Notes how long a piece of work took.
+    pub(crate) fn set_piece(&self, took: Nanos) {
+        let micros = u32::try_from(took.0 / MICROSECOND).unwrap_or(u32::MAX);
+        self.piece.store(micros.max(1), Ordering::Relaxed);
+    }
+
+    /// Enters for how long it has had something to do in all.
+    pub(super) fn enter_busy(&self, all: Nanos, gap: Nanos) {
+        let before = Nanos(self.busy.swap(all.0, Ordering::Relaxed));
+        let load = occupancy::load(self.load(), all.minus(before), gap);
+        self.load.store(load, Ordering::Relaxed);
     }
 
     /// What the others moved lately.

@@ -28,7 +28,7 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 /// "DiscBord" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscBord");
 /// Of this layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Media that are told apart; further disks count as all disks together.
 pub const MEDIA: usize = 16;
 /// Classes whose traffic is told from the others'; further ones count as others.

@@ -13,6 +13,7 @@ const STALLED_PERCENT: u64 = 20;
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     media: [Moved; MEDIA],
+    busy: [Nanos; MEDIA],
     stalled: Nanos,
 }
 
@@ -23,14 +24,25 @@ impl Totals {
         Self { stalled, ..Self::default() }
     }
 
-    /// Adds what a disk has moved.
-    pub fn add_disk(&mut self, board: &Board, id: u64, physical: bool, moved: Moved) {
-        if physical && let Some(all) = self.media.get_mut(ALL_DISKS) {
+    /// Adds what a disk has moved, and for how long it had something to do.
+    pub fn add_disk(
+        &mut self,
+        board: &Board,
+        id: u64,
+        physical: bool,
+        (moved, busy): (Moved, Nanos),
+    ) {
+        if physical
+            && let (Some(all), Some(most)) =
+                (self.media.get_mut(ALL_DISKS), self.busy.get_mut(ALL_DISKS))
+        {
             *all = all.plus(moved);
+            // Of several disks nobody knows which one the work is for: the sum is on the safe side.
+            *most = most.plus(busy);
         }
-        let disks = board.media().iter().zip(&mut self.media).skip(NETWORK + 1);
-        for (_, sum) in disks.filter(|(medium, _)| medium.id() == id) {
-            *sum = moved;
+        let disks = board.media().iter().zip(self.media.iter_mut().zip(&mut self.busy));
+        for (_, sums) in disks.skip(NETWORK + 1).filter(|(medium, _)| medium.id() == id) {
+            (*sums.0, *sums.1) = (moved, busy);
         }
     }
 
@@ -70,6 +82,9 @@ impl Board {
         if gap > STALE {
             self.media.iter().for_each(super::Medium::start_anew);
             return;
+        }
+        for (medium, busy) in self.media.iter().zip(&totals.busy) {
+            medium.enter_busy(*busy, gap);
         }
         let stalled = stalled.0.saturating_mul(100) > gap.0.saturating_mul(STALLED_PERCENT);
         let thresholds = self.thresholds();

@@ -53,7 +53,7 @@ impl Machine {
         if let Some(gap) = self.board.claim_observation(self.now) {
             let mut totals = Totals::new(Nanos(0));
             for (id, moved) in [(DISK, self.disks[0]), (OTHER_DISK, self.disks[1])] {
-                totals.add_disk(self.board, id, true, moved);
+                totals.add_disk(self.board, id, true, (moved, Nanos(0)));
             }
             self.board.enter(self.now, gap, &totals);
         }

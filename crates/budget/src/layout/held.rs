@@ -72,11 +72,7 @@ impl Class {
         if !self.follows(board.observed()) {
             return false;
         }
-        let media = self.media();
-        // Until it is known where the files are, they may be anywhere.
-        let media = if media == 0 { 1 << ALL_DISKS } else { media };
-        let own = |(place, _): &(usize, &Medium)| media >> place & 1 != 0;
-        let disks = || board.media().iter().enumerate().filter(own).map(|(_, medium)| medium);
+        let disks = || self.disks(board);
         let mut held = Resources::NONE;
         if disks().any(Medium::is_throttled) {
             held = held.and(ON_DISK);
@@ -86,6 +82,32 @@ impl Class {
         }
         let all = disks().map(Medium::weights).max().unwrap_or(0);
         self.hold(now, held, true, (self.weight(), all))
+    }
+
+    /// For which part of the time the busiest of its disks has something to do, in thousandths.
+    #[must_use]
+    pub fn load(&self, board: &Board) -> u32 {
+        self.disks(board).map(Medium::load).max().unwrap_or(0)
+    }
+
+    /// How long the last piece of work took that was timed on any of its disks.
+    #[must_use]
+    pub fn piece(&self, board: &Board) -> Option<Nanos> {
+        self.disks(board).filter_map(Medium::piece).max()
+    }
+
+    /// Notes how long a piece of work took.
+    pub fn set_piece(&self, board: &Board, took: Nanos) {
+        self.disks(board).for_each(|medium| medium.set_piece(took));
+    }
+
+    /// The media of the board that the class's files are on.
+    fn disks<'b>(&self, board: &'b Board) -> impl Iterator<Item = &'b Medium> {
+        let media = self.media();
+        // Until it is known where the files are, they may be anywhere.
+        let media = if media == 0 { 1 << ALL_DISKS } else { media };
+        let own = move |(place, _): &(usize, &Medium)| media >> place & 1 != 0;
+        board.media().iter().enumerate().filter(own).map(|(_, medium)| medium)
     }
 
     /// Holds everything that has a threshold, because nobody knows what the others do.

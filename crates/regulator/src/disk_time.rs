@@ -1,0 +1,95 @@
+//! The disk's time: how long pieces of work take it while the class gives way.
+//!
+//! See [`discnice_policy::occupancy`]. What was read ahead or written back is waited for: the program
+//! is held afterwards anyway, and nothing else tells without privilege how long the disk took.
+
+use discnice_budget::Direction;
+use discnice_policy::occupancy;
+use discnice_units::Nanos;
+
+use crate::host::Host;
+use crate::{Regulator, Thread, Ticket};
+
+/// The page size of the cache.
+const PAGE: u64 = 4096;
+
+impl<H: Host> Regulator<'_, H> {
+    /// Whether the class gives way now, so that its work on the disk is timed.
+    fn times(&self) -> bool {
+        self.board.is_some() && self.class.yields() && self.class.is_limited()
+    }
+
+    /// The largest piece in which work should be done.
+    pub(crate) fn slice(&self, direction: Direction) -> u64 {
+        let rule = self.class.rule(direction);
+        if self.class.yields() { rule.long_slice() } else { rule.slice() }
+    }
+
+    /// The moment, if what begins now is to be timed; what it takes is known at [`Self::enter_time`].
+    pub(crate) fn begin_piece(&self, thread: &Thread) {
+        if self.times() {
+            thread.begin(self.host.now());
+        }
+    }
+
+    /// Reads a range ahead, for which `ticket` was reserved, and settles that; of a class that gives
+    /// way, waits for the range and enters how long it took. Returns the bytes read and written.
+    pub(crate) fn read_ahead(
+        &self,
+        thread: &Thread,
+        fd: i32,
+        (from, length): (u64, u64),
+        ticket: Ticket,
+    ) -> (u64, u64) {
+        self.begin_piece(thread);
+        self.host.read_ahead(fd, from, length);
+        // Before the wait: who watches from outside takes a process for escaping whose account stays
+        // ahead of its books.
+        let moved = self.settle_untimed(thread, ticket);
+        if moved.0 > 0 && self.times() {
+            self.host.await_read(fd, from.saturating_add(length).saturating_sub(1) / PAGE * PAGE);
+            self.enter_time(thread, Direction::Read, length);
+        } else {
+            let _ = thread.end();
+        }
+        moved
+    }
+
+    /// Starts writing a range's dirty pages; of a class that gives way, waits for them, and enters how
+    /// long they took.
+    pub(crate) fn write_back_timed(&self, fd: i32, offset: u64, length: u64) {
+        if !self.times() {
+            self.host.write_back(fd, offset, length);
+            return;
+        }
+        let begun = self.host.now();
+        self.host.write_back(fd, offset, length);
+        self.host.await_written(fd, offset, length);
+        self.prolong(Direction::Write, length, Some(begun));
+    }
+
+    /// Enters how long it took since [`Self::begin_piece`] to move `bytes`.
+    pub(crate) fn enter_time(&self, thread: &Thread, direction: Direction, bytes: u64) {
+        if self.times() {
+            self.prolong(direction, bytes, thread.end());
+        }
+    }
+
+    /// What began at a moment that nobody saw took as long as the last piece that was timed.
+    fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {
+        let Some(board) = self.board else { return };
+        let now = self.host.now();
+        let took = match begun {
+            Some(begun) => {
+                let took = now.minus(begun);
+                self.class.set_piece(board, took);
+                took
+            }
+            None => self.class.piece(board).unwrap_or(occupancy::UNSEEN),
+        };
+        let time = occupancy::time_for(took, bytes, self.class.load(board));
+        for meter in [self.class.total(), self.class.direction(direction)] {
+            meter.prolong(self.class.window(), now, bytes, time);
+        }
+    }
+}
