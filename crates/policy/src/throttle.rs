@@ -100,13 +100,14 @@ pub const fn decayed(pool: u64, gap: Nanos, half_life: Nanos) -> u64 {
     pool.saturating_sub(if lost > pool as u128 { pool } else { lost as u64 })
 }
 
-/// Bytes of an observation that was `gap` in the making, as far as they are recent.
+/// Bytes of an observation that was `gap` in the making, for each `span` of it: where disks are slow,
+/// members are slow to look, and nobody knows when it was that the others moved something.
 #[must_use]
-pub const fn recent_part(bytes: u64, gap: Nanos) -> u64 {
-    if gap.0 <= ATTACK.0 {
+pub const fn spread(bytes: u64, gap: Nanos, span: Nanos) -> u64 {
+    if gap.0 <= span.0 {
         return bytes;
     }
-    let part = bytes as u128 * ATTACK.0 as u128 / gap.0 as u128;
+    let part = bytes as u128 * span.0 as u128 / gap.0 as u128;
     part as u64
 }
 

@@ -172,16 +172,25 @@ impl Medium {
         self.weights.store(weights, Ordering::Relaxed);
         let inward = explain(&self.inward_pool, own.inward, moved.inward, INWARD_MOST, gap);
         let outward = explain(&self.outward_pool, own.outward, moved.outward, OUTWARD_MOST, gap);
-        let others = throttle::recent_part(inward.saturating_add(outward), gap);
-        if others > 0 {
-            self.others.add(now, others);
-        }
+        self.note_others(now, gap, inward.saturating_add(outward));
         let seen = self.seen(now, stalled);
         let was = self.is_throttled();
         let is = throttle::is_throttled(was, thresholds, &seen);
         if is != was {
             self.since.store(now.0, Ordering::Relaxed);
             self.throttled.store(is.into(), Ordering::Release);
+        }
+    }
+
+    /// Enters what the others moved in the time `gap` before now.
+    fn note_others(&self, now: Nanos, gap: Nanos, bytes: u64) {
+        let each = throttle::spread(bytes, gap, SLOT);
+        if each == 0 {
+            return;
+        }
+        let slots = (gap.0 / SLOT.0).clamp(1, RELEASE.0 / SLOT.0);
+        for back in 0..slots {
+            self.others.add(now.minus(Nanos(back * SLOT.0)), each);
         }
     }
 

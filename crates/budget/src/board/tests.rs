@@ -2,7 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use discnice_policy::throttle::INTERVAL;
+use discnice_policy::throttle::{INTERVAL, RELEASE};
 use discnice_policy::{Limits, Resource, When, pace};
 
 use super::*;
@@ -45,7 +45,11 @@ impl Machine {
 
     /// Lets time pass in which the others read so much of both disks, and `class` read `own`.
     fn pass(&mut self, class: &Class, own: u64, others: [u64; 2]) {
-        self.now = self.now.plus(INTERVAL);
+        self.pass_in(INTERVAL, class, own, others);
+    }
+
+    fn pass_in(&mut self, time: Nanos, class: &Class, own: u64, others: [u64; 2]) {
+        self.now = self.now.plus(time);
         class.meter(Resource::Read).settle(class.window(), self.now, 0, own);
         self.disks[0].inward += own + others[0];
         self.disks[1].inward += others[1];
@@ -84,6 +88,27 @@ fn only_others_on_the_same_disk_are_given_way_to() {
         class.is_limited()
     });
     assert!((18..=40).contains(&end.count()), "within 2 s, but not at once");
+}
+
+#[test]
+fn members_that_wait_for_the_disk_look_seldom_and_see_the_others_all_the_same() {
+    for gap in [100, 250, 600, 1500] {
+        let mut machine = Machine::new();
+        let class = machine.class(1, 1 << 20, 100);
+        machine.pass(class, 0, [0, 0]);
+        let gap = Nanos::from_millis(gap);
+        let of = |rate: u64| Rate::per_second(rate).units_in(gap);
+        let onset = (0..5).take_while(|_| {
+            machine.pass_in(gap, class, 1 << 20, [of(40 << 20), 0]);
+            !class.is_limited()
+        });
+        assert!(onset.count() <= 2, "{gap:?}");
+        let end = (0..50).take_while(|_| {
+            machine.pass_in(gap, class, 1 << 16, [0, 0]);
+            class.is_limited()
+        });
+        assert!(gap.0 * (end.count() as u64) < 2 * RELEASE.0 + gap.0, "{gap:?}");
+    }
 }
 
 #[test]

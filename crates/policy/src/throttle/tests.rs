@@ -122,7 +122,7 @@ proptest! {
     fn arithmetic_never_overflows(a: u64, b: u64, c: u64, d: u64) {
         let _ = explain(a, b, c, d);
         prop_assert!(decayed(a, Nanos(b), Nanos(c)) <= a);
-        prop_assert!(recent_part(a, Nanos(b)) <= a);
+        prop_assert!(spread(a, Nanos(b), ATTACK) <= a);
         let _ = Thresholds::of(Rate::per_second(a));
     }
 }
