@@ -21,7 +21,6 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-#[ignore = "open: about 200 kB of what a supervised process reads first go uncharged"]
 fn a_static_program_is_held_to_its_rate_and_charged_exactly() {
     let folder = product::folder();
     let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
@@ -84,7 +83,6 @@ fn a_timer_neither_stops_nor_frees_a_program() {
 }
 
 #[test]
-#[ignore = "open: about 200 kB of what a supervised process reads first go uncharged"]
 fn programs_of_other_libraries_and_languages_read_the_same() {
     let folder = product::folder();
     let data = folder.path().join("data");
@@ -119,7 +117,6 @@ fn programs_of_other_libraries_and_languages_read_the_same() {
 }
 
 #[test]
-#[ignore = "open: about 200 kB of what a supervised process reads first go uncharged"]
 fn a_whole_tree_is_supervised_when_asked_for() {
     let folder = product::folder();
     let data = folder.path().join("data");

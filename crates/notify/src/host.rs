@@ -48,6 +48,16 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
+    /// Reads for the thread, which is charged for it: the kernel charges us.
+    fn reading_for_it<T>(&self, read: impl FnOnce() -> T) -> T {
+        let before = Linux.read_by_thread();
+        let done = read();
+        let bytes = Linux.read_by_thread().saturating_sub(before);
+        self.ahead.set(self.ahead.get() + bytes);
+        self.process.add(Charged { read: bytes, written: 0 });
+        done
+    }
+
     /// Looks whether the thread was killed, or has a signal to mind.
     fn is_to_go_on(&self, now: Nanos) -> bool {
         let Some((listener, id)) = self.waiting else { return false };
@@ -118,12 +128,7 @@ impl Host for Target<'_> {
     }
 
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
-        // The kernel charges us for what we do for the program.
-        let before = Linux.read_by_thread();
-        Linux.read_ahead(fd, offset, length);
-        let read = Linux.read_by_thread().saturating_sub(before);
-        self.ahead.set(self.ahead.get() + read);
-        self.process.add(Charged { read, written: 0 });
+        self.reading_for_it(|| Linux.read_ahead(fd, offset, length));
     }
 
     fn await_read(&self, fd: i32, offset: u64) {
@@ -182,7 +187,8 @@ impl System for Target<'_> {
     }
 
     fn probe(&self, fd: i32, offset: u64, length: u64) -> Option<Probed> {
-        Linux.probe(fd, offset, length)
+        // A probe reads what it does not find.
+        self.reading_for_it(|| Linux.probe(fd, offset, length))
     }
 }
 
