@@ -9,7 +9,7 @@
 //! stopped), the program goes on unregulated rather than stay stopped.
 
 pub mod beside;
-mod fork;
+pub mod fork;
 pub mod guardian;
 mod identity;
 mod kept;

@@ -86,6 +86,8 @@ impl Duty {
                 return Decision::Hold(self.paid_at.min(end));
             }
             self.held_since = None;
+            // Whoever was held goes on with what he was held for.
+            self.moved_at = now;
             self.breath_until = now.plus(BREATH);
         }
         if now < self.breath_until {

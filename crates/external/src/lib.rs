@@ -13,6 +13,7 @@
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
+//! - `write_back`: what the held dirtied is written back steadily;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
 //! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
@@ -22,11 +23,14 @@
 pub mod account;
 pub mod census;
 pub mod duty;
+mod helpers;
 pub mod hold;
 pub mod member;
 pub mod process;
 pub mod reactor;
 pub mod watch;
+mod write_back;
 
+pub use helpers::Helpers;
 pub use process::{Pinned, Refusal, pin};
 pub use watch::Watch;

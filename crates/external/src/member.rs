@@ -3,13 +3,14 @@
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Held, Mechanism, Reason};
 use discnice_budget::{Class, Direction, Member, MemberId, State};
-use discnice_regulator::ledger;
+use discnice_regulator::{ledger, write_back_portion};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::account::{Io, OwnAccount, Rest};
 use crate::duty::{self, Decision, Duty};
-use crate::hold::{self, Grip, Hold, Refused, Signals, Stopper};
+use crate::helpers::Helpers;
+use crate::hold::{self, Grip, Hold, Refused, Signals};
 use crate::process::{self, Pinned};
 
 /// What a preloaded process may be ahead of its books before it is looked at twice: a call that is
@@ -59,7 +60,9 @@ pub struct Watched {
     suspect: Option<(Nanos, Charged)>,
     caught_until: Nanos,
     hold: Box<dyn Hold>,
-    stopper: Stopper,
+    helpers: Helpers,
+    /// Bytes dirtied since write-back was started last.
+    dirtied: u64,
     held_since: Option<Nanos>,
     press_at: Nanos,
     letting_go: bool,
@@ -78,7 +81,7 @@ impl Watched {
         class: &'static Class,
         slot: MemberId,
         reason: Reason,
-        stopper: Stopper,
+        helpers: Helpers,
     ) -> Option<Self> {
         let member = class.member(slot, pinned.id())?;
         let held = class.held(slot)?;
@@ -103,7 +106,8 @@ impl Watched {
             account,
             cancelled,
             hold,
-            stopper,
+            helpers,
+            dirtied: 0,
             duty: Duty::new(now),
             suspect: None,
             caught_until: Nanos(0),
@@ -182,7 +186,8 @@ impl Watched {
         }
         let moved = match self.role {
             Role::Outside => self.charge_own(),
-            Role::Preloaded => self.charge_if_ahead(),
+            Role::Preloaded if self.class.watcher().is_strict() => self.charge_if_ahead(),
+            Role::Preloaded => false,
         };
         let now = time::now();
         let id = self.id();
@@ -200,6 +205,7 @@ impl Watched {
                 }
             }
         };
+        self.write_back();
         if self.letting_go {
             self.let_go();
         }
@@ -249,12 +255,21 @@ impl Watched {
         if bytes == 0 {
             return false;
         }
+        self.dirtied = (self.dirtied + new.written).saturating_sub(cancelled);
         if let Some(held) = self.held() {
             held.add_escaped(bytes);
         }
         let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
         self.duty.owe(now, paid_at.min(self.believable(now, new)));
         true
+    }
+
+    /// Has what it dirtied written back, by now while it stands with its files open.
+    fn write_back(&mut self) {
+        if self.class.is_limited() && self.dirtied >= write_back_portion(self.class) {
+            self.dirtied = 0;
+            self.helpers.write_back.of(self.id());
+        }
     }
 
     /// A frontier beyond this was scribbled.
@@ -324,7 +339,7 @@ impl Watched {
     fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
         self.let_go();
         if refused == Refused::Forbidden && self.hold.mechanism() == Mechanism::Freeze {
-            self.hold = Box::new(Signals::new(self.pinned.process, self.stopper.clone()));
+            self.hold = Box::new(Signals::new(self.pinned.process, self.helpers.stopper.clone()));
             self.note_how(self.reason);
             return now;
         }

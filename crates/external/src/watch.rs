@@ -13,7 +13,7 @@ use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::census::{self, Census};
-use crate::hold::Stopper;
+use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::process::{Pinned, pin};
 
@@ -43,13 +43,13 @@ pub struct Watch {
     census_at: Nanos,
     roll_call_at: Nanos,
     changes: u32,
-    stopper: Stopper,
+    helpers: Helpers,
 }
 
 impl Watch {
     /// Begins to watch a class that lies in this shared-memory segment.
     #[must_use]
-    pub fn new(class: &'static Class, segment: i32, stopper: Stopper) -> Self {
+    pub fn new(class: &'static Class, segment: i32, helpers: Helpers) -> Self {
         Self {
             class,
             mark: format!("DISCNICE={segment:x}:{:x}", class.nonce()).into_bytes(),
@@ -61,7 +61,7 @@ impl Watch {
             census_at: Nanos(0),
             roll_call_at: Nanos(0),
             changes: class.changes().load(Ordering::Acquire),
-            stopper,
+            helpers,
         }
     }
 
@@ -221,7 +221,7 @@ impl Watch {
 
     fn adopt(&mut self, pinned: Pinned, slot: MemberId, reason: Reason, parent: u32) {
         let id = pinned.id();
-        let watched = Watched::new(pinned, self.class, slot, reason, self.stopper.clone());
+        let watched = Watched::new(pinned, self.class, slot, reason, self.helpers.clone());
         let Some(mut watched) = watched else { return };
         watched.parent = parent;
         if let Some(parent) = self.members.get_mut(&parent) {

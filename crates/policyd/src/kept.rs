@@ -3,8 +3,7 @@
 use std::fmt;
 
 use discnice_budget::Class;
-use discnice_external::Watch;
-use discnice_external::hold::Stopper;
+use discnice_external::{Helpers, Watch};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
@@ -44,14 +43,14 @@ struct Kept {
 pub struct Keeper<'a> {
     classes: &'a dyn Classes,
     kept: Vec<Kept>,
-    stopper: Stopper,
+    helpers: Helpers,
 }
 
 impl<'a> Keeper<'a> {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
     pub fn new(classes: &'a dyn Classes) -> Self {
-        let mut keeper = Self { classes, kept: Vec::new(), stopper: Stopper::default() };
+        let mut keeper = Self { classes, kept: Vec::new(), helpers: Helpers::default() };
         for mapped in classes.all() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -85,7 +84,7 @@ impl<'a> Keeper<'a> {
         // Somebody else's while that one lives: `discnice attach` watches its own class.
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, process::exists) {
-            let watch = Watch::new(mapped.class, mapped.segment, self.stopper.clone());
+            let watch = Watch::new(mapped.class, mapped.segment, self.helpers.clone());
             self.kept.push(Kept { mapped, watch, empty_since: None });
         } else {
             self.classes.unmap(mapped);

@@ -52,6 +52,7 @@ pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;
 pub use thread::Thread;
+pub use write::portion as write_back_portion;
 
 use discnice_budget::{Board, Class, member::Books};
 

@@ -5,7 +5,7 @@
 //! dirtied is started in small portions. Only newly dirtied bytes count: a program that rewrites
 //! the same pages keeps doing so for free.
 
-use discnice_budget::Direction;
+use discnice_budget::{Class, Direction};
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::Pages;
 use discnice_units::Nanos;
@@ -22,6 +22,13 @@ const PORTION_MAX: u64 = 2 << 20;
 /// A small file is left to the kernel when it is closed, because it may be deleted soon, until a
 /// thread has left so much without deleting any of it.
 const LEFT_MAX: u64 = 4 << 20;
+
+/// How many dirtied bytes are written back at once.
+#[must_use]
+pub fn portion(class: &Class) -> u64 {
+    let rate = class.rule(Direction::Write).rate;
+    rate.units_in(PORTION_TIME).clamp(PORTION_MIN, PORTION_MAX)
+}
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits a write of `count` bytes, at the descriptor's offset or at `at`.
@@ -132,14 +139,9 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         moved: u64,
     ) {
-        if file.add_dirtied(written, at, moved) >= self.portion() {
+        if file.add_dirtied(written, at, moved) >= portion(self.class) {
             self.write_back(fd, file);
         }
-    }
-
-    fn portion(&self) -> u64 {
-        let rate = self.class.rule(Direction::Write).rate;
-        rate.units_in(PORTION_TIME).clamp(PORTION_MIN, PORTION_MAX)
     }
 
     fn write_back(&self, fd: i32, file: &File) {

@@ -7,8 +7,8 @@ use discnice_benice::tree::{Process, Tree};
 use discnice_budget::member::Charged;
 use discnice_budget::outside::Reason;
 use discnice_budget::{Direction, State};
+use discnice_external::Helpers;
 use discnice_external::account::{OwnAccount, Rest};
-use discnice_external::hold::Stopper;
 use discnice_external::process::{Pinned, examine, pin};
 use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
@@ -117,7 +117,7 @@ fn enter_descendants(found: &Found, tree: &Tree) {
 
 /// Watches until nobody is left, and shows rates; only shows them while another watcher lives.
 fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
-    let (class, stopper) = (found.class, Stopper::default());
+    let (class, helpers) = (found.class, Helpers::default());
     let mut watch: Option<Watch> = None;
     let mut show_at = time::now().plus(SHOW);
     while !reactor.is_ended() {
@@ -125,7 +125,7 @@ fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
         let mut next = now.plus(BEAT).min(show_at);
         if class.watcher().claim(process::id(), now.0, process::exists) {
             let watch =
-                watch.get_or_insert_with(|| Watch::new(class, found.segment, stopper.clone()));
+                watch.get_or_insert_with(|| Watch::new(class, found.segment, helpers.clone()));
             next = next.min(watch.step());
             if watch.is_empty() {
                 break;
