@@ -77,7 +77,8 @@ impl Reason {
 #[repr(C, align(64))]
 pub struct Watcher {
     process: AtomicU32,
-    _reserved: AtomicU32,
+    /// Whether preloaded members that run ahead of their books are held, too.
+    strict: AtomicU32,
     /// When it last showed itself, nanoseconds of `CLOCK_MONOTONIC`.
     seen: AtomicU64,
     _spare: [AtomicU64; 6],
@@ -116,6 +117,18 @@ impl Watcher {
     pub fn process(&self, now: u64, exists: impl Fn(u32) -> bool) -> Option<u32> {
         let owner = self.process.load(Ordering::Acquire);
         (owner != 0 && !self.is_stale(now) && exists(owner)).then_some(owner)
+    }
+
+    /// From now on members that our library is in are held as well when their account runs ahead of
+    /// what they charged themselves. Without that they are left to the library.
+    pub fn be_strict(&self) {
+        self.strict.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether members that our library is in are held when they run ahead.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.strict.load(Ordering::Relaxed) != 0
     }
 
     fn is_stale(&self, now: u64) -> bool {

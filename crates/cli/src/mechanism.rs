@@ -13,7 +13,8 @@ use crate::program::Kind;
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Mechanism {
-    /// From inside where our library can enter, else by seccomp
+    /// From inside where our library can enter, else by seccomp; children that it cannot enter by
+    /// standing still from outside
     #[default]
     Auto,
     /// Only from inside; what our library cannot enter is not limited
@@ -51,11 +52,17 @@ pub enum Plan {
 }
 
 impl Mechanism {
-    /// Whether the class is watched from outside, too. Not unless asked for: a process that is let
-    /// stand still while it copies inside the kernel sees a short count, and one whose library or
-    /// supervisor waits with its account ahead of its books is charged for the same bytes again.
+    /// Whether the class is watched from outside, too, for the children that our library cannot enter.
     #[must_use]
     pub fn watches(self) -> bool {
+        matches!(self, Self::Auto | Self::Freeze)
+    }
+
+    /// Whether those are held from outside, too, that our library is in. Not unless asked for: a
+    /// process that is let stand still while it copies inside the kernel sees a short count, and one
+    /// whose library waits with its account ahead of its books is charged for the same bytes again.
+    #[must_use]
+    pub fn is_strict(self) -> bool {
         self == Self::Freeze
     }
 
@@ -91,6 +98,12 @@ impl Plan {
         }
     }
 
+    /// Whether a supervisor sees all that the command and its children do.
+    #[must_use]
+    pub fn is_supervised(&self) -> bool {
+        self.reach().is_some()
+    }
+
     fn reach(&self) -> Option<Reach> {
         match self {
             Self::Preload | Self::Watched | Self::Escape(..) => None,
@@ -105,12 +118,14 @@ impl Plan {
     /// Why that is not possible.
     pub fn enter(&self, found: &Found, member: Option<MemberId>) -> Result<(), Refused> {
         let Some(reach) = self.reach() else { return Ok(()) };
-        discnice_notify::enter(found.class, reach)?;
         let member = member.and_then(|id| found.class.member(id, process::id()));
-        if let Some(member) = member {
-            member.set_state(State::Notified);
-        }
-        Ok(())
+        let set = |state| member.inspect(|member| member.set_state(state));
+        // Before: who watches the class must not take the supervisors for children of a member that
+        // is regulated from outside.
+        set(State::Notified);
+        discnice_notify::enter(found.class, reach).inspect_err(|_| {
+            set(State::Executing);
+        })
     }
 }
 

@@ -172,8 +172,11 @@ impl Run {
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command
     /// waits for that only if it has no other.
     fn have_watched(&self, found: &Found, plan: &Plan) {
-        if !self.mechanism.watches() || !found.class.is_limited() {
+        if !self.mechanism.watches() || plan.is_supervised() || !found.class.is_limited() {
             return;
+        }
+        if self.mechanism.is_strict() {
+            found.class.watcher().be_strict();
         }
         let answer = if *plan == Plan::Watched { Answer::Awaited } else { Answer::Unneeded };
         if let Err(error) = watching::watch(found, answer) {
