@@ -6,11 +6,14 @@ static (glibc, musl, busybox, Go), page faults (a mapped scanner, ripgrep), io_u
 engines, cleaned environments, daemons, Java, restic, rclone; and attaches to running ones. For each
 and every rate it prints, from the device's counters, the mean rate and the highest 5 s window as
 fractions of the limit, the same after subtracting one read-ahead window, and what part of the
-device's bytes the class was charged.
+device's bytes the class was charged. Each runs without limits first: that leaves the programs
+themselves in the cache (they lie on another disk), and tells what the limited run must print, leave
+behind and return, byte for byte.
 
 Needs root (loop device, dropping caches). Programs that are not installed are skipped, visibly.
 """
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -105,19 +108,24 @@ def programs(disk, rate, made):
     repo = f"export RESTIC_PASSWORD=x RESTIC_CACHE_DIR={out}/cache; mkdir -p {out}"
     wanted = {
         "dd (preloaded)": f"dd if={data} of=/dev/null bs=64k status=none",
-        "busybox tar": f"busybox tar -cf {out} -C {disk.mount} data{size}",
+        "busybox tar": ["busybox", "tar", "-cf", out, "-C", disk.mount, f"data{size}"],
+        "busybox untar": f"busybox tar -cf {out}.tar -C {disk.mount} tree && mkdir {out} && busybox tar -xf {out}.tar -C {out}",
         "scanner": f"{made.get('scanner')} {data}",
         "scanner random": f"{made.get('scanner')} {data} random",
-        "copier static": f"{made.get('copier-static')} {data} {out}",
-        "copier musl": f"{made.get('copier-musl')} {data} {out}",
-        "go 100 goroutines": f"{made.get('go-reader')} {data}",
+        "copier static": [f"{made.get('copier-static')}", data, out],
+        "copier musl": [f"{made.get('copier-musl')}", data, out],
+        "go 100 goroutines": [f"{made.get('go-reader')}", data],
+        "child: busybox tar": f"busybox tar -cf {out} -C {disk.mount} data{size}",
+        "child: copier static": f"{made.get('copier-static')} {data} {out}; true",
+        "child: go": f"{made.get('go-reader')} {data}; true",
         "ripgrep mmap": f"rg --mmap -c zzzyyyxxx {data} {data} || true",
         "env -i": f"env -i sh -c 'dd if={data} of=/dev/null bs=64k status=none'",
         "unset LD_PRELOAD": f"sh -c 'unset LD_PRELOAD DISCNICE; dd if={data} of=/dev/null bs=64k status=none'",
         "daemon": (f"sh -c 'setsid sh -c \"dd if={data} of={out} bs=64k status=none; touch {out}.done\" &' ; "
                    f"while [ ! -e {out}.done ]; do sleep 0.1; done"),
         "java": f"java {disk.mount}/Reader.java {data}",
-        "restic backup": f"{repo}; restic init -q -r {out}/r && restic -q -r {out}/r backup {data}",
+        "restic": (f"{repo}; restic init -q -r {out}/r && restic -q -r {out}/r backup {data} && "
+                   f"restic -q -r {out}/r restore latest --target {out}/restored"),
         "rclone sync": f"rclone --config /dev/null sync {disk.mount}/tree {out}",
         **{f"fio {engine}": f"{fio} --ioengine={engine} --iodepth=16"
            for engine in ("psync", "pvsync2", "mmap", "posixaio", "io_uring")},
@@ -127,7 +135,7 @@ def programs(disk, rate, made):
         "fio io_uring direct fixed": f"{fio} --ioengine=io_uring --direct=1 --fixedbufs --iodepth=16",
         "fio verify": f"{verify} --ioengine=psync",
     }
-    return {name: command for name, command in wanted.items() if "None" not in command}
+    return {name: command for name, command in wanted.items() if "None" not in "".join(command)}
 
 
 class Charges(threading.Thread):
@@ -135,7 +143,7 @@ class Charges(threading.Thread):
 
     def __init__(self, discnice, name):
         super().__init__(daemon=True)
-        self.discnice, self.name, self.most, self.how, self.ended = discnice, name, 0, {}, False
+        self.discnice, self.name, self.most, self.how, self.ended, self.same = discnice, name, 0, {}, False, None
 
     def run(self):
         while not self.ended:
@@ -153,15 +161,44 @@ class Charges(threading.Thread):
                 self.how[key] = max(self.how.get(key, 0), member.get("escaped", 0))
 
 
+def remount(disk):
+    """Empties the caches of this disk alone: its own, and that of its image."""
+    rates.sh(f"rm -rf {disk.mount}/out* && umount {disk.mount}")
+    with open(disk.image, "rb") as image:
+        os.fsync(image.fileno())
+        os.posix_fadvise(image.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    rates.sh(f"mount {disk.device} {disk.mount}")
+
+
+def results(disk):
+    """A digest of what a program printed and left behind. What restic encrypts differs each time; what
+    it restores does not."""
+    digest = hashlib.sha256()
+    for root, folders, files in os.walk(disk.mount):
+        folders.sort()
+        for name in sorted(files):
+            path = os.path.join(root, name)
+            inside = os.path.relpath(path, disk.mount)
+            if inside.startswith("out") and not inside.startswith(("out/r/", "out/cache/")):
+                digest.update(inside.encode() + b"\0")
+                with open(path, "rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
 def measure(disk, discnice, name, text, command, options):
     title = f"escapes-{os.getpid()}-{abs(hash((name, text))) % 10**6}"
-    quoted = rates.quote(command)
-    rates.sh(f"rm -rf {disk.mount}/out*")
-    disk.cold()
+    # A list is executed by `discnice` itself, a line by a shell, whose child it is.
+    script = command if isinstance(command, list) else ["sh", "-c", f"exec > {disk.mount}/out.printed; {command}"]
+    remount(disk)
+    _, _, status = rates.run(script, disk, 200)
+    unlimited = status, results(disk)
+    remount(disk)
     charges = Charges(discnice, title)
-    limited = f"{discnice} run --class {title} --disk {text}M {options} -- sh -c '{quoted}'"
     charges.start()
+    limited = [discnice, "run", "--class", title, "--disk", f"{text}M", *options, "--", *script]
     elapsed, samples, status = rates.run(limited, disk, 200)
+    charges.same = (status, results(disk)) == unlimited
     charges.ended = True
     charges.join()
     charges.look()
@@ -181,7 +218,7 @@ def row(name, text, window, elapsed, samples, status, charges):
     how = ", ".join(sorted(charges.how))
     print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f} {total / elapsed / rate:6.3f} "
           f"{most / rate / span:6.3f} {max(most - window, 0) / rate / span:6.3f} "
-          f"{charges.most / total:8.3f}  {how}{f'  exit {status}' if status else ''}", flush=True)
+          f"{charges.most / total:8.3f}  {'same' if charges.same else 'OTHER'}  {how}{f'  exit {status}' if status else ''}", flush=True)
 
 
 def main():
@@ -208,12 +245,12 @@ def main():
         rates.sh(f"cp -r /usr/include {disk.mount}/tree/; true", stderr=subprocess.DEVNULL)
         rates.sh(f"head -c 40M /dev/urandom > {disk.mount}/tree/large")
         print(f"{'program':<26} {'limit':>5} {'time':>7} {'mean':>6} {'5 s':>6} {'-window':>6} "
-              f"{'charged':>8}  mechanisms")
+              f"{'charged':>8}  results, mechanisms")
         for text in arguments.rates.split(","):
             for name, command in programs(disk, float(text) * MIB, made).items():
                 if any(part in name for part in arguments.programs.split(",")):
                     result = measure(disk, arguments.discnice, name, text, command,
-                                     f"--mechanism {arguments.mechanism}")
+                                     ["--mechanism", arguments.mechanism])
                     row(name, text, arguments.read_ahead << 10, *result)
     finally:
         disk.close()
