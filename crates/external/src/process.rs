@@ -143,6 +143,12 @@ fn is_missing(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
 }
 
+/// Whether the process runs: one that has ended may exist for long, if nobody waits for it.
+#[must_use]
+pub fn lives(id: u32) -> bool {
+    procfs::stat(id).is_some_and(|stat| !stat.has_ended())
+}
+
 /// Who traces the process.
 #[must_use]
 pub fn tracer(id: i32) -> Option<i32> {
@@ -210,6 +216,7 @@ mod tests {
         child.kill().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(pinned.has_ended(), "a zombie has ended");
+        assert!(lives(std::process::id()) && !lives(child.id()));
         assert_eq!(pin(id).unwrap_err(), Refusal::NoProcess(id));
         child.wait().unwrap();
         assert_eq!(pin(id).unwrap_err(), Refusal::NoProcess(id));

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use discnice_budget::Class;
+use discnice_external::process::lives;
 use discnice_external::{Helpers, Watch};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
@@ -83,7 +84,7 @@ impl<'a> Keeper<'a> {
     fn keep(&mut self, mapped: Mapped) {
         // Somebody else's while that one lives: `discnice attach` watches its own class.
         let now = time::now();
-        if mapped.class.watcher().claim(process::id(), now.0, process::exists) {
+        if mapped.class.watcher().claim(process::id(), now.0, lives) {
             let watch = Watch::new(mapped.class, mapped.segment, self.helpers.clone());
             self.kept.push(Kept { mapped, watch, empty_since: None });
         } else {
@@ -105,7 +106,7 @@ impl<'a> Keeper<'a> {
         let (classes, id) = (self.classes, process::id());
         let over = |kept: &Kept| {
             let empty = kept.empty_since.is_some_and(|since| now >= since.plus(EMPTY));
-            empty || !kept.mapped.class.watcher().claim(id, now.0, process::exists)
+            empty || !kept.mapped.class.watcher().claim(id, now.0, lives)
         };
         for done in self.kept.extract_if(.., |kept| over(kept)) {
             let mapped = done.mapped;

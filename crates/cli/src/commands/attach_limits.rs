@@ -9,7 +9,7 @@ use discnice_budget::outside::Reason;
 use discnice_budget::{Direction, State};
 use discnice_external::Helpers;
 use discnice_external::account::{OwnAccount, Rest};
-use discnice_external::process::{Pinned, examine, pin};
+use discnice_external::process::{Pinned, examine, lives, pin};
 use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
 use discnice_policy::{Limits, Resources, pace};
@@ -123,7 +123,7 @@ fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
     while !reactor.is_ended() {
         let now = time::now();
         let mut next = now.plus(BEAT).min(show_at);
-        if class.watcher().claim(process::id(), now.0, process::exists) {
+        if class.watcher().claim(process::id(), now.0, lives) {
             let watch =
                 watch.get_or_insert_with(|| Watch::new(class, found.segment, helpers.clone()));
             next = next.min(watch.step());

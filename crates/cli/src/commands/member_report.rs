@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use discnice_budget::outside::{Account, Mechanism, Reason};
 use discnice_budget::{Class, Member, MemberId, State};
 use discnice_external::account::{OwnAccount, Rest};
-use discnice_sys::{process, time};
+use discnice_external::process::lives;
+use discnice_sys::time;
 use discnice_units::Nanos;
 use serde::Serialize;
 
@@ -83,7 +84,7 @@ fn outside(class: &Class, slot: MemberId, member: &Member) -> Option<Account> {
 
 /// The same, if somebody holds it now.
 fn held(class: &Class, outside: Option<Account>) -> Option<Account> {
-    let watched = class.watcher().process(time::now().0, process::exists).is_some();
+    let watched = class.watcher().process(time::now().0, lives).is_some();
     outside.filter(|account| watched && account.mechanism != Mechanism::None)
 }
 
