@@ -83,18 +83,20 @@ class Scene:
 
     def holders(self):
         """Who holds the program: the daemon or the supervisors of this scene, and of no other."""
-        found = []
+        found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/comm") as comm, open(f"/proc/{pid}/environ", "rb") as environment:
                     name, marked = comm.read().strip(), self.mark in environment.read().split(b"\0")
-                with open(f"/proc/{pid}/cmdline", "rb") as words:
+                with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/stat") as stat:
                     daemon = words.read().split(b"\0")[1:2] == [b"policyd"] and name == "discnice"
+                    parent = int(stat.read().rsplit(")", 1)[1].split()[1])
             except OSError:
                 continue
             if marked and (name == "discnice-notify" if self.mechanism == "seccomp" else daemon):
-                found.append(int(pid))
-        return found
+                found[int(pid)] = parent
+        # The guardian, who continues what a killed daemon stopped, is the daemon's child.
+        return [pid for pid, parent in found.items() if self.mechanism == "seccomp" or parent not in found]
 
     def use(self):
         """Another command of the class."""

@@ -176,6 +176,14 @@ impl OwnAccount {
         self.own
     }
 
+    /// Whether the kernel's account is the one that was seen last; cheaper than to look again.
+    ///
+    /// # Errors
+    /// `ESRCH` when the process is gone.
+    pub fn is_unchanged(&self) -> io::Result<bool> {
+        Ok(self.source.read()? == self.seen)
+    }
+
     /// Looks again.
     ///
     /// # Errors

@@ -3,7 +3,8 @@
 //! The kernel hands out process ids in ascending order, and tells the last one in `/proc/loadavg`:
 //! one small file says whether anybody was born since the last look, and who it can be.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use discnice_benice::tree;
 use discnice_sys::procfs::{self, Stat};
@@ -14,6 +15,8 @@ const MANY: u32 = 4096;
 /// Who was born since the last look.
 #[derive(Debug, Default)]
 pub struct Census {
+    /// Kept open: it is read hundreds of times a second.
+    load: Option<File>,
     last: Option<u32>,
 }
 
@@ -21,7 +24,7 @@ impl Census {
     /// Living processes that are new since the last call, parents before their children; at the
     /// first call, and when too many were born to tell, all that live.
     pub fn newcomers(&mut self) -> Vec<Stat> {
-        let Some(last) = last_id() else { return Vec::new() };
+        let Some(last) = self.last_id() else { return Vec::new() };
         let before = self.last.replace(last);
         let mut found: Vec<Stat> = match before {
             Some(before) if before == last => return Vec::new(),
@@ -33,16 +36,21 @@ impl Census {
         found.sort_by_key(|stat| (stat.started, stat.id));
         found
     }
+
+    /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
+    fn last_id(&mut self) -> Option<u32> {
+        if self.load.is_none() {
+            self.load = File::open("/proc/loadavg").ok();
+        }
+        let mut text = [0; 128];
+        let length = self.load.as_ref()?.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        text.trim_end().rsplit(' ').next()?.parse().ok()
+    }
 }
 
 fn living(id: u32) -> Option<Stat> {
     procfs::stat(id).filter(|stat| !stat.has_ended())
-}
-
-/// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
-fn last_id() -> Option<u32> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    text.trim_end().rsplit(' ').next()?.parse().ok()
 }
 
 /// Whether the process began its present program with `mark` in its environment: children of

@@ -70,6 +70,14 @@ impl Duty {
         self.moved_at
     }
 
+    /// When to look again at a process that was seen to do nothing; `None` while something is owed,
+    /// or it is or was just held.
+    #[must_use]
+    pub fn idle(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+        let busy = self.held_since.is_some() || now < self.breath_until.plus(CLOSE);
+        (!busy && self.paid_at <= now).then(|| now.plus(self.pace(now, crowd)))
+    }
+
     /// What to do now. `crowd` is the shortest time between two looks at one process that does
     /// nothing, of so many that are watched; `signalled` tells whether a signal waits for it.
     pub fn decide(

@@ -24,6 +24,8 @@ const CAUGHT: Nanos = Nanos::from_millis(1_000);
 const PRELOADED: Nanos = Nanos::from_millis(10);
 /// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
 const LOOKING: u64 = 25;
+/// Of so many looks at a process that does nothing, one finds out whether it has ended.
+const GLANCES: u32 = 8;
 /// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
 const BELIEVABLE: u64 = 64 << 20;
 
@@ -66,6 +68,8 @@ pub struct Watched {
     held_since: Option<Nanos>,
     press_at: Nanos,
     letting_go: bool,
+    /// Looks since the last thorough one.
+    glances: u32,
     refused_until: Nanos,
     /// Its parent, as far as known.
     pub parent: u32,
@@ -114,6 +118,7 @@ impl Watched {
             held_since: None,
             press_at: Nanos(0),
             letting_go: false,
+            glances: 0,
             refused_until: Nanos(0),
             parent: 0,
             due: Nanos(0),
@@ -132,6 +137,12 @@ impl Watched {
     #[must_use]
     pub fn bears_outside(&self) -> bool {
         self.role == Role::Outside
+    }
+
+    /// When it moved bytes last.
+    #[must_use]
+    pub fn moved_at(&self) -> Nanos {
+        self.duty.moved_at()
     }
 
     /// Its own I/O as far as known; of one that has ended, what its parent will inherit.
@@ -169,11 +180,33 @@ impl Watched {
         }
     }
 
+    /// Whether the process does nothing, as far as one look at its account tells: then when to look
+    /// again. In a crowd most do nothing at most times.
+    fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+        let next = self.duty.idle(now, crowd)?;
+        let state = self.member()?.state();
+        let same = state != State::Free && role(state) == self.role;
+        if !same || self.letting_go || self.glances >= GLANCES {
+            return None;
+        }
+        self.glances += 1;
+        match self.role {
+            Role::Outside => self.account.is_unchanged().ok()?.then_some(next),
+            Role::Preloaded if self.class.watcher().is_strict() => None,
+            Role::Preloaded => Some(next.max(now.plus(PRELOADED))),
+        }
+    }
+
     /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.
+    /// `now` may be a moment ago.
     ///
     /// # Errors
     /// It need not be watched any more; nothing of it is held then.
-    pub fn step(&mut self, crowd: Nanos) -> Result<Nanos, Gone> {
+    pub fn step(&mut self, now: Nanos, crowd: Nanos) -> Result<Nanos, Gone> {
+        if let Some(next) = self.glance(now, crowd) {
+            return Ok(next);
+        }
+        self.glances = 0;
         let Some(state) = self.follow() else {
             self.let_go();
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });

@@ -25,7 +25,9 @@ const IDLE_CENSUS: Nanos = Nanos::from_millis(10);
 const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
 /// What one look at an idle process costs, in nanoseconds, times a hundred and fifty: so that idle
 /// crowds take less than a hundredth of a processor.
-const CROWD: u64 = 1_500 * 150;
+const CROWD: u64 = 3_000 * 150;
+/// So long after anybody was born or moved bytes, newcomers are looked for more often.
+const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 
 /// A class under watch. Ends holding everybody when dropped.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ pub struct Watch {
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
     census: Census,
     census_at: Nanos,
+    lively_until: Nanos,
     roll_call_at: Nanos,
     changes: u32,
     helpers: Helpers,
@@ -59,6 +62,7 @@ impl Watch {
             queue: BinaryHeap::new(),
             census: Census::default(),
             census_at: Nanos(0),
+            lively_until: Nanos(0),
             roll_call_at: Nanos(0),
             changes: class.changes().load(Ordering::Acquire),
             helpers,
@@ -93,21 +97,25 @@ impl Watch {
         }
         if now >= self.census_at {
             self.look_for_newcomers();
-            let busy = self.members.values().any(Watched::bears_outside);
-            self.census_at = now.plus(if busy { CENSUS } else { IDLE_CENSUS });
+            let lively = now < self.lively_until;
+            self.census_at = now.plus(if lively { CENSUS } else { IDLE_CENSUS });
         }
         self.leaving.retain_mut(|member| {
             member.let_go();
             member.is_letting_go()
         });
+        let mut now = now;
         while let Some(Reverse((due, id))) = self.queue.peek().copied() {
-            if due > time::now() {
-                break;
+            if due > now {
+                now = time::now();
+                if due > now {
+                    break;
+                }
             }
             self.queue.pop();
             // Other entries of the same member were overtaken.
             if self.members.get(&id).is_some_and(|member| member.due == due) {
-                self.step_member(id);
+                self.step_member(id, now);
             }
         }
         let next = self.queue.peek().map_or(self.roll_call_at, |Reverse((due, _))| *due);
@@ -121,12 +129,15 @@ impl Watch {
         self.leaving.iter_mut().for_each(Watched::tend);
     }
 
-    fn step_member(&mut self, id: u32) {
+    fn step_member(&mut self, id: u32, now: Nanos) {
         let crowd = Nanos(CROWD * self.members.len() as u64);
         let Some(member) = self.members.get_mut(&id) else { return };
-        match member.step(crowd) {
+        match member.step(now, crowd) {
             Ok(next) => {
-                member.due = batched(next, crowd);
+                if member.bears_outside() {
+                    self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
+                }
+                member.due = batched(next, now, crowd);
                 self.queue.push(Reverse((member.due, id)));
             }
             Err(gone) => self.part(id, gone),
@@ -230,6 +241,7 @@ impl Watch {
         if self.members.values().any(|member| member.parent == id) {
             watched.expect_children();
         }
+        self.lively_until = time::now().plus(LIVELY);
         self.ever.insert(id);
         self.members.insert(id, watched);
         self.queue.push(Reverse((Nanos(0), id)));
@@ -257,9 +269,9 @@ impl Drop for Watch {
 }
 
 /// Many that do nothing are looked at in few batches: waking up costs more than looking.
-fn batched(next: Nanos, crowd: Nanos) -> Nanos {
+fn batched(next: Nanos, now: Nanos, crowd: Nanos) -> Nanos {
     let grain = crowd.0 / 16;
-    if grain < 1_000_000 || next.0 < time::now().0 + grain {
+    if grain < 1_000_000 || next.0 < now.0 + grain {
         return next;
     }
     Nanos(next.0.div_ceil(grain) * grain)

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""What does it cost to watch a crowd that does nothing?
+
+    python3 benches/crowd.py [--processes N] [--seconds S]
+
+Attaches a process with its descendants, who all sleep, and prints how much of a processor policyd takes for looking at
+them. Needs a release build; no rights. Run it as a user without other limited jobs, which its policyd would watch, too.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from kills import DISCNICE, wait_for
+
+CROWD = """
+import os, sys, time
+for _ in range(int(sys.argv[1]) - 1):
+    if os.fork() == 0:
+        break
+while True:
+    time.sleep(1000)
+"""
+# The first looks at newcomers are close.
+SETTLE = 15
+
+
+def ticks(folder):
+    """Clock ticks of the policyd whose runtime directory this is; None without one."""
+    mark = f"XDG_RUNTIME_DIR={folder}".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
+                if words.read().split(b"\0")[1:2] == [b"policyd"] and mark in environment.read().split(b"\0"):
+                    with open(f"/proc/{pid}/stat") as stat:
+                        fields = stat.read().rsplit(")", 1)[1].split()
+                    return int(fields[11]) + int(fields[12])
+        except OSError:
+            pass
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--folder", default="/var/tmp")
+    options = parser.parse_args()
+    if not os.access(DISCNICE, os.X_OK):
+        sys.exit(f"build first: {DISCNICE}")
+    name = f"crowd-{os.getpid()}"
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        environment = dict(os.environ, XDG_RUNTIME_DIR=folder)
+        crowd = subprocess.Popen(["python3", "-c", CROWD, str(options.processes)], start_new_session=True)
+        try:
+            time.sleep(1 + options.processes / 500)
+            words = ["attach", "--class", name, "--disk", "5M", "--background", str(crowd.pid)]
+            subprocess.run([DISCNICE, *words], env=environment, check=True, stderr=subprocess.DEVNULL)
+            time.sleep(SETTLE)
+            begun, before = time.monotonic(), wait_for("no policyd", lambda: ticks(folder))
+            time.sleep(options.seconds)
+            used = (ticks(folder) - before) / os.sysconf("SC_CLK_TCK")
+            print(f"{options.processes} processes: {100 * used / (time.monotonic() - begun):.2f} % of a processor")
+        finally:
+            os.killpg(crowd.pid, signal.SIGKILL)
+            crowd.wait()
+            subprocess.run([DISCNICE, "class", "rm", "--force", name], env=environment, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()
