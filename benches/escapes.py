@@ -100,6 +100,9 @@ def programs(disk, rate, made):
     data, out = f"{disk.mount}/data{size}", f"{disk.mount}/out"
     if not os.path.exists(data):
         rates.sh(f"dd if=/dev/urandom of={data} bs=1M count={size} status=none; chmod 644 {data}")
+    archive = f"{disk.mount}/tree.tar"
+    if not os.path.exists(archive):
+        rates.sh(f"tar -cf {archive} -C {disk.mount} tree; chmod 644 {archive}")
     half = size // 2
     fio = (f"cd {disk.mount} && mkdir -p out && fio --name=x --filename={data} --readonly --rw=read "
            f"--bs=128k --size={size}M --output=/dev/null")
@@ -109,7 +112,8 @@ def programs(disk, rate, made):
     wanted = {
         "dd (preloaded)": f"dd if={data} of=/dev/null bs=64k status=none",
         "busybox tar": ["busybox", "tar", "-cf", out, "-C", disk.mount, f"data{size}"],
-        "busybox untar": f"busybox tar -cf {out}.tar -C {disk.mount} tree && mkdir {out} && busybox tar -xf {out}.tar -C {out}",
+        "busybox untar": ["busybox", "sh", "-c", f"mkdir {out} && busybox tar -xf {archive} -C {out}"],
+        "child: busybox untar": f"mkdir {out} && busybox tar -xf {archive} -C {out}",
         "scanner": f"{made.get('scanner')} {data}",
         "scanner random": f"{made.get('scanner')} {data} random",
         "copier static": [f"{made.get('copier-static')}", data, out],

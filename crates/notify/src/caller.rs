@@ -97,6 +97,7 @@ impl Caller {
         let holder = self.process.holder();
         let free = match request.kind {
             Kind::End | Kind::Exit => false,
+            Kind::Close => holder != Holder::Supervisor || self.process.known(request.fd).is_none(),
             _ if holder == Holder::Nobody => false,
             _ if holder == Holder::Library => class.is_calm(),
             Kind::Write if self.is_on_other(request.fd) => true,
@@ -183,6 +184,10 @@ impl Caller {
             self.leave(class, request.kind);
             return;
         }
+        if request.kind == Kind::Close {
+            self.close(class, request.fd);
+            return;
+        }
         self.note(request);
         let borrowed = match request.kind {
             Kind::Read | Kind::Write | Kind::Copy => proc::borrow(self.process.id, request.fd),
@@ -204,6 +209,19 @@ impl Caller {
                 self.remember(Ticket::OPEN, None, None);
             }
         }
+    }
+
+    /// Writes back what a file that is about to be closed has left: nobody is told of it later.
+    fn close(&self, class: &'static Class, fd: i32) {
+        let Some(descriptor) = self.process.known(fd) else { return };
+        if descriptor.file.dirtied() > 0
+            && let Some(borrowed) = proc::borrow(self.process.id, fd)
+        {
+            let target = self.target(None);
+            let regulator = Regulator::new(&target, class, self.process.books());
+            regulator.before_close(&self.thread, borrowed.as_raw_fd(), &descriptor.file);
+        }
+        self.process.forget(fd);
     }
 
     fn remember(&mut self, ticket: Ticket, descriptor: Option<Arc<Descriptor>>, at: Option<u64>) {

@@ -142,6 +142,17 @@ impl Process {
         Arc::clone(all.entry(fd).or_default())
     }
 
+    /// The same, of one that was used before.
+    pub fn known(&self, fd: i32) -> Option<Arc<Descriptor>> {
+        let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&fd).map(Arc::clone)
+    }
+
+    /// It is closed: its number may mean another file, or the same one opened anew.
+    pub fn forget(&self, fd: i32) {
+        self.descriptors.lock().unwrap_or_else(PoisonError::into_inner).remove(&fd);
+    }
+
     /// All that anything is known of.
     pub fn descriptors(&self) -> Vec<(i32, Arc<Descriptor>)> {
         let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
