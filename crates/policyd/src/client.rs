@@ -12,6 +12,8 @@ use crate::place;
 
 /// A daemon that was started answers within this, even on a busy machine.
 const START: Duration = Duration::from_millis(2000);
+/// One that lives has answered within this, unless the machine is very busy.
+const MOMENT: Duration = Duration::from_millis(20);
 /// How often it is asked meanwhile.
 const RETRY: Duration = Duration::from_millis(1);
 
@@ -31,8 +33,11 @@ pub enum Answer {
 /// There is no runtime directory, the daemon cannot be started, or it does not answer.
 pub fn watch(segment: i32, program: &Path, answer: Answer) -> io::Result<()> {
     let path = place::socket()?;
-    if let Ok(stream) = UnixStream::connect(&path) {
-        return ask(stream, segment, answer);
+    match UnixStream::connect(&path).and_then(|stream| ask(stream, segment, answer)) {
+        Ok(()) => return Ok(()),
+        // One that hangs, or that refuses, is still there.
+        Err(error) if is_there(&error) => return Err(error),
+        Err(_) => {}
     }
     start(program, segment)?;
     if answer == Answer::Unneeded {
@@ -49,15 +54,24 @@ pub fn watch(segment: i32, program: &Path, answer: Answer) -> io::Result<()> {
     }
 }
 
+/// Whether who gave this error, if anybody, lives.
+fn is_there(error: &io::Error) -> bool {
+    use io::ErrorKind::{Other, TimedOut, WouldBlock};
+    matches!(error.kind(), Other | TimedOut | WouldBlock)
+}
+
 fn ask(mut stream: UnixStream, segment: i32, answer: Answer) -> io::Result<()> {
     stream.set_write_timeout(Some(START))?;
-    stream.set_read_timeout(Some(START))?;
+    let patience = if answer == Answer::Unneeded { MOMENT } else { START };
+    stream.set_read_timeout(Some(patience))?;
     writeln!(stream, "watch {segment}")?;
-    if answer == Answer::Unneeded {
-        return Ok(());
-    }
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
+    match BufReader::new(stream).read_line(&mut line) {
+        // It was just killed, with its socket still there.
+        Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
+        Err(error) if answer == Answer::Unneeded && is_there(&error) => return Ok(()),
+        read => drop(read?),
+    }
     if line.starts_with("watching") {
         return Ok(());
     }
