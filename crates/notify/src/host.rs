@@ -132,12 +132,7 @@ impl Host for Target<'_> {
     }
 
     fn await_read(&self, fd: i32, offset: u64) {
-        // The page is the kernel's to read for everybody: what is not there yet was started for us.
-        let before = Linux.read_by_thread();
-        Linux.await_read(fd, offset);
-        let read = Linux.read_by_thread().saturating_sub(before);
-        self.ahead.set(self.ahead.get() + read);
-        self.process.add(Charged { read, written: 0 });
+        self.reading_for_it(|| Linux.await_read(fd, offset));
     }
 
     fn advise(&self, fd: i32, advice: Advice) {
