@@ -125,6 +125,30 @@ fn who_scans_a_mapping_pays_at_any_call() {
     assert!(time > Duration::from_secs(2), "{charged} bytes in {time:?}");
 }
 
+/// Reads a file through a mapping from end to end without any call.
+const SILENT: &str = "
+import mmap, sys
+with open(sys.argv[1], 'rb') as file:
+    mapping = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+mapping.find(b'no such text in here')
+";
+
+#[test]
+fn who_scans_a_mapping_and_calls_nothing_is_held_from_outside() {
+    let folder = product::folder();
+    let data = folder.path().join("data");
+    cold::make(&data, 24 << 20).expect("room for a file");
+    let class = Class::new("8M");
+    let words = ["python3".as_ref(), "-c".as_ref(), SILENT.as_ref(), data.as_os_str()];
+    run(&mut class.command(["python3", "-c", "import mmap"])).succeeded();
+    cold::drop_all(folder.path()).expect("files on a disk");
+    let (_, charged, time) = watch(&class, class.command(words));
+    if charged < 24 * MIB {
+        skip!("the kernel keeps no account of the disk here, or the file stayed cached");
+    }
+    assert!(time > Duration::from_secs(2), "{charged} bytes in {time:?}");
+}
+
 /// What the guest says about its mappings at first, under a limit.
 fn advice(guest: &Path, folder: &Path, limit: &str) -> String {
     let class = Class::new(limit);

@@ -77,7 +77,7 @@ impl Reason {
 #[repr(C, align(64))]
 pub struct Watcher {
     process: AtomicU32,
-    /// Whether preloaded members that run ahead of their books are held, too.
+    /// Whether preloaded members are held as soon as they run ahead of their books.
     strict: AtomicU32,
     /// When it last showed itself, nanoseconds of `CLOCK_MONOTONIC`.
     seen: AtomicU64,
@@ -119,13 +119,14 @@ impl Watcher {
         (owner != 0 && !self.is_stale(now) && exists(owner)).then_some(owner)
     }
 
-    /// From now on members that our library is in are held as well when their account runs ahead of
-    /// what they charged themselves. Without that they are left to the library.
+    /// From now on members that our library is in are held as well as soon as their account runs ahead
+    /// of what they charged themselves. Without that they are left to the library until it is plain
+    /// that it does not see what they do.
     pub fn be_strict(&self) {
         self.strict.store(1, Ordering::Relaxed);
     }
 
-    /// Whether members that our library is in are held when they run ahead.
+    /// Whether members that our library is in are held as soon as they run ahead.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.strict.load(Ordering::Relaxed) != 0

@@ -52,13 +52,14 @@ pub enum Plan {
 }
 
 impl Mechanism {
-    /// Whether the class is watched from outside, too, for the children that our library cannot enter.
+    /// Whether the class is watched from outside, too, for the children that our library cannot enter,
+    /// and for those that read where it cannot see it.
     #[must_use]
     pub fn watches(self) -> bool {
         matches!(self, Self::Auto | Self::Freeze)
     }
 
-    /// Whether those are held from outside, too, that our library is in. Not unless asked for: a
+    /// Whether those are held from outside at once that our library is in. Not unless asked for: a
     /// process that is let stand still while it copies inside the kernel sees a short count, and one
     /// whose library waits with its account ahead of its books is charged for the same bytes again.
     #[must_use]

@@ -13,11 +13,18 @@ use crate::helpers::Helpers;
 use crate::hold::{self, Grip, Hold, Refused, Signals};
 use crate::process::{self, Pinned};
 
-/// What a preloaded process may be ahead of its books before it is looked at twice: a call that is
-/// in progress, or a few fast ones that it has not looked at yet.
-const AHEAD: u64 = 256 << 10;
-/// A call takes less than this to be settled after it did its I/O.
-const GRACE: Nanos = Nanos::from_millis(10);
+/// What a preloaded process may be ahead of its books, and how long, before it is held.
+struct Lead {
+    bytes: u64,
+    time: Nanos,
+}
+
+/// A call that is in progress, or a few fast ones that it has not looked at yet; it takes less than this
+/// to be settled after it did its I/O.
+const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10) };
+/// A process that reads by page faults alone, or by workers of the kernel, for which no call stands; one
+/// that is in a long call must not be taken for it, as what it reserved would be charged twice.
+const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100) };
 /// One that ran ahead is expected to do so again for so long.
 const CAUGHT: Nanos = Nanos::from_millis(1_000);
 /// Preloaded processes are looked at this often: they charge themselves.
@@ -190,11 +197,11 @@ impl Watched {
             return None;
         }
         self.glances += 1;
-        match self.role {
-            Role::Outside => self.account.is_unchanged().ok()?.then_some(next),
-            Role::Preloaded if self.class.watcher().is_strict() => None,
-            Role::Preloaded => Some(next.max(now.plus(PRELOADED))),
+        let preloaded = self.role == Role::Preloaded;
+        if preloaded && self.class.watcher().is_strict() || !self.account.is_unchanged().ok()? {
+            return None;
         }
+        Some(if preloaded { next.max(now.plus(PRELOADED)) } else { next })
     }
 
     /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.
@@ -219,8 +226,7 @@ impl Watched {
         }
         let moved = match self.role {
             Role::Outside => self.charge_own(),
-            Role::Preloaded if self.class.watcher().is_strict() => self.charge_if_ahead(),
-            Role::Preloaded => false,
+            Role::Preloaded => self.charge_if_ahead(),
         };
         let now = time::now();
         let id = self.id();
@@ -312,6 +318,10 @@ impl Watched {
         now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
     }
 
+    fn lead(&self) -> Lead {
+        if self.class.watcher().is_strict() { STRICT } else { RUNAWAY }
+    }
+
     /// Charges what a preloaded process did without any call that its library could have noticed.
     fn charge_if_ahead(&mut self) -> bool {
         let Some(member) = self.member() else { return false };
@@ -327,12 +337,13 @@ impl Watched {
             self.caught_until = Nanos(0);
         }
         if now >= self.caught_until {
-            if ahead < AHEAD {
+            let lead = self.lead();
+            if ahead < lead.bytes {
                 self.suspect = None;
                 return false;
             }
             match still {
-                Some((since, _)) if now >= since.plus(GRACE) => {}
+                Some((since, _)) if now >= since.plus(lead.time) => {}
                 Some(_) => return false,
                 None => {
                     self.suspect = Some((now, charged));
