@@ -10,6 +10,9 @@ use discnice_units::Nanos;
 
 /// An empty class is kept for so long: its next member may be on the way.
 const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
+/// One that was killed is believed to live for a moment; its classes are asked for again.
+const DYING: Nanos = Nanos(Nanos::SECOND.0);
+const RETRY: Nanos = Nanos::from_millis(20);
 
 /// A class that is mapped here.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +47,8 @@ struct Kept {
 pub struct Keeper<'a> {
     classes: &'a dyn Classes,
     kept: Vec<Kept>,
+    /// Classes that somebody else watches, and until when that may be one who is just dying.
+    taken: Vec<(Mapped, Nanos)>,
     helpers: Helpers,
 }
 
@@ -51,7 +56,8 @@ impl<'a> Keeper<'a> {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
     pub fn new(classes: &'a dyn Classes) -> Self {
-        let mut keeper = Self { classes, kept: Vec::new(), helpers: Helpers::default() };
+        let (kept, taken) = (Vec::new(), Vec::new());
+        let mut keeper = Self { classes, kept, taken, helpers: Helpers::default() };
         for mapped in classes.all() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -66,7 +72,7 @@ impl<'a> Keeper<'a> {
     /// Whether it watches nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.kept.is_empty() && self.taken.is_empty()
     }
 
     /// Watches the class in this segment, or looks again who is in it; false when there is none.
@@ -76,17 +82,27 @@ impl<'a> Keeper<'a> {
             kept.empty_since = None;
             return true;
         }
+        if self.taken.iter().any(|(mapped, _)| mapped.segment == segment) {
+            return true;
+        }
         let Some(mapped) = self.classes.find(segment) else { return false };
         self.keep(mapped);
         true
     }
 
     fn keep(&mut self, mapped: Mapped) {
-        // Somebody else's while that one lives: `discnice attach` watches its own class.
+        self.keep_or_wait(mapped, time::now().plus(DYING));
+    }
+
+    /// Watches the class, unless somebody else does who still lives at `deadline`: `discnice attach`
+    /// watches its own.
+    fn keep_or_wait(&mut self, mapped: Mapped, deadline: Nanos) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
             let watch = Watch::new(mapped.class, mapped.segment, self.helpers.clone());
             self.kept.push(Kept { mapped, watch, empty_since: None });
+        } else if now < deadline {
+            self.taken.push((mapped, deadline));
         } else {
             self.classes.unmap(mapped);
         }
@@ -95,7 +111,10 @@ impl<'a> Keeper<'a> {
     /// Does what is due; returns when to be called again.
     pub fn step(&mut self) -> Nanos {
         let now = time::now();
-        let mut next = now.plus(EMPTY);
+        for (mapped, deadline) in std::mem::take(&mut self.taken) {
+            self.keep_or_wait(mapped, deadline);
+        }
+        let mut next = now.plus(if self.taken.is_empty() { EMPTY } else { RETRY });
         for kept in &mut self.kept {
             next = next.min(kept.watch.step());
             let since = kept.empty_since.get_or_insert(now);
