@@ -358,7 +358,7 @@ fn static_programs_are_warned_of_and_shown_while_they_run() {
     assert_one_warning(&bare, &run(class.run_by("preload").args(words)));
 
     for prefix in [&["sh", "-c", "\"$@\"; true", "sh"][..], &["env", "-i"]] {
-        assert_shown_as_not_limited(&[prefix, &words, &["5"]].concat());
+        assert_shown(&[prefix, &words, &["5"]].concat());
     }
 }
 
@@ -371,13 +371,29 @@ fn static_children_of_posix_spawn_are_shown_while_they_run() {
     };
     let python = "import os, sys; os.posix_spawn(sys.argv[1], sys.argv[1:], {}); os.wait()";
     let reader = reader.to_str().expect("UTF-8");
-    assert_shown_as_not_limited(&["/usr/bin/python3", "-c", python, reader, "/etc/passwd", "5"]);
+    assert_shown(&["/usr/bin/python3", "-c", python, reader, "/etc/passwd", "5"]);
 }
 
-/// Runs a command that prints a line and goes on, and looks at its class meanwhile.
-fn assert_shown_as_not_limited(words: &[&str]) {
+/// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and without
+/// somebody who holds from outside what the library cannot enter.
+fn assert_shown(words: &[&str]) {
+    let (shown, status) = shown_while_it_runs("preload", words);
+    let members = shown["members"].as_array().expect("members");
+    let mut escapes = members.iter().filter_map(|member| member["escape"].as_str());
+    assert!(escapes.any(|why| why.contains("statically linked")), "{words:?}: {shown:#}");
+    assert!(status.contains("NOT LIMITED"), "{words:?}: {status}");
+
+    let (shown, status) = shown_while_it_runs("auto", words);
+    let members = shown["members"].as_array().expect("members");
+    assert!(members.iter().any(|member| member["mechanism"] == "freeze"), "{words:?}: {shown:#}");
+    assert!(members.iter().all(|member| member["escape"].is_null()), "{words:?}: {shown:#}");
+    assert!(!status.contains("NOT LIMITED"), "{words:?}: {status}");
+}
+
+fn shown_while_it_runs(mechanism: &str, words: &[&str]) -> (serde_json::Value, String) {
     let class = Class::new("50M");
-    let mut command = class.command(words);
+    let mut command = class.run_by(mechanism);
+    command.args(words);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let mut child = command.process_group(0).spawn().expect("it starts");
     let mut line = [0; 5];
@@ -387,13 +403,9 @@ fn assert_shown_as_not_limited(words: &[&str]) {
     let status = run(&mut product::discnice(["status"])).succeeded().text();
     discnice_tests::process::kill_group(child.id());
     child.wait().expect("our child");
-    let members = shown["members"].as_array().expect("members");
-    let escapes = members.iter().filter_map(|member| member["escape"].as_str());
-    assert!(
-        escapes.collect::<Vec<_>>().iter().any(|why| why.contains("statically linked")),
-        "{words:?}: {shown:#}"
-    );
-    assert!(status.contains("NOT LIMITED"), "{words:?}: {status}");
+    let of_class = |line: &&str| line.contains(class.name()) || line.starts_with(' ');
+    let lines: Vec<&str> = status.lines().filter(of_class).collect();
+    (shown, lines.join("\n"))
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Watched {
         held.begin(member, pinned.process.started);
         let before = held.of(member).map_or(Reason::None, |account| account.reason);
         let reason = if reason == Reason::None { before } else { reason };
-        let role = role(member.state());
+        let role = role(class, member.state());
         let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), rest(role))
         else {
             held.set_how(Mechanism::None, Reason::Hidden);
@@ -192,7 +192,7 @@ impl Watched {
     fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
         let next = self.duty.idle(now, crowd)?;
         let state = self.member()?.state();
-        let same = state != State::Free && role(state) == self.role;
+        let same = state != State::Free && role(self.class, state) == self.role;
         if !same || self.letting_go || self.glances >= GLANCES {
             return None;
         }
@@ -218,7 +218,7 @@ impl Watched {
             self.let_go();
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
-        self.take_role(role(state), state);
+        self.take_role(role(self.class, state), state);
         if self.account.look().is_err() || self.pinned.has_ended() {
             self.charge_own();
             self.let_go();
@@ -430,8 +430,10 @@ impl Watched {
     }
 }
 
-fn role(state: State) -> Role {
+fn role(class: &Class, state: State) -> Role {
     match state {
+        // It reads by calls of its own, some of which would return short counts if it were interrupted.
+        State::Confined if !class.watcher().is_strict() => Role::Preloaded,
         State::Active | State::Claimed | State::Notified | State::Free => Role::Preloaded,
         State::Executing | State::Confined | State::Outside => Role::Outside,
     }
