@@ -16,7 +16,7 @@ demo: build ## Build, then run the main job: one copy unlimited, one at 20 MiB/s
 	@demo/demo.sh $(RELEASE)/discnice
 
 test: build ## All tests that need nothing but this machine
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 lint: ## Formatting, clippy, layers, exported symbols, documentation
 	$(CARGO) fmt --all --check

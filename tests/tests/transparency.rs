@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
@@ -377,20 +378,38 @@ fn static_children_of_posix_spawn_are_shown_while_they_run() {
 /// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and without
 /// somebody who holds from outside what the library cannot enter.
 fn assert_shown(words: &[&str]) {
-    let (shown, status) = shown_while_it_runs("preload", words);
-    let members = shown["members"].as_array().expect("members");
-    let mut escapes = members.iter().filter_map(|member| member["escape"].as_str());
-    assert!(escapes.any(|why| why.contains("statically linked")), "{words:?}: {shown:#}");
+    let (shown, status) = shown_while_it_runs("preload", words, escapes);
+    assert!(escapes(&shown), "{words:?}: {shown:#}");
     assert!(status.contains("NOT LIMITED"), "{words:?}: {status}");
 
-    let (shown, status) = shown_while_it_runs("auto", words);
-    let members = shown["members"].as_array().expect("members");
-    assert!(members.iter().any(|member| member["mechanism"] == "freeze"), "{words:?}: {shown:#}");
-    assert!(members.iter().all(|member| member["escape"].is_null()), "{words:?}: {shown:#}");
+    let (shown, status) = shown_while_it_runs("auto", words, held_from_outside);
+    assert!(held_from_outside(&shown), "{words:?}: {shown:#}");
     assert!(!status.contains("NOT LIMITED"), "{words:?}: {status}");
 }
 
-fn shown_while_it_runs(mechanism: &str, words: &[&str]) -> (serde_json::Value, String) {
+fn members(class: &serde_json::Value) -> &[serde_json::Value] {
+    class["members"].as_array().expect("members")
+}
+
+fn escapes(class: &serde_json::Value) -> bool {
+    let mut why = members(class).iter().filter_map(|member| member["escape"].as_str());
+    why.any(|why| why.contains("statically linked"))
+}
+
+fn held_from_outside(class: &serde_json::Value) -> bool {
+    members(class).iter().any(|member| member["mechanism"] == "freeze")
+        && members(class).iter().all(|member| member["escape"].is_null())
+}
+
+/// How long a daemon may take to start and to look, on a machine with much else to do.
+const NOTICED: Duration = Duration::from_secs(3);
+
+/// Its class and what `status` says of it, as soon as the class is as awaited, or as they are in the end.
+fn shown_while_it_runs(
+    mechanism: &str,
+    words: &[&str],
+    awaited: fn(&serde_json::Value) -> bool,
+) -> (serde_json::Value, String) {
     let class = Class::new("50M");
     let mut command = class.run_by(mechanism);
     command.args(words);
@@ -399,7 +418,12 @@ fn shown_while_it_runs(mechanism: &str, words: &[&str]) -> (serde_json::Value, S
     let mut line = [0; 5];
     std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
         .expect("its output");
-    let shown = class.show();
+    let since = Instant::now();
+    let mut shown = class.show();
+    while !awaited(&shown) && since.elapsed() < NOTICED {
+        std::thread::sleep(Duration::from_millis(50));
+        shown = class.show();
+    }
     let status = run(&mut product::discnice(["status"])).succeeded().text();
     discnice_tests::process::kill_group(child.id());
     child.wait().expect("our child");
@@ -425,7 +449,7 @@ fn ordinary_children_are_listed_once_and_as_limited() {
         let class = Class::new("50M");
         let mut command = class.command(words);
         let mut child = command.process_group(0).spawn().expect("it starts");
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         let shown = class.show();
         discnice_tests::process::kill_group(child.id());
         child.wait().expect("our child");
