@@ -7,8 +7,8 @@
 //!
 //! The same delay follows from one number, the *frontier*: the moment at which everything that
 //! has passed is paid for at rate R. An amount may pass once the frontier is reached, and moves
-//! it by amount/R. A frontier in the past is unused allowance; only a two-hundredth of the window is
-//! kept (the credit), so that over any window of length W at most R (W + W/200) passes, plus the
+//! it by amount/R. A frontier in the past is unused allowance; only a little of it is kept
+//! ([`Rule::credit`]), so that over any window of length W at most that more than R W passes, plus the
 //! one amount that crosses the border, which callers keep small ([`Rule::slice`]).
 //!
 //! DiscNice's own N = 1 s (DiscNice, 5.3) is the same rule with a window of one second.
@@ -64,10 +64,17 @@ impl Rule {
         Rate::per_second(self.rate.get() - self.rate.get() / 128)
     }
 
-    /// Unused allowance that is kept.
+    /// Unused allowance that is kept, so that who computes for a moment loses nothing: as much as keeps
+    /// any window below 1.02 of the rate beside the one piece that crosses its border.
     #[must_use]
     pub const fn credit(&self) -> Nanos {
-        Nanos(self.window.0 / 200)
+        let room = Nanos(self.window.0 / 1000 * 23).minus(self.rate.time_for(self.slice()));
+        let least = Nanos(self.window.0 / 200);
+        let most = Nanos(least.0 * 3);
+        if room.0 < least.0 {
+            return least;
+        }
+        if room.0 > most.0 { most } else { room }
     }
 
     /// The largest piece, in bytes, in which work should be done under this rule.
@@ -225,7 +232,17 @@ mod tests {
     fn idling_saves_up_no_more_than_the_credit() {
         let start = Nanos(100 * Nanos::SECOND.0);
         let after_idling = RULE.charge(Nanos(0), start, 0);
-        assert_eq!(start.minus(after_idling), Nanos::from_millis(25));
+        assert_eq!(start.minus(after_idling), Nanos::from_millis(75));
+    }
+
+    #[test]
+    fn the_credit_leaves_room_for_the_piece_that_crosses_the_border() {
+        for mebibytes in [2, 3, 5, 20, 100, 1000] {
+            let rule = Rule { rate: Rate::per_second(mebibytes << 20), window: WINDOW };
+            let most = WINDOW.plus(rule.credit()).plus(rule.rate.time_for(rule.slice()));
+            let share = rule.aim().get() as f64 / rule.rate.get() as f64;
+            assert!(share * most.as_secs_f64() <= 1.02 * 5.0, "{mebibytes} MiB/s: {most:?}");
+        }
     }
 
     #[test]

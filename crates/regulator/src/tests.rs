@@ -3,7 +3,8 @@
 use discnice_budget::Direction;
 use discnice_budget::member::Books;
 use discnice_estimator::{Estimator, Modules, System, Verdict};
-use discnice_units::Nanos;
+use discnice_policy::pace::Rule;
+use discnice_units::{Nanos, Rate};
 use proptest::prelude::*;
 
 use crate::simulation::{self, Machine, class, most, read_all, write};
@@ -246,7 +247,9 @@ fn a_cold_program_is_brought_in_smoothly() {
     assert!(regulator.bring_in(&thread, 3, 0..machine.size, false));
     assert_eq!(machine.disk_reads(), machine.size);
     let log = machine.log.borrow();
-    assert!(most(&log, 100_000_000) <= RATE / 5, "{}", most(&log, 100_000_000));
+    let rule = Rule { rate: Rate::per_second(RATE), window: class.window() };
+    let tenth = rule.rate.units_in(Nanos::from_millis(100).plus(rule.credit())) + rule.slice();
+    assert!(most(&log, 100_000_000) <= tenth, "{} above {tenth}", most(&log, 100_000_000));
     assert!(most(&log, 5_000_000_000) as f64 <= 1.02 * 5.0 * RATE as f64);
     let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
     assert!((9.5..11.0).contains(&seconds), "{seconds}");
