@@ -114,12 +114,12 @@ fn a_metric_that_vanishes_leaves_the_job_running() {
     let scene = tempfile::tempdir().unwrap();
     let log = scene.path().join("log");
     fs::write(&log, "").unwrap();
-    let mut job = shell(&format!("sleep 1; rm {}; sleep 1", log.display()));
+    let mut job = shell(&format!("sleep 2; rm {}; sleep 3", log.display()));
     let metric = format!("match:{}:(\\d+)", log.display());
     let regulator = attach(scene.path(), &["--metric", &metric], job.id());
     let start = Instant::now();
     job.wait().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(4));
+    assert!(start.elapsed() < Duration::from_secs(8));
     let output = regulator.wait_with_output().unwrap();
     assert!(output.status.success());
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
