@@ -60,8 +60,8 @@ pub struct Charged {
 pub struct Books {
     read: AtomicU64,
     written: AtomicU64,
-    /// Keeps the member's size a power of two.
-    _reserved: AtomicU64,
+    /// Page faults that had to read, as far as somebody has asked.
+    faults: AtomicU64,
     waited: AtomicU64,
 }
 
@@ -73,7 +73,7 @@ impl Books {
         Self {
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            _reserved: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
             waited: AtomicU64::new(0),
         }
     }
@@ -85,6 +85,11 @@ impl Books {
             read: advance(&self.read, account.read),
             written: advance(&self.written, account.written),
         }
+    }
+
+    /// Enters how many page faults of the process had to read so far; returns how many are new.
+    pub fn enter_faults(&self, faults: u64) -> u64 {
+        advance(&self.faults, faults)
     }
 
     /// Adds time that the process was held, in nanoseconds.
@@ -110,6 +115,7 @@ impl Books {
     fn reset(&self, charged: Charged) {
         self.read.store(charged.read, Ordering::Relaxed);
         self.written.store(charged.written, Ordering::Relaxed);
+        self.faults.store(0, Ordering::Relaxed);
         self.waited.store(0, Ordering::Relaxed);
     }
 }
@@ -153,7 +159,7 @@ impl Member {
             books: Books {
                 read: AtomicU64::new(0),
                 written: AtomicU64::new(0),
-                _reserved: AtomicU64::new(0),
+                faults: AtomicU64::new(0),
                 waited: AtomicU64::new(0),
             },
             name: [AtomicU64::new(0), AtomicU64::new(0)],

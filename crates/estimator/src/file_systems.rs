@@ -14,6 +14,14 @@ const ENOUGH: u64 = 64 << 10;
 /// by so much on a file system that keeps one.
 const SILENT: u64 = 8;
 
+/// What a wait of a call on names or inodes is first taken to have read: a directory's or inode
+/// table's block.
+const BLOCK: u64 = 4096;
+/// The unit of accounts.
+const SECTOR: u64 = 512;
+/// Of the error so far, this part is corrected by each wait: 1/16.
+const CORRECTED: u64 = 16;
+
 /// What kind of call a disk access is put down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -121,7 +129,8 @@ pub struct FileSystem {
     device: AtomicU64,
     /// What calibration found: a [`Verdict`].
     calibrated: AtomicU32,
-    _reserved: AtomicU32,
+    /// How often calls on names and inodes waited.
+    waits: AtomicU32,
     tallies: [Tally; Kind::ALL.len()],
 }
 
@@ -157,6 +166,29 @@ impl FileSystem {
         if account > 0 {
             tally.account.fetch_add(account, R);
         }
+    }
+
+    /// What a call on names or inodes is predicted to have read that waited `waits` times.
+    ///
+    /// What one wait stands for, a directory's block or a stretch of the inode tables, only the file
+    /// system knows: it is what a wait has cost on average, and a part of what was predicted too little
+    /// or too much so far. Where the account is silent, it is a block.
+    #[must_use]
+    pub fn waited(&self, waits: u32) -> u64 {
+        if waits == 0 {
+            return 0;
+        }
+        let before = self.waits.fetch_add(waits, R);
+        let Compared { predicted, account, .. } = self.compared(Kind::Metadata);
+        let each = match account.checked_div(before.into()) {
+            Some(mean) if account > 0 => {
+                let owed = account.saturating_sub(predicted) / CORRECTED;
+                let surplus = predicted.saturating_sub(account) / CORRECTED;
+                mean.saturating_add(owed).saturating_sub(surplus)
+            }
+            _ => BLOCK,
+        };
+        each.saturating_mul(waits.into()) / SECTOR * SECTOR
     }
 
     /// Takes back what will not be written.
@@ -247,6 +279,38 @@ mod tests {
         own.sort_unstable();
         own.dedup();
         assert_eq!(own.len(), OTHERS, "every slot is used before the common one");
+    }
+
+    #[test]
+    fn what_a_wait_costs_is_learnt_where_the_account_speaks() {
+        let (spoken, silent) = (FileSystem::default(), FileSystem::default());
+        let (mut told, mut untold) = (0, 0);
+        // Every twentieth reads a stretch of an inode table, the others a directory's block.
+        for number in 0..1000u64 {
+            let truth = if number.is_multiple_of(20) { 132 << 10 } else { BLOCK };
+            let predicted = spoken.waited(1);
+            told += predicted;
+            spoken.note(Kind::Metadata, predicted, truth);
+            let predicted = silent.waited(2);
+            untold += predicted;
+            silent.note(Kind::Metadata, predicted, 0);
+        }
+        let truth = spoken.compared(Kind::Metadata).account;
+        assert!(told.abs_diff(truth) * 50 < truth, "{told} of {truth}");
+        assert_eq!(untold, 2000 * BLOCK);
+        assert_eq!(spoken.waited(0), 0);
+    }
+
+    #[test]
+    fn waits_for_something_else_stop_counting() {
+        let fs = FileSystem::default();
+        fs.note(Kind::Metadata, fs.waited(1), BLOCK);
+        let later = (0..1000).map(|_| {
+            let predicted = fs.waited(1);
+            fs.note(Kind::Metadata, predicted, 0);
+            predicted
+        });
+        assert!(later.sum::<u64>() < 20 * BLOCK);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_void};
 use discnice_budget::Class;
 use discnice_policy::Resource;
 use discnice_regulator::{File, Flow, Linux, Regulator, Thread, Ticket};
-use discnice_sys::{Syscall, cycles, file};
+use discnice_sys::{Syscall, cycles, file, process};
 
 use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
@@ -386,11 +386,29 @@ pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
         }
         return result;
     }
+    if class.predicts() {
+        return predicted_metadata(local, real);
+    }
     let ticket = if local.thread.missed() { admit_metadata(local) } else { Ticket::FREE };
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
     if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) || faults::any() {
+        finish_metadata(local, ticket);
+    }
+    result
+}
+
+/// The same where the prediction alone counts: whether it waited says what its time leaves open.
+#[inline(never)]
+fn predicted_metadata<T>(local: &Local, real: impl FnOnce() -> T) -> T {
+    let thread = &local.thread;
+    let ticket = if thread.missed() { admit_metadata(local) } else { Ticket::FREE };
+    thread.waits_before(process::waits);
+    let before = cycles::now();
+    let result = real();
+    let cycles = cycles::now().wrapping_sub(before);
+    if thread.is_due_by_waits(cycles, process::waits) || ticket != Ticket::FREE || faults::any() {
         finish_metadata(local, ticket);
     }
     result

@@ -93,11 +93,13 @@ impl<H: Host> Regulator<'_, H> {
         }
         let made = forecast.unwrap_or(Forecast::NONE);
         let Some(fs) = self.file_system(made.slot) else { return account };
-        fs.note(made.kind, made.read + made.write, account.read + account.written);
         let predicted = Charged { read: made.read, written: made.write };
         if estimator == Estimator::Predict {
+            let read = account.read.saturating_sub(self.read_by_faults(made, account));
+            fs.note(made.kind, made.read + made.write, read + account.written);
             return predicted;
         }
+        fs.note(made.kind, made.read + made.write, account.read + account.written);
         match (forecast.is_some(), fs.verdict()) {
             (false, _) | (_, Verdict::Accounted) => account,
             // What else was charged since the last look belongs to another file system.
@@ -112,6 +114,18 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    /// What page faults since the last look have read, which nobody predicts: all of the account that
+    /// the call was not predicted to read which led to this look. Then it does not show as an error of
+    /// that call.
+    fn read_by_faults(&self, made: Forecast, account: Charged) -> u64 {
+        let faults = self.books.enter_faults(self.host.major_faults());
+        let read = if faults > 0 { account.read.saturating_sub(made.read) } else { 0 };
+        if let Some(fs) = self.file_system(OTHERS) {
+            fs.note(Kind::Other, 0, read);
+        }
+        read
+    }
+
     /// What reading these bytes will cost.
     pub(crate) fn forecast_read(&self, fd: i32, file: &File, at: u64, count: u64) -> Forecast {
         let modules = self.modules();
@@ -122,6 +136,8 @@ impl<H: Host> Regulator<'_, H> {
         let detected = modules.cache_detector && !file.write_mode().is_some_and(|mode| mode.direct);
         let missing =
             if detected { file.detector.missing(self.host, subject, asked) } else { asked.count() };
+        let missing =
+            if detected { self.without_holes(fd, status, asked, missing) } else { missing };
         forecast.read = if modules.read_size {
             missing.saturating_mul(PAGE)
         } else {
@@ -130,15 +146,29 @@ impl<H: Host> Regulator<'_, H> {
         forecast
     }
 
+    /// Of the pages that are not cached, those that the disk has: a file with fewer bytes than its
+    /// size has holes.
+    fn without_holes(&self, fd: i32, status: FileStatus, pages: Pages, missing: u64) -> u64 {
+        if missing == 0 || status.allocated >= status.size {
+            return missing;
+        }
+        let data = self.host.data(fd, pages.offset(), pages.bytes());
+        data.map_or(missing, |data| missing.min(data.div_ceil(PAGE)))
+    }
+
     /// What reading a slice ahead will cost.
     pub(crate) fn forecast_slice(&self, fd: i32, file: &File, from: u64, length: u64) -> Forecast {
         let mut forecast = Forecast::nothing(file, Kind::Read);
         let pages = Pages::touched(from, length);
-        let missing = if self.modules().cache_detector {
-            file.detector.count_missing(self.host, fd, pages)
-        } else {
-            pages.count()
-        };
+        let mut missing = pages.count();
+        if self.modules().cache_detector {
+            missing = file.detector.count_missing(self.host, fd, pages);
+            if missing > 0
+                && let Some(status) = self.host.status(fd)
+            {
+                missing = self.without_holes(fd, status, pages, missing);
+            }
+        }
         forecast.read = missing.saturating_mul(PAGE);
         forecast
     }
@@ -186,18 +216,24 @@ impl<H: Host> Regulator<'_, H> {
             let partial = read_before_write(place, count, status.size);
             let missing = partial.iter().map(|pages| match pages.count() {
                 0 => 0,
-                _ => file.detector.count_missing(self.host, fd, *pages),
+                _ => {
+                    let missing = file.detector.count_missing(self.host, fd, *pages);
+                    self.without_holes(fd, status, *pages, missing)
+                }
             });
             forecast.read = missing.sum::<u64>().saturating_mul(PAGE);
         }
         forecast
     }
 
-    /// What a call on names or inodes cost: a block if it took longer than one that finds
-    /// everything cached, as far as the prediction alone counts.
-    pub(crate) fn forecast_metadata(&self, slow: bool, block: u64) -> Option<Forecast> {
-        let read = if slow { block } else { 0 };
-        self.class.predicts().then_some(Forecast { read, kind: Kind::Metadata, ..Forecast::NONE })
+    /// What a call on names or inodes cost that waited so often, as far as the prediction alone
+    /// counts.
+    pub(crate) fn forecast_metadata(&self, waited: u32) -> Option<Forecast> {
+        if !self.class.predicts() {
+            return None;
+        }
+        let read = self.file_system(OTHERS).map_or(0, |fs| fs.waited(waited));
+        Some(Forecast { read, kind: Kind::Metadata, ..Forecast::NONE })
     }
 
     /// What bringing a file into the cache will cost, as far as the prediction alone counts.

@@ -45,6 +45,8 @@ pub struct FileStatus {
     pub device: u64,
     /// Its number in the file system.
     pub inode: u64,
+    /// Bytes that are allocated for it.
+    pub allocated: u64,
 }
 
 /// How writes on a descriptor reach the file. open(2)
@@ -83,6 +85,10 @@ pub trait Host: System {
     fn now(&self) -> Nanos;
     /// The kernel's account of this process: bytes read and written since it was born.
     fn account(&self) -> Charged;
+    /// Page faults of this process that had to read, since it was born; zero where that is not told.
+    fn major_faults(&self) -> u64 {
+        0
+    }
     /// Bytes that the calling thread alone has read from disks.
     fn read_by_thread(&self) -> u64;
     /// Bytes of the calling thread's writes that the kernel dropped so far, because the file was truncated or
@@ -92,6 +98,10 @@ pub trait Host: System {
     fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken;
     /// What the descriptor is.
     fn status(&self, fd: i32) -> Option<FileStatus>;
+    /// Bytes of a range that are no hole; `None` where the file system does not tell.
+    fn data(&self, _fd: i32, _offset: u64, _length: u64) -> Option<u64> {
+        None
+    }
     /// The descriptor's offset.
     fn position(&self, fd: i32) -> Option<u64>;
     /// How the descriptor writes.

@@ -4,7 +4,7 @@ use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_sys::{Errno, file, futex, pagecache, process, residency, time, traffic};
+use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time, traffic};
 use discnice_units::Nanos;
 
 use crate::host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
@@ -31,6 +31,10 @@ impl Host for Linux {
         Charged { read: usage.read, written: usage.written }
     }
 
+    fn major_faults(&self) -> u64 {
+        process::major_faults_of_all()
+    }
+
     fn read_by_thread(&self) -> u64 {
         process::thread_usage().read
     }
@@ -52,6 +56,10 @@ impl Host for Linux {
 
     fn status(&self, fd: i32) -> Option<FileStatus> {
         file::status(fd).ok().map(FileStatus::from)
+    }
+
+    fn data(&self, fd: i32, offset: u64, length: u64) -> Option<u64> {
+        extents::data(fd, offset, length).ok()
     }
 
     fn position(&self, fd: i32) -> Option<u64> {
@@ -173,6 +181,7 @@ impl From<file::Status> for FileStatus {
             size: status.size,
             device: status.device,
             inode: status.inode,
+            allocated: status.allocated,
         }
     }
 }

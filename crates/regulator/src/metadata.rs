@@ -22,7 +22,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Completes it.
     pub fn complete_metadata(&self, thread: &Thread, ticket: Ticket) {
-        let forecast = self.forecast_metadata(thread.was_slow(), BLOCK);
+        let forecast = self.forecast_metadata(thread.waited());
         let _ = self.settle(thread, Ticket { forecast, ..ticket });
     }
 

@@ -27,6 +27,8 @@ const KERNEL_READ_AHEAD: u64 = 8 << 20;
 pub struct Machine {
     now: Cell<u64>,
     pub size: u64,
+    /// The file begins with a hole of so many bytes, whole pages.
+    pub hole: Cell<u64>,
     position: Cell<u64>,
     advice: Cell<Option<Advice>>,
     cached: RefCell<BTreeSet<u64>>,
@@ -70,6 +72,7 @@ impl Machine {
         Self {
             now: Cell::default(),
             size,
+            hole: Cell::default(),
             position: Cell::default(),
             advice: Cell::default(),
             cached: RefCell::default(),
@@ -94,7 +97,8 @@ impl Machine {
     fn load(&self, from: u64, to: u64) -> u64 {
         let mut cached = self.cached.borrow_mut();
         let last = to.min(self.size.next_multiple_of(PAGE));
-        let bytes = (from / PAGE..last.div_ceil(PAGE)).filter(|page| cached.insert(*page)).count();
+        let new = (from / PAGE..last.div_ceil(PAGE)).filter(|page| cached.insert(*page));
+        let bytes = new.filter(|page| page * PAGE >= self.hole.get()).count();
         let bytes = bytes as u64 * PAGE;
         if bytes > 0 {
             self.read.set(self.read.get() + bytes);
@@ -199,7 +203,12 @@ impl Host for Machine {
             size: self.size,
             device,
             inode,
+            allocated: self.size.next_multiple_of(PAGE) - self.hole.get(),
         })
+    }
+
+    fn data(&self, _: i32, offset: u64, length: u64) -> Option<u64> {
+        Some((offset + length).saturating_sub(offset.max(self.hole.get())))
     }
 
     fn position(&self, _: i32) -> Option<u64> {

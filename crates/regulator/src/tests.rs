@@ -53,6 +53,23 @@ fn a_silent_account_is_found_out_and_the_prediction_charged() {
 }
 
 #[test]
+fn holes_cost_the_disk_nothing() {
+    let (machine, books, class) = (machine(20 << 20), Books::new(), class(RATE));
+    machine.hole.set(10 << 20);
+    class.choose(Estimator::Predict, Modules::ALL_ON);
+    // An assembler's way: a header in front of what it has left out.
+    let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+    machine.seek(64);
+    write(&regulator, &machine, &thread, &File::new(), 4000);
+    assert_eq!(class.direction(Direction::Read).total(), 0);
+    assert_eq!(class.direction(Direction::Write).total(), 4096);
+    machine.seek(0);
+    read_all(&machine, class, &books, 64 << 10);
+    assert_eq!(machine.disk_reads(), 10 << 20);
+    assert_eq!(class.direction(Direction::Read).total(), 10 << 20);
+}
+
+#[test]
 fn predictions_alone_are_what_the_disk_does() {
     for (honest, count) in [(true, 4096), (true, 1 << 20), (false, 64 << 10)] {
         let (machine, books, class) = (Machine::new(20 * RATE, honest), Books::new(), class(RATE));

@@ -35,6 +35,9 @@ const FAST: u64 = 12_288;
 /// The same for calls on names and directories: what they miss they wait for, and making or
 /// deleting a name takes tens of thousands of cycles by itself.
 const FAST_METADATA: u64 = 65_536;
+/// One call on names or directories waits for the disk at most so often, as far as we believe it:
+/// fts_read(3) makes several calls at once.
+const WAITS: u32 = 64;
 /// Bytes that memory copies in a cycle at the slowest that is still likely a copy.
 const BYTES_PER_CYCLE: u64 = 4;
 
@@ -53,6 +56,10 @@ pub struct Thread {
     ahead: Cell<u32>,
     /// The last call took longer than a call that finds everything cached.
     slow: Cell<bool>,
+    /// How often it gave up the processor to wait, when that was last asked.
+    waits: Cell<u64>,
+    /// How often it did so in the last call on names or directories.
+    waited: Cell<u32>,
     /// Metadata operations that nobody waited for and that are not yet counted.
     named: Cell<u32>,
     /// What passed in a class without a limit since the last look.
@@ -81,9 +88,32 @@ impl Thread {
     pub fn is_due_by_metadata(&self, cycles: u64) -> bool {
         let calls = self.calls.get() + 1;
         self.calls.set(calls);
-        let slow = cycles > FAST_METADATA;
-        self.slow.set(slow);
-        slow || calls >= CALLS
+        cycles > FAST_METADATA || calls >= CALLS
+    }
+
+    /// A call on names or directories is about to be made, by a thread that so far has given up the
+    /// processor so many times: only asked where it is likely to do so again.
+    pub fn waits_before(&self, waits: impl FnOnce() -> u64) {
+        if self.missed() {
+            self.waits.set(waits());
+        }
+    }
+
+    /// The call took `cycles`; returns whether to look. A predicted call is not judged by its time
+    /// alone: making a name takes as long as reading a block from a fast device, but does not wait.
+    pub fn is_due_by_waits(&self, cycles: u64, waits: impl FnOnce() -> u64) -> bool {
+        let calls = self.calls.get().saturating_add(1);
+        self.calls.set(calls);
+        let waited = if self.missed() || cycles > FAST { self.new_waits(waits()) } else { 0 };
+        self.waited.set(waited);
+        waited > 0 || calls >= CALLS
+    }
+
+    /// A forked child's count begins anew, which shows as a smaller one.
+    fn new_waits(&self, waits: u64) -> u32 {
+        let before = self.waits.replace(waits);
+        let new = waits.checked_sub(before).unwrap_or(waits);
+        u32::try_from(new).unwrap_or(u32::MAX).min(WAITS)
     }
 
     /// Notes a call in a class without limit, about to move at most `count` bytes, where nobody waits
@@ -228,6 +258,11 @@ impl Thread {
         left
     }
 
+    /// How often the last call on names or directories waited.
+    pub(crate) fn waited(&self) -> u32 {
+        self.waited.get()
+    }
+
     /// Whether the last call took longer than one that finds everything cached.
     pub(crate) fn was_slow(&self) -> bool {
         self.slow.get()
@@ -284,6 +319,22 @@ mod tests {
         assert!((wanted..=wanted + 2).contains(&(timed as u32)), "{timed}");
         thread.looked(true);
         assert!(!thread.passes_untimed(), "the disk was read");
+    }
+
+    #[test]
+    fn a_predicted_name_is_judged_by_its_waits() {
+        let thread = Thread::default();
+        thread.waits_before(|| 7);
+        assert!(!thread.is_due_by_waits(1_000_000, || 7), "it took long, but did not wait");
+        assert!(thread.is_due_by_waits(900, || 9));
+        assert_eq!(thread.waited(), 2);
+        thread.looked(false);
+        thread.waits_before(|| unreachable!("all is cached"));
+        assert!(!thread.is_due_by_waits(900, || unreachable!("nor did it take long")));
+        assert!(thread.is_due_by_waits(20_000, || 10));
+        assert_eq!(thread.waited(), 1);
+        assert!(thread.is_due_by_waits(20_000, || 1), "a forked child begins anew");
+        assert_eq!(thread.waited(), 1);
     }
 
     #[test]

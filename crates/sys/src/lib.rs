@@ -12,6 +12,7 @@
 
 pub mod cycles;
 pub mod epoll;
+pub mod extents;
 pub mod file;
 pub mod futex;
 pub mod gate;

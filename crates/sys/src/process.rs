@@ -90,16 +90,30 @@ fn account(who: i32) -> Usage {
 /// The calling thread's account, and how often it gave up the processor to wait (`ru_nvcsw`).
 #[must_use]
 pub fn thread_usage_and_waits() -> (Usage, u64) {
+    (thread_usage(), waits())
+}
+
+/// How often the calling thread gave up the processor to wait. getrusage(2), `ru_nvcsw`.
+#[must_use]
+pub fn waits() -> u64 {
     // The last word but one.
-    (thread_usage(), rusage(libc::RUSAGE_THREAD).map_or(0, |usage| usage[16]))
+    rusage(libc::RUSAGE_THREAD).map_or(0, |usage| usage[16])
 }
 
 /// Page faults of the calling thread that had to read. getrusage(2), `ru_majflt`.
 #[must_use]
 pub fn major_faults() -> Option<u64> {
-    // The tenth word.
-    rusage(libc::RUSAGE_THREAD).map(|usage| usage[9])
+    rusage(libc::RUSAGE_THREAD).map(|usage| usage[MAJOR_FAULTS])
 }
+
+/// The same of all threads of the process, living and dead, since it was forked.
+#[must_use]
+pub fn major_faults_of_all() -> u64 {
+    rusage(libc::RUSAGE_SELF).map_or(0, |usage| usage[MAJOR_FAULTS])
+}
+
+/// The word of struct rusage that counts page faults that had to read.
+const MAJOR_FAULTS: usize = 9;
 
 /// The kernel's struct rusage on 64-bit machines: two timevals of two words, then fourteen longs.
 fn rusage(who: i32) -> Option<[u64; 18]> {
