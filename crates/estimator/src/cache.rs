@@ -26,9 +26,9 @@ const REACH_FIRST: u64 = 32;
 /// Longest region for the means that count only, in pages: 64 MiB, less than a tenth of a
 /// millisecond.
 const REACH_COUNTED: u64 = 16_384;
-/// The same for probes, in pages: each 64 KiB of them costs a page fault, and a mapping is made for
-/// all of them.
-const REACH_PROBED: u64 = 256;
+/// The same for probes, in pages: each 64 KiB of them costs a page fault, and somebody whose probes
+/// find all they ask for soon makes none.
+const REACH_PROBED: u64 = 16;
 
 /// How the cache is looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +133,23 @@ impl Detector {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(self.means(), Means::Count | Means::CountUnproven | Means::Resident)
+    }
+
+    /// Whether only probes tell what is cached of this file, as far as that is known.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_probed(&self) -> bool {
+        self.means.load(R) == Means::Probe as u32
+    }
+
+    /// The same, found out by a question about these pages if need be.
+    pub fn must_probe(&self, system: &impl System, fd: i32, pages: Pages) -> bool {
+        if self.means() == Means::Undecided
+            && system.count(fd, pages.offset(), pages.bytes()) == Err(Refusal::Foreign)
+        {
+            self.means.store(Means::Probe as u32, R);
+        }
+        self.is_probed()
     }
 
     /// The bytes from `low` to `high` have just been read.

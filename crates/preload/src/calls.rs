@@ -57,6 +57,7 @@ pub fn read(
     let predicted = file.is_predicted() || class.predicts();
     let short = if predicted {
         file.knows_cached(count, at)
+            || (count <= SHORT && local.thread.finds_all() && file.passes_unprobed())
     } else {
         count <= SHORT && !local.thread.missed() && file.is_plain() && class.is_calm()
     };

@@ -190,6 +190,15 @@ impl File {
         self.place(at).is_some_and(|at| self.detector.knows(at, count as u64))
     }
 
+    /// Only probes tell what of it is cached, which are dear: where the last reads found all they asked
+    /// for, the next one passes without. Its cost, if it has one, is the bytes that it asks for.
+    #[inline(always)]
+    #[must_use]
+    pub fn passes_unprobed(&self) -> bool {
+        let wanted = PREDICTED | SHAPED;
+        self.flags.load(R) & (wanted | STREAM) == wanted && self.detector.is_probed()
+    }
+
     /// A write that is known to find all its pages dirty.
     #[inline(always)]
     #[must_use]

@@ -89,6 +89,11 @@ pub trait Host: System {
     fn major_faults(&self) -> u64 {
         0
     }
+    /// How often the calling thread gave up the processor to wait, and how often it lost it otherwise;
+    /// zero where that is not told.
+    fn switches(&self) -> (u64, u64) {
+        (0, 0)
+    }
     /// Bytes that the calling thread alone has read from disks.
     fn read_by_thread(&self) -> u64;
     /// Bytes of the calling thread's writes that the kernel dropped so far, because the file was truncated or

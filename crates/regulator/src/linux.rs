@@ -35,6 +35,10 @@ impl Host for Linux {
         process::major_faults_of_all()
     }
 
+    fn switches(&self) -> (u64, u64) {
+        process::waits_and_preemptions()
+    }
+
     fn read_by_thread(&self) -> u64 {
         process::thread_usage().read
     }

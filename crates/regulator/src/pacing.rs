@@ -161,7 +161,11 @@ impl<H: Host> Regulator<'_, H> {
     /// The same for work that goes on.
     pub(crate) fn settle_untimed(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
-        thread.looked(new.read > 0);
+        let missed = new.read > 0;
+        thread.looked(missed);
+        if !missed && self.class.predicts() {
+            thread.switched_until_now(self.host.switches());
+        }
         self.settle_as(ticket, new.read, new.written);
         if self.board.is_some() || self.class.yields() {
             self.attend(self.host.now());

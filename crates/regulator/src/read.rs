@@ -8,6 +8,7 @@
 use discnice_budget::Direction;
 
 use discnice_estimator::Kind;
+use discnice_estimator::blocks::Pages;
 
 use crate::host::{Advice, Host};
 use crate::{File, Forecast, Regulator, Thread, Ticket};
@@ -23,6 +24,8 @@ const DRY: u32 = 2;
 const RUN_AHEAD: u64 = 96 << 10;
 /// The kernel reads ahead at most so far: two windows of the largest size in use.
 const RUN_AHEAD_MOST: u64 = 16 << 20;
+/// A longer read is worth a probe, which is cheaper than copying what it reads.
+const UNPROBED: u64 = 128 << 10;
 /// The page size of the cache.
 const PAGE: u64 = 4096;
 
@@ -132,17 +135,39 @@ impl<H: Host> Regulator<'_, H> {
                 // It was not as cached as it was known to be.
                 file.detector.doubt();
             }
+            if file.passes_unprobed() && self.surprises(thread) {
+                return self.charge_late(fd, file, ticket, at, result);
+            }
             return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
         }
         thread.expect_miss();
+        if thread.was_slow() {
+            return self.charge_late(fd, file, ticket, at, result);
+        }
+        Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket }
+    }
+
+    /// Whether the last read, which passed without a probe, must have waited for the disk.
+    fn surprises(&self, thread: &Thread) -> bool {
+        if thread.was_slow() {
+            return thread.was_surprised(self.host.switches());
+        }
+        thread.passed_a_round();
+        false
+    }
+
+    /// All that a read asked for which is already done.
+    fn charge_late(
+        &self,
+        fd: i32,
+        file: &File,
+        ticket: Ticket,
+        at: Option<u64>,
+        result: isize,
+    ) -> Ticket {
         let moved = result.max(0) as u64;
         let end = at.map(|at| at + moved).or_else(|| self.host.position(fd)).unwrap_or(moved);
-        let late = if thread.was_slow() {
-            self.forecast_late(file, end, moved)
-        } else {
-            Forecast::nothing(file, Kind::Read)
-        };
-        Ticket { forecast: Some(late), ..ticket }
+        Ticket { forecast: Some(self.forecast_late(file, end, moved)), ..ticket }
     }
 
     /// A file that the kernel was reading ahead when a limit began: each of its windows holds a mark
@@ -233,16 +258,34 @@ impl<H: Host> Regulator<'_, H> {
             return Ticket::OPEN;
         }
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+        if self.passes_unprobed(thread, file, ask, at) {
+            return Ticket::FREE;
+        }
         if !file.is_predicted() && file.steps_to(at.saturating_add(ask.count)) {
             // It was read with others, and is paid for.
             return Ticket::OPEN;
         }
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
+        if file.detector.is_probed() {
+            thread.probed(forecast.read == 0);
+        }
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
             self.begin_piece(thread);
         }
         Ticket::of(forecast)
+    }
+
+    /// Whether a read passes without a probe of a file that can only be probed.
+    fn passes_unprobed(&self, thread: &Thread, file: &File, ask: Ask, at: u64) -> bool {
+        let asked = Pages::touched(at, ask.count);
+        file.is_predicted()
+            && thread.finds_all()
+            && ask.count <= UNPROBED
+            && asked.count() > 0
+            && self.modules().cache_detector
+            && file.detector.must_probe(self.host, ask.fd, asked)
+            && file.passes_unprobed()
     }
 
     /// A read longer than a slice: brought into the cache slice by slice first, so that the one

@@ -27,6 +27,8 @@ const KERNEL_READ_AHEAD: u64 = 8 << 20;
 pub struct Machine {
     now: Cell<u64>,
     pub size: u64,
+    /// How often somebody probed.
+    pub probes: Cell<u64>,
     /// The file begins with a hole of so many bytes, whole pages.
     pub hole: Cell<u64>,
     position: Cell<u64>,
@@ -72,6 +74,7 @@ impl Machine {
         Self {
             now: Cell::default(),
             size,
+            probes: Cell::default(),
             hole: Cell::default(),
             position: Cell::default(),
             advice: Cell::default(),
@@ -165,6 +168,10 @@ impl Host for Machine {
         Some(self.cancelled.get())
     }
 
+    fn switches(&self) -> (u64, u64) {
+        (self.missed.get(), 0)
+    }
+
     fn wait(&self, _: &AtomicU32, _: u32, until: Nanos) -> Woken {
         let length = until.minus(self.now()).0;
         self.longest_sleep.set(self.longest_sleep.get().max(length));
@@ -256,6 +263,7 @@ impl System for Machine {
     }
 
     fn probe(&self, _: i32, offset: u64, length: u64) -> Option<Probed> {
+        self.probes.set(self.probes.get() + 1);
         let mut seen = Probed::default();
         for page in offset / PAGE..(offset + length).div_ceil(PAGE) {
             if !self.cached.borrow().contains(&page) {

@@ -70,6 +70,39 @@ fn holes_cost_the_disk_nothing() {
 }
 
 #[test]
+fn a_cached_foreign_file_is_soon_read_without_probes_and_probed_again_after_a_miss() {
+    let (machine, books) = (Machine::new(4 << 20, false), Books::new());
+    let class = class(RATE);
+    class.choose(Estimator::Predict, Modules::ALL_ON);
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    machine.cache_all();
+    // Far apart, so that none is examined with the one before it.
+    let read_some = |pages: core::ops::Range<u64>| {
+        pages.step_by(48).for_each(|page| {
+            machine.seek(page * 4096);
+            let _ = simulation::read(&machine, &regulator, &thread, &file, 4096);
+        });
+    };
+    for _ in 0..10 {
+        read_some(0..1024);
+    }
+    let before = machine.probes.get();
+    for _ in 0..10 {
+        read_some(0..1024);
+    }
+    assert_eq!(machine.probes.get(), before);
+    assert_eq!(class.direction(Direction::Read).total(), 0);
+    machine.drop_cached(3, 0, 4 << 20);
+    for start in 1..20 {
+        read_some(start..1024);
+    }
+    let (predicted, truth) = (class.direction(Direction::Read).total(), machine.disk_reads());
+    assert!(truth.abs_diff(predicted) <= 4096, "{predicted} of {truth}");
+    assert!(truth > 400 * 4096 && machine.probes.get() > before);
+}
+
+#[test]
 fn predictions_alone_are_what_the_disk_does() {
     for (honest, count) in [(true, 4096), (true, 1 << 20), (false, 64 << 10)] {
         let (machine, books, class) = (Machine::new(20 * RATE, honest), Books::new(), class(RATE));

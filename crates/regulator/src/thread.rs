@@ -38,6 +38,14 @@ const FAST_METADATA: u64 = 65_536;
 /// One call on names or directories waits for the disk at most so often, as far as we believe it:
 /// fts_read(3) makes several calls at once.
 const WAITS: u32 = 64;
+/// So many probes in a row that found all they asked for let the next reads pass without one; a slow
+/// read that did not wait, as one looks during which the machine did something else, but one from a very
+/// fast disk as well, takes some of them back. Reads that passed without anything slow in a whole round
+/// between looks count for some, up to so many.
+const TRUSTED: u32 = 16;
+const DOUBTED: u32 = 8;
+const ROUND: u32 = 16;
+const TRUSTED_MOST: u32 = 128;
 /// Bytes that memory copies in a cycle at the slowest that is still likely a copy.
 const BYTES_PER_CYCLE: u64 = 4;
 
@@ -58,8 +66,12 @@ pub struct Thread {
     slow: Cell<bool>,
     /// How often it gave up the processor to wait, when that was last asked.
     waits: Cell<u64>,
+    /// The same of losing it otherwise.
+    preempted: Cell<u64>,
     /// How often it did so in the last call on names or directories.
     waited: Cell<u32>,
+    /// Probes in a row that found all that was asked for.
+    found: Cell<u32>,
     /// Metadata operations that nobody waited for and that are not yet counted.
     named: Cell<u32>,
     /// What passed in a class without a limit since the last look.
@@ -107,6 +119,45 @@ impl Thread {
         let waited = if self.missed() || cycles > FAST { self.new_waits(waits()) } else { 0 };
         self.waited.set(waited);
         waited > 0 || calls >= CALLS
+    }
+
+    /// Notes whether a probe found all that was asked for.
+    pub(crate) fn probed(&self, found_all: bool) {
+        let found = self.found.get().saturating_add(1).min(TRUSTED_MOST);
+        self.found.set(if found_all { found } else { 0 });
+    }
+
+    /// Whether reads may pass without a probe.
+    #[inline(always)]
+    #[must_use]
+    pub fn finds_all(&self) -> bool {
+        self.found.get() >= TRUSTED
+    }
+
+    /// The last read passed without a probe and was slow; returns whether that was because it waited.
+    /// A thread that lost the processor is slow for that alone.
+    pub(crate) fn was_surprised(&self, (waits, preempted): (u64, u64)) -> bool {
+        let waited = self.new_waits(waits) > 0;
+        let excused = self.preempted.replace(preempted) != preempted;
+        let found = self.found.get();
+        self.found.set(match (waited, excused) {
+            (true, _) => 0,
+            (false, true) => found,
+            (false, false) => found.saturating_sub(DOUBTED),
+        });
+        waited
+    }
+
+    /// Reads passed without a probe, and none was slow.
+    pub(crate) fn passed_a_round(&self) {
+        let found = self.found.get().saturating_add(ROUND);
+        self.found.set(found.min(TRUSTED_MOST));
+    }
+
+    /// From here on switches of the thread are new.
+    pub(crate) fn switched_until_now(&self, (waits, preempted): (u64, u64)) {
+        self.waits.set(waits);
+        self.preempted.set(preempted);
     }
 
     /// A forked child's count begins anew, which shows as a smaller one.
@@ -335,6 +386,32 @@ mod tests {
         assert_eq!(thread.waited(), 1);
         assert!(thread.is_due_by_waits(20_000, || 1), "a forked child begins anew");
         assert_eq!(thread.waited(), 1);
+    }
+
+    #[test]
+    fn probes_end_while_all_is_found_and_begin_again_after_a_surprise() {
+        let thread = Thread::default();
+        let find = |count| (0..count).for_each(|_| thread.probed(true));
+        find(TRUSTED - 1);
+        assert!(!thread.finds_all());
+        thread.probed(false);
+        find(TRUSTED);
+        assert!(thread.finds_all());
+        thread.switched_until_now((5, 5));
+        assert!(!thread.was_surprised((5, 6)), "it lost the processor");
+        assert!(thread.finds_all());
+        assert!(!thread.was_surprised((5, 6)), "nobody knows why");
+        assert!(!thread.finds_all());
+        find(TRUSTED);
+        assert!(thread.was_surprised((6, 6)), "it waited");
+        find(TRUSTED - 1);
+        assert!(!thread.finds_all());
+        (0..100).for_each(|_| thread.passed_a_round());
+        let surprises = (0..100).take_while(|_| {
+            let _ = thread.was_surprised((6, 6));
+            thread.finds_all()
+        });
+        assert_eq!(surprises.count() as u32, (TRUSTED_MOST - TRUSTED) / DOUBTED);
     }
 
     #[test]

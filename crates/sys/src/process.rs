@@ -96,8 +96,14 @@ pub fn thread_usage_and_waits() -> (Usage, u64) {
 /// How often the calling thread gave up the processor to wait. getrusage(2), `ru_nvcsw`.
 #[must_use]
 pub fn waits() -> u64 {
-    // The last word but one.
-    rusage(libc::RUSAGE_THREAD).map_or(0, |usage| usage[16])
+    waits_and_preemptions().0
+}
+
+/// The same, and how often it lost the processor although it had more to do (`ru_nivcsw`).
+#[must_use]
+pub fn waits_and_preemptions() -> (u64, u64) {
+    // The last two words.
+    rusage(libc::RUSAGE_THREAD).map_or((0, 0), |usage| (usage[16], usage[17]))
 }
 
 /// Page faults of the calling thread that had to read. getrusage(2), `ru_majflt`.
