@@ -472,7 +472,7 @@ pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -
         .filter(|status| status.regular && status.links == 1);
     let result = metadata(real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
-        regulator.deleted(&local().thread, status.into());
+        regulator.deleted(status.into());
     }
     result
 }
@@ -486,7 +486,7 @@ pub fn truncate(
     let status = watched(status);
     let result = metadata(real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
-        regulator.truncated(&local().thread, status.into(), length.max(0) as u64);
+        regulator.truncated(status.into(), length.max(0) as u64);
     }
     result
 }
@@ -557,7 +557,7 @@ fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32)
         (before, files::get(fd), engine::regulator())
         && before.size > 0
     {
-        regulator.emptied(&local().thread, fd, file, before.into());
+        regulator.emptied(fd, file, before.into());
     }
     fd
 }

@@ -208,6 +208,7 @@ impl<H: Host> Regulator<'_, H> {
     /// may write some more before anybody asks again.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
         let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
+        self.class.take_back_dirty(bytes);
         // What was not charged yet cannot be taken back: no more than a moment's credit is kept.
         let _ = self.settle(thread, Ticket::FREE);
         self.credit(bytes);

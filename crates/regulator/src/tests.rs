@@ -103,6 +103,31 @@ fn a_cached_foreign_file_is_soon_read_without_probes_and_probed_again_after_a_mi
 }
 
 #[test]
+fn small_files_of_many_processes_are_not_left_to_the_kernel() {
+    const FILE: u64 = 64 << 10;
+    let (machine, class) = (machine(100 << 20), class(1 << 20));
+    // A compiler's way: each process writes one file and ends.
+    let compile = |number: u64| {
+        let (books, thread, file) = (Books::new(), Thread::default(), File::new());
+        let _ = books.enter(machine.account());
+        let regulator = Regulator::new(&machine, class, &books);
+        machine.seek(number * FILE);
+        write(&regulator, &machine, &thread, &file, FILE);
+        regulator.before_close(&thread, 3, &file);
+    };
+    (0..6).for_each(compile);
+    assert_eq!(machine.started.borrow().len(), 0, "they may be deleted soon");
+    (6..40).for_each(compile);
+    let started: u64 = machine.started.borrow().iter().map(|(_, length)| length).sum();
+    assert!(40 * FILE - started <= 419_430, "{started}");
+    // Somebody deletes what was left.
+    machine.cancelled.set(6 * FILE);
+    let before = machine.started.borrow().len();
+    (40..45).for_each(compile);
+    assert_eq!(machine.started.borrow().len(), before);
+}
+
+#[test]
 fn predictions_alone_are_what_the_disk_does() {
     for (honest, count) in [(true, 4096), (true, 1 << 20), (false, 64 << 10)] {
         let (machine, books, class) = (Machine::new(20 * RATE, honest), Books::new(), class(RATE));

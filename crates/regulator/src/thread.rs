@@ -58,7 +58,6 @@ pub struct Thread {
     /// The last look found that the disk had not been read.
     hit: Cell<bool>,
     cancelled: Cell<u64>,
-    left: Cell<u64>,
     /// More than the bytes that it may still write unasked, because it deletes what it writes; zero
     /// if it does not.
     ahead: Cell<u32>,
@@ -257,16 +256,7 @@ impl Thread {
     /// are new. A forked child's count begins anew, which shows as a smaller one.
     pub(crate) fn enter_cancelled(&self, cancelled: u64) -> u64 {
         let before = self.cancelled.replace(cancelled);
-        let new = cancelled.checked_sub(before).unwrap_or(cancelled);
-        if new > 0 {
-            self.left.set(0);
-        }
-        new
-    }
-
-    /// The thread deleted what it, or another one, had written and not yet left the cache.
-    pub(crate) fn has_deleted(&self) {
-        self.left.set(0);
+        cancelled.checked_sub(before).unwrap_or(cancelled)
     }
 
     /// From here on so many bytes may be written unasked.
@@ -299,14 +289,6 @@ impl Thread {
     /// Whether the thread deleted what it wrote, the last time that somebody asked.
     pub(crate) fn deletes(&self) -> bool {
         self.ahead.get() > 0
-    }
-
-    /// Notes that a file is closed with `bytes` left dirty; returns how many were left like this
-    /// since the thread last deleted what it had written.
-    pub(crate) fn leave_dirty(&self, bytes: u64) -> u64 {
-        let left = self.left.get().saturating_add(bytes);
-        self.left.set(left);
-        left
     }
 
     /// How often the last call on names or directories waited.

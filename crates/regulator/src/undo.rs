@@ -5,27 +5,27 @@ use discnice_estimator::blocks::PAGE;
 use discnice_estimator::regions::FileKey;
 
 use crate::host::{FileStatus, Host};
-use crate::{File, Regulator, Thread};
+use crate::{File, Regulator};
 
 impl<H: Host> Regulator<'_, H> {
     /// The last name of a file is gone.
-    pub fn deleted(&self, thread: &Thread, status: FileStatus) {
-        self.take_back(thread, status, 0);
+    pub fn deleted(&self, status: FileStatus) {
+        self.take_back(status, 0);
     }
 
     /// A file was cut to `size` bytes; `status` is that before.
-    pub fn truncated(&self, thread: &Thread, status: FileStatus, size: u64) {
-        self.take_back(thread, status, size);
+    pub fn truncated(&self, status: FileStatus, size: u64) {
+        self.take_back(status, size);
     }
 
     /// A descriptor was opened on a file that thereby lost what it held; `status` is that before.
-    pub fn emptied(&self, thread: &Thread, fd: i32, file: &File, status: FileStatus) {
+    pub fn emptied(&self, fd: i32, file: &File, status: FileStatus) {
         self.classify(fd, file);
         file.set_emptied();
-        self.take_back(thread, status, 0);
+        self.take_back(status, 0);
     }
 
-    fn take_back(&self, thread: &Thread, status: FileStatus, size: u64) {
+    fn take_back(&self, status: FileStatus, size: u64) {
         let estimation = self.class.estimation();
         if !status.regular {
             return;
@@ -35,9 +35,12 @@ impl<H: Host> Regulator<'_, H> {
         if pages == 0 {
             return;
         }
-        thread.has_deleted();
         let slot = estimation.file_systems().slot(status.device);
         let bytes = pages.saturating_mul(PAGE);
+        if self.class.predicts() {
+            // Elsewhere the account tells what was cancelled.
+            self.class.take_back_dirty(bytes);
+        }
         if let Some(fs) = estimation.file_system(slot) {
             fs.credit(Kind::Write, bytes);
         }

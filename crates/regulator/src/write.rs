@@ -19,8 +19,11 @@ const PORTION_TIME: Nanos = Nanos::from_millis(100);
 const PORTION_MIN: u64 = 128 << 10;
 /// Larger ones cost the caller too long (166 us for each MiB).
 const PORTION_MAX: u64 = 2 << 20;
-/// A small file is left to the kernel when it is closed, because it may be deleted soon, until a
-/// thread has left so much without deleting any of it.
+/// A small file is left to the kernel when it is closed, because it may be deleted soon, until the
+/// class has left so much without deleting it: what the kernel writes at once, some day, stays below half
+/// a second's worth.
+const LEFT_TIME: Nanos = Nanos::from_millis(400);
+/// More is not left at any rate.
 const LEFT_MAX: u64 = 4 << 20;
 
 /// How many dirtied bytes are written back at once.
@@ -164,9 +167,27 @@ impl<H: Host> Regulator<'_, H> {
             self.synced(file);
         }
         if !self.class.is_free()
-            && (dirtied >= PORTION_MIN || thread.leave_dirty(dirtied) >= LEFT_MAX)
+            && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied))
         {
             self.write_back(fd, file);
         }
+    }
+
+    /// Whether the class leaves too much to the kernel with a file that is closed; if so, it does not
+    /// count as left.
+    fn leaves_too_much(&self, thread: &Thread, bytes: u64) -> bool {
+        let rate = self.class.rule(Direction::Write).rate;
+        let most = rate.units_in(LEFT_TIME).clamp(PORTION_MIN, LEFT_MAX);
+        let mut left = self.class.leave_dirty(bytes);
+        if left >= most && !self.class.predicts() {
+            // Perhaps much of it was deleted, which is expensive to ask.
+            self.credit_cancelled(thread);
+            left = self.class.leave_dirty(0);
+        }
+        let too_much = left >= most;
+        if too_much {
+            self.class.take_back_dirty(bytes);
+        }
+        too_much
     }
 }

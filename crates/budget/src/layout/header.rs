@@ -41,6 +41,8 @@ pub(super) struct Header {
     /// The observation that the thresholds follow.
     followed: AtomicU64,
     pub(super) name: [AtomicU64; NAME_MAX.div_ceil(8)],
+    /// See [`Class::leave_dirty`].
+    left: AtomicU64,
 }
 
 /// Charges follow the prediction alone. Above the bits of all resources.
@@ -141,6 +143,22 @@ impl Class {
     #[must_use]
     pub fn changes(&self) -> &AtomicU32 {
         &self.header.changes
+    }
+
+    /// Notes that a file was closed with `bytes` of it dirty, to be written by the kernel when it likes;
+    /// returns how many were left like this by all members, and not taken back since.
+    pub fn leave_dirty(&self, bytes: u64) -> u64 {
+        self.header.left.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    /// So many dirty bytes are gone, because their file was deleted, or on their way to the disk.
+    pub fn take_back_dirty(&self, bytes: u64) {
+        let relaxed = Ordering::Relaxed;
+        // The closure always gives a value.
+        let _ = self
+            .header
+            .left
+            .fetch_update(relaxed, relaxed, |left| Some(left.saturating_sub(bytes)));
     }
 
     /// Adds one wait of a member.
