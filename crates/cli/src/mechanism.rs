@@ -75,9 +75,13 @@ impl Mechanism {
             (Self::Seccomp, None) => Plan::SupervisedWholly(Inside::Possible),
             (Self::Seccomp, Some(_)) => Plan::SupervisedWholly(Inside::Impossible),
             (_, None) => Plan::Preload,
-            (Self::Freeze, Some((_, _, Kind::Static | Kind::OtherMachine))) => Plan::Watched,
+            (Self::Freeze, Some((_, _, Kind::Static | Kind::Go | Kind::OtherMachine))) => {
+                Plan::Watched
+            }
             // A setuid program below a filter of ours is not one any more.
-            (Self::Auto, Some((_, _, Kind::Static | Kind::OtherMachine))) => Plan::Supervised,
+            (Self::Auto, Some((_, _, Kind::Static | Kind::Go | Kind::OtherMachine))) => {
+                Plan::Supervised
+            }
             (_, Some((path, obstacle, _))) => Plan::Escape(path, obstacle),
         }
     }

@@ -19,6 +19,8 @@ pub enum Kind {
     Script(PathBuf),
     /// Statically linked, or linked by another dynamic linker's rules.
     Static,
+    /// Dynamically linked, but makes its system calls itself: our library sees none of them.
+    Go,
     /// Linked for another kind of processor or word size.
     OtherMachine,
     /// Runs with other rights than its caller's; the dynamic linker then ignores us.
@@ -33,6 +35,7 @@ impl Kind {
         match self {
             Self::Dynamic | Self::Script(_) | Self::Unknown => None,
             Self::Static => Some("is statically linked"),
+            Self::Go => Some("is written in Go and makes its system calls without libc"),
             Self::OtherMachine => Some("is built for another kind of processor or word size"),
             Self::Privileged => {
                 Some("runs with other rights than yours (setuid, setgid or capabilities)")
@@ -96,7 +99,8 @@ fn has_capabilities(path: &Path) -> bool {
 /// Reads an ELF header (elf(5)): our class and machine, and an interpreter among its segments.
 fn elf(head: &[u8]) -> Kind {
     const CLASS_64: u8 = 2;
-    const PT_INTERP: u32 = 3;
+    const PT_INTERP: u64 = 3;
+    const PT_NOTE: u64 = 4;
     let number = |at: usize, size: usize| -> Option<u64> {
         let bytes = head.get(at..at + size)?;
         Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -107,11 +111,27 @@ fn elf(head: &[u8]) -> Kind {
     }
     let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
     let (Some(table), Some(size), Some(count)) = (table, size, count) else { return Kind::Unknown };
-    let interpreted = (0..count).any(|index| {
-        let at = usize::try_from(table + index * size).unwrap_or(usize::MAX);
-        at < head.len() && number(at, 4) == Some(PT_INTERP.into())
+    let place = |index| usize::try_from(table + index * size).unwrap_or(usize::MAX);
+    let places: Vec<usize> = (0..count).map(place).filter(|at| *at < head.len()).collect();
+    let of_kind = |kind| places.iter().filter(move |at| number(**at, 4) == Some(kind));
+    let interpreted = of_kind(PT_INTERP).next().is_some();
+    let notes = of_kind(PT_NOTE).filter_map(|at| {
+        let (from, length) = (number(at + 8, 8)? as usize, number(at + 32, 8)? as usize);
+        head.get(from..from.checked_add(length)?.min(head.len()))
     });
-    if interpreted { Kind::Dynamic } else { Kind::Static }
+    // The note of Go's linker: the length of its owner's name, and after two more numbers that name.
+    let go = |mut note: &[u8]| loop {
+        match note.first_chunk::<16>() {
+            Some([4, 0, 0, 0, .., b'G', b'o', 0, 0]) => return true,
+            Some(_) => note = &note[4..],
+            None => return false,
+        }
+    };
+    match (interpreted, notes.into_iter().any(go)) {
+        (false, _) => Kind::Static,
+        (true, true) => Kind::Go,
+        (true, false) => Kind::Dynamic,
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +144,33 @@ mod tests {
         assert_eq!(kind(&std::env::current_exe().unwrap()), Kind::Dynamic);
         assert_eq!(kind(Path::new("/etc/passwd")), Kind::Unknown);
         assert_eq!(kind(Path::new("/sbin/ldconfig")).obstacle(), Some("is statically linked"));
+    }
+
+    #[test]
+    fn go_is_known_by_its_note() {
+        let (table, notes) = (64u64, 64 + 2 * 56u64);
+        let mut head = vec![0; 64];
+        head[..5].copy_from_slice(b"\x7fELF\x02");
+        head[18] = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+        head[32..40].copy_from_slice(&table.to_le_bytes());
+        (head[54], head[56]) = (56, 2);
+        for (kind, length) in [(3u8, 0u64), (4, 52)] {
+            let mut segment = [0; 56];
+            segment[0] = kind;
+            segment[8..16].copy_from_slice(&notes.to_le_bytes());
+            segment[32..40].copy_from_slice(&length.to_le_bytes());
+            head.extend(segment);
+        }
+        for owner in [b"GNU\0", b"Go\0\0"] {
+            for number in [4u32, 8, 4] {
+                head.extend(number.to_le_bytes());
+            }
+            head.extend(owner);
+            head.extend([7; 8]);
+        }
+        assert_eq!(elf(&head), Kind::Go);
+        head[notes as usize + 24 + 12] = b'M';
+        assert_eq!(elf(&head), Kind::Dynamic, "another's note");
     }
 
     #[test]

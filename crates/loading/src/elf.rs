@@ -3,12 +3,14 @@
 use crate::text::Text;
 use crate::{Bytes, number};
 
+const MAGIC: &[u8; 4] = b"\x7fELF";
 const CLASS_64: u8 = 2;
 const MACHINE: u64 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
 
 const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
 const PT_INTERP: u64 = 3;
+const PT_NOTE: u64 = 4;
 
 const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
@@ -23,6 +25,8 @@ const ENTRY: usize = 16;
 /// libraries in the largest programs.
 const SEGMENTS: u16 = 64;
 const ENTRIES: u32 = 1024;
+/// Segments of notes, and notes in one, that are looked at.
+const NOTES: usize = 16;
 
 /// A program or library.
 #[derive(Debug)]
@@ -57,10 +61,28 @@ struct Segment {
 }
 
 impl Elf {
+    /// Whether the file is an ELF file, of whatever machine.
+    pub fn is_one(file: &impl Bytes) -> bool {
+        file.array(0) == Some(*MAGIC)
+    }
+
+    /// Whether a dynamic linker loads it.
+    pub fn is_dynamic(&self) -> bool {
+        self.interpreter.is_some()
+    }
+
+    /// Whether it is written in Go, whose runtime makes its system calls itself even where it is linked with libc:
+    /// it has a note by Go's linker (cmd/link/internal/ld/elf.go, `ELF_NOTE_GO_NAME`).
+    pub fn is_go(&self, file: &impl Bytes) -> bool {
+        let segments = (0..self.segments).filter_map(|index| self.segment(file, index));
+        let notes = segments.filter(|segment| segment.kind == PT_NOTE);
+        notes.take(NOTES).any(|segment| has_note(file, &segment, b"Go\0\0"))
+    }
+
     /// Reads the headers; `None` for anything but a 64-bit ELF file of this machine.
     pub fn read(file: &impl Bytes) -> Option<Self> {
         let header: [u8; 64] = file.array(0)?;
-        let known = header.starts_with(b"\x7fELF")
+        let known = header.starts_with(MAGIC)
             && header.get(4) == Some(&CLASS_64)
             && number::<2>(&header, 18) == MACHINE
             && number::<2>(&header, 54) == SEGMENT as u64;
@@ -142,6 +164,20 @@ impl Dynamic {
         }
         None
     }
+}
+
+/// Whether one of the notes of a segment is by this owner. elf(5), "Notes"
+fn has_note(file: &impl Bytes, segment: &Segment, owner: &[u8; 4]) -> bool {
+    let (mut at, end) = (segment.offset, segment.offset.saturating_add(segment.length));
+    for _ in 0..NOTES {
+        let Some(note) = file.array::<16>(at).filter(|_| at < end) else { return false };
+        let (name, rest) = (number::<4>(&note, 0), number::<4>(&note, 4));
+        if name == owner.len() as u64 && note.ends_with(owner) {
+            return true;
+        }
+        at = at.saturating_add(12 + name.next_multiple_of(4) + rest.next_multiple_of(4));
+    }
+    false
 }
 
 /// Tag and value of an entry of the dynamic section.

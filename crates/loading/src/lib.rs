@@ -26,7 +26,7 @@ mod text;
 mod walk;
 mod window;
 
-pub use walk::{command, library, program};
+pub use walk::{command, is_foreign, library, program};
 
 #[cfg(doc)]
 use discnice_regulator::Regulator;

@@ -50,6 +50,25 @@ pub fn command<H: Host>(
     }
 }
 
+/// Whether our library sees nothing of what the program at `path` does: it is linked statically, or for another kind
+/// of machine, or it is written in Go. `false` for what is no program.
+#[must_use]
+pub fn is_foreign(at: i32, path: *const c_char) -> bool {
+    let mut next = open_program(at, path);
+    let mut interpreter = Text::new();
+    for _ in 0..SCRIPTS {
+        let Some(file) = next else { return false };
+        if Elf::is_one(&file) {
+            return Elf::read(&file).is_none_or(|elf| !elf.is_dynamic() || elf.is_go(&file));
+        }
+        if !script::interpreter(&file, &mut interpreter) {
+            return false;
+        }
+        next = interpreter.path().and_then(|path| open_program(libc::AT_FDCWD, path));
+    }
+    false
+}
+
 /// Brings in what dlopen(3) of this name reads: a path if there is a slash in it.
 pub fn library<H: Host>(regulator: &Regulator<'_, H>, thread: &Thread, name: &CStr) {
     if regulator.faults_burst() {

@@ -1,8 +1,11 @@
 //! A program starts, and ends.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{CStr, c_char, c_int};
 
 use crate::{engine, environment, gated, real, sanitizer, stdio};
+
+/// The program of this process.
+const OURSELVES: &CStr = c"/proc/self/exe";
 
 /// The dynamic linker calls this before the program's own constructors, with main's arguments
 /// (System V ABI, "Initialization and Termination Functions", as glibc extends it).
@@ -18,6 +21,11 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     real::look_all_up();
     sanitizer::give_precedence();
     if environment.is_null() {
+        return;
+    }
+    // Nothing here would ever be called: then others hold the process, and its children find in its environment what
+    // brought us here.
+    if discnice_loading::is_foreign(libc::AT_FDCWD, OURSELVES.as_ptr()) {
         return;
     }
     // SAFETY: the environment is the one that the kernel made; the program has not started yet.
