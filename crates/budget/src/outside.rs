@@ -81,10 +81,38 @@ pub struct Watcher {
     strict: AtomicU32,
     /// When it last showed itself, nanoseconds of `CLOCK_MONOTONIC`.
     seen: AtomicU64,
-    _spare: [AtomicU64; 6],
+    /// When one that was asked for is on its way until, nanoseconds of the same clock.
+    coming: AtomicU64,
+    /// How many became members, or began to execute a program.
+    arrivals: AtomicU32,
+    _spare: [AtomicU32; 9],
 }
 
 impl Watcher {
+    /// Somebody became a member or is about to execute a program: the watcher looks at him soon.
+    pub fn announce(&self) {
+        self.arrivals.fetch_add(1, Ordering::Release);
+    }
+
+    /// Changes with each [`Self::announce`].
+    #[must_use]
+    pub fn arrivals(&self) -> u32 {
+        self.arrivals.load(Ordering::Acquire)
+    }
+
+    /// A watcher was asked for, and is here by `until` (nanoseconds of `CLOCK_MONOTONIC`) or never.
+    pub fn await_until(&self, until: u64) {
+        self.coming.store(until, Ordering::Relaxed);
+    }
+
+    /// Whether one was asked for that may still be on its way.
+    #[must_use]
+    pub fn is_coming(&self, now: u64) -> bool {
+        let until = self.coming.load(Ordering::Relaxed);
+        // A moment in the far future was scribbled.
+        until > now && until - now < PATIENCE
+    }
+
     /// Becomes the watcher, or goes on being it; false while another one lives.
     pub fn claim(&self, process: u32, now: u64, exists: impl Fn(u32) -> bool) -> bool {
         let owner = self.process.load(Ordering::Acquire);

@@ -234,7 +234,7 @@ impl OwnAccount {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     /// A shell whose child writes `child` MiB, and then itself `own` MiB.
     fn shell(folder: &std::path::Path, child: u32, own: u32) -> std::process::Child {
@@ -256,10 +256,13 @@ mod tests {
         let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
         account.inherit(Io { read: 0, written: 4 << 20, cancelled: 0 });
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-        std::thread::sleep(Duration::from_millis(300));
-        let own = account.look().unwrap();
-        assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
-        assert!(account.seen.written >= 4 << 20, "{account:?}: the kernel adds them");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while account.seen.written < 4 << 20 {
+            assert!(Instant::now() < deadline, "{account:?}: the kernel adds what the child did");
+            std::thread::sleep(Duration::from_millis(10));
+            let own = account.look().unwrap();
+            assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
+        }
         let later = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
         assert!(later.own().written < 1 << 20, "{later:?}: also for one who comes later");
         child.kill().unwrap();

@@ -59,6 +59,11 @@ impl Duty {
         self.paid_at = self.paid_at.max(paid_at);
     }
 
+    /// It is about to do something new: it is looked at as closely as one that moves bytes.
+    pub fn stir(&mut self, now: Nanos) {
+        self.moved_at = now;
+    }
+
     /// The limits changed: what is owed is now paid for at `paid_at`, if that is sooner.
     pub fn relent(&mut self, paid_at: Nanos) {
         self.paid_at = self.paid_at.min(paid_at);

@@ -146,6 +146,12 @@ impl Watched {
         self.role == Role::Outside
     }
 
+    /// Whether somebody else charges it since the last look.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.member().is_some_and(|member| role(self.class, member.state()) != self.role)
+    }
+
     /// When it moved bytes last.
     #[must_use]
     pub fn moved_at(&self) -> Nanos {
@@ -276,6 +282,7 @@ impl Watched {
         };
         if (role, reason) != (self.role, self.reason) {
             (self.role, self.reason) = (role, reason);
+            self.duty.stir(time::now());
             self.account.set_rest(rest(role));
             self.note_how(reason);
         }

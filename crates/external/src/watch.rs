@@ -12,7 +12,7 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use crate::census::{self, Census};
+use crate::census::{Newcomer, Reader};
 use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::process::{Pinned, pin};
@@ -33,7 +33,7 @@ const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 #[derive(Debug)]
 pub struct Watch {
     class: &'static Class,
-    /// `DISCNICE=segment:nonce`, as programs of the class have it in their environment.
+    /// `segment:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
     /// Held no longer, but not yet let go.
@@ -41,11 +41,13 @@ pub struct Watch {
     /// All that were ever members: sessions and process groups may be named after them.
     ever: HashSet<u32>,
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
-    census: Census,
+    census: Reader,
     census_at: Nanos,
     lively_until: Nanos,
     roll_call_at: Nanos,
     changes: u32,
+    /// [`Watcher::arrivals`](discnice_budget::outside::Watcher::arrivals) at the last look.
+    arrivals: u32,
     helpers: Helpers,
 }
 
@@ -55,16 +57,17 @@ impl Watch {
     pub fn new(class: &'static Class, segment: i32, helpers: Helpers) -> Self {
         Self {
             class,
-            mark: format!("DISCNICE={segment:x}:{:x}", class.nonce()).into_bytes(),
+            mark: format!("{segment:x}:{:x}", class.nonce()).into_bytes(),
             members: HashMap::new(),
             leaving: Vec::new(),
             ever: HashSet::new(),
             queue: BinaryHeap::new(),
-            census: Census::default(),
+            census: Reader::new(helpers.census.clone()),
             census_at: Nanos(0),
             lively_until: Nanos(0),
             roll_call_at: Nanos(0),
             changes: class.changes().load(Ordering::Acquire),
+            arrivals: class.watcher().arrivals(),
             helpers,
         }
     }
@@ -91,20 +94,33 @@ impl Watch {
     pub fn step(&mut self) -> Nanos {
         let now = time::now();
         self.follow_limits();
-        if now >= self.roll_call_at {
+        let arrivals = self.class.watcher().arrivals();
+        let arrived = arrivals != std::mem::replace(&mut self.arrivals, arrivals);
+        if arrived {
+            self.welcome(now);
+        }
+        if arrived || now >= self.roll_call_at {
             self.roll_call();
             self.roll_call_at = now.plus(ROLL_CALL);
-        }
-        if now >= self.census_at {
-            self.look_for_newcomers();
-            let lively = now < self.lively_until;
-            self.census_at = now.plus(if lively { CENSUS } else { IDLE_CENSUS });
         }
         self.leaving.retain_mut(|member| {
             member.let_go();
             member.is_letting_go()
         });
-        let mut now = now;
+        self.step_members(now);
+        // After those who are known: to look for others may take its time.
+        if now >= self.census_at {
+            self.look_for_newcomers();
+            let lively = now < self.lively_until || self.census.is_behind();
+            self.census_at = now.plus(if lively { CENSUS } else { IDLE_CENSUS });
+        }
+        let next = self.queue.peek().map_or(self.roll_call_at, |Reverse((due, _))| *due);
+        let next = next.min(self.census_at).min(self.roll_call_at);
+        if self.leaving.is_empty() { next } else { next.min(now.plus(Nanos(500_000))) }
+    }
+
+    /// Looks at all members for whom it is time.
+    fn step_members(&mut self, mut now: Nanos) {
         while let Some(Reverse((due, id))) = self.queue.peek().copied() {
             if due > now {
                 now = time::now();
@@ -118,9 +134,6 @@ impl Watch {
                 self.step_member(id, now);
             }
         }
-        let next = self.queue.peek().map_or(self.roll_call_at, |Reverse((due, _))| *due);
-        let next = next.min(self.census_at).min(self.roll_call_at);
-        if self.leaving.is_empty() { next } else { next.min(now.plus(Nanos(500_000))) }
     }
 
     /// Held threads stopped, or ended.
@@ -179,13 +192,21 @@ impl Watch {
         }
     }
 
+    /// Members that began to execute a program are looked at now.
+    fn welcome(&mut self, now: Nanos) {
+        for (id, member) in self.members.iter_mut().filter(|(_, member)| member.has_changed()) {
+            member.due = now;
+            self.queue.push(Reverse((now, *id)));
+        }
+    }
+
     /// All that the class lists.
     fn roll_call(&mut self) {
+        let known = |id| self.members.contains_key(&id);
         let listed: Vec<(MemberId, u32)> = self
             .class
-            .living_slots(process::exists)
+            .living_slots(|id| !known(id) && process::exists(id))
             .map(|(slot, member)| (slot, member.process()))
-            .filter(|(_, id)| !self.members.contains_key(id))
             .collect();
         for (slot, id) in listed {
             if let Ok(pinned) = pin(id.cast_signed()) {
@@ -196,18 +217,17 @@ impl Watch {
     }
 
     fn look_for_newcomers(&mut self) {
-        for stat in self.census.newcomers() {
-            let id = stat.id;
+        for found in self.census.newcomers() {
+            let Stat { id, parent, .. } = found.stat;
             if id == process::id() || self.members.contains_key(&id) {
                 continue;
             }
             self.ever.remove(&id);
-            let parent = stat.parent;
             if let Some((slot, _)) = self.class.listed(id) {
                 if let Ok(pinned) = pin(id.cast_signed()) {
                     self.adopt(pinned, slot, Reason::None, parent);
                 }
-            } else if self.belongs(&stat)
+            } else if self.belongs(&found)
                 && let Ok(pinned) = pin(id.cast_signed())
                 && let Some(slot) =
                     enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
@@ -218,14 +238,15 @@ impl Watch {
     }
 
     /// Whether a process that is not listed descends from a member all the same.
-    fn belongs(&self, stat: &Stat) -> bool {
+    fn belongs(&self, found: &Newcomer) -> bool {
+        let stat = found.stat;
         match self.members.get(&stat.parent) {
             Some(parent) => parent.bears_outside(),
             None => {
                 // A group and a session are named after the process that made them, and nobody
                 // else can get its number while they exist.
                 let named = |name: u32| self.ever.contains(&name);
-                named(stat.group) || named(stat.session) || census::carries(stat.id, &self.mark)
+                named(stat.group) || named(stat.session) || found.carries(&self.mark)
             }
         }
     }

@@ -16,6 +16,7 @@ use discnice_regulator::Regulator;
 use discnice_sys::{memory, process, shm};
 
 use crate::environment::Token;
+use crate::loading::Target;
 use crate::thread;
 use discnice_regulator::Linux;
 
@@ -277,9 +278,9 @@ pub fn is_borrowed() -> bool {
 /// Prepares to execute another program. The member says so until the program reports: one that
 /// our library cannot enter never does.
 ///
-/// What it reads to start is brought in by `load` before that, in the name of the member that it
+/// What it reads to start is brought in before that, in the name of the member that it
 /// will be: a child of vfork(2) has an account of its own already.
-pub fn depart(load: impl FnOnce(&Regulator<'_, Linux>)) -> Option<Departure> {
+pub fn depart(target: Target) -> Option<Departure> {
     let class = class()?;
     let token = token()?;
     let borrowed = is_borrowed();
@@ -289,12 +290,16 @@ pub fn depart(load: impl FnOnce(&Regulator<'_, Linux>)) -> Option<Departure> {
     } else {
         (id(), member(class))
     };
-    load(&Regulator::new(&HOST, class, member.map_or(&PAGE.books, Member::books)));
+    target.bring_in(&Regulator::new(&HOST, class, member.map_or(&PAGE.books, Member::books)));
     if !borrowed {
         let_go();
     }
     if let Some(member) = member {
         member.set_state(State::Executing);
+        class.watcher().announce();
+        if let Some(id) = id {
+            crate::outside::await_watcher(class, id, member, target);
+        }
     }
     Some(Departure { token: Token { member: id, ..token }, member, borrowed })
 }

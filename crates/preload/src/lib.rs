@@ -41,6 +41,7 @@ mod hooks;
 mod loading;
 mod mappings;
 mod net;
+mod outside;
 mod real;
 mod sanitizer;
 mod start;

@@ -12,6 +12,38 @@ use crate::thread::local;
 /// By whom something is brought in.
 pub type Loader<'a> = Regulator<'a, Linux>;
 
+/// What is about to be executed in the place of this program.
+#[derive(Debug, Clone, Copy)]
+pub enum Target {
+    /// A path relative to a directory; it may be anything.
+    At(i32, *const c_char),
+    /// A C string that libc will look for in `PATH`.
+    Named(*const c_char),
+    /// An open file.
+    Opened,
+}
+
+impl Target {
+    /// Brings in what it reads to start.
+    pub fn bring_in(self, loader: &Loader<'_>) {
+        match self {
+            Self::At(directory, path) => program_at(directory, path)(loader),
+            // SAFETY: libc reads the name next.
+            Self::Named(name) => unsafe { command(name)(loader) },
+            Self::Opened => {}
+        }
+    }
+
+    /// Whether it is known that our library cannot enter it.
+    #[must_use]
+    pub fn is_foreign(self) -> bool {
+        match self {
+            Self::At(directory, path) => discnice_loading::is_foreign(directory, path),
+            Self::Named(_) | Self::Opened => false,
+        }
+    }
+}
+
 /// Brings in the program at a path, which may be anything.
 pub fn program(path: *const c_char) -> impl FnOnce(&Loader<'_>) {
     program_at(libc::AT_FDCWD, path)

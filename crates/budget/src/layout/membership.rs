@@ -62,6 +62,7 @@ impl Class {
         for (index, member) in self.slots(process) {
             if member.claim(process, charged, &exists) {
                 self.occupied.mark(index as usize);
+                self.watcher.announce();
                 return Some((MemberId { index, generation: member.generation() }, member));
             }
         }
@@ -81,6 +82,7 @@ impl Class {
         {
             member.set_state(State::Executing);
             self.occupied.mark(index as usize);
+            self.watcher.announce();
         }
     }
 

@@ -12,7 +12,7 @@ use discnice_estimator::Totals;
 use discnice_policy::{Limits, Resource, pace};
 use discnice_policyd::client::Answer;
 use discnice_sys::time;
-use discnice_units::{Bytes, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
 use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;
@@ -28,6 +28,8 @@ use crate::{guest, launch, polite, program, watching};
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
+/// A daemon that is started watches within this, or programs that wait for it go on without.
+const ARRIVAL: Nanos = Nanos::from_millis(100);
 
 /// Run a command, with all its children, within limits
 #[derive(Debug, Args)]
@@ -178,6 +180,7 @@ impl Run {
         if self.mechanism.is_strict() {
             found.class.watcher().be_strict();
         }
+        found.class.watcher().await_until(time::now().plus(ARRIVAL).0);
         let answer = if *plan == Plan::Watched { Answer::Awaited } else { Answer::Unneeded };
         if let Err(error) = watching::watch(found, answer) {
             tell!("discnice: not watched from outside: {error}");

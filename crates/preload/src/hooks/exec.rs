@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::loading::{self, Loader};
+use crate::loading::Target;
 use crate::real::{hooks, reals};
 use crate::thread::local;
 use crate::{engine, environment};
@@ -20,14 +20,10 @@ pub(crate) fn current() -> Block {
     unsafe { environ.cast_const().cast() }
 }
 
-/// Executes another program by `real`, given its environment with our variables, when `load` has
-/// brought in what it reads to start.
-pub(super) fn execute<T>(
-    block: Block,
-    load: impl FnOnce(&Loader<'_>),
-    real: impl FnOnce(Block) -> T,
-) -> T {
-    let Some(departure) = engine::depart(load) else { return real(block) };
+/// Executes another program by `real`, given its environment with our variables, when what it reads to
+/// start has been brought in.
+pub(super) fn execute<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
+    let Some(departure) = engine::depart(target) else { return real(block) };
     // SAFETY: the program gives its own block, which the kernel would read next.
     let ours = unsafe { environment::with_ours(block, &local().scratch, &departure.token) };
     let failed = real(ours.unwrap_or(block));
@@ -42,20 +38,24 @@ reals! {
 
 type Execve = unsafe extern "C" fn(*const c_char, Block, Block) -> c_int;
 
+fn here(path: *const c_char) -> Target {
+    Target::At(libc::AT_FDCWD, path)
+}
+
 /// execve(2) with our variables.
 unsafe fn execute_by_path(path: *const c_char, arguments: Block, block: Block) -> c_int {
     // SAFETY: the function has this signature.
     let real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Execve>(EXECVE.get()) };
     // SAFETY: the program's own arguments.
-    execute(block, loading::program(path), |block| unsafe { real(path, arguments, block) })
+    execute(block, here(path), |block| unsafe { real(path, arguments, block) })
 }
 
 /// execvpe(3) with our variables.
 unsafe fn execute_by_name(name: *const c_char, arguments: Block, block: Block) -> c_int {
     // SAFETY: the function has this signature.
     let real = unsafe { core::mem::transmute::<*mut core::ffi::c_void, Execve>(EXECVPE.get()) };
-    // SAFETY: the program's own arguments; the name is a C string, which libc would read next.
-    unsafe { execute(block, loading::command(name), |block| real(name, arguments, block)) }
+    // SAFETY: the program's own arguments.
+    execute(block, Target::Named(name), |block| unsafe { real(name, arguments, block) })
 }
 
 hooks! {
@@ -86,14 +86,14 @@ hooks! {
     /// fexecve(3).
     fn [fexecve] (fd: c_int, arguments: Block, block: Block) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        execute(block, |_| {}, |block| unsafe { real(fd, arguments, block) })
+        execute(block, Target::Opened, |block| unsafe { real(fd, arguments, block) })
     }
 
     /// execveat(2).
     fn [execveat] (directory: c_int, path: *const c_char, arguments: Block, block: Block, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
         let real = |block| unsafe { real(directory, path, arguments, block, flags) };
-        execute(block, loading::program_at(directory, path), real)
+        execute(block, Target::At(directory, path), real)
     }
 }
 

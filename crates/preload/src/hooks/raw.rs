@@ -5,9 +5,10 @@ use core::ffi::{c_long, c_void};
 use discnice_regulator::Flow;
 
 use crate::hooks::read::VECTOR;
+use crate::loading::Target;
 use crate::net::transfer::{Call, transfer};
 use crate::real::hooks;
-use crate::{calls, confinement, files, loading};
+use crate::{calls, confinement, files};
 
 /// A call on a socket: of sendto(2) and recvfrom(2) the third argument is the size and the fourth
 /// are the flags, of sendmsg(2) and recvmsg(2) the third are the flags.
@@ -49,15 +50,15 @@ hooks! {
                 call()
             }
             libc::SYS_execve => {
-                let load = loading::program(a as *const _);
-                super::exec::execute(c as *const *const _, load, |environment| {
+                let target = Target::At(libc::AT_FDCWD, a as *const _);
+                super::exec::execute(c as *const *const _, target, |environment| {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, environment.cast::<c_void>() as usize, d, e, f) }
                 })
             }
             libc::SYS_execveat => {
-                let load = loading::program_at(fd, b as *const _);
-                super::exec::execute(d as *const *const _, load, |environment| {
+                let target = Target::At(fd, b as *const _);
+                super::exec::execute(d as *const *const _, target, |environment| {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, c, environment.cast::<c_void>() as usize, e, f) }
                 })
