@@ -33,10 +33,9 @@ impl From<Io> for Charged {
 
 impl Io {
     fn parse(text: &str) -> Option<Self> {
-        let number = |label: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(label))?;
-            line.parse::<u64>().ok()
-        };
+        // The kernel's order is characters, calls, bytes; all but the last three lines are passed over.
+        let mut lines = text.lines().skip_while(|line| !line.starts_with("read_bytes: "));
+        let mut number = |label: &str| lines.next()?.strip_prefix(label)?.parse::<u64>().ok();
         Some(Self {
             read: number("read_bytes: ")?,
             written: number("write_bytes: ")?,

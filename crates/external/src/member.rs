@@ -424,6 +424,12 @@ impl Watched {
         }
     }
 
+    /// Whether something of it is held, or still to be let go.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held_since.is_some() || self.letting_go
+    }
+
     /// Whether something of it is still to be let go.
     #[must_use]
     pub fn is_letting_go(&self) -> bool {

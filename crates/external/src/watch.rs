@@ -36,6 +36,8 @@ pub struct Watch {
     /// `segment:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
+    /// Those of them that are held, or are being let go.
+    held: HashSet<u32>,
     /// Held no longer, but not yet let go.
     leaving: Vec<Watched>,
     /// All that were ever members: sessions and process groups may be named after them.
@@ -59,6 +61,7 @@ impl Watch {
             class,
             mark: format!("{segment:x}:{:x}", class.nonce()).into_bytes(),
             members: HashMap::new(),
+            held: HashSet::new(),
             leaving: Vec::new(),
             ever: HashSet::new(),
             queue: BinaryHeap::new(),
@@ -138,7 +141,13 @@ impl Watch {
 
     /// Held threads stopped, or ended.
     pub fn tend(&mut self) {
-        self.members.values_mut().for_each(Watched::tend);
+        let members = &mut self.members;
+        self.held.retain(|id| {
+            members.get_mut(id).is_some_and(|member| {
+                member.tend();
+                member.is_held()
+            })
+        });
         self.leaving.iter_mut().for_each(Watched::tend);
     }
 
@@ -151,6 +160,9 @@ impl Watch {
                     self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
                 }
                 member.due = batched(next, now, crowd);
+                if member.is_held() {
+                    self.held.insert(id);
+                }
                 self.queue.push(Reverse((member.due, id)));
             }
             Err(gone) => self.part(id, gone),
