@@ -33,6 +33,8 @@ const PRELOADED: Nanos = Nanos::from_millis(10);
 const LOOKING: u64 = 25;
 /// Of so many looks at a process that does nothing, one finds out whether it has ended.
 const GLANCES: u32 = 8;
+/// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well.
+const SLIPS: u32 = 4;
 /// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
 const BELIEVABLE: u64 = 64 << 20;
 
@@ -74,6 +76,8 @@ pub struct Watched {
     dirtied: u64,
     held_since: Option<Nanos>,
     press_at: Nanos,
+    /// How often it moved bytes though it was held.
+    slips: u32,
     letting_go: bool,
     /// Looks since the last thorough one.
     glances: u32,
@@ -124,6 +128,7 @@ impl Watched {
             caught_until: Nanos(0),
             held_since: None,
             press_at: Nanos(0),
+            slips: 0,
             letting_go: false,
             glances: 0,
             refused_until: Nanos(0),
@@ -372,7 +377,9 @@ impl Watched {
         if !moved && now < self.press_at {
             return until.min(duty::close(now));
         }
-        let pressed = self.hold.press();
+        // Somebody who waits for a pipe most of the time is asleep whenever he is to be stopped.
+        self.slips += u32::from(moved && self.held_since.is_some());
+        let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
         match pressed {
             Ok(grip) => {
                 if self.held_since.is_none() {
@@ -418,6 +425,7 @@ impl Watched {
                 held.add_frozen(time::now().minus(since).0);
             }
             self.letting_go = true;
+            self.slips = 0;
         }
         if self.letting_go {
             self.letting_go = !self.hold.release();
