@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use discnice_benice::tree;
@@ -33,11 +34,12 @@ pub struct Newcomer {
     pub stat: Stat,
     /// The value of `DISCNICE` in its environment, read when it is first asked for.
     mark: OnceCell<Vec<u8>>,
+    apart: OnceCell<bool>,
 }
 
 impl Newcomer {
     fn new(stat: Stat) -> Rc<Self> {
-        Rc::new(Self { stat, mark: OnceCell::new() })
+        Rc::new(Self { stat, mark: OnceCell::new(), apart: OnceCell::new() })
     }
 
     /// Whether the process began its present program as one of the class with this mark,
@@ -48,6 +50,21 @@ impl Newcomer {
         let own = self.mark.get_or_init(|| mark_of(self.stat.id));
         own.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
     }
+
+    /// Whether it was born into a container in which the memory of no class of ours can be reached, whatever
+    /// library is in it.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        *self.apart.get_or_init(|| {
+            let theirs = memory_space(&self.stat.id.to_string());
+            theirs.is_some() && theirs != memory_space("self")
+        })
+    }
+}
+
+/// What tells one namespace for System V memory from another, namespaces(7).
+fn memory_space(process: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/ns/ipc")).ok()
 }
 
 fn mark_of(id: u32) -> Vec<u8> {

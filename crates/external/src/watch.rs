@@ -253,7 +253,7 @@ impl Watch {
     fn belongs(&self, found: &Newcomer) -> bool {
         let stat = found.stat;
         match self.members.get(&stat.parent) {
-            Some(parent) => parent.bears_outside(),
+            Some(parent) => parent.bears_outside() || found.is_apart(),
             None => {
                 // A group and a session are named after the process that made them, and nobody
                 // else can get its number while they exist.
