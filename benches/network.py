@@ -65,6 +65,17 @@ class Bench:
             library = f"{root}/usr/lib/x86_64-linux-gnu:{root}/lib/x86_64-linux-gnu"
             self.environment["LD_LIBRARY_PATH"] = library
         self.user = {} if os.geteuid() else dict(user=NOBODY, group=NOBODY, extra_groups=[])
+        self.python = self.interpreter()
+
+    def interpreter(self):
+        """A Python that the user may run: this one may lie in somebody's home."""
+        for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+            try:
+                subprocess.run([python, "-c", ""], check=True, **self.user)
+                return python
+            except (OSError, subprocess.CalledProcessError):
+                pass
+        sys.exit("network.py: no Python that an unprivileged user may run")
 
     def has(self, program):
         return shutil.which(program, path=self.environment["PATH"]) is not None
@@ -210,10 +221,12 @@ def fetch(*words):
         lambda: [word.format(port=port) for word in words]) if bench.has(words[0]) else None
 
 
-def script(name, text, interpreter):
+def script(name, text, interpreter=None):
+    """A script for the interpreter; for Python without one."""
     def make(bench, port, size):
         path = bench.text(name, text)
-        return (lambda: [interpreter, path, str(port)]) if bench.has(interpreter) else None
+        words = interpreter or bench.python
+        return (lambda: [words, path, str(port)]) if bench.has(words) else None
     return make
 
 
@@ -247,7 +260,7 @@ def pip(bench, port, size):
         archive.writestr("bulk-1.0.dist-info/WHEEL",
                          "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr("bulk-1.0.dist-info/RECORD", "")
-    python = sys.executable
+    python = bench.python
     if subprocess.run([python, "-m", "pip", "--version"], capture_output=True, **bench.user).returncode:
         return None
     return lambda: [python, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--index-url",
@@ -292,7 +305,7 @@ CLIENTS = {
     "curl": fetch("curl", "-s", "-o", "/dev/null", "http://127.0.0.1:{port}/data"),
     "wget": fetch("wget", "-q", "-O", "/dev/null", "http://127.0.0.1:{port}/data"),
     "node": script("get.js", NODE, "node"),
-    "asyncio": script("get.py", ASYNCIO, sys.executable),
+    "asyncio": script("get.py", ASYNCIO),
     "redis": redis,
     "rsync-ssh": rsync,
     "git-http": git,
@@ -365,7 +378,7 @@ def checkpoint(bench, arguments):
             "with open(sys.argv[2], 'rb') as f: s.sendfile(f)\n")
     program = bench.text("checkpoint.py", send)
     for held in (False, True):
-        shown = figure(bench, held, [sys.executable, program, str(port), data])
+        shown = figure(bench, held, [bench.python, program, str(port), data])
         print(f"\n{'with' if held else 'without'} a class for the checkpoint\n  time  checkpoint   server")
         for moment, job, server in shown:
             print(f"{moment:6.1f} {job:8.2f} MB/s {server:6.2f} MB/s", flush=True)

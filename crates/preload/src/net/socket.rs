@@ -233,6 +233,12 @@ impl Socket {
         Flows(self.parked.fetch_and(!flows.0, Ordering::AcqRel) & !flows.0)
     }
 
+    /// Keeps what is left of a turn for the next calls.
+    pub fn keep_grant(&self, flow: Flow, bytes: u64, now: Nanos) {
+        self.due_of(flow).store(now.0, R);
+        self.granted_of(flow).fetch_add(bytes, R);
+    }
+
     /// Takes what was reserved for the flow's turn; the second value is what of it is void.
     pub fn take_grant(&self, flow: Flow, now: Nanos) -> (u64, u64) {
         let granted = self.granted_of(flow);

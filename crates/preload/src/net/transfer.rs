@@ -196,7 +196,7 @@ impl<'a> Session<'a> {
         let (granted, void) = self.socket.take_grant(flow, self.regulator.now());
         self.regulator.settle_traffic(flow, void, 0);
         if granted > 0 {
-            return Ok(Grant::all(granted));
+            return Ok(self.share(granted, rest));
         }
         // How much there is to receive is not known: what did not come is given back.
         let most = self.regulator.traffic_portion(flow);
@@ -204,13 +204,25 @@ impl<'a> Session<'a> {
         let want = if expected { most.min(rest as u64) } else { rest as u64 };
         match self.regulator.reserve_traffic(flow, want) {
             Turn::Now => Ok(Grant::all(want)),
-            turn => self.take_turns(turn, want),
+            turn => self.take_turns(turn, want, rest),
         }
+    }
+
+    /// What this call gets of a turn. What has come already will be received by one call or another,
+    /// so one turn is enough for the small reads of many; what will be sent is not known.
+    fn share(&self, granted: u64, rest: usize) -> Grant {
+        let left = granted.saturating_sub(rest as u64);
+        let parked = self.socket.parked().contains(self.call.flow);
+        if left == 0 || parked || self.call.flow == Flow::Up || !self.cuts {
+            return Grant::all(granted);
+        }
+        self.socket.keep_grant(self.call.flow, left, self.regulator.now());
+        Grant::all(granted - left)
     }
 
     /// There is a queue. A place in it that is too large would be lost to all who come later.
     #[cold]
-    fn take_turns(&self, mut turn: Turn, mut want: u64) -> Result<Grant, Errno> {
+    fn take_turns(&self, mut turn: Turn, mut want: u64, rest: usize) -> Result<Grant, Errno> {
         let Call { fd, flow, .. } = *self.call;
         let impatient = self.is_impatient();
         if flow == Flow::Down {
@@ -220,14 +232,16 @@ impl<'a> Session<'a> {
                 // The kernel will say that there is nothing, or that there is no more.
                 return Ok(Grant { reserved: 0, most: want });
             }
-            if available > 0 && available < want {
+            let most = if self.cuts { self.regulator.traffic_portion(flow) } else { want };
+            let here = available.min(most);
+            if here > 0 && here != want {
                 self.give_back(turn, want);
-                want = available;
+                want = here;
                 turn = self.regulator.reserve_traffic(flow, want);
             }
         }
         let granted = if impatient { self.postpone(turn, want) } else { self.wait(turn, want) };
-        granted.map(Grant::all)
+        granted.map(|granted| self.share(granted, rest))
     }
 
     fn give_back(&self, turn: Turn, reserved: u64) {
