@@ -29,19 +29,27 @@ while True:
 SETTLE = 15
 
 
-def ticks(folder):
-    """Clock ticks of the policyd whose runtime directory this is; None without one."""
+def policyd(folder):
+    """The process id of the policyd whose runtime directory this is; None without one."""
     mark = f"XDG_RUNTIME_DIR={folder}".encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
                 if words.read().split(b"\0")[1:2] == [b"policyd"] and mark in environment.read().split(b"\0"):
-                    with open(f"/proc/{pid}/stat") as stat:
-                        fields = stat.read().rsplit(")", 1)[1].split()
-                    return int(fields[11]) + int(fields[12])
+                    return int(pid)
         except OSError:
             pass
     return None
+
+
+def ticks(folder):
+    """Clock ticks that it has had; None without one."""
+    pid = policyd(folder)
+    if pid is None:
+        return None
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def main():

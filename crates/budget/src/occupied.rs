@@ -25,6 +25,12 @@ impl<const WORDS: usize> Occupied<WORDS> {
         }
     }
 
+    /// Whether the slot is marked.
+    pub fn is_marked(&self, slot: usize) -> bool {
+        let word = self.words.get(slot / BITS).map_or(0, |word| word.load(Ordering::Acquire));
+        word & 1 << (slot % BITS) != 0
+    }
+
     /// The slot was found free, unless `taken` finds now that it is not.
     ///
     /// If it was taken and marked before the bit is cleared here, `taken` sees that, because
@@ -62,6 +68,7 @@ mod tests {
         }
         let slots: Vec<usize> = occupied.slots().collect();
         assert_eq!(slots, [0, 63, 64, 255], "what has no bit is not marked");
+        assert!(occupied.is_marked(63) && !occupied.is_marked(62) && !occupied.is_marked(256));
         occupied.clear(63, || false);
         occupied.clear(64, || true);
         assert_eq!(occupied.slots().count(), 3, "one turned out to be taken");

@@ -1,12 +1,10 @@
 //! Who is new in the system.
 //!
 //! The kernel hands out process ids in ascending order, and tells the last one in `/proc/loadavg`:
-//! one small file says whether anybody was born since the last look, and who it can be. All watched
-//! classes share what is found out; each is told once by its [`Reader`].
+//! one small file says whether anybody was born since the last look, and who it can be. One census
+//! serves all classes that are watched.
 
-use std::cell::{OnceCell, RefCell};
-use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -14,41 +12,53 @@ use std::rc::Rc;
 
 use discnice_benice::tree;
 use discnice_sys::procfs::{self, Stat};
-use discnice_sys::time;
 use discnice_units::Nanos;
 
-/// More births between two looks than this, or since a class was told: then look at everybody.
-const MANY: u32 = 4096;
-/// What one class has just looked at need not be looked at for the next one.
-const FRESH: Nanos = Nanos(500_000);
-/// So many are looked at at a time: on a machine with ten thousand processes a look at all of them takes a
-/// second, in which nobody would be held.
-const PORTION: usize = 64;
-/// By this variable programs of a class are told which it is.
+/// More births between two looks than this: then look at everybody.
+const MANY: u32 = 1 << 16;
+/// So many are looked at at a time: while somebody forks ten thousand processes, those who are known want to
+/// be held.
+const PORTION: u32 = 64;
+/// Who is so few births younger than another is looked for by number.
+const FEW: u32 = 512;
+/// Newcomers are looked for this often while somebody is watched who is likely to have children that only
+/// this finds.
+pub const LIVELY: Nanos = Nanos::from_millis(2);
+/// While others are.
+pub const IDLE: Nanos = Nanos::from_millis(10);
+/// While nobody is.
+pub const EMPTY: Nanos = Nanos::from_millis(100);
+
+/// Those who have ended since a snapshot was taken, or have new parents, are not many.
+const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// The variable that names a process's class.
 const VARIABLE: &[u8] = b"DISCNICE=";
 
-/// A process that was born.
+/// A process that was born lately.
 #[derive(Debug)]
 pub struct Newcomer {
-    /// What it was when it was found.
+    /// What `/proc` said of it.
     pub stat: Stat,
-    /// The value of `DISCNICE` in its environment, read when it is first asked for.
-    mark: OnceCell<Vec<u8>>,
+    /// Whom it names as its class, asked for when somebody wants to know.
+    marks: OnceCell<Vec<Vec<u8>>>,
     apart: OnceCell<bool>,
 }
 
-impl Newcomer {
-    fn new(stat: Stat) -> Rc<Self> {
-        Rc::new(Self { stat, mark: OnceCell::new(), apart: OnceCell::new() })
+impl From<Stat> for Newcomer {
+    fn from(stat: Stat) -> Self {
+        Self { stat, marks: OnceCell::new(), apart: OnceCell::new() }
     }
+}
 
-    /// Whether the process began its present program as one of the class with this mark,
-    /// `SEGMENT:NONCE`: children of programs that our library cannot enter keep in their environment
-    /// what it gave to their ancestor.
+impl Newcomer {
+    /// Whether the process began its present program with `mark` in its environment: children of
+    /// programs that our library cannot enter keep what it gave to their ancestor.
     #[must_use]
     pub fn carries(&self, mark: &[u8]) -> bool {
-        let own = self.mark.get_or_init(|| mark_of(self.stat.id));
-        own.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
+        self.marks.get_or_init(|| marks(self.stat.id)).iter().any(|entry| {
+            entry.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
+        })
     }
 
     /// Whether it was born into a container in which the memory of no class of ours can be reached, whatever
@@ -67,60 +77,83 @@ fn memory_space(process: &str) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/ns/ipc")).ok()
 }
 
-fn mark_of(id: u32) -> Vec<u8> {
+fn marks(id: u32) -> Vec<Vec<u8>> {
     let block = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-    let mut entries = block.split(|byte| *byte == 0);
-    entries.find_map(|entry| entry.strip_prefix(VARIABLE)).unwrap_or_default().to_vec()
+    let entries = block.split(|byte| *byte == 0);
+    entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
 }
 
-/// What is known of births.
+/// Who was born since the last look.
 #[derive(Debug, Default)]
-struct Births {
+pub struct Census {
     /// Kept open: it is read hundreds of times a second.
     load: Option<File>,
-    /// The first id that was not looked at yet, and whether it has been given out.
-    next: Option<u32>,
-    behind: bool,
-    looked_at: Nanos,
-    /// The latest, and the number of the first of them among all.
-    found: VecDeque<Rc<Newcomer>>,
-    first: u64,
+    /// The last one that was looked at, and whether it is not the last that was born.
+    last: Option<u32>,
+    is_behind: bool,
+    at: Nanos,
+    snapshot: Option<Snapshot>,
 }
 
-impl Births {
-    /// The number of the next one.
-    fn end(&self) -> u64 {
-        self.first + self.found.len() as u64
+/// All that lived a moment ago, and who was found to be new since. Classes that begin to be watched at the
+/// same time share it, as it takes long where thousands of processes live.
+#[derive(Debug)]
+struct Snapshot {
+    taken: Nanos,
+    everybody: Vec<Rc<Newcomer>>,
+}
+
+impl Census {
+    /// Who is new since the last look, if it is time for another, of which one is made `every` so often.
+    pub fn look(&mut self, now: Nanos, every: Nanos) -> Vec<Rc<Newcomer>> {
+        if now < self.at {
+            return Vec::new();
+        }
+        let found = self.newcomers();
+        // At multiples of it, as other things that are not urgent: to wake up costs more.
+        self.at = if self.is_behind { now } else { Nanos((now.0 / every.0 + 1) * every.0) };
+        self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(SNAPSHOT));
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.everybody.extend_from_slice(&found);
+        }
+        found
     }
 
-    /// Looks who was born since the last look, parents before their children.
-    fn look(&mut self) {
-        let now = time::now();
-        if now < self.looked_at.plus(FRESH) {
-            return;
+    /// When to look again.
+    #[must_use]
+    pub fn next(&self) -> Nanos {
+        self.at
+    }
+
+    /// The next look is due now.
+    pub fn hurry(&mut self) {
+        self.at = Nanos(0);
+    }
+
+    /// Living processes that are new since the last call, or the next of them, parents before their
+    /// children; none at the first call.
+    fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
+        let Some(last) = self.last_id() else { return Vec::new() };
+        let before = self.last.unwrap_or(last);
+        if last < before || last - before >= MANY {
+            (self.last, self.is_behind) = (Some(last), false);
+            return everybody();
         }
-        self.looked_at = now;
-        let Some(last) = self.last_id() else { return };
-        let end = last + 1;
-        match self.next {
-            Some(next) if next <= end && end - next < MANY => {
-                let until = end.min(next + PORTION as u32);
-                self.next = Some(until);
-                self.behind = until < end;
-                let mut new: Vec<Stat> = (next..until).filter_map(living).collect();
-                new.sort_by_key(order);
-                self.found.extend(new.into_iter().map(Newcomer::new));
-                let old = self.found.len().saturating_sub(MANY as usize);
-                self.found.drain(..old);
-                self.first += old as u64;
-            }
-            _ => {
-                // Nobody has been told of the one whom this leaves out.
-                self.first = self.end() + 1;
-                self.found.clear();
-                (self.next, self.behind) = (Some(end), false);
-            }
+        let until = last.min(before + PORTION);
+        (self.last, self.is_behind) = (Some(until), until < last);
+        between(before, until)
+    }
+
+    /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
+    /// that are not; what comes after this is new at the next look.
+    pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
+        let is_close = |last: &u32| *last >= id && *last - id < FEW;
+        if let Some(last) = self.last_id().filter(is_close) {
+            return between(id, last);
         }
+        let take = || Snapshot { taken: now, everybody: everybody() };
+        let everybody = &self.snapshot.get_or_insert_with(take).everybody;
+        everybody.iter().filter(|one| one.stat.started >= started).cloned().collect()
     }
 
     /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
@@ -135,89 +168,22 @@ impl Births {
     }
 }
 
-/// What is known of births, shared by all who read it.
-#[derive(Debug, Clone, Default)]
-pub struct Census(Rc<RefCell<Births>>);
-
-/// One who is told of each birth once, and of all who live at the beginning.
-#[derive(Debug, Default)]
-pub struct Reader {
-    census: Census,
-    told: Option<u64>,
-    everybody: Everybody,
-}
-
-impl Reader {
-    /// Nobody has been told yet.
-    #[must_use]
-    pub fn new(census: Census) -> Self {
-        Self { census, ..Self::default() }
-    }
-
-    /// Living processes that are new since the last call. The first call, and one when too many were born to tell,
-    /// begins to look at all that live; later ones go on with that in portions. Parents come before their children.
-    pub fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
-        let mut births = self.census.0.borrow_mut();
-        births.look();
-        let mut found = Vec::new();
-        match self.told.replace(births.end()) {
-            Some(told) if told >= births.first => {
-                let from = (told - births.first) as usize;
-                found.extend(births.found.range(from..).map(Rc::clone));
-            }
-            _ => self.everybody = Everybody::begin(),
-        }
-        found.extend(self.everybody.next().into_iter().map(Newcomer::new));
-        found
-    }
-
-    /// Whether not everybody who lives has been told yet.
-    #[must_use]
-    pub fn is_behind(&self) -> bool {
-        !self.everybody.is_done() || self.census.0.borrow().behind
-    }
-}
-
-/// All processes of a moment, told in portions.
-#[derive(Debug, Default)]
-struct Everybody {
-    /// Not looked at yet.
-    ids: Vec<u32>,
-    /// All that were looked at, the oldest last as soon as `ids` is empty.
-    found: Vec<Stat>,
-}
-
-impl Everybody {
-    fn begin() -> Self {
-        Self { ids: tree::every_process().collect(), found: Vec::new() }
-    }
-
-    fn is_done(&self) -> bool {
-        self.ids.is_empty() && self.found.is_empty()
-    }
-
-    /// The next portion: nobody, while some are still to be looked at, as they could be parents of the others.
-    fn next(&mut self) -> Vec<Stat> {
-        if !self.ids.is_empty() {
-            let rest = self.ids.len().saturating_sub(PORTION);
-            self.found.extend(self.ids.drain(rest..).filter_map(living));
-            if !self.ids.is_empty() {
-                return Vec::new();
-            }
-            self.found.sort_by_key(|stat| Reverse(order(stat)));
-        }
-        let rest = self.found.len().saturating_sub(PORTION);
-        self.found.drain(rest..).rev().collect()
-    }
-}
-
-/// Parents before their children.
-fn order(stat: &Stat) -> (u64, u32) {
-    (stat.started, stat.id)
-}
-
 fn living(id: u32) -> Option<Stat> {
     procfs::stat(id).filter(|stat| !stat.has_ended())
+}
+
+fn between(before: u32, last: u32) -> Vec<Rc<Newcomer>> {
+    in_order((before + 1..=last).filter_map(living))
+}
+
+fn everybody() -> Vec<Rc<Newcomer>> {
+    in_order(tree::every_process().filter_map(living))
+}
+
+fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Rc<Newcomer>> {
+    let mut found: Vec<Stat> = found.collect();
+    found.sort_by_key(|stat| (stat.started, stat.id));
+    found.into_iter().map(|stat| Rc::new(Newcomer::from(stat))).collect()
 }
 
 #[cfg(test)]
@@ -227,28 +193,21 @@ mod tests {
 
     #[test]
     fn newcomers_are_found_once() {
-        let mut census = Reader::default();
+        let mut census = Census::default();
         let own = |found: &[Rc<Newcomer>], id: u32| found.iter().any(|one| one.stat.id == id);
-        let mut told = Vec::new();
-        while told.is_empty() || census.is_behind() {
-            told.extend(census.newcomers());
-        }
-        assert!(own(&told, std::process::id()), "everybody is told");
-        let place = |id| told.iter().position(|one| one.stat.id == id);
-        assert!(place(std::os::unix::process::parent_id()) < place(std::process::id()));
-        while census.is_behind() {
-            census.newcomers();
-        }
+        assert!(!own(&census.look(Nanos(1), IDLE), std::process::id()), "it is not new");
         let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
+        assert!(census.look(Nanos(2), IDLE).is_empty(), "it is not time yet");
+        assert!(own(&census.look(Nanos::SECOND, IDLE), child.id()));
+        census.hurry();
+        assert!(!own(&census.look(Nanos::SECOND, IDLE), child.id()));
+        let started = living(std::process::id()).unwrap().started;
+        assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
+        assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of everybody");
         std::thread::sleep(std::time::Duration::from_millis(50));
-        let mut found = census.newcomers();
-        while census.is_behind() {
-            found.extend(census.newcomers());
-        }
-        let found = found.iter().find(|one| one.stat.id == child.id()).unwrap();
-        assert!(!own(&census.newcomers(), child.id()));
-        assert!(found.carries(b"1f:2") && found.carries(b"1f"));
-        assert!(!found.carries(b"1"));
+        let child_seen = Newcomer::from(living(child.id()).unwrap());
+        assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
+        assert!(!child_seen.carries(b"DISCNICE=1"));
         child.kill().unwrap();
         child.wait().unwrap();
     }

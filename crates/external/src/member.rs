@@ -145,6 +145,12 @@ impl Watched {
         self.pinned.id()
     }
 
+    /// When it was born, in clock ticks since boot, and its id: in the order of births.
+    #[must_use]
+    pub fn birth(&self) -> (u64, u32) {
+        (self.pinned.process.started, self.id())
+    }
+
     /// Whether its children are ours to find: our library does not bring itself into them.
     #[must_use]
     pub fn bears_outside(&self) -> bool {
@@ -408,9 +414,15 @@ impl Watched {
         self.refused_until
     }
 
+    /// Whether it, or something of it, is held.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held_since.is_some() || self.letting_go
+    }
+
     /// What has stopped or ended is taken note of.
     pub fn tend(&mut self) {
-        if self.held_since.is_some() || self.letting_go {
+        if self.is_held() {
             self.hold.tend();
         }
         if self.letting_go {
@@ -430,12 +442,6 @@ impl Watched {
         if self.letting_go {
             self.letting_go = !self.hold.release();
         }
-    }
-
-    /// Whether something of it is held, or still to be let go.
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.held_since.is_some() || self.letting_go
     }
 
     /// Whether something of it is still to be let go.

@@ -3,48 +3,47 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::fs;
+use std::rc::Rc;
 
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_budget::primitive::Ordering;
 use discnice_budget::{Class, MemberId, State};
-use discnice_sys::procfs::{self, Stat};
+use discnice_sys::procfs;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use crate::census::{Newcomer, Reader};
+use crate::census::{Census, Newcomer};
 use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::process::{Pinned, pin};
 
-/// New processes are looked for this often.
-const CENSUS: Nanos = Nanos::from_millis(2);
-/// Without members, and with idle ones only.
-const IDLE_CENSUS: Nanos = Nanos::from_millis(10);
-/// All slots of the class are looked through this often, should a newcomer have been missed.
+/// All slots of the class are looked through this often, should a newcomer have been missed; less often
+/// in a crowd.
 const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
-/// What one look at an idle process costs, in nanoseconds, times a hundred and fifty: so that idle
+/// What one look at an idle process costs, in nanoseconds, times two hundred: so that idle
 /// crowds take less than a hundredth of a processor.
-const CROWD: u64 = 3_000 * 150;
-/// So long after anybody was born or moved bytes, newcomers are looked for more often.
+const CROWD: u64 = 3_000 * 200;
+/// So long after anybody was born or moved bytes whose children only the census finds, it looks more
+/// often.
 const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 
 /// A class under watch. Ends holding everybody when dropped.
 #[derive(Debug)]
 pub struct Watch {
     class: &'static Class,
-    /// `segment:nonce`, as programs of the class have it in their environment.
+    /// `DISCNICE=segment:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
-    /// Those of them that are held, or are being let go.
-    held: HashSet<u32>,
     /// Held no longer, but not yet let go.
     leaving: Vec<Watched>,
     /// All that were ever members: sessions and process groups may be named after them.
     ever: HashSet<u32>,
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
-    census: Reader,
-    census_at: Nanos,
+    /// Whether those that were born before it began have been looked for.
+    begun: bool,
+    /// Who is held, or not wholly let go.
+    held: HashSet<u32>,
     lively_until: Nanos,
     roll_call_at: Nanos,
     changes: u32,
@@ -59,14 +58,13 @@ impl Watch {
     pub fn new(class: &'static Class, segment: i32, helpers: Helpers) -> Self {
         Self {
             class,
-            mark: format!("{segment:x}:{:x}", class.nonce()).into_bytes(),
+            mark: format!("DISCNICE={segment:x}:{:x}", class.nonce()).into_bytes(),
             members: HashMap::new(),
-            held: HashSet::new(),
             leaving: Vec::new(),
             ever: HashSet::new(),
             queue: BinaryHeap::new(),
-            census: Reader::new(helpers.census.clone()),
-            census_at: Nanos(0),
+            begun: false,
+            held: HashSet::new(),
             lively_until: Nanos(0),
             roll_call_at: Nanos(0),
             changes: class.changes().load(Ordering::Acquire),
@@ -90,40 +88,61 @@ impl Watch {
     /// Somebody may have been added to the class: look at once.
     pub fn look_for_members(&mut self) {
         self.roll_call_at = Nanos(0);
-        self.census_at = Nanos(0);
     }
 
-    /// Does what is due; returns when to be called again.
-    pub fn step(&mut self) -> Nanos {
-        let now = time::now();
+    /// Until when children are likely to be born that only the census finds.
+    #[must_use]
+    pub fn lively_until(&self) -> Nanos {
+        let any = || self.members.values().any(Watched::bears_outside);
+        if self.lively_until.0 > 0 && any() { self.lively_until } else { Nanos(0) }
+    }
+
+    /// Whether anybody is held, or not wholly let go.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty() || !self.leaving.is_empty()
+    }
+
+    /// Whether somebody became a member, or began to execute a program, since the last step.
+    #[must_use]
+    pub fn has_arrivals(&self) -> bool {
+        self.class.watcher().arrivals() != self.arrivals
+    }
+
+    /// Does what is due, of so many processes that are watched in all; returns when to be called again.
+    pub fn step(&mut self, watched: usize, census: &mut Census) -> Nanos {
+        let (now, crowd) = (time::now(), Nanos(CROWD * watched as u64));
         self.follow_limits();
-        let arrivals = self.class.watcher().arrivals();
-        let arrived = arrivals != std::mem::replace(&mut self.arrivals, arrivals);
+        let arrived = self.has_arrivals();
         if arrived {
+            self.arrivals = self.class.watcher().arrivals();
             self.welcome(now);
         }
         if arrived || now >= self.roll_call_at {
             self.roll_call();
-            self.roll_call_at = now.plus(ROLL_CALL);
+            self.roll_call_at = now.plus(ROLL_CALL.max(crowd));
+        }
+        if now >= self.lively_until {
+            self.lively_until = Nanos(0);
         }
         self.leaving.retain_mut(|member| {
             member.let_go();
             member.is_letting_go()
         });
-        self.step_members(now);
+        self.step_members(now, crowd);
         // After those who are known: to look for others may take its time.
-        if now >= self.census_at {
-            self.look_for_newcomers();
-            let lively = now < self.lively_until || self.census.is_behind();
-            self.census_at = now.plus(if lively { CENSUS } else { IDLE_CENSUS });
+        if !std::mem::replace(&mut self.begun, true)
+            && let Some((started, id)) = self.members.values().map(Watched::birth).min()
+        {
+            self.meet(&census.since(now, id, started));
         }
         let next = self.queue.peek().map_or(self.roll_call_at, |Reverse((due, _))| *due);
-        let next = next.min(self.census_at).min(self.roll_call_at);
+        let next = next.min(self.roll_call_at);
         if self.leaving.is_empty() { next } else { next.min(now.plus(Nanos(500_000))) }
     }
 
     /// Looks at all members for whom it is time.
-    fn step_members(&mut self, mut now: Nanos) {
+    fn step_members(&mut self, mut now: Nanos, crowd: Nanos) {
         while let Some(Reverse((due, id))) = self.queue.peek().copied() {
             if due > now {
                 now = time::now();
@@ -134,13 +153,16 @@ impl Watch {
             self.queue.pop();
             // Other entries of the same member were overtaken.
             if self.members.get(&id).is_some_and(|member| member.due == due) {
-                self.step_member(id, now);
+                self.step_member(id, now, crowd);
             }
         }
     }
 
     /// Held threads stopped, or ended.
     pub fn tend(&mut self) {
+        if !self.holds() {
+            return;
+        }
         let members = &mut self.members;
         self.held.retain(|id| {
             members.get_mut(id).is_some_and(|member| {
@@ -151,8 +173,7 @@ impl Watch {
         self.leaving.iter_mut().for_each(Watched::tend);
     }
 
-    fn step_member(&mut self, id: u32, now: Nanos) {
-        let crowd = Nanos(CROWD * self.members.len() as u64);
+    fn step_member(&mut self, id: u32, now: Nanos, crowd: Nanos) {
         let Some(member) = self.members.get_mut(&id) else { return };
         match member.step(now, crowd) {
             Ok(next) => {
@@ -160,10 +181,10 @@ impl Watch {
                     self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
                 }
                 member.due = batched(next, now, crowd);
+                self.queue.push(Reverse((member.due, id)));
                 if member.is_held() {
                     self.held.insert(id);
                 }
-                self.queue.push(Reverse((member.due, id)));
             }
             Err(gone) => self.part(id, gone),
         }
@@ -214,10 +235,9 @@ impl Watch {
 
     /// All that the class lists.
     fn roll_call(&mut self) {
-        let known = |id| self.members.contains_key(&id);
         let listed: Vec<(MemberId, u32)> = self
             .class
-            .living_slots(|id| !known(id) && process::exists(id))
+            .living_slots(|id| !self.members.contains_key(&id) && process::exists(id))
             .map(|(slot, member)| (slot, member.process()))
             .collect();
         for (slot, id) in listed {
@@ -228,18 +248,24 @@ impl Watch {
         }
     }
 
-    fn look_for_newcomers(&mut self) {
-        for found in self.census.newcomers() {
-            let Stat { id, parent, .. } = found.stat;
-            if id == process::id() || self.members.contains_key(&id) {
+    /// Takes those among the newcomers who belong to the class; whether there were any.
+    pub fn meet(&mut self, newcomers: &[Rc<Newcomer>]) -> bool {
+        let before = self.members.len();
+        for newcomer in newcomers {
+            let (stat, id) = (&newcomer.stat, newcomer.stat.id);
+            if self.members.contains_key(&id) {
                 continue;
             }
             self.ever.remove(&id);
+            let parent = stat.parent;
+            if !self.is_kin(newcomer) || id == process::id() {
+                continue;
+            }
             if let Some((slot, _)) = self.class.listed(id) {
                 if let Ok(pinned) = pin(id.cast_signed()) {
                     self.adopt(pinned, slot, Reason::None, parent);
                 }
-            } else if self.belongs(&found)
+            } else if self.bears_outside(parent, newcomer)
                 && let Ok(pinned) = pin(id.cast_signed())
                 && let Some(slot) =
                     enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
@@ -247,20 +273,26 @@ impl Watch {
                 self.adopt(pinned, slot, Reason::Descendant, parent);
             }
         }
+        self.members.len() > before
     }
 
-    /// Whether a process that is not listed descends from a member all the same.
-    fn belongs(&self, found: &Newcomer) -> bool {
-        let stat = found.stat;
-        match self.members.get(&stat.parent) {
-            Some(parent) => parent.bears_outside() || found.is_apart(),
-            None => {
-                // A group and a session are named after the process that made them, and nobody
-                // else can get its number while they exist.
-                let named = |name: u32| self.ever.contains(&name);
-                named(stat.group) || named(stat.session) || found.carries(&self.mark)
-            }
-        }
+    /// Whether our library does not enter whom this parent bears.
+    fn bears_outside(&self, parent: u32, child: &Newcomer) -> bool {
+        let parent = self.members.get(&parent);
+        parent.is_none_or(|parent| parent.bears_outside() || child.is_apart())
+    }
+
+    /// Whether a process descends from a member, as far as can be seen. One that our library is in and
+    /// that shows nothing of this is found by the next roll call.
+    fn is_kin(&self, newcomer: &Newcomer) -> bool {
+        let stat = &newcomer.stat;
+        // A group and a session are named after the process that made them, and nobody else can get
+        // its number while they exist.
+        let named = |name: u32| self.ever.contains(&name);
+        self.members.contains_key(&stat.parent)
+            || named(stat.group)
+            || named(stat.session)
+            || newcomer.carries(&self.mark)
     }
 
     fn adopt(&mut self, pinned: Pinned, slot: MemberId, reason: Reason, parent: u32) {
@@ -274,7 +306,9 @@ impl Watch {
         if self.members.values().any(|member| member.parent == id) {
             watched.expect_children();
         }
-        self.lively_until = time::now().plus(LIVELY);
+        if watched.bears_outside() {
+            self.lively_until = time::now().plus(LIVELY);
+        }
         self.ever.insert(id);
         self.members.insert(id, watched);
         self.queue.push(Reverse((Nanos(0), id)));

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use discnice_budget::Class;
+use discnice_external::census::{self, Census};
 use discnice_external::process::lives;
 use discnice_external::{Helpers, Watch};
 use discnice_sys::{process, time};
@@ -10,6 +11,10 @@ use discnice_units::Nanos;
 
 /// An empty class is kept for so long: its next member may be on the way.
 const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
+/// Each class is looked at this often at least: its watcher must show himself.
+const SHOW: Nanos = Nanos(Nanos::SECOND.0);
+/// What is not urgent is done at multiples of this, for all classes at once: to wake up costs more.
+const BEAT: Nanos = Nanos::from_millis(10);
 /// One that was killed is believed to live for a moment; its classes are asked for again.
 const DYING: Nanos = Nanos(Nanos::SECOND.0);
 const RETRY: Nanos = Nanos::from_millis(20);
@@ -37,9 +42,53 @@ pub trait Classes: fmt::Debug {
 #[derive(Debug)]
 struct Kept {
     mapped: Mapped,
-    watch: Watch,
+    /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
+    watch: Box<Watch>,
+    /// When to look at it next.
+    due: Nanos,
+    /// Until when its members are likely to have children that only the census finds.
+    lively_until: Nanos,
+    /// Whether anybody in it is held.
+    holds: bool,
     /// Since when nobody is in it.
     empty_since: Option<Nanos>,
+    /// How many are in it.
+    watched: usize,
+    /// It need not, or cannot, be watched any more.
+    over: bool,
+}
+
+impl Kept {
+    /// Begins to watch the class.
+    fn new(mapped: Mapped, helpers: Helpers) -> Self {
+        let watch = Box::new(Watch::new(mapped.class, mapped.segment, helpers));
+        let (due, lively_until, empty_since) = (Nanos(0), Nanos(0), None);
+        let (holds, watched, over) = (false, 0, false);
+        Self { mapped, watch, due, lively_until, holds, empty_since, watched, over }
+    }
+
+    /// Somebody has joined it, or is about to.
+    fn expect_members(&mut self, now: Nanos) {
+        self.watch.look_for_members();
+        (self.due, self.empty_since) = (Nanos(0), None);
+        (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
+    }
+
+    /// Does what is due, of so many processes that are watched in all.
+    fn step(&mut self, now: Nanos, watched: usize, census: &mut Census) {
+        let due = self.watch.step(watched, census).min(now.plus(SHOW));
+        self.lively_until = self.watch.lively_until();
+        self.holds = self.watch.holds();
+        let urgent = self.holds || due < now.plus(BEAT);
+        self.due = if urgent { due } else { Nanos(due.0.div_ceil(BEAT.0) * BEAT.0) };
+        self.watched = self.watch.len();
+        let since = self.empty_since.get_or_insert(now);
+        if !self.watch.is_empty() {
+            *since = now;
+        }
+        let taken = !self.mapped.class.watcher().claim(process::id(), now.0, lives);
+        self.over = taken || now >= since.plus(EMPTY);
+    }
 }
 
 /// All of them.
@@ -49,6 +98,7 @@ pub struct Keeper<'a> {
     kept: Vec<Kept>,
     /// Classes that somebody else watches, and until when that may be one who is just dying.
     taken: Vec<(Mapped, Nanos)>,
+    census: Census,
     helpers: Helpers,
 }
 
@@ -57,7 +107,8 @@ impl<'a> Keeper<'a> {
     #[must_use]
     pub fn new(classes: &'a dyn Classes) -> Self {
         let (kept, taken) = (Vec::new(), Vec::new());
-        let mut keeper = Self { classes, kept, taken, helpers: Helpers::default() };
+        let (census, helpers) = (Census::default(), Helpers::default());
+        let mut keeper = Self { classes, kept, taken, census, helpers };
         for mapped in classes.all() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -78,8 +129,8 @@ impl<'a> Keeper<'a> {
     /// Watches the class in this segment, or looks again who is in it; false when there is none.
     pub fn watch(&mut self, segment: i32) -> bool {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.segment == segment) {
-            kept.watch.look_for_members();
-            kept.empty_since = None;
+            kept.expect_members(time::now());
+            self.census.hurry();
             return true;
         }
         if self.taken.iter().any(|(mapped, _)| mapped.segment == segment) {
@@ -99,8 +150,10 @@ impl<'a> Keeper<'a> {
     fn keep_or_wait(&mut self, mapped: Mapped, deadline: Nanos) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
-            let watch = Watch::new(mapped.class, mapped.segment, self.helpers.clone());
-            self.kept.push(Kept { mapped, watch, empty_since: None });
+            let mut kept = Kept::new(mapped, self.helpers.clone());
+            kept.expect_members(now);
+            self.kept.push(kept);
+            self.census.hurry();
         } else if now < deadline {
             self.taken.push((mapped, deadline));
         } else {
@@ -114,29 +167,37 @@ impl<'a> Keeper<'a> {
         for (mapped, deadline) in std::mem::take(&mut self.taken) {
             self.keep_or_wait(mapped, deadline);
         }
-        let mut next = now.plus(if self.taken.is_empty() { EMPTY } else { RETRY });
-        for kept in &mut self.kept {
-            next = next.min(kept.watch.step());
-            let since = kept.empty_since.get_or_insert(now);
-            if !kept.watch.is_empty() {
-                *since = now;
-            }
+        let mut next = now.plus(if self.taken.is_empty() { SHOW } else { RETRY });
+        if self.kept.is_empty() {
+            return next;
         }
-        let (classes, id) = (self.classes, process::id());
-        let over = |kept: &Kept| {
-            let empty = kept.empty_since.is_some_and(|since| now >= since.plus(EMPTY));
-            empty || !kept.mapped.class.watcher().claim(id, now.0, lives)
-        };
-        for done in self.kept.extract_if(.., |kept| over(kept)) {
+        let lively = self.kept.iter().any(|kept| now < kept.lively_until);
+        let watched = self.kept.iter().map(|kept| kept.watched).sum();
+        let newcomers = self.census.look(
+            now,
+            match watched {
+                0 => census::EMPTY,
+                _ if lively => census::LIVELY,
+                _ => census::IDLE,
+            },
+        );
+        for kept in &mut self.kept {
+            let new = !newcomers.is_empty() && kept.watch.meet(&newcomers);
+            if new || now >= kept.due || kept.watch.has_arrivals() {
+                kept.step(now, watched, &mut self.census);
+            }
+            next = next.min(kept.due);
+        }
+        for done in self.kept.extract_if(.., |kept| kept.over) {
             let mapped = done.mapped;
             drop(done.watch);
-            classes.unmap(mapped);
+            self.classes.unmap(mapped);
         }
-        next
+        next.min(self.census.next())
     }
 
     /// Held threads stopped, or ended.
     pub fn tend(&mut self) {
-        self.kept.iter_mut().for_each(|kept| kept.watch.tend());
+        self.kept.iter_mut().filter(|kept| kept.holds).for_each(|kept| kept.watch.tend());
     }
 }

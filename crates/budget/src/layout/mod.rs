@@ -42,26 +42,29 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Of the layout.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
 pub const NAME_MAX: usize = 255;
 
 /// A class: thresholds, charges and members.
+///
+/// What whoever watches a thousand idle classes looks at lies together at the beginning: each page that
+/// somebody touches comes into being.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Class {
     header: Header,
+    watcher: Watcher,
+    occupied: Occupied<{ MEMBERS / 64 }>,
     /// One for each [`Resource`], at the place of its number.
     meters: [Meter; Resource::COUNT],
-    members: [Member; MEMBERS],
     waits: Waits,
-    watcher: Watcher,
+    members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
     estimation: Estimation,
-    occupied: Occupied<{ MEMBERS / 64 }>,
 }
 
 impl Class {
@@ -137,22 +140,21 @@ impl Class {
 }
 
 const _: () = {
-    assert!(core::mem::offset_of!(Class, meters) == 384);
+    assert!(core::mem::offset_of!(Class, watcher) == 384);
+    assert!(core::mem::offset_of!(Class, occupied) == 384 + 64);
+    assert!(core::mem::offset_of!(Class, meters) == 384 + 64 + MEMBERS / 8);
     assert!(size_of::<Meter>() == 832);
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);
-    assert!(core::mem::offset_of!(Class, members) == 384 + Resource::COUNT * 832);
+    assert!(
+        core::mem::offset_of!(Class, members)
+            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768
+    );
     assert!(size_of::<Held>() == 32);
     assert!(
-        core::mem::offset_of!(Class, watcher) == 384 + Resource::COUNT * 832 + MEMBERS * 64 + 768
-    );
-    assert!(
         core::mem::offset_of!(Class, estimation)
-            == core::mem::offset_of!(Class, watcher) + 64 + MEMBERS * 32
+            == core::mem::offset_of!(Class, members) + MEMBERS * (64 + 32)
     );
     assert!(size_of::<Estimation>().is_multiple_of(64));
-    assert!(
-        Class::SIZE
-            == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>() + MEMBERS / 8
-    );
+    assert!(Class::SIZE == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>());
 };

@@ -9,6 +9,7 @@ use discnice_budget::outside::Reason;
 use discnice_budget::{Direction, State};
 use discnice_external::Helpers;
 use discnice_external::account::{OwnAccount, Rest};
+use discnice_external::census::{self, Census};
 use discnice_external::process::{Pinned, examine, lives, pin};
 use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
@@ -118,7 +119,7 @@ fn enter_descendants(found: &Found, tree: &Tree) {
 /// Watches until nobody is left, and shows rates; only shows them while another watcher lives.
 fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
     let (class, helpers) = (found.class, Helpers::default());
-    let mut watch: Option<Watch> = None;
+    let (mut watch, mut census): (Option<Watch>, _) = (None, Census::default());
     let mut show_at = time::now().plus(SHOW);
     while !reactor.is_ended() {
         let now = time::now();
@@ -126,7 +127,9 @@ fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
         if class.watcher().claim(process::id(), now.0, lives) {
             let watch =
                 watch.get_or_insert_with(|| Watch::new(class, found.segment, helpers.clone()));
-            next = next.min(watch.step());
+            let lively = now < watch.lively_until();
+            watch.meet(&census.look(now, if lively { census::LIVELY } else { census::IDLE }));
+            next = next.min(watch.step(watch.len(), &mut census)).min(census.next());
             if watch.is_empty() {
                 break;
             }
