@@ -287,9 +287,9 @@ fn sweep_quietly(why: Sweep) {
 /// # Errors
 /// The kernel's list cannot be read.
 pub fn all() -> anyhow::Result<Vec<Found>> {
-    sweep(&Listed::all()?, Sweep::Looking);
-    let mut classes: Vec<Found> =
-        Listed::all()?.iter().filter_map(|one| attach(one.segment)).collect();
+    let listed = Listed::all()?;
+    sweep(&listed, Sweep::Looking);
+    let mut classes: Vec<Found> = listed.iter().filter_map(|one| attach(one.segment)).collect();
     classes.sort_by_cached_key(Found::name);
     Ok(classes)
 }

@@ -29,7 +29,7 @@ pub struct MemberReport {
     pub read: u64,
     /// What was charged for it.
     pub written: u64,
-    /// What the kernel says that it moved, both ways; `null` where that is hidden.
+    /// What the kernel says that it moved, both ways; `null` where that is hidden, or was not asked for.
     pub seen: Option<u64>,
     /// Of what was charged: what it had not charged itself.
     pub escaped: u64,
@@ -40,14 +40,16 @@ pub struct MemberReport {
 }
 
 impl MemberReport {
-    /// What is known of the member in this slot.
-    pub fn of(class: &Class, slot: MemberId, member: &Member) -> Self {
+    /// What is known of the member in this slot; the kernel is asked only if `seen`, which takes longer
+    /// than all the rest.
+    pub fn of(class: &Class, slot: MemberId, member: &Member, seen: bool) -> Self {
         let outside = outside(class, slot, member);
         let held = held(class, outside);
         let escape = escape(member, outside, held);
         let charged = member.books().charged();
         let rest = if member.state() == State::Outside { Rest::Known } else { Rest::Children };
-        let seen = OwnAccount::open(member.process(), charged, rest).ok();
+        let look = || OwnAccount::once(member.process(), charged, rest).ok();
+        let seen = seen.then(look).flatten();
         Self {
             process: member.process(),
             name: name(member),
@@ -56,7 +58,7 @@ impl MemberReport {
             why: held.and_then(|account| explain(account.reason)),
             read: charged.read,
             written: charged.written,
-            seen: seen.map(|account| account.own().read + account.own().written),
+            seen: seen.map(|io| io.read + io.written),
             escaped: outside.map_or(0, |account| account.escaped),
             waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
             frozen_seconds: Nanos(outside.map_or(0, |account| account.frozen)).as_secs_f64(),
@@ -84,8 +86,8 @@ fn outside(class: &Class, slot: MemberId, member: &Member) -> Option<Account> {
 
 /// The same, if somebody holds it now.
 fn held(class: &Class, outside: Option<Account>) -> Option<Account> {
-    let watched = class.watcher().process(time::now().0, lives).is_some();
-    outside.filter(|account| watched && account.mechanism != Mechanism::None)
+    let held = outside.filter(|account| account.mechanism != Mechanism::None)?;
+    class.watcher().process(time::now().0, lives).map(|_| held)
 }
 
 fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str {

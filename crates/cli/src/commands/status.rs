@@ -31,7 +31,7 @@ impl Status {
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;
         if self.json {
-            let classes = classes.iter().map(ClassReport::of).collect();
+            let classes = classes.iter().map(|found| ClassReport::of(found, true)).collect();
             say!("{}", serde_json::to_string_pretty(&Everything { classes, jobs, notices })?)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -88,7 +88,8 @@ struct ClassReport {
 }
 
 impl ClassReport {
-    fn of(found: &Found) -> Self {
+    /// What is known of a class; `seen`: with what the kernel says of each of its processes.
+    fn of(found: &Found, seen: bool) -> Self {
         let class = found.class;
         let (limits, now) = (class.limits(), time::now());
         let (waits, waited) = class.waits();
@@ -122,7 +123,7 @@ impl ClassReport {
             prediction: PredictionReport::of(class),
             members: class
                 .living_slots(is_running)
-                .map(|(slot, member)| MemberReport::of(class, slot, member))
+                .map(|(slot, member)| MemberReport::of(class, slot, member, seen))
                 .collect(),
         }
     }
@@ -147,7 +148,8 @@ pub fn is_running(process: u32) -> bool {
 
 /// Prints classes, with their members if `members`.
 pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()> {
-    let reports: Vec<ClassReport> = classes.iter().map(ClassReport::of).collect();
+    let reports: Vec<ClassReport> =
+        classes.iter().map(|found| ClassReport::of(found, json)).collect();
     if json {
         say!("{}", serde_json::to_string_pretty(&reports)?)?;
     } else if reports.is_empty() {
