@@ -3,16 +3,26 @@
 //! The paper adds a scheduling class below all others, because a process of the lowest priority,
 //! nice -19, still takes 8 to 40 % from its hosts. Linux has had that class since 2.6.23. It may be
 //! entered without privilege, its children inherit it, and it holds within the process's scheduling
-//! group: another session's group (autogroup, sched(7)) or control group shares by other rules.
+//! group. Each session has a group of its own (autogroup, sched(7)), with a priority of its own: whoever leads a
+//! session gives way with all of it. A job in a session that others have begun cannot, as they would have to, too.
 
 #![allow(unsafe_code, reason = "sched_setscheduler(2) and ioprio_set(2) have no safe wrapper")]
 
-use std::io;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use discnice_sys::process;
 
 /// `IOPRIO_WHO_PROCESS` and `IOPRIO_CLASS_IDLE` of ioprio_set(2), which libc does not wrap.
 const WHO_PROCESS: libc::c_int = 1;
 const CLASS_IDLE: libc::c_int = 3;
 const CLASS_SHIFT: u32 = 13;
+
+/// The least priority of a session's group, sched(7).
+const LEAST: &str = "19";
+/// Somebody without rights may set one only ten times a second on the whole machine.
+const TRIES: u32 = 3;
+const TURN: Duration = Duration::from_millis(60);
 
 /// Puts this process, and so the command that takes its place, into the idle scheduling class and
 /// the idle class of disk priority.
@@ -33,5 +43,21 @@ pub fn become_one() -> io::Result<()> {
     if prioritised != 0 {
         return Err(io::Error::last_os_error());
     }
+    give_way_as_a_session();
     Ok(())
+}
+
+/// Not every kernel has such groups, and control groups overrule them; then there is nothing to do.
+fn give_way_as_a_session() {
+    // SAFETY: a number only.
+    let session = unsafe { libc::getsid(0) };
+    if session != process::id().cast_signed() {
+        return;
+    }
+    for _ in 0..TRIES {
+        match fs::write("/proc/self/autogroup", LEAST) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(TURN),
+            _ => return,
+        }
+    }
 }
