@@ -57,6 +57,15 @@ pub enum Workload {
         #[arg(long)]
         times: u64,
     },
+    /// The four phases of DiscNice 6.2: read one file at random ten times and another with strides, write a
+    /// region, create and unlink
+    Phases {
+        random: PathBuf,
+        stride: PathBuf,
+        made: PathBuf,
+        #[arg(long)]
+        times: u64,
+    },
     /// Listen on this machine, write the address to a file, and send to whoever connects
     Serve { address: PathBuf },
     /// Read the files named in a list, one a line, in its order
@@ -78,6 +87,7 @@ impl Workload {
                 region_write(&file, &buffer(region), times)
             }
             Self::CreateDelete { file, size, times } => create_delete(&file, &buffer(size), times),
+            Self::Phases { random, stride, made, times } => phases(&random, &stride, &made, times),
             Self::Serve { address } => serve(&address),
             Self::Files { list } => files(&list),
         }
@@ -148,6 +158,18 @@ fn create_delete(file: &PathBuf, content: &[u8], times: u64) -> anyhow::Result<(
         fs::remove_file(file)?;
     }
     Ok(())
+}
+
+fn phases(again: &PathBuf, once: &PathBuf, made: &PathBuf, times: u64) -> anyhow::Result<()> {
+    const BLOCK: u64 = 64 * 1024;
+    const STEP: u64 = 12 * 1024;
+    let region = buffer(Bytes::new(10 * 1024));
+    let blocks = open(again)?.metadata()?.len() / BLOCK;
+    random(again, &mut buffer(Bytes::new(BLOCK)), 10 * blocks)?;
+    stride(once, STEP)?;
+    create(made, 0)?;
+    region_write(made, &region, times)?;
+    create_delete(made, &region, times)
 }
 
 fn serve(address: &PathBuf) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
 use discnice_plot::{Chart, Plot, Series};
@@ -60,41 +61,11 @@ impl Experiment for Throttle {
         let (program, rate) = self.find(&step.case)?;
         lab.in_no_time(|| program.reset(lab))?;
         lab.cold()?;
-        let mut command = program.command(lab, step.scale);
-        let report = lab.memory().join("report.json");
-        let limited = !step.case.ends_with(FREE);
-        if limited {
-            let name = report.to_str().context("the temporary folder's name is no text")?;
-            command = lab.limited(&["--disk", &format!("{rate}B"), "--report", name], &command)?;
+        let command = program.command(lab, step.scale);
+        if step.case.ends_with(FREE) {
+            return sample(lab, step, command);
         }
-        let begin = std::time::Instant::now();
-        let job = Job::start(&mut command)?;
-        let groups = vec![("program", job.group())];
-        let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
-        let commands = vec![job.words().to_owned()];
-        let (_, calls) = job.finish_counted()?;
-        // Written data counts when it reaches the disk.
-        lab.flush()?;
-        let seconds = begin.elapsed().as_secs_f64();
-        let courses = sampler.finish()?;
-        let mut sample =
-            Sample { case: step.case.clone(), round: step.round, commands, ..Sample::default() };
-        sample.values.insert("seconds".into(), seconds);
-        sample.values.insert("rate".into(), courses.total("device") / seconds);
-        let course = courses.rate("device", 1.0);
-        let peak = course.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-        sample.values.insert("peak".into(), peak);
-        sample.series.insert("device".into(), course);
-        for name in ["requests", "program calls"] {
-            sample.series.insert(name.into(), courses.rate(name, 1.0));
-        }
-        sample.values.insert("calls".into(), calls.count as f64);
-        sample.values.insert("call bytes".into(), calls.bytes as f64);
-        sample.values.insert("device bytes".into(), courses.total("device"));
-        if limited {
-            sleeps(&report, &mut sample)?;
-        }
-        Ok(sample)
+        held(lab, step, &command, &["--disk", &format!("{rate}B")])
     }
 
     fn study(&self, record: &Record) -> Study {
@@ -126,6 +97,45 @@ impl Experiment for Throttle {
         }
         study
     }
+}
+
+/// Runs a command within limits on cold caches, and takes what [`sample`] does and how it was held.
+pub fn held(lab: &Lab, step: &Step, command: &Command, limits: &[&str]) -> anyhow::Result<Sample> {
+    let report = lab.memory().join("report.json");
+    let name = report.to_str().context("the temporary folder's name is no text")?;
+    let options = [limits, &["--report", name]].concat();
+    let mut sample = sample(lab, step, lab.limited(&options, command)?)?;
+    sleeps(&report, &mut sample)?;
+    Ok(sample)
+}
+
+/// Runs a command, and takes how long it lasts, and what it asks for and the disk does meanwhile.
+fn sample(lab: &Lab, step: &Step, mut command: Command) -> anyhow::Result<Sample> {
+    let begin = std::time::Instant::now();
+    let job = Job::start(&mut command)?;
+    let groups = vec![("program", job.group())];
+    let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
+    let commands = vec![job.words().to_owned()];
+    let (_, calls) = job.finish_counted()?;
+    // Written data counts when it reaches the disk.
+    lab.flush()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let courses = sampler.finish()?;
+    let mut sample =
+        Sample { case: step.case.clone(), round: step.round, commands, ..Sample::default() };
+    sample.values.insert("seconds".into(), seconds);
+    sample.values.insert("rate".into(), courses.total("device") / seconds);
+    let course = courses.rate("device", 1.0);
+    let peak = course.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    sample.values.insert("peak".into(), peak);
+    sample.series.insert("device".into(), course);
+    for name in ["requests", "program calls"] {
+        sample.series.insert(name.into(), courses.rate(name, 1.0));
+    }
+    sample.values.insert("calls".into(), calls.count as f64);
+    sample.values.insert("call bytes".into(), calls.bytes as f64);
+    sample.values.insert("device bytes".into(), courses.total("device"));
+    Ok(sample)
 }
 
 /// How often and how long calls were held, as discnice reports it.
