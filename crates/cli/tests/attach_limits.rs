@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -65,6 +66,13 @@ impl Drop for Job {
         let _ = Command::new("kill").args(["-9", "--", &group]).status();
         let _ = self.0.wait();
     }
+}
+
+/// One test at a time: a daemon that another one starts watches all classes of this user, and holds at once whom
+/// a killed one has left.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A daemon that a test may kill; `discnice` starts one otherwise.
@@ -135,6 +143,7 @@ fn all_run(job: &Job) -> bool {
 
 #[test]
 fn a_running_job_is_limited_and_let_go() {
+    let _alone = alone();
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let job = Job::reader(scene.path());
     let _daemon = Daemon::start(scene.path());
@@ -156,6 +165,7 @@ fn a_running_job_is_limited_and_let_go() {
 /// The daemon is killed at all phases of holding. 10 kills by default; `DISCNICE_KILLS=200`.
 #[test]
 fn a_killed_daemon_leaves_nobody_held_and_the_next_finds_all() {
+    let _alone = alone();
     let kills = std::env::var("DISCNICE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let job = Job::reader(scene.path());
@@ -189,6 +199,7 @@ fn a_killed_daemon_leaves_nobody_held_and_the_next_finds_all() {
 /// Signals do what they do without us, and the parent sees no stop but the user's.
 #[test]
 fn signals_reach_a_held_program() {
+    let _alone = alone();
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let file = scene.path().join("data");
     fs::write(&file, vec![1; 64 << 20]).unwrap();
@@ -227,6 +238,7 @@ fn signals_reach_a_held_program() {
 
 #[test]
 fn what_cannot_be_attached_is_refused() {
+    let _alone = alone();
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let attach = |pid: &str| refuse(scene.path(), &["attach", "--disk", "1M", "--", pid]);
     assert!(attach("0").contains("no PID"));
@@ -253,6 +265,7 @@ fn what_cannot_be_attached_is_refused() {
 
 #[test]
 fn a_thread_is_no_process() {
+    let _alone = alone();
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -267,6 +280,7 @@ fn a_thread_is_no_process() {
 
 #[test]
 fn a_debugged_process_is_left_alone() {
+    let _alone = alone();
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let job = Job::shell("sleep 100");
     let strace = Command::new("strace")
