@@ -142,8 +142,11 @@ fn a_stopped_job_ends_when_somebody_wants_it_to() {
     for name in ["-TERM", "-INT", "-KILL"] {
         let scene = tempfile::tempdir().unwrap();
         let _turn = hog(scene.path());
-        let mut job =
-            polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        // A shell starts what it leaves in the background with SIGINT ignored, and that is inherited.
+        let mut job = Command::new("env");
+        job.arg("--default-signal=INT").arg(env!("CARGO_BIN_EXE_discnice"));
+        job.args(["run", "--polite", "--", "sh", "-c", "while :; do :; done"]);
+        let mut job = environment(&mut job, scene.path()).spawn().unwrap();
         soon("it has its turn", || is_stopped(job.id()).then_some(()));
         let sent = Instant::now();
         signal(name, job.id());
