@@ -8,13 +8,16 @@ samples every 20 ms
 - the device: /sys/block/loopN/stat.
 
 Prints for each program and rate: the mean rate of the run and the highest 5 s and 100 ms window,
-all as fractions of the limit (for the 100 ms window: of one second's worth).
+all as fractions of the limit (for the 100 ms window: of one second's worth); and `own`, the share
+of the run that the bytes at the limit and the program's processor time make together. A program
+that computes without reading (sort, when it has read all) cannot have a mean of 1, but this.
 
 Needs root (loop device, dropping caches). Everything is unmounted and detached on every way out.
 """
 import argparse
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -104,10 +107,17 @@ def account(pid):
         fields["cancelled_write_bytes"])
 
 
+def processor_time():
+    """Of all that ran below us and has ended, in seconds."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def run(command, disk, timeout):
     """Runs a command (a list: `discnice run`, whose account no shell may share; else a line for the
-    shell); returns (elapsed, samples of (time, account, device), final account)."""
+    shell); returns (elapsed, samples of (time, account, device), processor time, exit status)."""
     os.sync()
+    before = processor_time()
     start_device = sum(disk.counters())
     start = time.monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), cwd=disk.mount, user=NOBODY, group=NOBODY,
@@ -129,7 +139,7 @@ def run(command, disk, timeout):
     elapsed = time.monotonic() - start
     os.sync()
     samples.append((elapsed, most, sum(disk.counters()) - start_device))
-    return elapsed, samples, process.returncode
+    return elapsed, samples, processor_time() - before, process.returncode
 
 
 def highest(samples, column, width):
@@ -239,7 +249,7 @@ def main():
     record = []
     try:
         print(f"{'program':<14} {'limit':>9} {'time':>7} {'free':>6} {'mean':>6} {'5 s':>6} "
-              f"{'100 ms':>6}   device: {'mean':>6} {'5 s':>6} {'100 ms':>6}")
+              f"{'100 ms':>6} {'own':>6}   device: {'mean':>6} {'5 s':>6} {'100 ms':>6}")
         for text in arguments.rates.split(","):
             rate = float(text) * MIB
             wanted = programs(disk, rate)
@@ -247,12 +257,12 @@ def main():
             for name in names:
                 free, unlimited = 0, []
                 if arguments.unlimited:
-                    free, unlimited, _ = measure(disk, wanted[name], None, own)
+                    free, unlimited, *_ = measure(disk, wanted[name], None, own)
                 limited = [os.path.abspath(arguments.discnice), "run", "--disk", f"{text}M", "--",
                            "sh", "-c", wanted[name]]
-                elapsed, samples, status = measure(disk, limited, 240, own)
-                row(name, text, rate, free, elapsed, samples, status)
-                record.append({"program": name, "rate": rate, "samples": samples,
+                *measured, status = measure(disk, limited, 240, own)
+                row(name, text, rate, free, *measured, status)
+                record.append({"program": name, "rate": rate, "samples": measured[1],
                                "unlimited": unlimited})
     finally:
         disk.close()
@@ -268,7 +278,7 @@ def measure(disk, command, timeout, own):
     return run(command, disk, timeout or 600)
 
 
-def row(name, text, rate, free, elapsed, samples, status):
+def row(name, text, rate, free, elapsed, samples, processor, status):
     def figures(column):
         total = samples[-1][column]
         if total < MIB // 4:
@@ -277,7 +287,8 @@ def row(name, text, rate, free, elapsed, samples, status):
         return (f"{total / elapsed / rate:6.3f} {highest(samples, column, span) / rate / span:6.3f} "
                 f"{highest(samples, column, 0.1) / rate:6.2f}")
     note = f"  exit {status}" if status else ""
-    print(f"{name:<14} {text + 'M':>9} {elapsed:7.2f} {free:6.2f} {figures(1)}           "
+    own = (samples[-1][1] / rate + processor) / elapsed
+    print(f"{name:<14} {text + 'M':>9} {elapsed:7.2f} {free:6.2f} {figures(1)} {own:6.3f}           "
           f"{figures(2)}{note}", flush=True)
 
 
