@@ -3,6 +3,7 @@
 //! Terms of the paper: a *prediction unit* is the part of a file that one probe speaks for; an
 //! *access unit* is the part that a reordering program reads in one go.
 
+mod estimate;
 mod exact;
 mod probing;
 mod sweep;
@@ -16,6 +17,7 @@ use discnice_units::Nanos;
 
 use crate::toolbox::Timer;
 
+pub use estimate::estimate;
 pub use probing::{Sample, Verdicts, sample};
 
 /// The paper's 5 MB, made so much less that a miss in every unit is 0.1 % of the file (a page of

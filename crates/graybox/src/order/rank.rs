@@ -4,10 +4,10 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use discnice_pagecache::{Oracle, Probe, page_size};
+use discnice_pagecache::{Oracle, Probe};
 
 use super::names::Names;
-use crate::fccd::{PREDICTION_UNIT, Verdicts, sample};
+use crate::fccd::{PREDICTION_UNIT, Verdicts, estimate, sample};
 use crate::fldc::{Place, place};
 use crate::input::{Facts, InputError, open};
 use crate::toolbox::split;
@@ -26,10 +26,6 @@ pub enum By {
 
 /// Two clusters of cached fractions must have means this far apart to be two.
 const CLEARLY_APART: f64 = 0.25;
-
-/// Windows that speak for a large file, and bytes in each.
-const WINDOWS: u64 = 32;
-const WINDOW: u64 = 32 << 10;
 
 /// The order found.
 #[derive(Debug, Default)]
@@ -95,31 +91,12 @@ fn cached_frac(
     if facts.size == 0 {
         return Ok(1.0);
     }
-    if let Some(cached_frac) = exact_frac(&mut Oracle::of(fd), facts.size) {
+    if let Some(cached_frac) = estimate(&mut Oracle::of(fd), facts.size) {
         return Ok(cached_frac as f32);
     }
     let samples = sample(fd, facts.size, PREDICTION_UNIT)?;
     probes.extend(samples.into_iter().map(|sample| (index, sample.probe)));
     Ok(0.0)
-}
-
-/// The cached part of a file by an exact means: of all of it, or of windows spread over it if it is
-/// large. Counting takes time with every page, and an order needs no more than an estimate.
-fn exact_frac(oracle: &mut Oracle, size: u64) -> Option<f64> {
-    if size <= WINDOWS * WINDOW * 2 {
-        let (pages, _) = oracle.cached_pages(0, size)?;
-        return Some((pages as f64 / size.div_ceil(page_size()) as f64).min(1.0));
-    }
-    let stride = size / WINDOWS;
-    let mut bytes = 0;
-    for index in 0..WINDOWS {
-        // At random, so that no regular pattern of reading looks all cached or not at all.
-        let start = index * stride + fastrand::u64(0..=stride - WINDOW);
-        let start = start / page_size() * page_size();
-        let (pages, _) = oracle.cached_pages(start, WINDOW)?;
-        bytes += (pages * page_size()).min(WINDOW);
-    }
-    Some(bytes as f64 / (WINDOWS * WINDOW) as f64)
 }
 
 /// Judges all probes together, as only among many is a fast one known from a slow one. Both lists
