@@ -76,7 +76,18 @@ impl Region {
     /// Writes one byte in each page of `from .. to` that starts in it, and calls `each` with the
     /// nanoseconds that the page took, until it returns false. Returns the end of what was
     /// touched. A touched page keeps its contents.
-    pub fn touch(&mut self, from: usize, to: usize, mut each: impl FnMut(u64) -> bool) -> usize {
+    pub fn touch(&mut self, from: usize, to: usize, each: impl FnMut(u64) -> bool) -> usize {
+        self.touch_some(from, to, 1, each)
+    }
+
+    /// The same for the first of each `stride` pages.
+    pub fn touch_some(
+        &mut self,
+        from: usize,
+        to: usize,
+        stride: usize,
+        mut each: impl FnMut(u64) -> bool,
+    ) -> usize {
         let end = to.min(self.length);
         let mut at = from;
         let mut last = Timer::start();
@@ -90,7 +101,7 @@ impl Region {
             let now = Timer::start();
             let nanos = last.until(now).0;
             last = now;
-            at += self.page;
+            at += self.page * stride;
             if !each(nanos) {
                 break;
             }
