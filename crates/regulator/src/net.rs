@@ -7,7 +7,7 @@
 
 use discnice_budget::primitive::Ordering;
 use discnice_policy::pace::SHORTEST_SLEEP;
-use discnice_policy::{Resource, Resources};
+use discnice_policy::{Resource, Resources, Rule};
 use discnice_units::{Nanos, Rate};
 
 use crate::Regulator;
@@ -21,6 +21,10 @@ const PORTION_TIME: Nanos = Nanos::from_millis(20);
 const PORTION_MIN: u64 = 4 << 10;
 /// Larger ones gain nothing.
 const PORTION_MAX: u64 = 1 << 20;
+
+/// Turns of an event loop that come so shortly after each other are given at once: to wake up costs
+/// more than what then passes.
+const BEAT_MAX: Nanos = Nanos::from_millis(40);
 
 /// Which way bytes move between the machine and a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +93,15 @@ impl<H: Host> Regulator<'_, H> {
 
     fn traffic_rate(&self, flow: Flow) -> Rate {
         self.class.meter(Resource::Net).rate().min(self.class.meter(flow.into()).rate())
+    }
+
+    /// How long a turn may be put off: unused allowance of that age is not forgotten yet, with a
+    /// fifth to spare for a wait that ends late.
+    #[must_use]
+    pub fn traffic_beat(&self) -> Nanos {
+        let rate = self.traffic_rate(Flow::Up).min(self.traffic_rate(Flow::Down));
+        let credit = Rule { rate, window: self.class.window() }.credit();
+        Nanos(credit.0 - credit.0 / 5).min(BEAT_MAX)
     }
 
     /// Takes a place in the queue for `bytes`.

@@ -21,6 +21,8 @@ static END: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// When a socket was parked last.
 static LAST: AtomicU64 = AtomicU64::new(0);
+/// When sockets were last released because their turns had come.
+static ROUND: AtomicU64 = AtomicU64::new(0);
 
 /// When a release could not be done, because another thread was at that socket.
 const AGAIN: Nanos = Nanos::from_millis(1);
@@ -148,9 +150,27 @@ pub fn is_due(socket: &Socket, flow: Flow, now: Nanos, limits: Limits) -> bool {
     socket.due(flow) <= now || socket.limits() != limits.0
 }
 
-/// Releases every socket whose turn has come; returns when the next one's does.
+/// Releases every socket whose turn has come; returns when it is to be called again. Turns that come
+/// shortly after each other share a round, so that the program wakes up once for all of them.
 pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
-    let mut next = None;
+    if !any() {
+        return None;
+    }
+    let beat = engine::regulator().map_or(Nanos(0), |regulator| regulator.traffic_beat());
+    let round = Nanos(ROUND.load(Ordering::Relaxed)).plus(beat);
+    if now < round {
+        return Some(round);
+    }
+    let (next, released) = release_all_due(now, limits);
+    if released {
+        ROUND.store(now.0, Ordering::Relaxed);
+    }
+    next.map(|next| if released { next.max(now.plus(beat)) } else { next })
+}
+
+/// The same at once; the second value is whether any was.
+fn release_all_due(now: Nanos, limits: Limits) -> (Option<Nanos>, bool) {
+    let (mut next, mut released) = (None, false);
     let mut wait_for = |due: Nanos| next = Some(next.map_or(due, |next: Nanos| next.min(due)));
     for (number, word) in SET.iter().take(END.load(Ordering::Relaxed)).enumerate() {
         let mut rest = word.load(Ordering::Acquire);
@@ -158,11 +178,13 @@ pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
             let fd = (number * 64) as i32 + rest.trailing_zeros() as i32;
             rest &= rest - 1;
             if let Some(socket) = socket(fd) {
-                release_one(fd, socket, now, limits).map(&mut wait_for);
+                let later = release_one(fd, socket, now, limits);
+                released |= later.is_none();
+                later.map(&mut wait_for);
             }
         }
     }
-    next
+    (next, released)
 }
 
 fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: Limits) -> Option<Nanos> {
@@ -185,7 +207,7 @@ fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: Limits) -> Option<N
 /// Releases every socket: another program takes this one's place.
 pub fn release_all() {
     if any() {
-        let _ = release_due(Nanos(u64::MAX), Limits(0));
+        let _ = release_all_due(Nanos(u64::MAX), Limits(0));
     }
 }
 

@@ -15,9 +15,9 @@ use crate::real::{errno, set_errno};
 const FREE: c_int = libc::MSG_PEEK | libc::MSG_OOB | libc::MSG_ERRQUEUE;
 
 /// A program that calls a parked socket so often has not heard that it is not ready; then its calls
-/// last a moment, so that it does not spin.
+/// last a moment, so that it neither spins nor wakes up for every turn.
 const EARLY: u32 = 8;
-const MOMENT: Nanos = Nanos::from_millis(10);
+const MOMENT: Nanos = Nanos::from_millis(20);
 
 const AGAIN: Errno = Errno(libc::EAGAIN);
 
@@ -261,8 +261,9 @@ impl<'a> Session<'a> {
             } else if socket.note_early() < EARLY {
                 return Err(AGAIN);
             } else {
-                let moment = self.regulator.now().plus(MOMENT);
-                self.regulator.hold(self.limits, socket.due(flow).min(moment));
+                let (now, beat) = (self.regulator.now(), self.regulator.traffic_beat());
+                let until = socket.due(flow).max(now.plus(beat)).min(now.plus(MOMENT));
+                self.regulator.hold(self.limits, until);
                 if !due() {
                     return Err(AGAIN);
                 }
