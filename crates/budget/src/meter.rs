@@ -10,6 +10,10 @@ use crate::recent::Recent;
 /// further ahead was scribbled, or is the debt of one enormous page fault: then the rest is waived.
 const BELIEVABLE: u64 = 64 << 20;
 
+/// What an operation weighs where amounts are weighed in bytes: as much as the smallest piece that
+/// passes at once.
+const OPERATION: u64 = 128 << 10;
+
 /// One threshold.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -73,13 +77,24 @@ impl Meter {
         Nanos(self.frontier.load(Ordering::Relaxed))
     }
 
-    /// Takes a place in the queue; `None` when it is too long ([`Rule::reserve`]).
-    pub fn reserve(&self, window: Nanos, now: Nanos, amount: u64) -> Option<Nanos> {
+    /// Takes a place in the queue for so many bytes; `None` when it is too long ([`Rule::reserve`]).
+    pub fn reserve(&self, window: Nanos, now: Nanos, bytes: u64) -> Option<Nanos> {
         let rule = Rule { rate: self.rate(), window };
+        self.reserve_by(rule, now, bytes)
+    }
+
+    /// The same for operations. They pass one by one, so none is ever a large part of what may pass
+    /// in a window, and more unused allowance can be kept than beside a large piece ([`Rule::credit`]).
+    pub fn reserve_operations(&self, window: Nanos, now: Nanos, count: u64) -> Option<Nanos> {
+        let rule = Rule { rate: self.rate().times(OPERATION), window };
+        self.reserve_by(rule, now, count.saturating_mul(OPERATION))
+    }
+
+    fn reserve_by(&self, rule: Rule, now: Nanos, amount: u64) -> Option<Nanos> {
         if rule.rate.is_unlimited() {
             return Some(now);
         }
-        self.heal(now, rule.rate);
+        self.heal(now, self.rate());
         let mut start = None;
         let moved = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
             let Reservation { start: at, frontier } = rule.reserve(Nanos(frontier), now, amount)?;
@@ -212,6 +227,19 @@ mod tests {
         assert_eq!(second.minus(NOW).0 / 1_000_000, 75, "100 ms of work less 25 ms of credit");
         while meter.reserve(WINDOW, NOW, 100_000).is_some() {}
         assert!(meter.retry_at(WINDOW, NOW) > NOW);
+    }
+
+    #[test]
+    fn operations_catch_up_after_a_pause() {
+        let meter = Meter::new(Rate::per_second(1000));
+        let pass = |now| {
+            let passes = || meter.reserve_operations(WINDOW, now, 1).filter(|start| *start <= now);
+            (0..).take_while(|_| passes().is_some()).count()
+        };
+        let first = pass(NOW);
+        assert!((74..=76).contains(&first), "75 ms of unused allowance, not {first}");
+        let then = pass(NOW.plus(Nanos::from_millis(50)));
+        assert!((48..=50).contains(&then), "50 ms less the one that waits already, not {then}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Calls that touch directories and inodes, or do I/O as a side effect.
 
-use discnice_budget::Direction;
+use discnice_budget::{Direction, Meter};
 use discnice_policy::Resource;
 
 use crate::host::Host;
@@ -31,7 +31,7 @@ impl<H: Host> Regulator<'_, H> {
     /// not its bytes.
     pub fn admit_operation(&self, thread: &Thread) {
         let meter = self.class.meter(Resource::Metadata);
-        let now = self.wait_for(meter, 1, self.host.now());
+        let now = self.wait_for(meter, Meter::reserve_operations, 1, self.host.now());
         meter.settle(self.class.window(), now, 1, thread.take_named().saturating_add(1));
     }
 

@@ -1,8 +1,8 @@
 //! Reserving, waiting, settling.
 
-use discnice_budget::Direction;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::Ordering;
+use discnice_budget::{Direction, Meter};
 use discnice_policy::pace::SHORTEST_SLEEP;
 use discnice_units::{Nanos, Rate};
 
@@ -80,21 +80,23 @@ impl<H: Host> Regulator<'_, H> {
     /// Takes a place in the queue for `bytes` and waits for it.
     pub(crate) fn reserve_and_wait(&self, direction: Direction, bytes: u64) {
         let now = self.host.now();
-        let now = self.wait_for(self.class.total(), bytes, now);
-        let now = self.wait_for(self.class.direction(direction), bytes, now);
-        self.wait_for(self.class.operations(), operations(bytes), now);
+        let now = self.wait_for(self.class.total(), Meter::reserve, bytes, now);
+        let now = self.wait_for(self.class.direction(direction), Meter::reserve, bytes, now);
+        let (meter, count) = (self.class.operations(), operations(bytes));
+        self.wait_for(meter, Meter::reserve_operations, count, now);
     }
 
-    /// The same at one threshold; returns the time behind it.
+    /// The same at one threshold, of bytes or operations; returns the time behind it.
     pub(crate) fn wait_for(
         &self,
-        meter: &discnice_budget::Meter,
+        meter: &Meter,
+        reserve: impl Fn(&Meter, Nanos, Nanos, u64) -> Option<Nanos>,
         amount: u64,
         mut now: Nanos,
     ) -> Nanos {
         let window = self.class.window();
         while !meter.rate().is_unlimited() {
-            if let Some(start) = meter.reserve(window, now, amount) {
+            if let Some(start) = reserve(meter, window, now, amount) {
                 return self.wait_until(start, meter, now).unwrap_or(start);
             }
             let retry = meter.retry_at(window, now).max(now.plus(SHORTEST_SLEEP).plus(Nanos(1)));
@@ -108,12 +110,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Sleeps from `begun`, which is now, until `start`, which moves when the meter's rate is
     /// changed meanwhile; returns the time then, or `None` when nobody waits any more.
-    fn wait_until(
-        &self,
-        mut start: Nanos,
-        meter: &discnice_budget::Meter,
-        begun: Nanos,
-    ) -> Option<Nanos> {
+    fn wait_until(&self, mut start: Nanos, meter: &Meter, begun: Nanos) -> Option<Nanos> {
         let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(SHORTEST_SLEEP) {
             return Some(now);

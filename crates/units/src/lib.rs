@@ -64,6 +64,12 @@ impl Rate {
         self.0
     }
 
+    /// The same where each unit is made of so many smaller ones; saturates.
+    #[must_use]
+    pub const fn times(self, parts: u64) -> Self {
+        Self(self.0.saturating_mul(parts))
+    }
+
     /// Whether this rate holds nobody.
     #[must_use]
     pub const fn is_unlimited(self) -> bool {
