@@ -66,7 +66,7 @@ impl<H: Host> Regulator<'_, H> {
             return self.admit_stream(thread, file, ask);
         }
         let slice = self.slice(Direction::Read);
-        if ask.count > slice && self.reads_ahead_for(file) {
+        if ask.count > slice && self.reads_ahead_for(fd, file) {
             return self.admit_large(thread, file, ask, slice);
         }
         self.admit_plain(thread, file, ask)
@@ -77,9 +77,10 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Whether we may read ahead on this descriptor at all.
-    fn reads_ahead_for(&self, file: &File) -> bool {
-        let direct = file.write_mode().is_some_and(|mode| mode.direct);
-        file.is_regular() && !file.wants_random() && !direct && self.modules().read_size
+    fn reads_ahead_for(&self, fd: i32, file: &File) -> bool {
+        let may = file.is_regular() && !file.wants_random() && self.modules().read_size;
+        // What is read past the cache is not to be read into it as well.
+        may && !self.write_mode(fd, file).direct
     }
 
     /// Completes a read that returned `result`.
@@ -100,7 +101,7 @@ impl<H: Host> Regulator<'_, H> {
         if read == 0 || result <= 0 || !self.class.is_limited() || !file.is_regular() {
             return;
         }
-        if file.is_stream() || !self.reads_ahead_for(file) {
+        if file.is_stream() || !self.reads_ahead_for(fd, file) {
             return;
         }
         let moved = result as u64;
@@ -224,7 +225,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     pub(crate) fn shape(&self, fd: i32, file: &File) {
-        if self.reads_ahead_for(file) && !file.is_shaped() {
+        if !file.is_shaped() && self.reads_ahead_for(fd, file) {
             self.host.advise(fd, Advice::Random);
             file.set_shaped(true);
         }

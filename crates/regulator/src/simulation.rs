@@ -44,6 +44,8 @@ pub struct Machine {
     pub honest: bool,
     /// The account leaves reads out, as on FUSE.
     pub silent: bool,
+    /// The file is read past the cache (`O_DIRECT`).
+    pub direct: bool,
     /// Calls of the program that had to wait for the disk.
     pub missed: Cell<u64>,
     /// Moments and bytes of disk reads.
@@ -86,6 +88,7 @@ impl Machine {
             questions: Cell::default(),
             honest,
             silent: false,
+            direct: false,
             missed: Cell::default(),
             log: RefCell::default(),
             started: RefCell::default(),
@@ -114,6 +117,9 @@ impl Machine {
     pub fn read(&self, count: u64) -> isize {
         let from = self.position.get();
         let end = (from + count).min(self.size);
+        if self.direct {
+            return self.read_past_cache(from, end);
+        }
         let missed = (from / PAGE..end.div_ceil(PAGE)).any(|p| !self.cached.borrow().contains(&p));
         self.missed.set(self.missed.get() + u64::from(missed));
         let ahead = self.advice.get() != Some(Advice::Random);
@@ -122,6 +128,15 @@ impl Machine {
         self.now.set(self.now.get() + bytes + (end - from) / 10 + 300);
         self.position.set(end);
         (end - from) as isize
+    }
+
+    fn read_past_cache(&self, from: u64, end: u64) -> isize {
+        let bytes = end - from;
+        self.read.set(self.read.get() + bytes);
+        self.log.borrow_mut().push((self.now.get(), bytes));
+        self.now.set(self.now.get() + bytes + 300);
+        self.position.set(end);
+        bytes as isize
     }
 
     /// The kernel's side of write(2).
@@ -223,7 +238,7 @@ impl Host for Machine {
     }
 
     fn write_mode(&self, _: i32) -> Option<WriteMode> {
-        Some(WriteMode::default())
+        Some(WriteMode { direct: self.direct, ..WriteMode::default() })
     }
 
     fn read_ahead(&self, _: i32, offset: u64, length: u64) {

@@ -37,6 +37,22 @@ proptest! {
 }
 
 #[test]
+fn what_is_read_past_the_cache_is_neither_read_ahead_nor_free() {
+    for cached in [false, true] {
+        let mut machine = machine(20 * RATE);
+        machine.direct = true;
+        if cached {
+            machine.cache_all();
+        }
+        let (books, class) = (Books::new(), class(RATE));
+        read_all(&machine, class, &books, 64 << 10);
+        assert_eq!(machine.disk_reads(), 20 * RATE, "cached {cached}: read twice");
+        let tenth = most(&machine.log.borrow(), 100_000_000);
+        assert!(tenth <= 3 * RATE / 10, "cached {cached}: {tenth} bytes at once");
+    }
+}
+
+#[test]
 fn a_silent_account_is_found_out_and_the_prediction_charged() {
     for honest in [true, false] {
         let mut machine = Machine::new(20 * RATE, honest);
