@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Args;
 use discnice_benice::report::Report;
@@ -16,6 +17,9 @@ use super::status_polite;
 use crate::classes::{self, Found};
 use crate::output::say;
 use crate::prediction::PredictionReport;
+
+/// So many classes are worth a thread.
+const MANY: usize = 50;
 
 /// Show classes, their members, their rates, and what cannot be limited
 #[derive(Debug, Args)]
@@ -31,7 +35,7 @@ impl Status {
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;
         if self.json {
-            let classes = classes.iter().map(|found| ClassReport::of(found, true)).collect();
+            let classes = reports(&classes, true);
             say!("{}", serde_json::to_string_pretty(&Everything { classes, jobs, notices })?)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -146,10 +150,32 @@ pub fn is_running(process: u32) -> bool {
             && !procfs::stat(process).is_some_and(|stat| stat.has_ended()))
 }
 
+/// Reports of all classes; of many, by all processors: the kernel takes some microseconds for each
+/// member's life and account.
+fn reports(classes: &[Found], seen: bool) -> Vec<ClassReport> {
+    let every = |part: &[Found]| part.iter().map(|found| ClassReport::of(found, seen)).collect();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    if classes.len() < MANY || workers == 1 {
+        return every(classes);
+    }
+    let parts = classes.chunks(classes.len().div_ceil(workers));
+    thread::scope(|scope| {
+        let each: Vec<_> = parts
+            .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || every(part))))
+            .collect();
+        // A part that no thread can be had for, or whose thread died, is done here.
+        each.into_iter()
+            .flat_map(|(part, thread)| {
+                let done = thread.ok().and_then(|thread| thread.join().ok());
+                done.unwrap_or_else(|| every(part))
+            })
+            .collect()
+    })
+}
+
 /// Prints classes, with their members if `members`.
 pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()> {
-    let reports: Vec<ClassReport> =
-        classes.iter().map(|found| ClassReport::of(found, json)).collect();
+    let reports = reports(classes, json);
     if json {
         say!("{}", serde_json::to_string_pretty(&reports)?)?;
     } else if reports.is_empty() {
