@@ -106,7 +106,6 @@ const TAR: &[&str] = &["discnice-table-10"];
 const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-9", "discnice-table-10"];
 
 const MODULES: &str = "measured alone (figure 12), not yet beside a foreground";
-const WINDOW_SIZE: &str = "the product does not report the size that its windows have";
 const GUEST: &str = "the product does not limit a guest's memory";
 const CHECKPOINT: &str =
     "needs a second machine: within one, nobody's traffic makes a network busy";
@@ -152,14 +151,14 @@ fn discnice() -> Vec<Entry> {
 }
 
 fn rate_windows() -> Vec<Entry> {
-    use windows::{compile, regularity, sleeps, table};
+    use windows::{compile, regularity, sizes, sleeps, table};
     vec![
         entry!("rate-windows-figure-1", Body::Missing(GUEST)),
         entry!("rate-windows-figure-4", Body::Measured(&TwoTars)),
         entry!("rate-windows-figure-5", Body::View { of: REAL, study: regularity }),
         entry!("rate-windows-figure-6", Body::View { of: REAL, study: sleeps }),
         entry!("rate-windows-figure-7", Body::View { of: REAL, study: compile }),
-        entry!("rate-windows-figure-8", Body::Missing(WINDOW_SIZE)),
+        entry!("rate-windows-figure-8", Body::View { of: REAL, study: sizes }),
         entry!("rate-windows-figure-9", Body::Missing(CHECKPOINT)),
         entry!("rate-windows-figure-10", Body::Measured(&Servers)),
         entry!("rate-windows-table-1", Body::View { of: REAL, study: table }),
@@ -217,7 +216,8 @@ mod tests {
         for age in ["fresh", "aged", "refreshed"] {
             values.extend(["random", "i-number"].map(|order| format!("{order} {age}")));
         }
-        let courses = ["device", "background", "guest", "requests", "program calls"];
+        let courses =
+            ["device", "background", "guest", "requests", "program calls", throttle::OPERATIONS];
         let courses: Vec<&str> = courses
             .into_iter()
             .chain(["wait histogram", "10 paper", "10 ours", "9 ours disk C", "9 ours disk D"])

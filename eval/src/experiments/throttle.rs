@@ -33,7 +33,10 @@ pub const TAR_RATE: u64 = 5_000_000;
 /// As [`GREP_RATE`].
 pub const MAKE_RATE: u64 = 500_000;
 
-const FREE: &str = ", not limited";
+/// The case of a program that nothing holds has this behind its name.
+pub const FREE: &str = ", not limited";
+/// The course of calls a second that read or write.
+pub const OPERATIONS: &str = "program operations";
 
 impl Experiment for Throttle {
     fn requirements(&self) -> Vec<Requirement> {
@@ -132,6 +135,8 @@ fn sample(lab: &Lab, step: &Step, mut command: Command) -> anyhow::Result<Sample
     for name in ["requests", "program calls"] {
         sample.series.insert(name.into(), courses.rate(name, 1.0));
     }
+    // As fine as it is sampled: a hundred calls may take less than a second.
+    sample.series.insert(OPERATIONS.into(), courses.rate(OPERATIONS, 0.0));
     sample.values.insert("calls".into(), calls.count as f64);
     sample.values.insert("call bytes".into(), calls.bytes as f64);
     sample.values.insert("device bytes".into(), courses.total("device"));

@@ -1,14 +1,18 @@
 //! What calls ask for and what the disk does, of programs held to a rate: Rate Windows section 4,
-//! figures 5 to 7 and table 1. The samples are those of DiscNice figure 13, with its thresholds.
+//! figures 5 to 8 and table 1. The samples are those of DiscNice figure 13, with its thresholds.
 
 use discnice_plot::{Chart, Plot, Series};
 
 use super::program::Program;
-use super::throttle::{GREP_RATE, MAKE_RATE, TAR_RATE};
+use super::throttle::{FREE, GREP_RATE, MAKE_RATE, OPERATIONS, TAR_RATE};
 use crate::frame::record::{Record, Sample};
 use crate::frame::study::Study;
 
 const MEGABYTE: f64 = 1e6;
+
+/// The paper's window (3.2): so many calls, but no more than of so many seconds.
+const WINDOW_CALLS: f64 = 100.0;
+const WINDOW_SECONDS: f64 = 5.0;
 
 /// The paper's tar, agrep and compile.
 const PROGRAMS: [(Program, u64); 3] =
@@ -137,9 +141,85 @@ pub fn compile(records: &[Record]) -> Study {
     study
 }
 
+/// How long the paper's window is at each moment of the compile workload: figure 8.
+///
+/// Keys: `window limited`, `window free`: its mean in seconds.
+pub fn sizes(records: &[Record]) -> Study {
+    let mut study = Study::default();
+    let all = || records.iter().flat_map(|record| &record.samples);
+    let make = Program::Make.name();
+    for (key, case) in [("window limited", make.into()), ("window free", format!("{make}{FREE}"))] {
+        let courses = all().filter(|sample| sample.case == case);
+        let sizes: Vec<Vec<f64>> =
+            courses.filter_map(|sample| Some(windows(sample.series.get(OPERATIONS)?))).collect();
+        let full = sizes.iter().filter(|sizes| !sizes.is_empty());
+        let mean = |sizes: &Vec<f64>| sizes.iter().sum::<f64>() / sizes.len() as f64;
+        study.report(key, full.map(mean).collect());
+        let Some(sizes) = sizes.first() else { continue };
+        study.plots.push(Plot {
+            title: format!("{case}: size of the window of {WINDOW_CALLS} calls"),
+            x_label: "seconds".into(),
+            y_label: "moments".into(),
+            chart: Chart::Bars(histogram(sizes)),
+        });
+    }
+    study
+}
+
+/// How long the last calls took, at each point of a course of calls a second.
+fn windows(course: &[(f64, f64)]) -> Vec<f64> {
+    let Some(&(first, _)) = course.first() else { return Vec::new() };
+    // The calls that there had been by each moment; what was before the first point is not known.
+    let mut counts = vec![(first, 0.0)];
+    for pair in course.windows(2) {
+        let &[(from, _), (to, rate)] = pair else { continue };
+        let before = counts.last().map_or(0.0, |last| last.1);
+        counts.push((to, before + rate * (to - from)));
+    }
+    let full = counts.iter().filter(|(_, count)| *count >= WINDOW_CALLS);
+    full.map(|(now, count)| {
+        let begin = moment_of(&counts, count - WINDOW_CALLS);
+        (now - begin).min(WINDOW_SECONDS)
+    })
+    .collect()
+}
+
+/// When so many calls had been made, if they came evenly between two points.
+fn moment_of(counts: &[(f64, f64)], wanted: f64) -> f64 {
+    let after = counts.partition_point(|(_, count)| *count <= wanted);
+    match (after.checked_sub(1).and_then(|last| counts.get(last)), counts.get(after)) {
+        (Some((from, low)), Some((to, high))) => from + (to - from) * (wanted - low) / (high - low),
+        (Some((at, _)), None) | (None, Some((at, _))) => *at,
+        (None, None) => 0.0,
+    }
+}
+
+/// How many sizes fall into each quarter of a second, by where it begins.
+fn histogram(sizes: &[f64]) -> Vec<(String, f64)> {
+    const BAR: f64 = 0.25;
+    let bars = (WINDOW_SECONDS / BAR) as usize;
+    let bar_of = |size: f64| ((size / BAR) as usize).min(bars);
+    let count = |bar| sizes.iter().filter(|size| bar_of(**size) == bar).count() as f64;
+    (0..=bars).map(|bar| (format!("{:.2}", bar as f64 * BAR), count(bar))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_holds_a_hundred_calls_or_five_seconds() {
+        let course = |rate| (0..40).map(|time| (f64::from(time), rate)).collect::<Vec<_>>();
+        let is = |size: f64, wanted: f64| (size - wanted).abs() < 1e-9;
+        assert!(windows(&course(50.0)).iter().all(|size| is(*size, 2.0)));
+        assert!(windows(&course(400.0)).iter().all(|size| is(*size, 0.25)));
+        let slow = windows(&course(10.0));
+        assert!(!slow.is_empty() && slow.iter().all(|size| is(*size, 5.0)));
+        assert!(windows(&course(0.0)).is_empty());
+        let bars = histogram(&[0.1, 0.2, 2.0, 5.0]);
+        assert_eq!(bars.first(), Some(&("0.00".to_owned(), 2.0)));
+        assert_eq!(bars.last(), Some(&("5.00".to_owned(), 1.0)));
+    }
 
     #[test]
     fn variation_is_relative_and_without_the_ends() {

@@ -108,6 +108,7 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
         let (calls, seconds) = group_counters(*group);
         reading.insert((*name).into(), calls.disk_bytes as f64);
         reading.insert(format!("{name} calls"), calls.bytes as f64);
+        reading.insert(format!("{name} operations"), calls.count as f64);
         own_cpu += seconds;
     }
     reading.insert("own cpu".into(), own_cpu);
@@ -117,7 +118,7 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
     reading
 }
 
-/// Of all processes of a group: disk bytes, bytes of calls, and seconds of processor time.
+/// Of all processes of a group: disk bytes, calls and their bytes, and seconds of processor time.
 fn group_counters(group: u32) -> (Calls, f64) {
     let mut sum = Calls::default();
     let Ok(processes) = fs::read_dir("/proc") else { return (sum, 0.0) };
@@ -128,6 +129,7 @@ fn group_counters(group: u32) -> (Calls, f64) {
         if stat.group == group {
             let calls = Calls::of(pid);
             sum.bytes += calls.bytes;
+            sum.count += calls.count;
             sum.disk_bytes += calls.disk_bytes;
             ticks += stat.cpu_ticks;
         }
