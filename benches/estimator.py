@@ -150,6 +150,8 @@ def programs(folder, scale):
         "find": f"find {folder}/tree -size +1M",
         "mmap": python(f"{fd}\nm=mmap.mmap(fd,0,prot=mmap.PROT_READ)\n"
                        f"print(sum(m[at] for at in range(0,len(m),4096)))"),
+        "mmap-random": python(f"{fd}\nrandom.seed(1); m=mmap.mmap(fd,0,prot=mmap.PROT_READ)\n"
+                              f"print(sum(m[random.randrange(len(m))] for _ in range(10)))"),
     }
 
 

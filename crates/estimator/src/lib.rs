@@ -7,6 +7,7 @@
 //! | part | the paper's name | what it answers |
 //! |---|---|---|
 //! | [`cache`] | cache detector, 4.2 | how many pages of this range are not in the page cache? |
+//! | [`faults`] | mmap, 5.5 | what have page faults on somebody else's file read? |
 //! | [`blocks`] | read-size predictor, 4.3 | which pages does a call touch? |
 //! | [`regions`] | write-size predictor, 4.4 | which of these pages are dirty already? |
 //! | [`file_systems`] | self-check | how do prediction and account compare, for each file system? |
@@ -26,6 +27,7 @@
 
 pub mod blocks;
 pub mod cache;
+pub mod faults;
 pub mod file_systems;
 mod modules;
 pub mod regions;

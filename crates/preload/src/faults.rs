@@ -111,6 +111,11 @@ fn remember(start: usize, length: usize) -> bool {
     false
 }
 
+/// Whether the mapping at `start` is faulted page by page because we advised so.
+pub fn is_ours(start: usize) -> bool {
+    used().any(|place| place.start.load(Ordering::Acquire) == start)
+}
+
 /// A range is unmapped, replaced, or advised by the program; returns whether any of it was ours.
 pub fn forget(start: *mut c_void, length: usize) -> bool {
     let (from, end) = (start as usize, (start as usize).saturating_add(length));

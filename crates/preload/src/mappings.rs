@@ -5,14 +5,19 @@
 //! was made, is what the faults have read. The program's other reads of the same file meanwhile
 //! count as well; that error is the price.
 //!
+//! Of somebody else's file nobody tells what is cached: see [`discnice_estimator::faults`].
+//!
 //! The table is small: a mapping that finds no place is not watched.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use discnice_sys::residency;
+use discnice_estimator::blocks::{PAGE, Pages};
+use discnice_estimator::faults::{Faulted, LOOK, Sample};
+use discnice_regulator::Mapped;
+use discnice_sys::{mapped, residency};
 
-use crate::engine;
 use crate::thread::local;
+use crate::{engine, faults};
 
 const PLACES: usize = 64;
 const R: Ordering = Ordering::Relaxed;
@@ -23,8 +28,14 @@ struct Mapping {
     length: AtomicUsize,
     /// The file system's slot in the class.
     slot: AtomicUsize,
-    /// Pages that were cached at the last look.
+    /// Pages that were cached at the last look; of somebody else's file those that faults have read.
     cached: AtomicU64,
+    /// Of somebody else's file what a few looks found ([`Sample::to_word`]); zero of others.
+    sample: AtomicU64,
+    /// Its pages from the mapping's start to its end.
+    pages: AtomicU64,
+    /// Pages that a fault reads around itself.
+    window: AtomicU64,
 }
 
 static MAPPINGS: [Mapping; PLACES] = [const {
@@ -33,24 +44,74 @@ static MAPPINGS: [Mapping; PLACES] = [const {
         length: AtomicUsize::new(0),
         slot: AtomicUsize::new(0),
         cached: AtomicU64::new(0),
+        sample: AtomicU64::new(0),
+        pages: AtomicU64::new(0),
+        window: AtomicU64::new(0),
     }
 }; PLACES];
 
 /// A place that is being filled or emptied.
 const BUSY: usize = 1;
 
-/// The program has mapped `length` bytes of a file at `start`.
-pub fn made(fd: i32, start: usize, length: usize) {
-    let Some(slot) = engine::regulator().and_then(|regulator| regulator.watches_mapping(fd)) else {
-        return;
+/// What a fault reads around itself where that is not told, in pages: the kernel's default
+/// (include/linux/pagemap.h, `VM_READAHEAD_PAGES`).
+const WINDOW: u64 = 32;
+
+/// The program has mapped `length` bytes of a file from `at` on at `start`.
+pub fn made(fd: i32, start: usize, length: usize, at: u64) {
+    let Some(regulator) = engine::regulator() else { return };
+    let Some(file) = regulator.watches_mapping(fd) else { return };
+    let pages = file.pages.saturating_sub(at / PAGE);
+    let (cached, sample) = if file.told {
+        let Ok(cached) = residency::mapped(start, length) else { return };
+        (cached, Sample::default())
+    } else {
+        let sample = sample(fd, at, pages.min((length as u64).div_ceil(PAGE)));
+        if sample == Sample::default() {
+            return;
+        }
+        (0, sample)
     };
-    let Ok(cached) = residency::mapped(start, length) else { return };
     let free = |place: &&Mapping| place.start.compare_exchange(0, BUSY, R, R).is_ok();
     if let Some(place) = MAPPINGS.iter().find(free) {
         place.length.store(length, R);
-        place.slot.store(slot, R);
+        place.slot.store(file.slot, R);
         place.cached.store(cached, R);
+        place.sample.store(sample.to_word(), R);
+        place.pages.store(pages, R);
+        place.window.store(window(file, start), R);
         place.start.store(start, Ordering::Release);
+    }
+    if sample.read() > 0 {
+        regulator.mapping_read(&local().thread, file.slot, sample.read());
+    }
+}
+
+/// Looks at a few of the `pages` of a file that are mapped.
+fn sample(fd: i32, at: u64, pages: u64) -> Sample {
+    let mut sample = Sample::default();
+    while let Some(page) = sample.next(pages) {
+        let place = at.saturating_add(page.saturating_mul(PAGE));
+        let Ok(seen) = residency::look(fd, place, place) else { break };
+        let cached = u64::from(seen.cached.count_ones());
+        sample.note(LOOK.min(pages - page), cached, seen.read);
+    }
+    sample
+}
+
+fn window(file: Mapped, start: usize) -> u64 {
+    if faults::is_ours(start) {
+        return 0;
+    }
+    mapped::read_around(file.device).map_or(WINDOW, |bytes| bytes / PAGE)
+}
+
+/// How a fault on the mapping at `start` reads has changed: alone, or with the pages around it.
+pub fn advised(start: usize, alone: bool) {
+    let ours = |place: &&Mapping| place.start.load(Ordering::Acquire) == start;
+    if let Some(place) = MAPPINGS.iter().find(ours).filter(|_| start > BUSY) {
+        let window = if alone { 0 } else { place.window.load(R).max(WINDOW) };
+        place.window.store(window, R);
     }
 }
 
@@ -77,11 +138,27 @@ pub fn settle_all() {
 
 fn settle(place: &Mapping, start: usize) {
     // The program may have unmapped a part of it unseen: then this fails, and nothing is charged.
-    let (Ok(cached), Some(regulator)) =
-        (residency::mapped(start, place.length.load(R)), engine::regulator())
-    else {
+    let (Some(cached), Some(regulator)) = (cached(place, start), engine::regulator()) else {
         return;
     };
     let before = place.cached.swap(cached, R);
-    regulator.mapping_read(&local().thread, place.slot.load(R), cached.saturating_sub(before));
+    let read = cached.saturating_sub(before);
+    if read > 0 {
+        regulator.mapping_read(&local().thread, place.slot.load(R), read);
+    }
+}
+
+/// Pages of a mapping that are cached; of somebody else's file, those that faults have read.
+fn cached(place: &Mapping, start: usize) -> Option<u64> {
+    let (length, word) = (place.length.load(R), place.sample.load(R));
+    if word == 0 {
+        return residency::mapped(start, length).ok();
+    }
+    let (sample, pages) = (Sample::from_word(word), place.pages.load(R));
+    let mut faulted = Faulted::new(place.window.load(R), pages);
+    let run = |first: u64, count: u64| {
+        faulted.mapped(Pages { first, end: first.saturating_add(count).min(pages) });
+    };
+    mapped::runs(start, length, run).ok()?;
+    Some(sample.missing(faulted.pages(), pages))
 }

@@ -41,6 +41,19 @@ impl Forecast {
     }
 }
 
+/// A file that the program has mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapped {
+    /// The slot of its file system.
+    pub slot: usize,
+    /// Whether mincore(2) tells the truth about it.
+    pub told: bool,
+    /// Its size in pages.
+    pub pages: u64,
+    /// Device number of its file system, as stat(2) encodes it.
+    pub device: u64,
+}
+
 impl<H: Host> Regulator<'_, H> {
     pub(crate) fn modules(&self) -> Modules {
         self.class.estimation().modules()
@@ -245,17 +258,22 @@ impl<H: Host> Regulator<'_, H> {
         Some(Forecast { read: missing.saturating_mul(PAGE), ..Forecast::NONE })
     }
 
-    /// The slot of a file's file system, if what is read through a mapping of it must be predicted
-    /// and can be: mincore tells the truth.
+    /// What is known of a file that the program has mapped, if what is read through the mapping must be
+    /// predicted.
     #[must_use]
-    pub fn watches_mapping(&self, fd: i32) -> Option<usize> {
+    pub fn watches_mapping(&self, fd: i32) -> Option<Mapped> {
         if !self.class.is_limited() || self.class.estimation().estimator() == Estimator::Account {
             return None;
         }
         let status = self.host.status(fd).filter(|status| status.regular)?;
         let slot = self.class.estimation().file_systems().slot(status.device);
-        let told = self.trusts_prediction(slot) && self.host.resident(fd, 0, PAGE).is_some();
-        told.then_some(slot)
+        let told = || self.host.resident(fd, 0, PAGE).is_some();
+        self.trusts_prediction(slot).then(|| Mapped {
+            slot,
+            told: told(),
+            pages: status.size.div_ceil(PAGE),
+            device: status.device,
+        })
     }
 
     /// Settles pages that page faults on a mapping have read.

@@ -46,7 +46,7 @@ mod yielding;
 
 pub use attend::observe;
 pub use file::File;
-pub use forecast::Forecast;
+pub use forecast::{Forecast, Mapped};
 pub use host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};

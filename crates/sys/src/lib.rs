@@ -17,6 +17,7 @@ pub mod file;
 pub mod futex;
 pub mod gate;
 mod lines;
+pub mod mapped;
 pub mod memory;
 pub mod opened;
 pub mod pagecache;

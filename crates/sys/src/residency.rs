@@ -194,6 +194,6 @@ pub fn look(fd: i32, start: u64, offset: u64) -> Result<Seen, Errno> {
 }
 
 /// Whether a page is mapped, by its word in proc_pid_pagemap(5): bit 63, which needs no privilege.
-const fn is_present(word: u64) -> bool {
+pub(crate) const fn is_present(word: u64) -> bool {
     word >> 63 == 1
 }

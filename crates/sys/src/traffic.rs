@@ -75,7 +75,7 @@ fn whole(name: &[u8]) -> &[u8] {
     }
 }
 
-fn number(digits: &[u8]) -> u64 {
+pub(crate) fn number(digits: &[u8]) -> u64 {
     digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0u64, |number, digit| {
         number.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0')))
     })
@@ -116,7 +116,7 @@ pub fn disk_of(device: u64) -> Option<u64> {
 }
 
 /// The device number as [`Disk::id`] has it. makedev(3)
-const fn id_of(device: u64) -> u64 {
+pub(crate) const fn id_of(device: u64) -> u64 {
     let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
     let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
     major << 32 | minor

@@ -67,7 +67,7 @@ hooks! {
         let result = calls::metadata(call);
         if result != libc::MAP_FAILED {
             faults::mapped(result, length, fd);
-            mappings::made(fd, result as usize, length);
+            mappings::made(fd, result as usize, length, at.max(0) as u64);
         }
         result
     }
@@ -84,6 +84,7 @@ fn advised(
         libc::MADV_WILLNEED | libc::MADV_POPULATE_READ => calls::start_io(real),
         libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => {
             faults::forget(start, length);
+            mappings::advised(start as usize, advice == libc::MADV_RANDOM);
             real()
         }
         _ => real(),
