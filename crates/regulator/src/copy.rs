@@ -99,6 +99,9 @@ impl<H: Host> Regulator<'_, H> {
         let Some(end) = self.host.position(to.0) else { return false };
         let pages = Pages::touched(end.saturating_sub(moved), moved);
         let missing = to.1.detector.count_missing(self.host, to.0, pages);
-        missing == pages.count() && to.1.detector.is_exact()
+        missing == pages.count()
+            && to.1.detector.is_exact()
+            // A stacked file system counts none either.
+            && self.host.is_shared(to.0, pages.offset()) != Some(false)
     }
 }

@@ -160,9 +160,10 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Of the pages that are not cached, those that the disk has: a file with fewer bytes than its
-    /// size has holes.
+    /// size has holes, and one that ends within a block lies beside its inode, or is compressed.
     fn without_holes(&self, fd: i32, status: FileStatus, pages: Pages, missing: u64) -> u64 {
-        if missing == 0 || status.allocated >= status.size {
+        let is_plain = status.allocated >= status.size && status.allocated.is_multiple_of(PAGE);
+        if missing == 0 || is_plain {
             return missing;
         }
         let data = self.host.data(fd, pages.offset(), pages.bytes());
@@ -222,21 +223,27 @@ impl<H: Host> Regulator<'_, H> {
             forecast.write = pages.bytes();
             return forecast;
         }
-        let new = self.class.estimation().regions().register(key, pages, self.host.now());
+        let (regions, now) = (self.class.estimation().regions(), self.host.now());
+        // What is dirty is there, whatever a stacked file system says.
+        let partial = read_before_write(place, count, status.size)
+            .map(|page| if regions.clean(key, page, now) > 0 { page } else { Pages::NONE });
+        let new = regions.register(key, pages, now);
         forecast.write = new.saturating_mul(PAGE);
         file.set_dirty(pages.offset(), pages.end.saturating_mul(PAGE));
         if new > 0 {
-            let partial = read_before_write(place, count, status.size);
-            let missing = partial.iter().map(|pages| match pages.count() {
-                0 => 0,
-                _ => {
-                    let missing = file.detector.count_missing(self.host, fd, *pages);
-                    self.without_holes(fd, status, *pages, missing)
-                }
-            });
+            let missing =
+                partial.iter().map(|page| self.missing_before_write(fd, file, status, *page));
             forecast.read = missing.sum::<u64>().saturating_mul(PAGE);
         }
         forecast
+    }
+
+    fn missing_before_write(&self, fd: i32, file: &File, status: FileStatus, page: Pages) -> u64 {
+        if page.count() == 0 {
+            return 0;
+        }
+        let missing = file.detector.count_missing(self.host, fd, page);
+        self.without_holes(fd, status, page, missing)
     }
 
     /// What a call on names or inodes cost that waited so often, as far as the prediction alone

@@ -107,6 +107,11 @@ pub trait Host: System {
     fn data(&self, _fd: i32, _offset: u64, _length: u64) -> Option<u64> {
         None
     }
+    /// Whether the byte at `offset` stands in blocks that another file has as well; `None` where the file
+    /// system does not tell.
+    fn is_shared(&self, _fd: i32, _offset: u64) -> Option<bool> {
+        None
+    }
     /// The descriptor's offset.
     fn position(&self, fd: i32) -> Option<u64>;
     /// How the descriptor writes.

@@ -66,6 +66,10 @@ impl Host for Linux {
         extents::data(fd, offset, length).ok()
     }
 
+    fn is_shared(&self, fd: i32, offset: u64) -> Option<bool> {
+        extents::is_shared(fd, offset).ok()
+    }
+
     fn position(&self, fd: i32) -> Option<u64> {
         file::position(fd).ok()
     }

@@ -9,6 +9,10 @@ const FS_IOC_FIEMAP: usize = 0xC020_660B;
 const LAST: u32 = 1;
 /// `FIEMAP_EXTENT_UNWRITTEN`: room that was allocated and never written, which reads as zeroes.
 const UNWRITTEN: u32 = 1 << 11;
+/// `FIEMAP_EXTENT_DATA_INLINE`: the data lie among the file system's own, which reading has already read.
+const INLINE: u32 = 1 << 9;
+/// `FIEMAP_EXTENT_SHARED`: another file has the same blocks.
+const SHARED: u32 = 1 << 13;
 /// Extents asked for at once.
 const AT_ONCE: usize = 8;
 /// Questions about one range; of a range in more pieces what is left counts as data.
@@ -56,7 +60,7 @@ pub fn data(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
         for extent in told {
             let behind = extent.logical.saturating_add(extent.length);
             let inside = behind.min(end).saturating_sub(extent.logical.max(at));
-            data += if extent.flags & UNWRITTEN == 0 { inside } else { 0 };
+            data += if extent.flags & (UNWRITTEN | INLINE) == 0 { inside } else { 0 };
         }
         match told.last() {
             Some(last) if last.flags & LAST == 0 && told.len() == AT_ONCE => {
@@ -69,6 +73,18 @@ pub fn data(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
         }
     }
     Ok(data + (end - at))
+}
+
+/// Whether the byte at `offset` stands in blocks that belong to another file as well (reflink).
+///
+/// # Errors
+/// As [`data`]; `ENOENT` where there is no such byte on the disk.
+pub fn is_shared(fd: i32, offset: u64) -> Result<bool, Errno> {
+    let mut request = Request { start: offset, length: 1, count: 1, ..Request::default() };
+    // SAFETY: the kernel writes the header and at most one extent.
+    unsafe { call!(libc::SYS_ioctl, fd, FS_IOC_FIEMAP, &raw mut request)? };
+    let first = request.extents.first().filter(|_| request.mapped > 0);
+    first.map(|extent| extent.flags & SHARED != 0).ok_or(Errno(libc::ENOENT))
 }
 
 #[cfg(test)]
@@ -92,6 +108,8 @@ mod tests {
             Ok(all) => all,
         };
         assert_eq!(all, 20 * 4096);
+        assert_eq!(is_shared(file.as_raw_fd(), 100), Ok(false));
+        assert_eq!(is_shared(file.as_raw_fd(), 8192), Err(Errno(libc::ENOENT)));
         assert_eq!(data(file.as_raw_fd(), 8192, 4096), Ok(0));
         assert_eq!(data(file.as_raw_fd(), (3 << 20) + 100, 8192), Ok(4096 - 100));
         assert_eq!(data(file.as_raw_fd(), u64::MAX - 10, 20), Err(Errno(libc::EFBIG)));
