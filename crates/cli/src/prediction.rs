@@ -26,6 +26,10 @@ struct FileSystemReport {
     kind: Option<String>,
     /// Whether its account can be believed: `undecided`, `accounted` or `silent`.
     account: &'static str,
+    /// What the files that were made cost the disk beside all that (journal, inode tables), as the host profile
+    /// knows: beside the prediction, and beside the account. Charged to nobody.
+    file_overhead_bytes: u64,
+    file_uncharged_bytes: u64,
     calls: Vec<CallReport>,
 }
 
@@ -65,6 +69,8 @@ impl FileSystemReport {
                 .map(|dev| format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev))),
             kind: device.map(discnice_profile::file_system),
             account: fs.verdict().name(),
+            file_overhead_bytes: fs.overhead().0,
+            file_uncharged_bytes: fs.overhead().1,
             calls: calls.collect(),
         }
     }

@@ -132,6 +132,21 @@ pub struct FileSystem {
     /// How often calls on names and inodes waited.
     waits: AtomicU32,
     tallies: [Tally; Kind::ALL.len()],
+    /// Files that were made and not deleted before they were written.
+    creations: AtomicU32,
+    /// What calibration found that one costs the disk: [`Overhead`].
+    beside_data: AtomicU32,
+    beside_account: AtomicU32,
+}
+
+/// What a file system writes for each small file that is made, besides its data: journal, inode tables,
+/// directories, allocation maps; in bytes. As calibration found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Overhead {
+    /// All of it.
+    pub beside_data: u32,
+    /// What no process was charged for.
+    pub beside_account: u32,
 }
 
 impl FileSystem {
@@ -201,6 +216,32 @@ impl FileSystem {
     /// Notes what calibration found.
     pub fn calibrate(&self, verdict: Verdict) {
         self.calibrated.store(verdict as u32, R);
+    }
+
+    /// The same of what making a file costs.
+    pub fn set_overhead(&self, Overhead { beside_data, beside_account }: Overhead) {
+        self.beside_data.store(beside_data, R);
+        self.beside_account.store(beside_account, R);
+    }
+
+    /// A file was made.
+    pub fn created(&self) {
+        self.creations.fetch_add(1, R);
+    }
+
+    /// A file that was made is gone, and was never written: its name and inode are not, either.
+    pub fn uncreated(&self) {
+        let _ = self.creations.fetch_update(R, R, |count| count.checked_sub(1));
+    }
+
+    /// What the files made so far have cost the disk that no prediction of calls counts: beside the data
+    /// that was predicted, and beside what the kernel charged. In bytes.
+    #[must_use]
+    pub fn overhead(&self) -> (u64, u64) {
+        let cost = |each: &AtomicU32| {
+            u64::from(self.creations.load(R)).saturating_mul(each.load(R).into())
+        };
+        (cost(&self.beside_data), cost(&self.beside_account))
     }
 
     /// Whether the account can be believed: by what reads have shown, which cost the disk at once,
@@ -311,6 +352,18 @@ mod tests {
             predicted
         });
         assert!(later.sum::<u64>() < 20 * BLOCK);
+    }
+
+    #[test]
+    fn files_cost_more_than_their_data() {
+        let fs = FileSystem::default();
+        fs.uncreated();
+        (0..10).for_each(|_| fs.created());
+        assert_eq!(fs.overhead(), (0, 0), "never calibrated");
+        fs.set_overhead(Overhead { beside_data: 3000, beside_account: 1000 });
+        fs.uncreated();
+        assert_eq!(fs.overhead(), (27_000, 9000));
+        assert_eq!(size_of::<FileSystem>(), 192, "a part of the class's layout");
     }
 
     #[test]

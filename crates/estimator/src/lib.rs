@@ -37,7 +37,7 @@ mod system;
 #[cfg(test)]
 mod model;
 
-pub use file_systems::{FileSystem, FileSystems, Kind, Verdict};
+pub use file_systems::{FileSystem, FileSystems, Kind, Overhead, Verdict};
 pub use modules::{Estimator, Modules};
 pub use shared::{Estimation, Totals};
 pub use system::{Counts, Probed, Refusal, System};

@@ -9,6 +9,6 @@ mod bench;
 mod quiet;
 mod store;
 
-pub use bench::{Calibration, calibrate, file_system};
+pub use bench::{Calibration, Mount, calibrate, file_system, mounts};
 pub use quiet::busy;
 pub use store::{Draft, Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION};

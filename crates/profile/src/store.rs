@@ -90,6 +90,13 @@ pub struct Trust {
     pub writes_frac: f64,
     /// Charged for each byte written again while still dirty; should be 0.
     pub rewrites_frac: f64,
+    /// Written by the device for each small file that is made, beside its data: journal, inode tables,
+    /// directories. None where no device is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_overhead_bytes: Option<u64>,
+    /// The same beside what the kernel charges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_uncharged_bytes: Option<u64>,
     /// cachestat(2) counts the pages that are there.
     pub cachestat: bool,
     /// mincore(2) does.
@@ -238,6 +245,15 @@ impl Profile {
             figure.name == name && figure.device.as_deref() == Some(device.as_str())
         };
         self.figures.iter().find(is).map(|figure| figure.value)
+    }
+}
+
+impl Profile {
+    /// What to trust on the file system with this `st_dev`.
+    #[must_use]
+    pub fn trust(&self, dev: u64) -> Option<&Trust> {
+        let device = device_name(dev);
+        self.trusts.iter().find(|trust| trust.device == device)
     }
 }
 

@@ -72,6 +72,12 @@ impl<H: Host> Regulator<'_, H> {
         let key = FileKey::new(status.device, status.inode);
         file.set_identity(slot, key);
         file.set_predicted(self.predicts(slot, key));
+        if status.size == 0
+            && let Some(fs) = self.file_system(slot)
+        {
+            // New, or emptied, which the file system notes as well.
+            fs.created();
+        }
     }
 
     fn predicts(&self, slot: usize, key: FileKey) -> bool {
@@ -160,9 +166,9 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Of the pages that are not cached, those that the disk has: a file with fewer bytes than its
-    /// size has holes, and one that ends within a block lies beside its inode, or is compressed.
+    /// size has holes, and one below a page may lie among the file system's own data.
     fn without_holes(&self, fd: i32, status: FileStatus, pages: Pages, missing: u64) -> u64 {
-        let is_plain = status.allocated >= status.size && status.allocated.is_multiple_of(PAGE);
+        let is_plain = status.allocated >= status.size && status.size >= PAGE;
         if missing == 0 || is_plain {
             return missing;
         }

@@ -43,6 +43,9 @@ impl<H: Host> Regulator<'_, H> {
         }
         if let Some(fs) = estimation.file_system(slot) {
             fs.credit(Kind::Write, bytes);
+            if size == 0 {
+                fs.uncreated();
+            }
         }
         if self.trusts_prediction(slot) {
             self.credit(bytes);

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::input::{reason, shown};
 use discnice_profile::{Calibration, Draft, Figure, Profile, Unit, busy, calibrate};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
 /// Measure this machine and write the host profile
 ///
@@ -102,6 +102,14 @@ fn print(profile: &Profile, path: &Path) -> anyhow::Result<()> {
             if trust.cachestat { "tells the truth" } else { "is wrong" },
             if trust.mincore { "tells the truth" } else { "is wrong" },
         )?;
+        if let (Some(overhead), Some(uncharged)) =
+            (trust.file_overhead_bytes, trust.file_uncharged_bytes)
+        {
+            let (overhead, uncharged) = (Bytes::new(overhead), Bytes::new(uncharged));
+            say!(
+                "a small file costs {overhead} beside its data, {uncharged} beside what is charged"
+            )?;
+        }
     }
     Ok(say!("written to {}", shown(path))?)
 }

@@ -1,7 +1,10 @@
 //! Which estimator a class follows, as options.
 
+use std::os::unix::fs::MetadataExt;
+
 use clap::Args;
-use discnice_estimator::{Estimator, Modules};
+use discnice_estimator::{Estimation, Estimator, Modules, Overhead};
+use discnice_profile::{Profile, Trust};
 
 use crate::classes::Found;
 
@@ -42,7 +45,34 @@ impl EstimatorArgs {
         }
         let now = found.class.estimation();
         let modules = self.estimator_modules.unwrap_or_else(|| now.modules());
-        found.class.choose(self.estimator.unwrap_or_else(|| now.estimator()), modules);
+        let estimator = self.estimator.unwrap_or_else(|| now.estimator());
+        if estimator != Estimator::Account {
+            tell_overheads(now);
+        }
+        found.class.choose(estimator, modules);
+    }
+}
+
+/// Tells the class what making a file costs where, as far as the host profile knows: on the file systems
+/// that were calibrated, and on others of their types.
+fn tell_overheads(estimation: &Estimation) {
+    let Ok(profile) = Profile::load() else { return };
+    for mount in discnice_profile::mounts() {
+        let same_type = |trust: &&Trust| trust.file_system == mount.kind;
+        if !profile.trusts.iter().any(|trust| same_type(&trust)) {
+            // Not asked about: it may be a network's that does not answer.
+            continue;
+        }
+        let Ok(device) = std::fs::metadata(&mount.point).map(|point| point.dev()) else { continue };
+        let found = profile.trust(device).or_else(|| profile.trusts.iter().find(same_type));
+        let slot = estimation.file_systems().slot(device);
+        if let (Some(trust), Some(fs)) = (found, estimation.file_system(slot)) {
+            let bytes = |told: Option<u64>| u32::try_from(told.unwrap_or(0)).unwrap_or(u32::MAX);
+            fs.set_overhead(Overhead {
+                beside_data: bytes(trust.file_overhead_bytes),
+                beside_account: bytes(trust.file_uncharged_bytes),
+            });
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 mod disk;
 mod host;
+mod overhead;
 mod trust;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use discnice_graybox::toolbox::{Stats, discard_outliers};
@@ -104,7 +105,8 @@ impl<'a> Folder<'a> {
         if known.iter().any(|folder| folder.dev == dev) {
             return Ok(None);
         }
-        let place = Place { device: device_name(dev), file_system: file_system(dev) };
+        let kind = Mount::of(dir).map_or_else(|| file_system(dev), |mount| mount.kind);
+        let place = Place { device: device_name(dev), file_system: kind };
         progress(&format!("{} on {} at {}", place.file_system, place.device, dir.display()));
         let trust = trust::measure(dir, &place)?;
         let store = match trust.reads_frac {
@@ -140,14 +142,61 @@ struct Place {
 /// Type of the file system with this `st_dev`, as in /proc/self/mountinfo.
 #[must_use]
 pub fn file_system(dev: u64) -> String {
-    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let wanted = device_name(dev);
-    let found = text.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        (place.split(' ').nth(2)? == wanted).then(|| kind.split(' ').next())?
-    });
+    let found = mounts().into_iter().find(|mount| mount.device == wanted);
     // Subvolumes have devices of their own that no mount shows.
-    found.unwrap_or("unknown").to_owned()
+    found.map_or_else(|| "unknown".to_owned(), |mount| mount.kind)
+}
+
+/// A mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// `MAJOR:MINOR`; of a btrfs not that of its files.
+    device: String,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// Its type.
+    pub kind: String,
+    /// What it was mounted from.
+    source: String,
+    /// Options of the file system.
+    options: String,
+}
+
+/// All that are mounted, the first below the others; none where that is not told. proc_pid_mountinfo(5)
+#[must_use]
+pub fn mounts() -> Vec<Mount> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines().filter_map(Mount::parse).collect()
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Self> {
+        let (place, rest) = line.split_once(" - ")?;
+        let (mut place, mut rest) = (place.split(' '), rest.split(' '));
+        Some(Self {
+            device: place.nth(2)?.to_owned(),
+            // Blanks in it are written in octal; such a place is then not found.
+            point: place.nth(1)?.into(),
+            kind: rest.next()?.to_owned(),
+            source: rest.next()?.to_owned(),
+            options: rest.next().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// What lies below it: a disk, or the folder that it shows again (bindfs) or writes to (overlayfs).
+    fn below(&self) -> &Path {
+        let upper = self.options.split(',').find_map(|option| option.strip_prefix("upperdir="));
+        Path::new(upper.unwrap_or(&self.source))
+    }
+
+    /// The one in which a folder lies.
+    fn of(dir: &Path) -> Option<Self> {
+        let dir = dir.canonicalize().ok()?;
+        let above = mounts().into_iter().filter(|mount| dir.starts_with(&mount.point));
+        // Of two at one place the later one is on top.
+        above.max_by_key(|mount| mount.point.as_os_str().len())
+    }
 }
 
 fn now() -> String {
@@ -186,6 +235,19 @@ fn figure(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_mounts() {
+        let line = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        let mount = Mount::parse(line).unwrap();
+        assert_eq!((mount.device.as_str(), mount.point.as_path()), ("98:0", Path::new("/mnt2")));
+        assert_eq!((mount.kind.as_str(), mount.source.as_str()), ("ext3", "/dev/root"));
+        assert_eq!(mount.below(), Path::new("/dev/root"));
+        let line = "9 1 0:44 / /m rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w";
+        assert_eq!(Mount::parse(line).unwrap().below(), Path::new("/u"));
+        assert_eq!(Mount::parse("36 35 98:0"), None);
+        assert!(Mount::of(Path::new("/proc")).is_some_and(|mount| mount.kind == "proc"));
+    }
 
     #[test]
     fn what_disturbs_a_part_of_the_time_does_not_count() {

@@ -11,7 +11,7 @@ use discnice_pagecache::{cachestat, mincore, page_size};
 use discnice_sys::process::thread_usage;
 use rustix::fs::Advice;
 
-use super::{Place, now};
+use super::{Place, now, overhead};
 use crate::store::Trust;
 
 const BYTES: u64 = 1 << 20;
@@ -30,7 +30,10 @@ pub fn measure(dir: &Path, place: &Place) -> io::Result<Trust> {
     let left = resident(&file).unwrap_or(0);
     let mut buffer = contents;
     let read = charged(|| file.read_exact_at(&mut buffer, 0))?.read;
+    let overhead = overhead::measure(dir).ok().flatten();
     Ok(Trust {
+        file_overhead_bytes: overhead.map(|found| found.beside_data),
+        file_uncharged_bytes: overhead.map(|found| found.beside_account),
         device: place.device.clone(),
         file_system: place.file_system.clone(),
         reads_frac: (left < all).then(|| read * all as f64 / (all - left) as f64),
