@@ -546,7 +546,30 @@ pub fn open_named(
     flags: i32,
     real: impl FnOnce() -> i32,
 ) -> i32 {
-    if flags & libc::O_TRUNC == 0 { open(real) } else { open_emptied(directory, name, real) }
+    if flags & libc::O_TRUNC != 0 {
+        open_emptied(directory, name, real)
+    } else if flags & libc::O_ACCMODE == libc::O_RDONLY
+        || flags & libc::O_EXCL != 0
+        || !engine::class().is_some_and(Class::predicts)
+    {
+        open(real)
+    } else {
+        open_to_write(real)
+    }
+}
+
+/// An existing file is opened to be written, which costs something by itself on overlayfs.
+#[inline(never)]
+fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
+    let Some(regulator) = engine::regulator() else { return real() };
+    let begun = regulator.now();
+    open(|| {
+        let fd = real();
+        if fd >= 0 {
+            regulator.opened_to_write(&local().thread, fd, begun);
+        }
+        fd
+    })
 }
 
 #[inline(never)]

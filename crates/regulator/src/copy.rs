@@ -2,10 +2,14 @@
 
 use discnice_budget::Direction;
 use discnice_estimator::Kind;
-use discnice_estimator::blocks::Pages;
+use discnice_estimator::blocks::{PAGE, Pages};
+use discnice_units::Nanos;
 
 use crate::host::Host;
 use crate::{File, Forecast, Regulator, Thread, Ticket};
+
+/// Times of files are those of the last clock tick: 10 ms at 100 Hz.
+const TICK: Nanos = Nanos::from_millis(10);
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits copying `count` bytes from `from`, at its own offset if `in_order` and else at one
@@ -91,6 +95,23 @@ impl<H: Host> Regulator<'_, H> {
         if !self.class.is_free() && written > 0 && result > 0 && to.1.is_regular() {
             self.note_dirtied(to.0, to.1, written, None, result as u64);
         }
+    }
+
+    /// A file was opened to be written, which began at `begun`: on an overlayfs that copies a file of the
+    /// lower layer, which is younger than that then. What of it was cached nobody can tell any more.
+    pub fn opened_to_write(&self, thread: &Thread, fd: i32, begun: Nanos) {
+        let took = self.host.now().minus(begun).plus(TICK);
+        if self.host.age_of_copy(fd).is_none_or(|age| age > took) {
+            return;
+        }
+        let Some(status) = self.host.status(fd).filter(|status| status.regular) else { return };
+        let file = File::new();
+        file.classify(&status);
+        self.identify(&file, status);
+        let bytes = status.allocated.min(status.size.next_multiple_of(PAGE));
+        let mut copied = Forecast::nothing(&file, Kind::Copy);
+        (copied.read, copied.write) = (bytes, bytes);
+        let _ = self.settle(thread, Ticket { forecast: Some(copied), ..Ticket::FREE });
     }
 
     /// Whether the file system let both files share the data (reflink) instead of copying it: then

@@ -112,6 +112,11 @@ pub trait Host: System {
     fn is_shared(&self, _fd: i32, _offset: u64) -> Option<bool> {
         None
     }
+    /// For how long a file of a file system that copies files when they are opened to be written (overlayfs)
+    /// has been there that is; `None` of others.
+    fn age_of_copy(&self, _fd: i32) -> Option<Nanos> {
+        None
+    }
     /// The descriptor's offset.
     fn position(&self, fd: i32) -> Option<u64>;
     /// How the descriptor writes.

@@ -70,6 +70,10 @@ impl Host for Linux {
         extents::is_shared(fd, offset).ok()
     }
 
+    fn age_of_copy(&self, fd: i32) -> Option<Nanos> {
+        if file::is_on_overlay(fd) { file::age(fd).ok() } else { None }
+    }
+
     fn position(&self, fd: i32) -> Option<u64> {
         file::position(fd).ok()
     }

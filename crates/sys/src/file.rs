@@ -7,6 +7,8 @@ use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use discnice_units::Nanos;
+
 use crate::gate;
 use crate::raw::{Errno, Syscall, call, pad};
 
@@ -80,6 +82,43 @@ pub fn status_at(directory: i32, name: *const c_char) -> Result<Status, Errno> {
     unsafe { call!(libc::SYS_newfstatat, directory, name, stat.as_mut_ptr(), flags)? };
     // SAFETY: the call succeeded, so the kernel wrote all of it.
     Ok(Status::from(unsafe { stat.assume_init() }))
+}
+
+/// `OVERLAYFS_SUPER_MAGIC`. statfs(2)
+const OVERLAYFS: u64 = 0x794c_7630;
+
+/// Whether a file lies on an overlayfs. fstatfs(2)
+#[must_use]
+pub fn is_on_overlay(fd: i32) -> bool {
+    // struct statfs on 64-bit machines: fifteen words, the type in the first.
+    let mut answer = [0u64; 15];
+    // SAFETY: the kernel writes one struct statfs of 120 bytes.
+    let asked = unsafe { call!(libc::SYS_fstatfs, fd, answer.as_mut_ptr()) };
+    asked.is_ok() && answer.first() == Some(&OVERLAYFS)
+}
+
+/// For how long a file has existed, to a clock tick. statx(2), clock_gettime(2)
+///
+/// # Errors
+/// As [`status`]; `ENODATA` where the file system does not know.
+pub fn age(fd: i32) -> Result<Nanos, Errno> {
+    let (name, flags, mask) = (c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BTIME);
+    let mut answer = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: the kernel fills one struct statx.
+    unsafe { call!(libc::SYS_statx, fd, name, flags, mask, answer.as_mut_ptr())? };
+    // SAFETY: any bits are a struct statx, and all were set.
+    let answer = unsafe { answer.assume_init() };
+    if answer.stx_mask & libc::STATX_BTIME == 0 {
+        return Err(Errno(libc::ENODATA));
+    }
+    let mut now = [0i64; 2];
+    // SAFETY: the kernel writes one struct timespec, which is two numbers.
+    unsafe { call!(libc::SYS_clock_gettime, libc::CLOCK_REALTIME, now.as_mut_ptr())? };
+    let whole =
+        |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    let born = whole(answer.stx_btime.tv_sec, answer.stx_btime.tv_nsec.into());
+    let age = whole(now[0], now[1]).saturating_sub(born);
+    Ok(Nanos(u64::try_from(age).unwrap_or(0)))
 }
 
 /// Asks by fstat(2) alone from now on: a filter of the program's forbids statx(2).
