@@ -36,6 +36,8 @@ mod system;
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod traces;
 
 pub use file_systems::{FileSystem, FileSystems, Kind, Overhead, Verdict};
 pub use modules::{Estimator, Modules};
