@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use discnice_sys::process::thread_usage;
 use discnice_sys::traffic::{self, disks};
@@ -28,12 +28,12 @@ pub struct Overhead {
     pub beside_account: u64,
 }
 
-/// Makes files and counts what the disk writes; `None` where the folder has none of its own.
+/// Makes files and counts what the disk writes; `None` where none is known below the folder.
 pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
-    let Some(disk) = disk_below(dir)? else { return Ok(None) };
+    let Some(below) = disk_below(dir)? else { return Ok(None) };
     let mut least: Option<Overhead> = None;
     for _ in 0..ROUNDS {
-        let found = round(dir, disk)?;
+        let found = round(dir, &below)?;
         least = Some(least.map_or(found, |before| Overhead {
             beside_data: before.beside_data.min(found.beside_data),
             beside_account: before.beside_account.min(found.beside_account),
@@ -42,11 +42,13 @@ pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
     Ok(least)
 }
 
-fn round(dir: &Path, disk: u64) -> io::Result<Overhead> {
+fn round(dir: &Path, below: &Below) -> io::Result<Overhead> {
     let place = tempfile::tempdir_in(dir)?;
-    let root = File::open(place.path())?;
-    rustix::fs::syncfs(root.as_fd())?;
-    let (before, charged) = (written(disk), thread_usage().written);
+    let (root, base) = (File::open(place.path())?, File::open(&below.folder)?);
+    // FUSE does not pass it on.
+    let sync = || rustix::fs::syncfs(root.as_fd()).and_then(|()| rustix::fs::syncfs(base.as_fd()));
+    sync()?;
+    let (before, charged) = (written(below.disk), thread_usage().written);
     let mut folder = place.path().to_owned();
     for number in 0..FILES {
         if number % FOLDER == 0 {
@@ -56,8 +58,8 @@ fn round(dir: &Path, disk: u64) -> io::Result<Overhead> {
         fs::write(folder.join(format!("file{number}")), [0x5A; DATA as usize])?;
     }
     let charged = thread_usage().written.saturating_sub(charged);
-    rustix::fs::syncfs(root.as_fd())?;
-    let written = written(disk).saturating_sub(before);
+    sync()?;
+    let written = written(below.disk).saturating_sub(before);
     Ok(Overhead {
         beside_data: written.saturating_sub(FILES * DATA) / FILES,
         beside_account: written.saturating_sub(charged) / FILES,
@@ -79,19 +81,31 @@ fn written(id: u64) -> u64 {
 /// File systems on top of each other.
 const STACKED: u32 = 4;
 
-/// The disk or partition below a folder. A file system whose own number is no disk's (btrfs, overlayfs,
-/// bindfs) is looked up by what it was mounted from.
-fn disk_below(dir: &Path) -> io::Result<Option<u64>> {
-    let dev = rustix::fs::stat(dir)?.st_dev;
-    Ok(disk(dev).or_else(|| disk_of_mount(dir, STACKED)))
+/// What lies below a folder.
+struct Below {
+    /// The disk or partition.
+    disk: u64,
+    /// A folder of the file system that writes to it.
+    folder: PathBuf,
 }
 
-fn disk_of_mount(dir: &Path, stacked: u32) -> Option<u64> {
+/// Finds it. A file system whose own number is no disk's (btrfs, overlayfs, bindfs) is looked up by what it
+/// was mounted from.
+fn disk_below(dir: &Path) -> io::Result<Option<Below>> {
+    let dev = rustix::fs::stat(dir)?.st_dev;
+    let own = disk(dev).map(|disk| Below { disk, folder: dir.to_owned() });
+    Ok(own.or_else(|| disk_of_mount(dir, STACKED)))
+}
+
+fn disk_of_mount(dir: &Path, stacked: u32) -> Option<Below> {
     let mount = Mount::of(dir)?;
     let below = mount.below();
     let status = rustix::fs::stat(below).ok().filter(|_| below.is_absolute())?;
-    if let Some(disk) = disk(status.st_rdev).or_else(|| disk(status.st_dev)) {
-        return Some(disk);
+    if let Some(disk) = disk(status.st_rdev) {
+        return Some(Below { disk, folder: dir.to_owned() });
+    }
+    if let Some(disk) = disk(status.st_dev) {
+        return Some(Below { disk, folder: below.to_owned() });
     }
     disk_of_mount(below, stacked.checked_sub(1)?)
 }
