@@ -320,7 +320,7 @@ impl Departure {
 pub fn let_go() {
     let Some(regulator) = regulator() else { return };
     crate::mappings::settle_all();
-    regulator.look(&thread::local().thread);
+    regulator.look_at_end(&thread::local().thread);
     crate::files::for_each_shaped(|fd, file| regulator.unshape(fd, file));
     crate::net::parked::release_all();
 }

@@ -183,6 +183,15 @@ impl<H: Host> Regulator<'_, H> {
         self.count_operations(thread);
     }
 
+    /// The same before a program ends or becomes another one: what its thread deleted unwritten is taken
+    /// back, for which it may have run ahead.
+    pub fn look_at_end(&self, thread: &Thread) {
+        if thread.deletes() && !self.class.predicts() {
+            self.credit_cancelled(thread);
+        }
+        self.look(thread);
+    }
+
     /// Waits until the class owes nothing in either direction: what a program pays whose I/O was
     /// seen too late to wait before it (page faults while it was loaded).
     pub fn wait_for_debt(&self) {

@@ -246,6 +246,10 @@ fn deleted_data_is_credited() {
     // One for each two slices, of 128 KiB.
     let questions = machine.questions.get();
     assert!((30..=60).contains(&questions), "{questions}");
+    let charged = || class.total().total();
+    assert!(charged() > 0, "what was written since the last question");
+    regulator.look_at_end(&thread);
+    assert_eq!(charged(), 0);
 }
 
 #[test]
