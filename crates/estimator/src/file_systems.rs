@@ -27,6 +27,16 @@ const ANSWER: u64 = SECTOR;
 /// Of the error so far, this part is corrected by each wait: 1/16.
 const CORRECTED: u64 = 16;
 
+/// What a call on names or inodes does with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It looks them up or lists them.
+    Looks,
+    /// It makes, changes or removes them, or closes a file. On FUSE it waits for the daemon, who mostly has
+    /// seen them when they were looked up.
+    Changes,
+}
+
 /// What kind of call a disk access is put down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -194,7 +204,7 @@ impl FileSystem {
     /// system knows: it is what a wait has cost on average, and a part of what was predicted too little
     /// or too much so far. Where the account is silent, it is an inode's share of a block.
     #[must_use]
-    pub fn waited(&self, waits: u32) -> u64 {
+    pub fn waited(&self, waits: u32, access: Access) -> u64 {
         if waits == 0 {
             return 0;
         }
@@ -206,7 +216,10 @@ impl FileSystem {
                 let surplus = predicted.saturating_sub(account) / CORRECTED;
                 mean.saturating_add(owed).saturating_sub(surplus)
             }
-            _ if u64::from(before) >= SILENT_WAITS => ANSWER,
+            _ if u64::from(before) >= SILENT_WAITS => match access {
+                Access::Looks => ANSWER,
+                Access::Changes => 0,
+            },
             _ => BLOCK,
         };
         each.saturating_mul(waits.into()) / SECTOR * SECTOR
@@ -335,25 +348,26 @@ mod tests {
         // Every twentieth reads a stretch of an inode table, the others a directory's block.
         for number in 0..1000u64 {
             let truth = if number.is_multiple_of(20) { 132 << 10 } else { BLOCK };
-            let predicted = spoken.waited(1);
+            let predicted = spoken.waited(1, Access::Changes);
             told += predicted;
             spoken.note(Kind::Metadata, predicted, truth);
-            let predicted = silent.waited(2);
+            let predicted = silent.waited(2, Access::Looks);
             untold += predicted;
             silent.note(Kind::Metadata, predicted, 0);
         }
         let truth = spoken.compared(Kind::Metadata).account;
         assert!(told.abs_diff(truth) * 50 < truth, "{told} of {truth}");
         assert_eq!(untold, 64 * BLOCK + (2000 - 64) * ANSWER);
-        assert_eq!(spoken.waited(0), 0);
+        assert_eq!(silent.waited(2, Access::Changes), 0);
+        assert_eq!(spoken.waited(0, Access::Looks), 0);
     }
 
     #[test]
     fn waits_for_something_else_stop_counting() {
         let fs = FileSystem::default();
-        fs.note(Kind::Metadata, fs.waited(1), BLOCK);
+        fs.note(Kind::Metadata, fs.waited(1, Access::Looks), BLOCK);
         let later = (0..1000).map(|_| {
-            let predicted = fs.waited(1);
+            let predicted = fs.waited(1, Access::Looks);
             fs.note(Kind::Metadata, predicted, 0);
             predicted
         });

@@ -39,7 +39,7 @@ mod model;
 #[cfg(test)]
 mod traces;
 
-pub use file_systems::{FileSystem, FileSystems, Kind, Overhead, Verdict};
+pub use file_systems::{Access, FileSystem, FileSystems, Kind, Overhead, Verdict};
 pub use modules::{Estimator, Modules};
 pub use shared::{Estimation, Totals};
 pub use system::{Counts, Probed, Refusal, System};

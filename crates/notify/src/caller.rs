@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use discnice_budget::Class;
-use discnice_regulator::{Regulator, Thread, Ticket};
+use discnice_regulator::{Access, Regulator, Thread, Ticket};
 use discnice_sys::{cycles, file};
 
 use crate::calls::{Amount, Kind, Request};
@@ -357,7 +357,7 @@ impl Caller {
                 let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
                 regulator.complete_copy(thread, (raw, &known.file), ticket, moved);
             }
-            _ => regulator.complete_metadata(thread, ticket),
+            _ => regulator.complete_metadata(thread, Access::Looks, ticket),
         }
     }
 

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_void};
 
 use discnice_budget::Class;
 use discnice_policy::Resource;
-use discnice_regulator::{File, Flow, Linux, Regulator, Thread, Ticket};
+use discnice_regulator::{Access, File, Flow, Linux, Regulator, Thread, Ticket};
 use discnice_sys::{Syscall, cycles, file, process};
 
 use crate::net::transfer::{Call, transfer};
@@ -378,31 +378,36 @@ fn are_one_file(left: i32, right: i32) -> bool {
 /// A call that may read directories or inodes, or do I/O as a side effect.
 #[inline(always)]
 pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
+    metadata_of(Access::Looks, real)
+}
+
+#[inline(always)]
+fn metadata_of<T>(access: Access, real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
     if class.is_free() {
         let result = real();
         if !local.thread.passes(0) {
-            finish_metadata(local, Ticket::FREE);
+            finish_metadata(local, access, Ticket::FREE);
         }
         return result;
     }
     if class.predicts() {
-        return predicted_metadata(local, real);
+        return predicted_metadata(local, access, real);
     }
     let ticket = if local.thread.missed() { admit_metadata(local) } else { Ticket::FREE };
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
     if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) || faults::any() {
-        finish_metadata(local, ticket);
+        finish_metadata(local, access, ticket);
     }
     result
 }
 
 /// The same where the prediction alone counts: whether it waited says what its time leaves open.
 #[inline(never)]
-fn predicted_metadata<T>(local: &Local, real: impl FnOnce() -> T) -> T {
+fn predicted_metadata<T>(local: &Local, access: Access, real: impl FnOnce() -> T) -> T {
     let thread = &local.thread;
     let ticket = if thread.missed() { admit_metadata(local) } else { Ticket::FREE };
     thread.waits_before(process::waits);
@@ -410,7 +415,7 @@ fn predicted_metadata<T>(local: &Local, real: impl FnOnce() -> T) -> T {
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
     if thread.is_due_by_waits(cycles, process::waits) || ticket != Ticket::FREE || faults::any() {
-        finish_metadata(local, ticket);
+        finish_metadata(local, access, ticket);
     }
     result
 }
@@ -420,6 +425,13 @@ fn predicted_metadata<T>(local: &Local, real: impl FnOnce() -> T) -> T {
 pub fn operation<T>(real: impl FnOnce() -> T) -> T {
     name();
     metadata(real)
+}
+
+/// A metadata operation that changes what is mostly known by then.
+#[inline(always)]
+pub fn change<T>(real: impl FnOnce() -> T) -> T {
+    name();
+    metadata_of(Access::Changes, real)
 }
 
 /// Waits for the place of one metadata operation, or only counts it.
@@ -457,9 +469,9 @@ fn admit_metadata(local: &Local) -> Ticket {
 }
 
 #[cold]
-fn finish_metadata(local: &Local, ticket: Ticket) {
+fn finish_metadata(local: &Local, access: Access, ticket: Ticket) {
     if let Some(regulator) = engine::regulator() {
-        regulator.complete_metadata(&local.thread, ticket);
+        regulator.complete_metadata(&local.thread, access, ticket);
         faults::check();
     }
 }
@@ -470,7 +482,7 @@ pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -
     name();
     let status = watched(|| file::status_at(directory, path).ok())
         .filter(|status| status.regular && status.links == 1);
-    let result = metadata(real);
+    let result = metadata_of(Access::Changes, real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
         regulator.deleted(status.into());
     }
@@ -548,8 +560,9 @@ pub fn open_named(
 ) -> i32 {
     if flags & libc::O_TRUNC != 0 {
         open_emptied(directory, name, real)
+    } else if flags & libc::O_EXCL != 0 {
+        files::opened(change(real))
     } else if flags & libc::O_ACCMODE == libc::O_RDONLY
-        || flags & libc::O_EXCL != 0
         || !engine::class().is_some_and(Class::predicts)
     {
         open(real)
@@ -575,7 +588,7 @@ fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
 #[inline(never)]
 fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
     let before = watched(|| file::status_at(directory, name).ok());
-    let fd = open(real);
+    let fd = files::opened(change(real));
     if let (Some(before), Some(file), Some(regulator)) =
         (before, files::get(fd), engine::regulator())
         && before.size > 0
@@ -595,7 +608,7 @@ pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
         // Before the call: afterwards the number may be another thread's new descriptor.
         files::forget(fd);
     }
-    metadata(real)
+    metadata_of(Access::Changes, real)
 }
 
 #[cold]

@@ -5,7 +5,7 @@ use discnice_estimator::blocks::{PAGE, Pages, read_before_write};
 use discnice_estimator::cache::{Detector, Subject};
 use discnice_estimator::file_systems::OTHERS;
 use discnice_estimator::regions::FileKey;
-use discnice_estimator::{Estimator, FileSystem, Kind, Modules, Verdict};
+use discnice_estimator::{Access, Estimator, FileSystem, Kind, Modules, Verdict};
 
 use crate::host::{FileStatus, Host, WriteMode};
 use crate::{File, Regulator, Thread, Ticket};
@@ -254,11 +254,11 @@ impl<H: Host> Regulator<'_, H> {
 
     /// What a call on names or inodes cost that waited so often, as far as the prediction alone
     /// counts.
-    pub(crate) fn forecast_metadata(&self, waited: u32) -> Option<Forecast> {
+    pub(crate) fn forecast_metadata(&self, waited: u32, access: Access) -> Option<Forecast> {
         if !self.class.predicts() {
             return None;
         }
-        let read = self.file_system(OTHERS).map_or(0, |fs| fs.waited(waited));
+        let read = self.file_system(OTHERS).map_or(0, |fs| fs.waited(waited, access));
         Some(Forecast { read, kind: Kind::Metadata, ..Forecast::NONE })
     }
 

@@ -55,6 +55,7 @@ pub use thread::Thread;
 pub use write::portion as write_back_portion;
 
 use discnice_budget::{Board, Class, member::Books};
+pub use discnice_estimator::Access;
 
 /// Everything that a call needs: who regulates, by which ledger, in whose name.
 #[derive(Debug, Clone, Copy)]

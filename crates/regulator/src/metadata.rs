@@ -1,6 +1,7 @@
 //! Calls that touch directories and inodes, or do I/O as a side effect.
 
 use discnice_budget::{Direction, Meter};
+use discnice_estimator::Access;
 use discnice_policy::Resource;
 
 use crate::host::Host;
@@ -21,8 +22,8 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Completes it.
-    pub fn complete_metadata(&self, thread: &Thread, ticket: Ticket) {
-        let forecast = self.forecast_metadata(thread.waited());
+    pub fn complete_metadata(&self, thread: &Thread, access: Access, ticket: Ticket) {
+        let forecast = self.forecast_metadata(thread.waited(), access);
         let _ = self.settle(thread, Ticket { forecast, ..ticket });
     }
 
