@@ -26,8 +26,10 @@ const FEW: u32 = 512;
 pub const LIVELY: Nanos = Nanos::from_millis(2);
 /// While others are.
 pub const IDLE: Nanos = Nanos::from_millis(10);
-/// While nobody is.
-pub const EMPTY: Nanos = Nanos::from_millis(100);
+/// When the last one ended: so that who was just born then, or bears children just now, is found.
+pub const ORPHANS: Nanos = Nanos::from_millis(100);
+/// While nobody is watched and nobody can be born who would have to be.
+pub const EMPTY: Nanos = Nanos::SECOND;
 
 /// Those who have ended since a snapshot was taken, or have new parents, are not many.
 const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);

@@ -14,6 +14,7 @@
 //! - [`census`]: who is new in the system;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `write_back`: what the held dirtied is written back steadily;
+//! - `traffic`: whether anybody in the system moves anything;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
 //! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
@@ -28,6 +29,7 @@ pub mod hold;
 pub mod member;
 pub mod process;
 pub mod reactor;
+mod traffic;
 pub mod watch;
 mod write_back;
 

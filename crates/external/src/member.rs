@@ -33,6 +33,12 @@ const PRELOADED: Nanos = Nanos::from_millis(10);
 const LOOKING: u64 = 25;
 /// Of so many looks at a process that does nothing, one finds out whether it has ended.
 const GLANCES: u32 = 8;
+/// While all the system moves less than this, a process that did nothing does nothing; of so many times in
+/// which that is believed, its account is looked at once, as network file systems are not in the system's.
+const STILL: u64 = 256 << 10;
+/// Not where so few are watched that each is looked at more often than this anyway.
+const CROWDED: Nanos = Nanos::from_millis(100);
+const BELIEVED: u32 = 3;
 /// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well.
 const SLIPS: u32 = 4;
 /// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
@@ -81,6 +87,9 @@ pub struct Watched {
     letting_go: bool,
     /// Looks since the last thorough one.
     glances: u32,
+    /// What the system had moved when its account was looked at last, and how often that sufficed since.
+    around: u64,
+    believed: u32,
     refused_until: Nanos,
     /// Its parent, as far as known.
     pub parent: u32,
@@ -131,6 +140,8 @@ impl Watched {
             slips: 0,
             letting_go: false,
             glances: 0,
+            around: 0,
+            believed: 0,
             refused_until: Nanos(0),
             parent: 0,
             due: Nanos(0),
@@ -213,12 +224,30 @@ impl Watched {
         if !same || self.letting_go || self.glances >= GLANCES {
             return None;
         }
-        self.glances += 1;
         let preloaded = self.role == Role::Preloaded;
-        if preloaded && self.class.watcher().is_strict() || !self.account.is_unchanged().ok()? {
+        if preloaded && self.class.watcher().is_strict() {
+            return None;
+        }
+        if crowd >= CROWDED && self.is_still_around(now) {
+            return Some(next);
+        }
+        self.glances += 1;
+        if !self.account.is_unchanged().ok()? {
             return None;
         }
         Some(if preloaded { next.max(now.plus(PRELOADED)) } else { next })
+    }
+
+    /// Whether so little was moved by anybody since the process's account was looked at that it need not be
+    /// looked at again.
+    fn is_still_around(&mut self, now: Nanos) -> bool {
+        let Some(bytes) = self.helpers.traffic.bytes(now) else { return false };
+        if self.believed < BELIEVED && bytes.wrapping_sub(self.around) < STILL {
+            self.believed += 1;
+            return true;
+        }
+        (self.around, self.believed) = (bytes, 0);
+        false
     }
 
     /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.

@@ -258,13 +258,12 @@ impl Watch {
             }
             self.ever.remove(&id);
             let parent = stat.parent;
-            if !self.is_kin(newcomer) || id == process::id() {
-                continue;
-            }
             if let Some((slot, _)) = self.class.listed(id) {
                 if let Ok(pinned) = pin(id.cast_signed()) {
                     self.adopt(pinned, slot, Reason::None, parent);
                 }
+            } else if !self.is_kin(newcomer) || id == process::id() {
+                continue;
             } else if self.bears_outside(parent, newcomer)
                 && let Ok(pinned) = pin(id.cast_signed())
                 && let Some(slot) =

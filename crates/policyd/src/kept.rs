@@ -74,6 +74,11 @@ impl Kept {
         (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
     }
 
+    /// Whether its last member ended so lately that children of it may not have been found yet.
+    fn may_have_orphans(&self, now: Nanos) -> bool {
+        self.empty_since.is_none_or(|since| now < since.plus(census::ORPHANS))
+    }
+
     /// Does what is due, of so many processes that are watched in all.
     fn step(&mut self, now: Nanos, watched: usize, census: &mut Census) {
         let due = self.watch.step(watched, census).min(now.plus(SHOW));
@@ -167,6 +172,9 @@ impl<'a> Keeper<'a> {
         for (mapped, deadline) in std::mem::take(&mut self.taken) {
             self.keep_or_wait(mapped, deadline);
         }
+        if self.is_empty() {
+            return Nanos(u64::MAX);
+        }
         let mut next = now.plus(if self.taken.is_empty() { SHOW } else { RETRY });
         if self.kept.is_empty() {
             return next;
@@ -176,6 +184,7 @@ impl<'a> Keeper<'a> {
         let newcomers = self.census.look(
             now,
             match watched {
+                0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => census::ORPHANS,
                 0 => census::EMPTY,
                 _ if lively => census::LIVELY,
                 _ => census::IDLE,

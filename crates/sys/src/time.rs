@@ -22,7 +22,7 @@ static CLOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 /// Reads the clock by this function from now on; null for the system call.
 ///
 /// # Safety
-/// It is null or what the vDSO has as [`CLOCK_NAME`], and stays mapped.
+/// It is null, or what the vDSO has as [`CLOCK_NAME`] or libc as clock_gettime(2), and stays mapped.
 pub unsafe fn read_by(clock: *mut c_void) {
     CLOCK.store(clock, Ordering::Relaxed);
 }

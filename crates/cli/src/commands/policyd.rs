@@ -8,7 +8,7 @@ use discnice_policyd::serve;
 use discnice_units::Nanos;
 
 use crate::output::tell;
-use crate::watching::Ours;
+use crate::watching::{Ours, read_the_clock_by_libc};
 
 /// Watch classes from outside; started by other commands when they need it
 #[derive(Debug, Args)]
@@ -28,6 +28,7 @@ impl Policyd {
     /// # Errors
     /// There is no private runtime directory, or descriptors are short.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        read_the_clock_by_libc();
         let idle = Nanos::from_millis(u64::from(self.idle) * 1000);
         let end = serve(&Ours, self.watch, idle).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
