@@ -13,7 +13,7 @@
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
-//! - `write_back`: what the held dirtied is written back steadily;
+//! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
 //! - `traffic`: whether anybody in the system moves anything;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
@@ -23,6 +23,7 @@
 
 pub mod account;
 pub mod census;
+mod closed;
 pub mod duty;
 mod helpers;
 pub mod hold;

@@ -1,0 +1,227 @@
+//! Files that were closed before anybody could look at the descriptor.
+//!
+//! Who unpacks an archive has each file open for some microseconds. So the folders in which a process was
+//! seen writing are watched (inotify(7)) for files that are closed there, and they and those above them for
+//! new folders, in which it goes on. What is watched pins nothing: it can be removed and unmounted.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+
+/// More folders than this are not watched; the kernel writes back, later, what is closed in others.
+const FOLDERS: usize = 4096;
+/// Entries of a folder that are looked at.
+const ENTRIES: usize = 4096;
+/// So many folders above one in which somebody writes, if they are its owner's.
+const ABOVE: usize = 4;
+/// What was changed so long ago in a folder that is looked at for the first time is somebody else's.
+const LATELY: Duration = Duration::from_secs(2);
+
+/// What is done in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// New folders are watched.
+    Folders,
+    /// Closed files are written back, too.
+    Files,
+}
+
+impl Wanted {
+    fn flags(self) -> WatchFlags {
+        let folders = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+        let safe = WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW | WatchFlags::EXCL_UNLINK;
+        match self {
+            Self::Folders => folders | safe,
+            Self::Files => folders | safe | WatchFlags::CLOSE_WRITE,
+        }
+    }
+}
+
+/// The watched folders.
+#[derive(Debug, Default)]
+pub struct Closed {
+    inotify: Option<OwnedFd>,
+    folders: HashMap<i32, PathBuf>,
+    known: HashMap<PathBuf, Wanted>,
+}
+
+impl Closed {
+    /// Somebody has the file at `path` open for writing and is likely to close others beside it.
+    pub fn expect_beside(&mut self, path: &Path, write_back: fn(&Path)) {
+        let Some(folder) = path.parent() else { return };
+        if self.known.get(folder) == Some(&Wanted::Files) || !self.watch(folder, Wanted::Files) {
+            return;
+        }
+        let changed = |found: &Metadata| {
+            let age =
+                found.modified().ok().and_then(|when| SystemTime::now().duration_since(when).ok());
+            age.is_none_or(|age| age < LATELY)
+        };
+        for (path, _) in entries(folder).filter(|(_, found)| found.is_file() && changed(found)) {
+            write_back(&path);
+        }
+        self.expect_above(folder);
+    }
+
+    /// Somebody who writes may make folders in this one, his own.
+    pub fn expect_in(&mut self, folder: &Path) {
+        if !self.known.contains_key(folder) {
+            self.watch(folder, Wanted::Folders);
+        }
+    }
+
+    fn expect_above(&mut self, folder: &Path) {
+        let Ok(own) = fs::symlink_metadata(folder) else { return };
+        for above in folder.ancestors().skip(1).take(ABOVE) {
+            let his = fs::symlink_metadata(above)
+                .is_ok_and(|found| (found.uid(), found.dev()) == (own.uid(), own.dev()));
+            if !his {
+                return;
+            }
+            self.expect_in(above);
+        }
+    }
+
+    /// What to wait for; `None` while nothing is watched.
+    pub fn events(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Has what was closed since the last call written back, and looks into new folders.
+    pub fn follow(&mut self, write_back: fn(&Path)) {
+        for (path, is_folder) in self.take_events() {
+            if is_folder {
+                self.enter(path, write_back);
+            } else {
+                write_back(&path);
+            }
+        }
+    }
+
+    /// Which files were closed, and which folders are new.
+    fn take_events(&mut self) -> Vec<(PathBuf, bool)> {
+        let Self { inotify: Some(inotify), folders, known } = self else { return Vec::new() };
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
+        let mut reader = Reader::new(inotify.as_fd(), &mut buffer);
+        let mut found = Vec::new();
+        while let Ok(event) = reader.next() {
+            let Some(folder) = folders.get(&event.wd()) else { continue };
+            if event.events().contains(ReadFlags::IGNORED) {
+                known.remove(folder);
+                folders.remove(&event.wd());
+                continue;
+            }
+            let Some(name) = event.file_name() else { continue };
+            let is_folder = event.events().contains(ReadFlags::ISDIR);
+            let closed = event.events().intersects(ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO);
+            if is_folder || closed && known.get(folder) == Some(&Wanted::Files) {
+                found.push((folder.join(OsStr::from_bytes(name.to_bytes())), is_folder));
+            }
+        }
+        found
+    }
+
+    /// A folder that was just made, with all that was made in it since.
+    fn enter(&mut self, folder: PathBuf, write_back: fn(&Path)) {
+        let mut todo = vec![folder];
+        while let Some(folder) = todo.pop() {
+            if !self.watch(&folder, Wanted::Files) {
+                continue;
+            }
+            for (path, found) in entries(&folder) {
+                if found.is_dir() {
+                    todo.push(path);
+                } else if found.is_file() {
+                    write_back(&path);
+                }
+            }
+        }
+    }
+
+    /// Whether the folder is watched now.
+    fn watch(&mut self, folder: &Path, wanted: Wanted) -> bool {
+        if self.folders.len() >= FOLDERS {
+            return false;
+        }
+        if self.inotify.is_none() {
+            self.inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        }
+        let Some(inotify) = &self.inotify else { return false };
+        let Ok(number) = inotify::add_watch(inotify, folder, wanted.flags()) else { return false };
+        self.folders.insert(number, folder.to_path_buf());
+        self.known.insert(folder.to_path_buf(), wanted);
+        true
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
+    entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static WRITTEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn note(path: &Path) {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        WRITTEN.with_borrow_mut(|written| written.push(name));
+    }
+
+    fn written(closed: &mut Closed) -> Vec<String> {
+        closed.follow(note);
+        let mut names = WRITTEN.take();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_that_are_closed_in_folders_new_and_known_are_found() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let put = |name: &str| fs::write(folder.path().join(name), "x").unwrap();
+        put("before");
+        fs::create_dir(folder.path().join("beside")).unwrap();
+        put("beside/unseen");
+        let mut closed = Closed::default();
+        assert!(closed.events().is_none());
+        closed.expect_beside(&folder.path().join("open"), note);
+        put("first");
+        assert_eq!(written(&mut closed), ["before", "first"], "one was there a moment before");
+        fs::create_dir_all(folder.path().join("new/inner")).unwrap();
+        put("new/early");
+        put("new/inner/early");
+        assert_eq!(written(&mut closed), ["early", "early"]);
+        put("new/inner/late");
+        fs::rename(folder.path().join("first"), folder.path().join("renamed")).unwrap();
+        put("beside/unseen");
+        assert_eq!(written(&mut closed), ["late", "renamed"]);
+        fs::remove_dir_all(folder.path().join("new")).unwrap();
+        let _ = written(&mut closed);
+        assert!(!closed.known.contains_key(&folder.path().join("new")), "it is forgotten");
+    }
+
+    #[test]
+    fn only_new_folders_count_where_nobody_was_seen_writing() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut closed = Closed::default();
+        closed.expect_in(folder.path());
+        fs::write(folder.path().join("file"), "x").unwrap();
+        assert!(written(&mut closed).is_empty());
+        fs::create_dir(folder.path().join("new")).unwrap();
+        assert!(written(&mut closed).is_empty());
+        fs::write(folder.path().join("new/file"), "x").unwrap();
+        assert_eq!(written(&mut closed), ["file"]);
+    }
+}
