@@ -375,6 +375,23 @@ fn static_children_of_posix_spawn_are_shown_while_they_run() {
     assert_shown(&["/usr/bin/python3", "-c", python, reader, "/etc/passwd", "5"]);
 }
 
+#[test]
+fn static_programs_in_a_numbering_of_their_own_are_held() {
+    let apart = ["unshare", "-Urpf"];
+    if run(product::as_user(apart[0]).arg(apart[1]).arg("true")).status != Some(0) {
+        skip!("no namespaces for ordinary users here");
+    }
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
+        skip!("no static libc")
+    };
+    let words = [&apart[..], &[reader.to_str().expect("UTF-8"), "/etc/passwd", "5"]].concat();
+    // Its number is 1, which here is the system's first process.
+    let (shown, _) = shown_while_it_runs("auto", &words, held_from_outside);
+    assert!(members(&shown).iter().any(|member| member["mechanism"] == "freeze"), "{shown:#}");
+}
+
 /// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and without
 /// somebody who holds from outside what the library cannot enter.
 fn assert_shown(words: &[&str]) {

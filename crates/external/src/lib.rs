@@ -12,6 +12,7 @@
 //! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), or stop signals;
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
+//! - `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
 //! - `traffic`: whether anybody in the system moves anything;
@@ -28,6 +29,7 @@ pub mod duty;
 mod helpers;
 pub mod hold;
 pub mod member;
+mod number;
 pub mod process;
 pub mod reactor;
 mod traffic;

@@ -91,6 +91,8 @@ pub struct Watched {
     around: u64,
     believed: u32,
     refused_until: Nanos,
+    /// The number by which its class lists it.
+    number: u32,
     /// Its parent, as far as known.
     pub parent: u32,
     /// When it is to be looked at next.
@@ -98,16 +100,16 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Begins to watch the process in `slot`. `None` when it has gone, or its account is hidden.
+    /// Begins to watch the process in `slot`, where it goes by this number. `None` when it has gone, or its account is hidden.
     #[must_use]
     pub fn new(
         pinned: Pinned,
         class: &'static Class,
-        slot: MemberId,
+        (slot, number): (MemberId, u32),
         reason: Reason,
         helpers: Helpers,
     ) -> Option<Self> {
-        let member = class.member(slot, pinned.id())?;
+        let member = class.member(slot, number)?;
         let held = class.held(slot)?;
         held.begin(member, pinned.process.started);
         let before = held.of(member).map_or(Reason::None, |account| account.reason);
@@ -143,6 +145,7 @@ impl Watched {
             around: 0,
             believed: 0,
             refused_until: Nanos(0),
+            number,
             parent: 0,
             due: Nanos(0),
         };
@@ -154,6 +157,12 @@ impl Watched {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.pinned.id()
+    }
+
+    /// The number by which its class lists it: in a PID namespace of its own that is not its id.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// When it was born, in clock ticks since boot, and its id: in the order of births.
@@ -197,7 +206,7 @@ impl Watched {
     }
 
     fn member(&self) -> Option<&'static Member> {
-        self.class.member(self.slot, self.id())
+        self.class.member(self.slot, self.number)
     }
 
     fn held(&self) -> Option<&'static Held> {
@@ -302,7 +311,7 @@ impl Watched {
         let member = match self.member() {
             Some(member) => member,
             None => {
-                let (slot, member) = self.class.listed(self.id())?;
+                let (slot, member) = self.class.listed(self.number)?;
                 self.slot = slot;
                 self.held()?.begin(member, self.pinned.process.started);
                 self.note_how(self.reason);

@@ -170,6 +170,14 @@ impl Status {
     }
 }
 
+/// The number by which the innermost PID namespace of the process knows it.
+#[must_use]
+pub fn number_inside(id: u32) -> Option<u32> {
+    let status = Status::read(id.cast_signed())?;
+    let numbers = status.0.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
 /// Whether a signal waits to be received by the process or one of its threads.
 #[must_use]
 pub fn is_signalled(id: u32) -> bool {

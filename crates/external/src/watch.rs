@@ -9,13 +9,14 @@ use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_budget::primitive::Ordering;
 use discnice_budget::{Class, MemberId, State};
-use discnice_sys::procfs;
+use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::census::{Census, Newcomer};
 use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
+use crate::number::{self, Stranger};
 use crate::process::{Pinned, pin};
 
 /// All slots of the class are looked through this often, should a newcomer have been missed; less often
@@ -35,6 +36,10 @@ pub struct Watch {
     /// `DISCNICE=segment:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
+    /// Those in namespaces of their own who are not listed yet.
+    strangers: Vec<Stranger>,
+    /// Numbers that the class lists and that mean such members, with what their ids are.
+    inside: HashMap<u32, u32>,
     /// Held no longer, but not yet let go.
     leaving: Vec<Watched>,
     /// All that were ever members: sessions and process groups may be named after them.
@@ -60,6 +65,8 @@ impl Watch {
             class,
             mark: format!("DISCNICE={segment:x}:{:x}", class.nonce()).into_bytes(),
             members: HashMap::new(),
+            strangers: Vec::new(),
+            inside: HashMap::new(),
             leaving: Vec::new(),
             ever: HashSet::new(),
             queue: BinaryHeap::new(),
@@ -192,6 +199,7 @@ impl Watch {
 
     fn part(&mut self, id: u32, gone: Gone) {
         let Some(member) = self.members.remove(&id) else { return };
+        self.inside.remove(&member.number());
         if gone == Gone::Ended
             && let Some(parent) = self.members.get_mut(&member.parent)
         {
@@ -235,17 +243,48 @@ impl Watch {
 
     /// All that the class lists.
     fn roll_call(&mut self) {
+        self.meet_strangers();
+        let known = |id| self.members.contains_key(&id) || self.inside.contains_key(&id);
         let listed: Vec<(MemberId, u32)> = self
             .class
-            .living_slots(|id| !self.members.contains_key(&id) && process::exists(id))
+            .living_slots(|id| !known(id) && process::exists(id))
             .map(|(slot, member)| (slot, member.process()))
             .collect();
         for (slot, id) in listed {
-            if let Ok(pinned) = pin(id.cast_signed()) {
-                let parent = procfs::stat(id).map_or(0, |stat| stat.parent);
-                self.adopt(pinned, slot, Reason::None, parent);
+            if let Ok(pinned) = pin(id.cast_signed())
+                && let Some(stat) = procfs::stat(id)
+                && self.is_his(slot, &stat.into())
+            {
+                self.adopt(pinned, (slot, id), Reason::None, stat.parent);
             }
         }
+    }
+
+    /// Those in namespaces of their own who have given the class their number since.
+    fn meet_strangers(&mut self) {
+        self.strangers.retain(Stranger::lives);
+        for stranger in self.strangers.clone() {
+            if let Some((slot, _)) = self.class.listed(stranger.number)
+                && !self.inside.contains_key(&stranger.number)
+                && let Ok(pinned) = pin(stranger.id.cast_signed())
+            {
+                self.strangers.retain(|other| other.id != stranger.id);
+                self.inside.insert(stranger.number, stranger.id);
+                self.adopt(pinned, (slot, stranger.number), Reason::None, stranger.parent);
+            }
+        }
+    }
+
+    /// Whether the process that has the number of this slot here is the one that wrote itself there. Libraries
+    /// write what their namespace says; others write what we see.
+    fn is_his(&self, slot: MemberId, found: &Newcomer) -> bool {
+        let Some(member) = self.class.member(slot, found.stat.id) else { return false };
+        let before = self.class.held(slot).and_then(|held| held.of(member));
+        matches!(member.state(), State::Outside | State::Notified)
+            || before.is_some_and(|account| account.started == found.stat.started)
+            || self.is_named(&found.stat)
+            || number::is_ours(found.stat.id)
+            || found.carries(&self.mark)
     }
 
     /// Takes those among the newcomers who belong to the class; whether there were any.
@@ -258,19 +297,28 @@ impl Watch {
             }
             self.ever.remove(&id);
             let parent = stat.parent;
-            if let Some((slot, _)) = self.class.listed(id) {
+            if let Some((slot, _)) = self.class.listed(id)
+                && !self.inside.contains_key(&id)
+                && self.is_his(slot, newcomer)
+            {
                 if let Ok(pinned) = pin(id.cast_signed()) {
-                    self.adopt(pinned, slot, Reason::None, parent);
+                    self.adopt(pinned, (slot, id), Reason::None, parent);
                 }
             } else if !self.is_kin(newcomer) || id == process::id() {
                 continue;
-            } else if self.bears_outside(parent, newcomer)
-                && let Ok(pinned) = pin(id.cast_signed())
-                && let Some(slot) =
-                    enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
-            {
-                self.adopt(pinned, slot, Reason::Descendant, parent);
+            } else if self.bears_outside(parent, newcomer) {
+                if let Ok(pinned) = pin(id.cast_signed())
+                    && let Some(slot) =
+                        enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
+                {
+                    self.adopt(pinned, (slot, id), Reason::Descendant, parent);
+                }
+            } else {
+                self.strangers.extend(Stranger::meet(id));
             }
+        }
+        if !self.strangers.is_empty() {
+            self.meet_strangers();
         }
         self.members.len() > before
     }
@@ -284,17 +332,18 @@ impl Watch {
     /// Whether a process descends from a member, as far as can be seen. One that our library is in and
     /// that shows nothing of this is found by the next roll call.
     fn is_kin(&self, newcomer: &Newcomer) -> bool {
-        let stat = &newcomer.stat;
+        self.is_named(&newcomer.stat) || newcomer.carries(&self.mark)
+    }
+
+    /// Whether its parent is a member, or its group or session is named after one.
+    fn is_named(&self, stat: &Stat) -> bool {
         // A group and a session are named after the process that made them, and nobody else can get
         // its number while they exist.
         let named = |name: u32| self.ever.contains(&name);
-        self.members.contains_key(&stat.parent)
-            || named(stat.group)
-            || named(stat.session)
-            || newcomer.carries(&self.mark)
+        self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
     }
 
-    fn adopt(&mut self, pinned: Pinned, slot: MemberId, reason: Reason, parent: u32) {
+    fn adopt(&mut self, pinned: Pinned, slot: (MemberId, u32), reason: Reason, parent: u32) {
         let id = pinned.id();
         let watched = Watched::new(pinned, self.class, slot, reason, self.helpers.clone());
         let Some(mut watched) = watched else { return };

@@ -92,7 +92,7 @@ fn start_all(id: u32, closed: &mut Closed) {
     let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
     for path in entries.take(DESCRIPTORS).map(|entry| entry.path()) {
         let writable = fs::symlink_metadata(&path).is_ok_and(|link| link.mode() & WRITABLE != 0);
-        if let Some(found) = fs::metadata(&path).ok().filter(|found| writable && found.is_file()) {
+        if let Some(found) = fs::metadata(&path).ok().filter(|found| writable && is_kept(found)) {
             start(&path);
             if let Some(name) = reachable(id, &path, &found) {
                 closed.expect_beside(&name, start_at);
@@ -100,6 +100,11 @@ fn start_all(id: u32, closed: &mut Closed) {
         }
     }
     expect_in_work(id, closed);
+}
+
+/// Whether what is dirty of it belongs on the disk: without a name it need never get there.
+fn is_kept(found: &Metadata) -> bool {
+    found.is_file() && found.nlink() > 0
 }
 
 /// Who writes into many folders begins with the one that he works in, if it is his.
@@ -146,12 +151,16 @@ mod tests {
     use discnice_sys::pagecache;
 
     #[test]
-    fn files_open_for_writing_are_written() {
-        let mut dirty = tempfile::tempfile_in("/var/tmp").unwrap();
-        dirty.write_all(&[1; 1 << 20]).unwrap();
+    fn files_open_for_writing_that_have_names_are_written() {
+        let mut named = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        named.write_all(&[1; 1 << 20]).unwrap();
         let count = |file: &File| pagecache::cachestat(file.as_raw_fd(), 0, 0).map(|c| c.dirty);
-        let Ok(before) = count(&dirty) else { return };
+        let Ok(before) = count(named.as_file()) else { return };
         start_all(std::process::id(), &mut Closed::default());
-        assert!(before == 0 || count(&dirty).unwrap() < before, "{before} dirty pages stay");
+        let after = count(named.as_file()).unwrap();
+        assert!(before == 0 || after < before, "{before} dirty pages stay");
+        assert!(is_kept(&named.as_file().metadata().unwrap()));
+        let nameless = tempfile::tempfile_in("/var/tmp").unwrap();
+        assert!(!is_kept(&nameless.metadata().unwrap()), "its owner deletes it soon");
     }
 }
