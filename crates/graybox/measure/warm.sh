@@ -76,6 +76,15 @@ warm() { # NAME PLAIN ORDERED: each over the cache that the run before has left
     for i in 1 2 3; do ordered="$ordered $(run "$3")"; done
     report "$1" "$(median $plain)" "$(median $ordered)"
 }
+bound() { # NAME PLAIN: what no order can beat, the same with all of it in memory
+    local all='' i
+    echo -1 >"$mem/memory.limit_in_bytes"
+    run "$2" >/dev/null
+    for i in 1 2 3; do all="$all $(run "$2")"; done
+    awk -v name="$1" -v all="$(median $all)" 'BEGIN { split(all, a, ","); printf "%-24s all cached %6d ms\n", name, a[1] }'
+    cold
+    echo $(((memory + own) << 20)) >"$mem/memory.limit_in_bytes"
+}
 alike() { # ROUNDS PREPARE NAME PLAIN ORDERED: in turns, each after PREPARE
     local plain='' ordered='' i
     for ((i = 0; i < $1; i++)); do
@@ -94,10 +103,12 @@ part_files() {
     warm "scan of one file" "cat big" "$order --cat --align 100 big"
     warm "grep over 100 files" "grep -c zzzzz f*" "grep -c zzzzz \$($order --cached f*)"
     warm "cat of 100 files" "cat f*" "cat \$($order --cached f*)"
+    bound "grep over 100 files" "grep -c zzzzz f*"
 }
 part_sort() {
     warm "sort, reading" "{ cat big; stamp; } | $sorting" "{ $order --cat --align 100 big; stamp; } | $sorting"
     warm "sort, all of it" "cat big | $sorting" "$order --cat --align 100 big | $sorting"
+    bound "sort, all of it" "cat big | $sorting"
 }
 part_cold() { # Nothing cached.
     alike 3 cold "grep over 100 files" "grep -c zzzzz f*" "grep -c zzzzz \$($order --cached f*)"
