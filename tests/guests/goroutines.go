@@ -24,14 +24,14 @@ func main() {
 	var group sync.WaitGroup
 	for part := int64(0); part < parts; part++ {
 		group.Add(1)
-		go func() {
+		go func(part int64) {
 			defer group.Done()
 			data := make([]byte, size*(part+1)/parts-size*part/parts)
 			if _, err := file.ReadAt(data, size*part/parts); err != nil {
 				panic(err)
 			}
 			sums[part] = sha256.Sum256(data)
-		}()
+		}(part)
 	}
 	group.Wait()
 	all := sha256.New()
