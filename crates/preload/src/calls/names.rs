@@ -1,0 +1,200 @@
+//! Calls on names, inodes and directories.
+
+use core::ffi::c_char;
+
+use discnice_budget::Class;
+use discnice_policy::Resource;
+use discnice_regulator::{Access, Thread, Ticket};
+use discnice_sys::{cycles, file, process};
+
+use crate::thread::{Local, local};
+use crate::{engine, faults, files};
+
+/// A call that may read directories or inodes, or do I/O as a side effect.
+#[inline(always)]
+pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
+    metadata_of(Access::Looks, real)
+}
+
+#[inline(always)]
+pub(super) fn metadata_of<T>(access: Access, real: impl FnOnce() -> T) -> T {
+    let Some(class) = engine::class() else { return real() };
+    let local = local();
+    if class.is_free() {
+        let result = real();
+        if !local.thread.passes(0) {
+            finish_metadata(local, access, Ticket::FREE);
+        }
+        return result;
+    }
+    if class.predicts() {
+        return predicted_metadata(local, access, real);
+    }
+    let ticket = if local.thread.missed() { admit_metadata(local) } else { Ticket::FREE };
+    let before = cycles::now();
+    let result = real();
+    let cycles = cycles::now().wrapping_sub(before);
+    if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) || faults::any() {
+        finish_metadata(local, access, ticket);
+    }
+    result
+}
+
+/// The same where the prediction alone counts: whether it waited says what its time leaves open.
+#[inline(never)]
+fn predicted_metadata<T>(local: &Local, access: Access, real: impl FnOnce() -> T) -> T {
+    let thread = &local.thread;
+    let ticket = if thread.missed() { admit_metadata(local) } else { Ticket::FREE };
+    thread.waits_before(process::waits);
+    let before = cycles::now();
+    let result = real();
+    let cycles = cycles::now().wrapping_sub(before);
+    if thread.is_due_by_waits(cycles, process::waits) || ticket != Ticket::FREE || faults::any() {
+        finish_metadata(local, access, ticket);
+    }
+    result
+}
+
+/// A metadata operation: a call on names or inodes.
+#[inline(always)]
+pub fn operation<T>(real: impl FnOnce() -> T) -> T {
+    name();
+    metadata(real)
+}
+
+/// A metadata operation that changes what is mostly known by then.
+#[inline(always)]
+pub fn change<T>(real: impl FnOnce() -> T) -> T {
+    name();
+    metadata_of(Access::Changes, real)
+}
+
+/// Waits for the place of one metadata operation, or only counts it.
+#[inline(always)]
+pub fn name() {
+    if let Some(class) = engine::class() {
+        let thread = &local().thread;
+        if class.is_limited_in(Resource::Metadata.only()) {
+            admit_operation(thread);
+        } else if thread.has_named() {
+            count_operations(thread);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn admit_operation(thread: &Thread) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.admit_operation(thread);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_operations(thread: &Thread) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.count_operations(thread);
+    }
+}
+
+#[cold]
+fn admit_metadata(local: &Local) -> Ticket {
+    engine::regulator().map_or(Ticket::FREE, |regulator| regulator.admit_metadata(&local.thread))
+}
+
+#[cold]
+fn finish_metadata(local: &Local, access: Access, ticket: Ticket) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.complete_metadata(&local.thread, access, ticket);
+        faults::check();
+    }
+}
+
+/// A call that takes a name off a file: whatever of it is dirty will not be written if it was the
+/// last one. `path` is the program's.
+pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -> i32 {
+    name();
+    let status = watched(|| file::status_at(directory, path).ok())
+        .filter(|status| status.regular && status.links == 1);
+    let result = metadata_of(Access::Changes, real);
+    if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
+        regulator.deleted(status.into());
+    }
+    result
+}
+
+/// A call that cuts a file to `length` bytes; `status` is the file's before.
+pub fn truncate(
+    length: i64,
+    status: impl FnOnce() -> Option<file::Status>,
+    real: impl FnOnce() -> i32,
+) -> i32 {
+    let status = watched(status);
+    let result = metadata(real);
+    if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
+        regulator.truncated(status.into(), length.max(0) as u64);
+    }
+    result
+}
+
+/// What a question says that is only worth asking in a class that remembers what is dirty.
+#[inline]
+fn watched<T>(question: impl FnOnce() -> Option<T>) -> Option<T> {
+    let class = engine::class()?;
+    if class.estimation().regions().is_unused() { None } else { question() }
+}
+
+/// A call that returns a new descriptor.
+#[inline(always)]
+pub fn open(real: impl FnOnce() -> i32) -> i32 {
+    files::opened(operation(real))
+}
+
+/// The same, with a name and the flags of open(2): one of them empties the file.
+#[inline(always)]
+pub fn open_named(
+    directory: i32,
+    name: *const c_char,
+    flags: i32,
+    real: impl FnOnce() -> i32,
+) -> i32 {
+    if flags & libc::O_TRUNC != 0 {
+        open_emptied(directory, name, real)
+    } else if flags & libc::O_EXCL != 0 {
+        files::opened(change(real))
+    } else if flags & libc::O_ACCMODE == libc::O_RDONLY
+        || !engine::class().is_some_and(Class::predicts)
+    {
+        open(real)
+    } else {
+        open_to_write(real)
+    }
+}
+
+/// An existing file is opened to be written, which costs something by itself on overlayfs.
+#[inline(never)]
+fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
+    let Some(regulator) = engine::regulator() else { return real() };
+    let begun = regulator.now();
+    open(|| {
+        let fd = real();
+        if fd >= 0 {
+            regulator.opened_to_write(&local().thread, fd, begun);
+        }
+        fd
+    })
+}
+
+#[inline(never)]
+fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
+    let before = watched(|| file::status_at(directory, name).ok());
+    let fd = files::opened(change(real));
+    if let (Some(before), Some(file), Some(regulator)) =
+        (before, files::get(fd), engine::regulator())
+        && before.size > 0
+    {
+        regulator.emptied(fd, file, before.into());
+    }
+    fd
+}
