@@ -23,6 +23,7 @@ import time
 
 import rates
 from kills import DISCNICE, wait_for
+from shared import cold
 
 MIB = 1 << 20
 SOON, HELD, FREE = 0.3, 5, 3
@@ -38,12 +39,6 @@ def rate(root, seconds):
     time.sleep(seconds)
     after = moved(root)
     return (after - before) / MIB / (time.monotonic() - begun) if after >= before > 0 else None
-
-
-def cold(path):
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def data(folder, mebibytes):

@@ -116,7 +116,7 @@ pub fn disk_of(device: u64) -> Option<u64> {
 }
 
 /// The device number as [`Disk::id`] has it. makedev(3)
-pub(crate) const fn id_of(device: u64) -> u64 {
+pub const fn id_of(device: u64) -> u64 {
     let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
     let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
     major << 32 | minor

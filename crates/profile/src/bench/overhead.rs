@@ -111,11 +111,7 @@ fn disk_of_mount(dir: &Path, stacked: u32) -> Option<Below> {
 }
 
 fn disk(dev: u64) -> Option<u64> {
-    traffic::disk_of(dev).map(|_| id(dev))
-}
-
-fn id(dev: u64) -> u64 {
-    u64::from(rustix::fs::major(dev)) << 32 | u64::from(rustix::fs::minor(dev))
+    traffic::disk_of(dev).map(|_| traffic::id_of(dev))
 }
 
 #[cfg(test)]
