@@ -25,6 +25,9 @@ const HIGH_MIN: u64 = 1 << 20;
 const HIGH_MAX: u64 = 16 << 20;
 /// Others' traffic that counts while tasks stall: 64 random reads of 4 KiB a second.
 const STARVED: u64 = 256 << 10;
+/// The same on the network, where nothing tells of those who starve. Names, clocks and keystrokes
+/// move less.
+const NETWORK_HIGH: u64 = 256 << 10;
 
 /// When others are busy, in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,14 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
+    /// For all network interfaces together, whatever they can do: what starves beside a job at full
+    /// speed moves little even there.
+    pub const NETWORK: Self = Self {
+        high: Rate::per_second(NETWORK_HIGH),
+        low: Rate::per_second(NETWORK_HIGH / 2),
+        starved: Rate::per_second(NETWORK_HIGH),
+    };
+
     /// For a disk of this bandwidth: a fiftieth of it, and half of that.
     #[must_use]
     pub const fn of(bandwidth: Rate) -> Self {
@@ -90,6 +101,15 @@ pub const fn explain(pool: u64, own: u64, device: u64, most: u64) -> (u64, u64) 
     let known = pool.saturating_add(own);
     let rest = known.saturating_sub(device);
     (device.saturating_sub(known), if rest > most { most } else { rest })
+}
+
+/// What programs asked for at least, of what an interface moved: the rest are headers (66 of 1514
+/// bytes, 86 under IPv6) and acknowledgements of what moved the other way (66 bytes for two
+/// segments or more).
+#[must_use]
+pub const fn payload(moved: u64, opposite: u64) -> u64 {
+    let sent = moved.saturating_sub(opposite / 32);
+    sent - sent / 17
 }
 
 /// What is left after `gap` of a pool that loses half within `half_life`: charges that the device

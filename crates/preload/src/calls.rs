@@ -95,10 +95,10 @@ fn other(
     if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
 }
 
-/// Whether the descriptor, about which nothing was known, is a socket under a network limit.
+/// Whether the descriptor, about which nothing was known, is a socket whose traffic must be looked at.
 #[inline(always)]
 fn is_new_socket(fd: i32, file: &File) -> bool {
-    !file.is_classified() && engine::limits_traffic() && turns_out_to_be_a_socket(fd, file)
+    !file.is_classified() && engine::minds_traffic() && turns_out_to_be_a_socket(fd, file)
 }
 
 #[cold]

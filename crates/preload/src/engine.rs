@@ -80,11 +80,17 @@ pub fn class() -> Option<&'static Class> {
     unsafe { CLASS.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Whether the class has a threshold of network traffic now.
+/// Whether a threshold of network traffic holds now.
 #[inline(always)]
 pub fn limits_traffic() -> bool {
     class().is_some_and(|class| class.is_limited_in(Resources::NETWORK))
         && !NO_TRAFFIC.load(Ordering::Relaxed)
+}
+
+/// Whether calls that send or receive must be looked at.
+#[inline(always)]
+pub fn minds_traffic() -> bool {
+    class().is_some_and(Class::minds_traffic) && !NO_TRAFFIC.load(Ordering::Relaxed)
 }
 
 /// Whether traffic within the machine counts.

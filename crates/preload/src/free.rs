@@ -104,7 +104,7 @@ pub mod held {
     #[inline(always)]
     pub fn transfer(fd: i32, _: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
-        let is_limited = file.is_socket() && engine::limits_traffic();
+        let is_limited = file.is_socket() && engine::minds_traffic();
         file.is_other() && !is_limited && !faults::any() && local().passes_other()
     }
 

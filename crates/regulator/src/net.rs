@@ -7,12 +7,12 @@
 
 use discnice_budget::primitive::Ordering;
 use discnice_policy::pace::SHORTEST_SLEEP;
-use discnice_policy::{Resource, Resources, Rule};
+use discnice_policy::{Resource, Rule};
 use discnice_units::{Nanos, Rate};
 
 use crate::Regulator;
 use crate::host::{Host, Woken};
-use crate::pacing::LONGEST_SLEEP;
+use crate::pacing::{LONGEST_SLEEP, LONGEST_SLEEP_YIELDING};
 
 /// How much of the rate passes at once: the upper bound of a sleep, which splits large operations
 /// (Rate Windows, 3.2). Half of a disk's, because a network has no seeks to save.
@@ -60,17 +60,16 @@ pub enum Turn {
 pub struct Limits(pub u32);
 
 impl<H: Host> Regulator<'_, H> {
-    /// Whether network traffic has a threshold.
-    #[inline]
-    #[must_use]
-    pub fn limits_traffic(&self) -> bool {
-        self.class.is_limited_in(Resources::NETWORK)
-    }
-
     /// Whether traffic within the machine counts.
     #[must_use]
     pub fn counts_loopback(&self) -> bool {
         self.class.counts_loopback()
+    }
+
+    /// Whether thresholds hold only while others are busy.
+    #[must_use]
+    pub fn yields(&self) -> bool {
+        self.class.yields()
     }
 
     /// The limits as they are now.
@@ -120,6 +119,17 @@ impl<H: Host> Regulator<'_, H> {
         if start < soon { Turn::Now } else { Turn::At(start) }
     }
 
+    /// The class's sockets are about to be told from the others' traffic: then `waiting` tells how much has
+    /// come for it and has not been charged yet.
+    pub fn note_arrived(&self, waiting: impl FnOnce() -> u64) {
+        if let Some(board) = self.board
+            && self.class.yields()
+            && board.is_due(self.host.now())
+        {
+            board.note_arrived(self.class, waiting());
+        }
+    }
+
     /// Charges `actual` bytes that passed, of `reserved` that had been reserved.
     pub fn settle_traffic(&self, flow: Flow, reserved: u64, actual: u64) {
         if reserved == 0 && actual == 0 {
@@ -128,6 +138,9 @@ impl<H: Host> Regulator<'_, H> {
         let (class, window, now) = (self.class, self.class.window(), self.host.now());
         class.meter(Resource::Net).settle(window, now, reserved, actual);
         class.meter(flow.into()).settle(window, now, reserved, actual);
+        if class.yields() {
+            self.attend(now);
+        }
     }
 
     /// Sleeps until `until`, unless the limits are no longer `seen` or a signal handler runs.
@@ -136,9 +149,13 @@ impl<H: Host> Regulator<'_, H> {
         let mut now = begun;
         let mut woken = Woken::Due;
         while now < until && woken == Woken::Due {
-            let next = until.min(now.plus(LONGEST_SLEEP));
-            woken = self.host.wait(self.class.changes(), seen.0, next);
+            let yields = self.class.yields();
+            let longest = if yields { LONGEST_SLEEP_YIELDING } else { LONGEST_SLEEP };
+            woken = self.host.wait(self.class.changes(), seen.0, until.min(now.plus(longest)));
             now = self.host.now();
+            if yields {
+                self.attend(now);
+            }
         }
         self.note_held(now.minus(begun));
         woken

@@ -14,7 +14,7 @@ use crate::{Forecast, Regulator, Thread};
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
 
 /// The same for a class that gives way: the end of the others' work must be noticed.
-const LONGEST_SLEEP_YIELDING: Nanos = Nanos::from_millis(100);
+pub(crate) const LONGEST_SLEEP_YIELDING: Nanos = Nanos::from_millis(100);
 
 /// Who deletes what he writes writes so many slices before somebody asks whether he still does.
 const SLICES_AHEAD: u64 = 2;

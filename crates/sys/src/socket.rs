@@ -38,6 +38,24 @@ fn number(fd: i32, option: i32) -> Result<i32, Errno> {
     Ok(value)
 }
 
+/// Lets at most about `bytes` of a TCP stream wait in the socket before they are sent, unless the
+/// program has set a bound of its own. tcp(7), `TCP_NOTSENT_LOWAT`
+///
+/// # Errors
+/// `EOPNOTSUPP`, `ENOPROTOOPT`: it is not TCP.
+pub fn limit_unsent(fd: i32, bytes: u32) -> Result<(), Errno> {
+    let (mut now, mut length) = (0u32, size_of::<u32>() as u32);
+    let (option, to, size) = (libc::TCP_NOTSENT_LOWAT, &raw mut now, &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `now` and then the length.
+    unsafe { call!(libc::SYS_getsockopt, fd, libc::IPPROTO_TCP, option, to, size)? };
+    if now == 0 {
+        let from = &raw const bytes;
+        // SAFETY: the kernel reads `length` bytes, those of `bytes`.
+        unsafe { call!(libc::SYS_setsockopt, fd, libc::IPPROTO_TCP, option, from, length)? };
+    }
+    Ok(())
+}
+
 /// How long a blocking call may last: `SO_RCVTIMEO` or `SO_SNDTIMEO`; `None` for ever.
 ///
 /// # Errors

@@ -7,12 +7,56 @@ use discnice_units::Nanos;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::recent::{Recent, SLOT};
 
-/// Reads that were charged and are still on their way: no device has more than this in flight.
-const INWARD_MOST: u64 = 64 << 20;
-/// Writes that were charged and not yet written back.
-const OUTWARD_MOST: u64 = 4 << 30;
-/// Charges that never reach the device (deleted before they were written) are forgotten by halves.
-const HALF_LIFE: Nanos = Nanos(30 * Nanos::SECOND.0);
+/// How charges explain what a kind of medium moves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    /// Bytes coming in that were charged and are still on their way, at most.
+    inward_most: u64,
+    /// The same of bytes going out.
+    outward_most: u64,
+    /// Charges that the medium never moves are forgotten by halves.
+    half_life: Nanos,
+    /// Whether bytes travel with headers and are acknowledged.
+    framed: bool,
+}
+
+impl Kind {
+    /// No device has more reads in flight; written data waits for write-back, and may be deleted
+    /// before that.
+    pub(super) const DISK: Self = Self {
+        inward_most: 64 << 20,
+        outward_most: 4 << 30,
+        half_life: Nanos(30 * Nanos::SECOND.0),
+        framed: false,
+    };
+    /// What waits in the buffers of sockets (tcp(7), tcp_wmem). As long as they stay full nothing of it moves
+    /// that is not charged anew; it must not hide the others for long.
+    pub(super) const NETWORK: Self = Self {
+        inward_most: 8 << 20,
+        outward_most: 8 << 20,
+        half_life: Nanos(2 * Nanos::SECOND.0),
+        framed: true,
+    };
+
+    /// What of that programs asked for.
+    fn payload(&self, moved: Moved) -> Moved {
+        if !self.framed {
+            return moved;
+        }
+        Moved {
+            inward: throttle::payload(moved.inward, moved.outward),
+            outward: throttle::payload(moved.outward, moved.inward),
+        }
+    }
+
+    /// What a pool of charges does not explain of `moved` bytes.
+    fn explain(&self, pool: &AtomicU64, most: u64, own: u64, moved: u64, gap: Nanos) -> u64 {
+        let before = throttle::decayed(pool.load(Ordering::Relaxed), gap, self.half_life);
+        let (unexplained, rest) = throttle::explain(before, own, moved, most);
+        pool.store(rest, Ordering::Relaxed);
+        unexplained
+    }
+}
 
 /// In nanoseconds.
 const MICROSECOND: u64 = 1000;
@@ -163,15 +207,18 @@ impl Medium {
     /// Takes in one observation: `moved` bytes, of which `own` were charged.
     pub(super) fn observe(
         &self,
-        now: Nanos,
-        gap: Nanos,
+        (now, gap): (Nanos, Nanos),
+        kind: &Kind,
         (moved, own): (Moved, Moved),
         weights: u32,
         (thresholds, stalled): (&Thresholds, bool),
     ) {
         self.weights.store(weights, Ordering::Relaxed);
-        let inward = explain(&self.inward_pool, own.inward, moved.inward, INWARD_MOST, gap);
-        let outward = explain(&self.outward_pool, own.outward, moved.outward, OUTWARD_MOST, gap);
+        let moved = kind.payload(moved);
+        let (pool, most) = (&self.inward_pool, kind.inward_most);
+        let inward = kind.explain(pool, most, own.inward, moved.inward, gap);
+        let (pool, most) = (&self.outward_pool, kind.outward_most);
+        let outward = kind.explain(pool, most, own.outward, moved.outward, gap);
         self.note_others(now, gap, inward.saturating_add(outward));
         let seen = self.seen(now, stalled);
         let was = self.is_throttled();
@@ -207,11 +254,4 @@ impl Medium {
             since: now.minus(since),
         }
     }
-}
-
-fn explain(pool: &AtomicU64, own: u64, moved: u64, most: u64, gap: Nanos) -> u64 {
-    let before = throttle::decayed(pool.load(Ordering::Relaxed), gap, HALF_LIFE);
-    let (unexplained, rest) = throttle::explain(before, own, moved, most);
-    pool.store(rest, Ordering::Relaxed);
-    unexplained
 }

@@ -1,8 +1,9 @@
 //! Making an observation.
 
-use discnice_policy::throttle::{INTERVAL, STALE};
+use discnice_policy::throttle::{INTERVAL, STALE, Thresholds};
 use discnice_units::Nanos;
 
+use super::medium::Kind;
 use crate::board::{ALL_DISKS, Board, MEDIA, Moved, NETWORK};
 use crate::primitive::Ordering;
 
@@ -69,6 +70,12 @@ impl Board {
         Some(gap)
     }
 
+    /// Whether the last observation is so old that the next who looks makes a new one.
+    #[must_use]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now.minus(self.observed()) >= INTERVAL
+    }
+
     /// Enters an observation that was made `gap` after the last one.
     pub fn enter(&self, now: Nanos, gap: Nanos, totals: &Totals) {
         let mut moved = [None; MEDIA];
@@ -89,11 +96,15 @@ impl Board {
         let stalled = stalled.0.saturating_mul(100) > gap.0.saturating_mul(STALLED_PERCENT);
         let thresholds = self.thresholds();
         let all = self.media.iter().zip(moved).zip(own).zip(weights);
-        for (((medium, moved), own), weights) in all {
+        for (place, (((medium, moved), own), weights)) in all.enumerate() {
             // What was charged before a medium was first looked at explains nothing of it later.
-            if let Some(moved) = moved {
-                medium.observe(now, gap, (moved, own), weights, (&thresholds, stalled));
-            }
+            let Some(moved) = moved else { continue };
+            let (kind, busy) = if place == NETWORK {
+                (&Kind::NETWORK, (&Thresholds::NETWORK, false))
+            } else {
+                (&Kind::DISK, (&thresholds, stalled))
+            };
+            medium.observe((now, gap), kind, (moved, own), weights, busy);
         }
     }
 

@@ -39,14 +39,18 @@ pub struct Slot {
     media: AtomicU32,
     /// Zero for a class that is held whatever the others do.
     weight: AtomicU32,
-    /// The first five words as the last observation found them.
+    /// The totals as the last observation found them.
     before: [AtomicU64; 5],
+    /// Bytes that have come for the class and that it has not taken yet, as far as it looked.
+    arrived: AtomicU64,
 }
 
 impl Slot {
     fn totals(&self) -> [u64; 5] {
-        [&self.read, &self.written, &self.received, &self.sent, &self.metadata]
-            .map(|word| word.load(Ordering::Relaxed))
+        let [read, written, received, sent, metadata, arrived] =
+            [&self.read, &self.written, &self.received, &self.sent, &self.metadata, &self.arrived]
+                .map(|word| word.load(Ordering::Relaxed));
+        [read, written, received.saturating_add(arrived), sent, metadata]
     }
 
     fn publish(&self, class: &Class, now: Nanos) {
@@ -97,6 +101,7 @@ impl Slot {
         if self.nonce.compare_exchange(owner, ours, order, order).is_err() {
             return false;
         }
+        self.arrived.store(0, Ordering::Relaxed);
         self.publish(class, now);
         let _ = self.news();
         true
@@ -104,11 +109,23 @@ impl Slot {
 }
 
 impl Board {
+    /// Notes how many bytes have come for a class and wait in its sockets, of which it is told later:
+    /// they are no others' traffic.
+    pub fn note_arrived(&self, class: &Class, bytes: u64) {
+        if let Some(slot) = self.slot(class) {
+            slot.arrived.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// The slot of a class, if it has one.
+    fn slot(&self, class: &Class) -> Option<&Slot> {
+        let known = class.slot().and_then(|place| self.slots.get(place));
+        known.filter(|slot| slot.nonce.load(Ordering::Relaxed) == class.nonce())
+    }
+
     /// Writes what a class has been charged where every class of the user finds it.
     pub fn publish(&self, class: &Class, now: Nanos) {
-        let known = class.slot().and_then(|place| self.slots.get(place));
-        let known = known.filter(|slot| slot.nonce.load(Ordering::Relaxed) == class.nonce());
-        if let Some(slot) = known {
+        if let Some(slot) = self.slot(class) {
             slot.publish(class, now);
             return;
         }

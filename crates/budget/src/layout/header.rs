@@ -13,8 +13,8 @@ pub(super) struct Header {
     pub(super) magic: AtomicU64,
     pub(super) nonce: AtomicU64,
     pub(super) version: AtomicU32,
-    /// The resources whose thresholds hold now, one bit each, [`PREDICTING`] and [`YIELDS`]: the first
-    /// thing that a call looks at.
+    /// The resources whose thresholds hold now, one bit each, [`PREDICTING`], [`YIELDS`] and
+    /// [`MINDS_TRAFFIC`]: the first thing that a call looks at.
     pub(super) limited: AtomicU32,
     /// Counts changes of the limits; everybody who waits does so on this word.
     pub(super) changes: AtomicU32,
@@ -50,6 +50,9 @@ pub(super) const PREDICTING: u32 = 1 << 31;
 /// In [`Header::limited`]: the thresholds hold only while others are busy, so that somebody must
 /// look whether they are.
 pub(super) const YIELDS: u32 = 1 << 30;
+/// The same of a threshold of network traffic, which must be told from the others' also while it does
+/// not hold.
+pub(super) const MINDS_TRAFFIC: u32 = 1 << 29;
 
 /// Traffic within the machine counts as network traffic.
 pub(super) const LOOPBACK: u32 = 1;

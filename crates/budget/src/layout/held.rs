@@ -5,7 +5,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
-use crate::layout::header::{PREDICTING, YIELDS};
+use crate::layout::header::{MINDS_TRAFFIC, PREDICTING, YIELDS};
 use crate::primitive::Ordering;
 
 /// What is held while others use the disk.
@@ -35,6 +35,15 @@ impl Class {
     #[must_use]
     pub fn is_limited_in(&self, resources: Resources) -> bool {
         !self.limited().within(resources).is_empty()
+    }
+
+    /// Whether network traffic must be looked at: a threshold of it holds, or will hold while others
+    /// are busy.
+    #[inline]
+    #[must_use]
+    pub fn minds_traffic(&self) -> bool {
+        const MINDED: u32 = Resources::NETWORK.bits() | MINDS_TRAFFIC;
+        self.header.limited.load(Ordering::Relaxed) & MINDED != 0
     }
 
     /// Whether nothing is limited and nobody has to look whether others are busy.
@@ -128,8 +137,13 @@ impl Class {
         (weight, all): (u32, u32),
     ) -> bool {
         let (window, mut changed, mut limited) = (self.window(), false, Resources::NONE);
+        let mut word = if yields { YIELDS } else { 0 };
         for resource in Resource::ALL {
             let meter = self.meter(resource);
+            if yields && Resources::NETWORK.contains(resource) && !meter.threshold().is_unlimited()
+            {
+                word |= MINDS_TRAFFIC;
+            }
             let rate = if held.contains(resource) {
                 throttle::share(meter.threshold(), weight, all)
             } else {
@@ -143,7 +157,7 @@ impl Class {
                 changed = true;
             }
         }
-        let word = limited.bits() | if yields { YIELDS } else { 0 };
+        word |= limited.bits();
         let (order, load) = (Ordering::Release, Ordering::Relaxed);
         let replaced = self.header.limited.fetch_update(order, load, |old| {
             let new = word | old & PREDICTING;

@@ -39,7 +39,7 @@ pub struct Call {
 /// Sends or receives. `piece(done, length)` makes the real call for a part.
 #[inline(always)]
 pub fn transfer(call: Call, piece: impl Fn(usize, usize) -> isize) -> isize {
-    if !engine::limits_traffic() {
+    if !engine::minds_traffic() {
         return piece(0, call.count);
     }
     regulated(call, |_| false, |result| result.max(0) as u64, piece)
@@ -54,7 +54,7 @@ pub fn message(
     moved: impl Fn(isize) -> u64,
     piece: impl Fn() -> isize,
 ) -> isize {
-    if !engine::limits_traffic() {
+    if !engine::minds_traffic() {
         return piece();
     }
     let whole = Call { whole: true, ..call };
@@ -108,7 +108,7 @@ fn regulated(
         let length = if session.cuts { rest.min(grant.most as usize) } else { rest };
         let result = piece(done, length);
         let passed = if is_free(result) { 0 } else { moved(result) };
-        session.regulator.settle_traffic(call.flow, grant.reserved, passed);
+        session.settle(grant.reserved, passed);
         if result < 0 && done > 0 {
             set_errno(before);
             return done as isize;
@@ -168,8 +168,20 @@ impl<'a> Session<'a> {
         if kind.local && !regulator.counts_loopback() || kind.stream && !kind.connected {
             return None;
         }
+        if call.flow == Flow::Up && kind.stream && regulator.yields() {
+            socket.shorten(call.fd);
+        }
         let limits = regulator.limits();
         Some(Self { call, regulator, socket, limits, cuts: kind.stream && !call.whole })
+    }
+
+    /// Charges what passed.
+    fn settle(&self, reserved: u64, passed: u64) {
+        if self.call.flow == Flow::Down {
+            let waiting = || discnice_sys::socket::available(self.call.fd).unwrap_or(0);
+            self.regulator.note_arrived(waiting);
+        }
+        self.regulator.settle_traffic(self.call.flow, reserved, passed);
     }
 
     /// Whether the program wants no call to wait.

@@ -74,7 +74,7 @@ const NONE: Buffers = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; MO
 /// Whether a call on the descriptor is regulated as one on a socket.
 #[inline(always)]
 pub fn concerns(fd: c_int) -> bool {
-    engine::limits_traffic() && classify(fd).is_some_and(discnice_regulator::File::is_socket)
+    engine::minds_traffic() && classify(fd).is_some_and(discnice_regulator::File::is_socket)
 }
 
 /// readv(2) and writev(2) on a socket. `real(buffers, count)` makes the real call.
