@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::net::TcpListener;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -67,7 +67,18 @@ pub enum Workload {
         times: u64,
     },
     /// Listen on this machine, write the address to a file, and send to whoever connects
-    Serve { address: PathBuf },
+    Serve {
+        address: PathBuf,
+        /// Where to listen
+        #[arg(long, default_value = "127.0.0.1")]
+        on: IpAddr,
+    },
+    /// Send so many bytes to an address
+    Send {
+        to: SocketAddr,
+        #[arg(long)]
+        size: Bytes,
+    },
     /// Read the files named in a list, one a line, in its order
     Files { list: PathBuf },
 }
@@ -88,7 +99,8 @@ impl Workload {
             }
             Self::CreateDelete { file, size, times } => create_delete(&file, &buffer(size), times),
             Self::Phases { random, stride, made, times } => phases(&random, &stride, &made, times),
-            Self::Serve { address } => serve(&address),
+            Self::Serve { address, on } => serve(&address, on),
+            Self::Send { to, size } => send(to, size.get()),
             Self::Files { list } => files(&list),
         }
     }
@@ -132,7 +144,11 @@ fn stride(file: &PathBuf, step: u64) -> anyhow::Result<()> {
 }
 
 fn create(file: &PathBuf, size: u64) -> anyhow::Result<()> {
-    let mut output = File::create(file)?;
+    write(File::create(file)?, size)
+}
+
+/// Writes so many bytes in blocks of 64 KiB.
+fn write(mut output: impl Write, size: u64) -> anyhow::Result<()> {
     let block = buffer(Bytes::new(64 * 1024));
     let mut left = size;
     while left > 0 {
@@ -172,8 +188,8 @@ fn phases(again: &PathBuf, once: &PathBuf, made: &PathBuf, times: u64) -> anyhow
     create_delete(made, &region, times)
 }
 
-fn serve(address: &PathBuf) -> anyhow::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
+fn serve(address: &PathBuf, on: IpAddr) -> anyhow::Result<()> {
+    let listener = TcpListener::bind((on, 0)).context("cannot listen")?;
     fs::write(address, format!("{}\n", listener.local_addr()?))
         .context("cannot tell my address")?;
     let block = buffer(Bytes::new(16 * 1024));
@@ -182,6 +198,10 @@ fn serve(address: &PathBuf) -> anyhow::Result<()> {
         // Until it hangs up.
         while client.write_all(&block).is_ok() {}
     }
+}
+
+fn send(to: SocketAddr, size: u64) -> anyhow::Result<()> {
+    write(TcpStream::connect(to).with_context(|| format!("cannot connect to {to}"))?, size)
 }
 
 fn files(list: &PathBuf) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@
 //! says so; its paper file is there already.
 
 mod aging;
+mod checkpoint;
 mod contention;
 mod contention_study;
 mod file_order;
@@ -25,6 +26,7 @@ mod windows;
 
 use crate::frame::experiment::{Body, Entry};
 use aging::Aging;
+use checkpoint::Checkpoint;
 use contention::{Contention, Foreground};
 use file_order::FileOrder;
 use manners::{Manners, Pair};
@@ -107,8 +109,6 @@ const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-9", "discnice-table-10"];
 
 const MODULES: &str = "measured alone (figure 12), not yet beside a foreground";
 const GUEST: &str = "the product does not limit a guest's memory";
-const CHECKPOINT: &str =
-    "needs a second machine: within one, nobody's traffic makes a network busy";
 const SYSTEMS: &str =
     "needs other kernels; crates/graybox/measure/filesystems.sh compares six file systems";
 const MAC: &str = "needs swap; crates/graybox/measure/mac.sh measures it";
@@ -159,7 +159,7 @@ fn rate_windows() -> Vec<Entry> {
         entry!("rate-windows-figure-6", Body::View { of: REAL, study: sleeps }),
         entry!("rate-windows-figure-7", Body::View { of: REAL, study: compile }),
         entry!("rate-windows-figure-8", Body::View { of: REAL, study: sizes }),
-        entry!("rate-windows-figure-9", Body::Missing(CHECKPOINT)),
+        entry!("rate-windows-figure-9", Body::Measured(&Checkpoint)),
         entry!("rate-windows-figure-10", Body::Measured(&Servers)),
         entry!("rate-windows-table-1", Body::View { of: REAL, study: table }),
     ]
@@ -216,8 +216,15 @@ mod tests {
         for age in ["fresh", "aged", "refreshed"] {
             values.extend(["random", "i-number"].map(|order| format!("{order} {age}")));
         }
-        let courses =
-            ["device", "background", "guest", "requests", "program calls", throttle::OPERATIONS];
+        let courses = [
+            "device",
+            "background",
+            "guest",
+            "server",
+            "requests",
+            "program calls",
+            throttle::OPERATIONS,
+        ];
         let courses: Vec<&str> = courses
             .into_iter()
             .chain(["wait histogram", "10 paper", "10 ours", "9 ours disk C", "9 ours disk D"])

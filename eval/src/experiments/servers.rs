@@ -123,7 +123,7 @@ fn server(lab: &Lab, case: &str, limit: u64, address: &Path) -> anyhow::Result<C
 }
 
 /// The address that a server has written once it listens.
-fn listening(file: &Path) -> anyhow::Result<String> {
+pub(super) fn listening(file: &Path) -> anyhow::Result<String> {
     for _ in 0..100 {
         stop::check()?;
         match fs::read_to_string(file) {

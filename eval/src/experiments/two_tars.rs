@@ -24,6 +24,8 @@ const GUEST_FILES: u64 = 35;
 const THRESHOLD: &str = "4.8MB";
 /// Before the host and after it.
 const APART: Duration = Duration::from_secs(4);
+/// Each change takes so many seconds at most to be noticed.
+const SETTLES: f64 = 2.0;
 const SCHEDULER: &str = "mq-deadline";
 
 const ALONE: &str = "host alone";
@@ -85,7 +87,8 @@ impl Experiment for TwoTars {
     fn study(&self, record: &Record) -> Study {
         let mut study = Study::default();
         let policed = || record.samples.iter().filter(|sample| sample.case == POLICED);
-        let shares = |phase| policed().filter_map(move |s| Some(rate(s, phase)? / rate(s, 0)?));
+        let of = |sample, phase| rate(sample, "guest", phase, SETTLES);
+        let shares = |phase| policed().filter_map(move |s| Some(of(s, phase)? / of(s, 0)?));
         study.report("beside", shares(1).collect());
         study.report("after", shares(2).collect());
         for case in [POLICED, FREE] {
@@ -137,14 +140,12 @@ fn pack(lab: &Lab, folder: &str) -> std::process::Command {
     command
 }
 
-/// The guest's mean rate before, beside or after the host; the second after each change, in which
-/// it may still be finding out, does not count.
-fn rate(sample: &Sample, phase: usize) -> Option<f64> {
-    const SETTLES: f64 = 1.0;
+/// The mean rate of a course before, beside or after the host (phase 0, 1, 2); what comes within `settles`
+/// seconds of a change, in which a guest may still be finding out, does not count.
+pub(super) fn rate(sample: &Sample, course: &str, phase: usize, settles: f64) -> Option<f64> {
     let (begin, end) = (*sample.values.get("begin")?, *sample.values.get("end")?);
-    let (from, to) =
-        [(0.0, begin), (begin + SETTLES, end), (end + 2.0 * SETTLES, f64::INFINITY)][phase];
-    let course = sample.series.get("guest")?;
+    let (from, to) = [(0.0, begin), (begin + settles, end), (end + settles, f64::INFINITY)][phase];
+    let course = sample.series.get(course)?;
     let within: Vec<f64> = course
         .iter()
         .filter(|point| point.0 > from && point.0 <= to)

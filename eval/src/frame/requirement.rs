@@ -19,6 +19,8 @@ pub enum Requirement {
     Discnice,
     /// A control group that limits memory.
     MemoryLimit,
+    /// A network of its own.
+    Link,
     /// The program that simulates days of a regulated job.
     Simulation,
     /// `discnice run` with `--estimator predict` and `--report FILE.json`.
@@ -39,6 +41,7 @@ impl Requirement {
                 (free < needed).then(|| format!("needs {needed} of memory, {free} are available"))
             }
             Self::MemoryLimit => crate::lab::memory_limit::lack(),
+            Self::Link => crate::lab::link::lack(),
             Self::Simulation => {
                 crate::experiments::simulation().err().map(|error| format!("{error:#}"))
             }

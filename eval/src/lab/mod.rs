@@ -5,6 +5,7 @@
 pub mod cgroup;
 pub mod files;
 pub mod job;
+pub mod link;
 pub mod memory_limit;
 pub mod sampler;
 pub mod scratch;
@@ -94,10 +95,15 @@ impl Lab {
     /// A command that will run as the unprivileged user, in the experiment's folder.
     #[must_use]
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command_as_root(program);
+        command.uid(self.disk.owner.uid).gid(self.disk.owner.gid);
+        command
+    }
+
+    /// The same of a tool that needs root to start a command as the unprivileged user.
+    fn command_as_root(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
-            .uid(self.disk.owner.uid)
-            .gid(self.disk.owner.gid)
             .current_dir(&self.folder)
             .env("HOME", self.memory())
             .env("LC_ALL", "C")

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::{cgroup, memory_limit};
+use super::{cgroup, link, memory_limit};
 use crate::disk::Owner;
 
 const PREFIX: &str = "discnice-eval-";
@@ -33,11 +33,12 @@ pub fn make(parent: &Path, owner: Owner) -> anyhow::Result<TempDir> {
     Ok(folder)
 }
 
-/// Removes the folders and control groups of runs that are no more.
+/// Removes the folders, control groups and networks of runs that are no more.
 ///
 /// # Errors
 /// One of them cannot be removed.
 pub fn remove_stale() -> anyhow::Result<()> {
+    link::remove_left_behind();
     for group in [cgroup::left_behind(), memory_limit::left_behind()].into_iter().flatten() {
         // One with processes in it stays; the next run goes on with it.
         let _ = fs::remove_dir(group);
