@@ -12,6 +12,9 @@ use discnice_units::Bytes;
 
 use crate::random::Random;
 
+/// Strides in bytes. DiscNice 6.1
+const STEP: u64 = 12 * 1024;
+
 /// A program to be measured
 #[derive(Debug, Subcommand)]
 pub enum Workload {
@@ -32,7 +35,7 @@ pub enum Workload {
     /// Read one byte every so many
     Stride {
         file: PathBuf,
-        #[arg(long, default_value = "12K")]
+        #[arg(long, default_value_t = Bytes::new(STEP))]
         step: Bytes,
     },
     /// Create a file and fill it with the letter a
@@ -57,14 +60,16 @@ pub enum Workload {
         #[arg(long)]
         times: u64,
     },
-    /// The four phases of DiscNice 6.2: read one file at random ten times and another with strides, write a
-    /// region, create and unlink
+    /// The four phases of DiscNice 6.2: read one file at random ten times and another with strides (or the other
+    /// way round), write a region, create and unlink
     Phases {
         random: PathBuf,
         stride: PathBuf,
         made: PathBuf,
         #[arg(long)]
         times: u64,
+        #[arg(long)]
+        stride_first: bool,
     },
     /// Listen on this machine, write the address to a file, and send to whoever connects
     Serve {
@@ -98,7 +103,17 @@ impl Workload {
                 region_write(&file, &buffer(region), times)
             }
             Self::CreateDelete { file, size, times } => create_delete(&file, &buffer(size), times),
-            Self::Phases { random, stride, made, times } => phases(&random, &stride, &made, times),
+            Self::Phases { random, stride, made, times, stride_first } => {
+                let strides = || self::stride(&stride, STEP);
+                if stride_first {
+                    strides()?;
+                }
+                again_and_again(&random)?;
+                if !stride_first {
+                    strides()?;
+                }
+                anew(&made, times)
+            }
             Self::Serve { address, on } => serve(&address, on),
             Self::Send { to, size } => send(to, size.get()),
             Self::Files { list } => files(&list),
@@ -176,16 +191,19 @@ fn create_delete(file: &PathBuf, content: &[u8], times: u64) -> anyhow::Result<(
     Ok(())
 }
 
-fn phases(again: &PathBuf, once: &PathBuf, made: &PathBuf, times: u64) -> anyhow::Result<()> {
+/// Reads a file at random, ten times as much as there is.
+fn again_and_again(file: &PathBuf) -> anyhow::Result<()> {
     const BLOCK: u64 = 64 * 1024;
-    const STEP: u64 = 12 * 1024;
+    let blocks = open(file)?.metadata()?.len() / BLOCK;
+    random(file, &mut buffer(Bytes::new(BLOCK)), 10 * blocks)
+}
+
+/// Writes one region, then creates and unlinks, so many times.
+fn anew(file: &PathBuf, times: u64) -> anyhow::Result<()> {
     let region = buffer(Bytes::new(10 * 1024));
-    let blocks = open(again)?.metadata()?.len() / BLOCK;
-    random(again, &mut buffer(Bytes::new(BLOCK)), 10 * blocks)?;
-    stride(once, STEP)?;
-    create(made, 0)?;
-    region_write(made, &region, times)?;
-    create_delete(made, &region, times)
+    create(file, 0)?;
+    region_write(file, &region, times)?;
+    create_delete(file, &region, times)
 }
 
 fn serve(address: &PathBuf, on: IpAddr) -> anyhow::Result<()> {

@@ -11,6 +11,7 @@ mod file_order;
 mod manners;
 mod manners_study;
 mod modules;
+mod modules_beside;
 mod overhead;
 mod peer;
 mod prediction;
@@ -31,6 +32,7 @@ use contention::{Contention, Foreground};
 use file_order::FileOrder;
 use manners::{Manners, Pair};
 use modules::Modules;
+use modules_beside::ModulesBeside;
 use overhead::Overhead;
 use peer::Peer;
 use prediction::Prediction;
@@ -107,7 +109,6 @@ const SEQUENTIAL: &[&str] = &["discnice-table-9"];
 const TAR: &[&str] = &["discnice-table-10"];
 const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-9", "discnice-table-10"];
 
-const MODULES: &str = "measured alone (figure 12), not yet beside a foreground";
 const GUEST: &str = "the product does not limit a guest's memory";
 const SYSTEMS: &str =
     "needs other kernels; crates/graybox/measure/filesystems.sh compares six file systems";
@@ -139,7 +140,7 @@ fn discnice() -> Vec<Entry> {
         entry!("discnice-table-4", Body::Measured(&TABLE_4)),
         entry!("discnice-figure-11", Body::Measured(&FIGURE_11)),
         entry!("discnice-figure-12", Body::Measured(&Modules)),
-        entry!("discnice-table-6", Body::Missing(MODULES)),
+        entry!("discnice-table-6", Body::Measured(&ModulesBeside)),
         entry!("discnice-table-7", Body::Measured(&TABLE_7)),
         entry!("discnice-figure-13", Body::Measured(&FIGURE_13)),
         entry!("discnice-figure-14", Body::View { of: REAL, study: throttle::flushes }),
@@ -210,7 +211,16 @@ mod tests {
             .into_iter()
             .chain(["own cpu seconds", "system cpu seconds", "rate", "peak", "actual", "predicted"])
             .chain(["foreground seconds", "background seconds", "begin", "end", "right", "read"])
-            .chain(["calls", "call bytes", "waits", "rate 1", "rate 2", "rate 3"])
+            .chain([
+                "sequential seconds",
+                "bench seconds",
+                "calls",
+                "call bytes",
+                "waits",
+                "rate 1",
+                "rate 2",
+                "rate 3",
+            ])
             .map(str::to_owned)
             .collect();
         for age in ["fresh", "aged", "refreshed"] {

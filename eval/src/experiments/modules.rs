@@ -15,9 +15,9 @@ use crate::lab::{Lab, files};
 const RATE: u64 = 5_000_000;
 const MEGABYTE: u64 = 1_000_000;
 
-const ALL_ON: &str = "all-on";
+pub(super) const ALL_ON: &str = "all-on";
 /// The paper's names of the configurations, and what of the prediction is on.
-const CONFIGURATIONS: [(&str, &str); 5] = [
+pub(super) const CONFIGURATIONS: [(&str, &str); 5] = [
     ("all-off", "none"),
     ("cacheD", "cache"),
     ("readP", "read"),
@@ -26,17 +26,17 @@ const CONFIGURATIONS: [(&str, &str); 5] = [
 ];
 
 /// What is read at random, again and again, and what with strides.
-const FILES: [&str; 2] = ["phases-random", "phases-stride"];
-const MADE: &str = "phases-made";
+pub(super) const FILES: [&str; 2] = ["phases-random", "phases-stride"];
+pub(super) const MADE: &str = "phases-made";
 
 /// Sizes of the four phases.
-struct Sizes {
+pub(super) struct Sizes {
     /// Bytes of the file that is read at random, ten times.
-    random: u64,
+    pub(super) random: u64,
     /// Bytes of the file of which one is read every 12 KB.
-    stride: u64,
+    pub(super) stride: u64,
     /// How often 10 KB are written anew, and a file of 10 KB is created and unlinked.
-    times: u64,
+    pub(super) times: u64,
 }
 
 impl Sizes {
@@ -46,6 +46,20 @@ impl Sizes {
         } else {
             Self { random: 200 * MEGABYTE, stride: 200 * MEGABYTE, times: 10_000 }
         }
+    }
+
+    /// About how many bytes a configuration is charged.
+    pub(super) fn charged(&self, name: &str, modules: &str) -> f64 {
+        let once = self.random + self.stride / 3;
+        let again = if modules.contains("cache") { 0 } else { 9 * self.random };
+        let written = if name == ALL_ON { 0 } else { 2 * self.times * 10_000 };
+        (once + again + written) as f64
+    }
+
+    /// Makes what is read.
+    pub(super) fn prepare(&self, lab: &Lab) -> anyhow::Result<()> {
+        let mut files = FILES.into_iter().zip([self.random, self.stride]);
+        files.try_for_each(|(name, size)| files::make(lab, &lab.folder().join(name), size))
     }
 }
 
@@ -59,21 +73,13 @@ impl Experiment for Modules {
 
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
         let sizes = Sizes::of(scale);
-        let cases = CONFIGURATIONS.map(|(name, modules)| {
-            let once = sizes.random + sizes.stride / 3;
-            let again = if modules.contains("cache") { 0 } else { 9 * sizes.random };
-            let written = if name == ALL_ON { 0 } else { 2 * sizes.times * 10_000 };
-            (name.to_owned(), (once + again + written) as f64 / RATE as f64)
-        });
+        let cases = CONFIGURATIONS
+            .map(|(name, modules)| (name.to_owned(), sizes.charged(name, modules) / RATE as f64));
         (cases.into(), scale.rounds(5, 1))
     }
 
     fn prepare(&self, lab: &Lab, scale: Scale) -> anyhow::Result<()> {
-        let Sizes { random, stride, .. } = Sizes::of(scale);
-        FILES
-            .into_iter()
-            .zip([random, stride])
-            .try_for_each(|(name, size)| files::make(lab, &lab.folder().join(name), size))
+        Sizes::of(scale).prepare(lab)
     }
 
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
