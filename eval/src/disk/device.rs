@@ -42,13 +42,17 @@ pub fn detach(device: &Path) -> anyhow::Result<()> {
 /// All loop devices whose backing file is `image`, dead or alive.
 #[must_use]
 pub fn attached_to(image: &Path) -> Vec<PathBuf> {
+    all(|file| Path::new(file) == image)
+}
+
+/// All loop devices whose backing file is one of these.
+#[must_use]
+pub fn all(wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let Ok(devices) = fs::read_dir("/sys/block") else { return Vec::new() };
     devices
         .flatten()
         .map(|entry| PathBuf::from("/dev").join(entry.file_name()))
-        .filter(|device| {
-            attribute(device, "loop/backing_file").is_ok_and(|file| Path::new(&file) == image)
-        })
+        .filter(|device| attribute(device, "loop/backing_file").is_ok_and(|file| wanted(&file)))
         .collect()
 }
 

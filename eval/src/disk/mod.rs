@@ -24,7 +24,7 @@ mod stats;
 mod up;
 
 pub use command::{DiskCommand, UpArguments};
-pub use device::{DeviceCounters, number, schedulers, set_scheduler};
+pub use device::{DeviceCounters, all as loop_devices, number, schedulers, set_scheduler};
 pub use state::{Owner, State};
 pub use up::{Wanted, requirements};
 

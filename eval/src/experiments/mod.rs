@@ -3,6 +3,7 @@
 //! To add an experiment: see `frame/experiment.rs`. An entry whose part of the product is missing
 //! says so; its paper file is there already.
 
+mod admission;
 mod aging;
 mod checkpoint;
 mod contention;
@@ -26,6 +27,8 @@ mod warm_cache;
 mod windows;
 
 use crate::frame::experiment::{Body, Entry};
+use admission::Admission;
+pub use admission::program as sort;
 use aging::Aging;
 use checkpoint::Checkpoint;
 use contention::{Contention, Foreground};
@@ -112,7 +115,6 @@ const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-9", "discnice-table-10"];
 const GUEST: &str = "the product does not limit a guest's memory";
 const SYSTEMS: &str =
     "needs other kernels; crates/graybox/measure/filesystems.sh compares six file systems";
-const MAC: &str = "needs swap; crates/graybox/measure/mac.sh measures it";
 
 macro_rules! entry {
     ($name:literal, $body:expr) => {
@@ -188,7 +190,7 @@ fn gray_box() -> Vec<Entry> {
         entry!("gray-box-figure-4", Body::Missing(SYSTEMS)),
         entry!("gray-box-figure-5", Body::Measured(&FileOrder)),
         entry!("gray-box-figure-6", Body::Measured(&Aging)),
-        entry!("gray-box-figure-7", Body::Missing(MAC)),
+        entry!("gray-box-figure-7", Body::Measured(&Admission)),
     ]
 }
 
@@ -214,6 +216,8 @@ mod tests {
             .chain([
                 "sequential seconds",
                 "bench seconds",
+                "pass",
+                "faults",
                 "calls",
                 "call bytes",
                 "waits",

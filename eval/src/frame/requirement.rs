@@ -19,6 +19,10 @@ pub enum Requirement {
     Discnice,
     /// A control group that limits memory.
     MemoryLimit,
+    /// Swap of its own.
+    Swap,
+    /// The program that sorts with admitted memory.
+    Sort,
     /// A network of its own.
     Link,
     /// The program that simulates days of a regulated job.
@@ -41,6 +45,8 @@ impl Requirement {
                 (free < needed).then(|| format!("needs {needed} of memory, {free} are available"))
             }
             Self::MemoryLimit => crate::lab::memory_limit::lack(),
+            Self::Swap => crate::lab::swap::lack(),
+            Self::Sort => crate::experiments::sort().err().map(|error| format!("{error:#}")),
             Self::Link => crate::lab::link::lack(),
             Self::Simulation => {
                 crate::experiments::simulation().err().map(|error| format!("{error:#}"))

@@ -9,6 +9,7 @@ pub mod link;
 pub mod memory_limit;
 pub mod sampler;
 pub mod scratch;
+pub mod swap;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -110,6 +111,17 @@ impl Lab {
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command
+    }
+
+    /// A copy of a program that the unprivileged user can reach.
+    ///
+    /// # Errors
+    /// It is not there, or the folder is full.
+    pub fn program(&self, file: &Path) -> anyhow::Result<PathBuf> {
+        let name = file.file_name().context("a program without a name")?;
+        let copy = self.programs.path().join(name);
+        fs::copy(file, &copy).with_context(|| format!("cannot copy {}", file.display()))?;
+        Ok(copy)
     }
 
     /// One of our own workloads (`discnice-eval workload`), as the unprivileged user.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::{cgroup, link, memory_limit};
+use super::{cgroup, link, memory_limit, swap};
 use crate::disk::Owner;
 
 const PREFIX: &str = "discnice-eval-";
@@ -39,6 +39,7 @@ pub fn make(parent: &Path, owner: Owner) -> anyhow::Result<TempDir> {
 /// One of them cannot be removed.
 pub fn remove_stale() -> anyhow::Result<()> {
     link::remove_left_behind();
+    swap::remove_left_behind();
     for group in [cgroup::left_behind(), memory_limit::left_behind()].into_iter().flatten() {
         // One with processes in it stays; the next run goes on with it.
         let _ = fs::remove_dir(group);
@@ -54,6 +55,13 @@ pub fn remove_stale() -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a file lies in a folder that a run has left which is no more.
+#[must_use]
+pub fn is_stale(file: &Path) -> bool {
+    let mut folders = file.ancestors().filter_map(|folder| folder.file_name());
+    folders.any(|name| maker(&name.to_string_lossy()).is_some_and(|pid| !is_running(pid)))
 }
 
 /// Id of the process that made the folder of this name, if we make such names.
