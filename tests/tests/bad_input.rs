@@ -98,6 +98,12 @@ fn rates_that_are_none() {
             arguments[0],
         );
     }
+    for size in ["0", "-64M", "64Q", "64 M", "", "lots", "99999999999T", "64M/s"] {
+        for option in ["--memory-low", "--memory-high"] {
+            refuse_text(&["run", option, size, "--", "touch", "started"], OURS, option);
+        }
+    }
+    refuse_text(&["run", "--memory-low", "unlimited", "--", "touch", "started"], OURS, "unlimited");
     for count in ["0", "-1", "1.5", "1k", "", "many", "99999999999999999999"] {
         for option in ["--disk-iops", "--meta-ops"] {
             refuse_text(&["run", option, count, "--", "touch", "started"], OURS, option);
@@ -111,6 +117,10 @@ fn rates_that_are_none() {
 
 #[test]
 fn limits_that_contradict_each_other() {
+    let memory = ["--memory-low", "2G", "--memory-high", "1G"];
+    let run = [&["run"][..], &memory, &["--", "touch", "started"]].concat();
+    refuse_text(&run, OURS, "--memory-low 2 GiB is more than --memory-high 1 GiB");
+    refuse_text(&[&["class", "set", "bad-input"], &memory[..]].concat(), OURS, "--memory-high");
     refuse_text(&["run", "--disk", "5M", "--disk-read", "10M", "--", "touch", "started"], OURS, "");
     refuse_text(&["class", "set", "bad-input", "--disk", "5M", "--disk-write", "6M"], OURS, "");
     let net = ["run", "--net", "5M", "--net-up", "10M", "--", "touch", "started"];

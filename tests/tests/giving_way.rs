@@ -48,6 +48,23 @@ fn a_guest_class_makes_guests_of_all_that_enter_it() {
     assert_eq!(run(&mut class.command(["sh", "-c", POLICY])).succeeded().text(), IDLE);
 }
 
+#[test]
+fn memory_is_bounded_for_guests_and_for_who_says_so() {
+    let class = Class::new("unlimited");
+    let set = |limits: &[&str]| {
+        run(&mut product::discnice([&["class", "set", class.name()], limits].concat())).succeeded();
+        let shown = class.show();
+        [&shown["memory_low"], &shown["memory_high"]].map(serde_json::Value::as_u64)
+    };
+    assert_eq!(set(&["--disk", "unlimited"]), [None, None]);
+    let [low, high] = set(&["--guest"]);
+    assert!(low.zip(high).is_some_and(|(low, high)| low > 0 && high.abs_diff(2 * low) < 2));
+    assert_eq!(set(&["--memory-high", "256M"]), [Some(128 << 20), Some(256 << 20)]);
+    assert_eq!(set(&["--memory-low", "64M"]), [Some(64 << 20), Some(256 << 20)]);
+    assert_eq!(class.show()["memory_held"], false);
+    assert_eq!(set(&["--memory-high", "unlimited"]), [None, None]);
+}
+
 /// Somebody who reads a file from the disk again and again, by no rule of ours.
 struct Foreground(Child);
 

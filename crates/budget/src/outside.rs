@@ -43,6 +43,8 @@ pub enum Reason {
     Foreground = 8,
     /// Its account is not readable: it is neither counted nor held.
     Hidden = 9,
+    /// It has more resident memory than its class may keep while others wait for memory.
+    Memory = 10,
 }
 
 impl Mechanism {
@@ -67,6 +69,7 @@ impl Reason {
             7 => Self::Forbidden,
             8 => Self::Foreground,
             9 => Self::Hidden,
+            10 => Self::Memory,
             _ => Self::None,
         }
     }

@@ -1,4 +1,4 @@
-//! Giving way in processor time and disk priority (Rate Windows, 2).
+//! Giving way in processor time, disk priority and memory (Rate Windows, 2).
 //!
 //! The paper adds a scheduling class below all others, because a process of the lowest priority,
 //! nice -19, still takes 8 to 40 % from its hosts. Linux has had that class since 2.6.23. It may be
@@ -8,9 +8,13 @@
 
 #![allow(unsafe_code, reason = "sched_setscheduler(2) and ioprio_set(2) have no safe wrapper")]
 
+use std::sync::OnceLock;
 use std::time::Duration;
 use std::{fs, io, thread};
 
+use discnice_budget::Class;
+use discnice_graybox::mac;
+use discnice_policy::memory::Bounds;
 use discnice_sys::process;
 
 /// `IOPRIO_WHO_PROCESS` and `IOPRIO_CLASS_IDLE` of ioprio_set(2), which libc does not wrap.
@@ -23,6 +27,12 @@ const LEAST: &str = "19";
 /// Somebody without rights may set one only ten times a second on the whole machine.
 const TRIES: u32 = 3;
 const TURN: Duration = Duration::from_millis(60);
+
+/// How much resident memory a class keeps while others wait for memory, if that is bounded; see ADR 15.
+pub fn memory(class: &Class) -> Option<Bounds> {
+    static MACHINE: OnceLock<u64> = OnceLock::new();
+    class.memory().bounds(class.is_guest(), *MACHINE.get_or_init(mac::machine))
+}
 
 /// Puts this process, and so the command that takes its place, into the idle scheduling class and
 /// the idle class of disk priority.

@@ -91,6 +91,8 @@ pub struct Watched {
     around: u64,
     believed: u32,
     refused_until: Nanos,
+    /// Until when it stands for the memory that it has.
+    rests_until: Nanos,
     /// The number by which its class lists it.
     number: u32,
     /// Its parent, as far as known.
@@ -145,6 +147,7 @@ impl Watched {
             around: 0,
             believed: 0,
             refused_until: Nanos(0),
+            rests_until: Nanos(0),
             number,
             parent: 0,
             due: Nanos(0),
@@ -286,7 +289,10 @@ impl Watched {
         let now = time::now();
         let id = self.id();
         let next = match self.duty.decide(now, crowd, || process::is_signalled(id)) {
-            Decision::Hold(until) if self.class.is_limited() && now >= self.refused_until => {
+            Decision::Hold(until)
+                if (self.class.is_limited() || now < self.rests_until)
+                    && now >= self.refused_until =>
+            {
                 self.press(now, until, moved)
             }
             Decision::Hold(until) => until,
@@ -450,6 +456,26 @@ impl Watched {
         }
         self.refused_until = now.plus(duty::SLICE);
         self.refused_until
+    }
+
+    /// It stands until then, whatever it owes, so that its pages grow old; again and again while it is to.
+    pub fn rest(&mut self, until: Nanos) {
+        let now = time::now();
+        if self.rests_until <= now
+            && let Some(held) = self.held()
+        {
+            held.set_how(self.hold.mechanism(), Reason::Memory);
+        }
+        self.rests_until = until;
+        self.duty.owe(now, until);
+    }
+
+    /// It need not stand for its memory any more.
+    pub fn wake(&mut self) {
+        if std::mem::take(&mut self.rests_until) > Nanos(0) {
+            self.limits_changed();
+            self.note_how(self.reason);
+        }
     }
 
     /// Whether it, or something of it, is held.

@@ -116,6 +116,30 @@ impl Watch {
         self.class.watcher().arrivals() != self.arrivals
     }
 
+    /// The processes that are watched.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.members.keys().copied()
+    }
+
+    /// All members stand until then, for the memory that they have.
+    pub fn rest(&mut self, until: Nanos) {
+        self.look_now(|member| member.rest(until));
+    }
+
+    /// No member need stand for that any more.
+    pub fn wake(&mut self) {
+        self.look_now(Watched::wake);
+    }
+
+    fn look_now(&mut self, change: impl Fn(&mut Watched)) {
+        let now = time::now();
+        for (id, member) in &mut self.members {
+            change(member);
+            member.due = now;
+            self.queue.push(Reverse((now, *id)));
+        }
+    }
+
     /// Does what is due, of so many processes that are watched in all; returns when to be called again.
     pub fn step(&mut self, watched: usize, census: &mut Census) -> Nanos {
         let (now, crowd) = (time::now(), Nanos(CROWD * watched as u64));
@@ -224,12 +248,7 @@ impl Watch {
     fn follow_limits(&mut self) {
         let changes = self.class.changes().load(Ordering::Acquire);
         if changes != std::mem::replace(&mut self.changes, changes) {
-            let now = time::now();
-            for (id, member) in &mut self.members {
-                member.limits_changed();
-                member.due = now;
-                self.queue.push(Reverse((now, *id)));
-            }
+            self.look_now(Watched::limits_changed);
         }
     }
 

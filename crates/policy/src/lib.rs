@@ -5,6 +5,7 @@
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
 //! - [`throttle`]: the throttled state, with hysteresis;
+//! - [`memory`]: when a class stands still so that its pages are taken;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
 //!
 //! How a job is made to wait is not decided here; that is a mechanism's business.
@@ -12,11 +13,13 @@
 #![forbid(unsafe_code)]
 
 pub mod limits;
+pub mod memory;
 pub mod occupancy;
 pub mod pace;
 pub mod resource;
 pub mod throttle;
 
 pub use limits::{Contradiction, Limits, When};
+pub use memory::Memory;
 pub use pace::{Reservation, Rule};
 pub use resource::{Resource, Resources};

@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use discnice_units::Rate;
+use discnice_units::{Bytes, Rate};
 
+use crate::memory::Memory;
 use crate::resource::{Resource, Resources};
 
 /// When thresholds hold.
@@ -29,6 +30,7 @@ pub struct Limits {
     when: When,
     weight: u32,
     guest: bool,
+    memory: Memory,
 }
 
 impl Limits {
@@ -39,6 +41,7 @@ impl Limits {
         when: When::Always,
         weight: WEIGHT,
         guest: false,
+        memory: Memory::DEFAULT,
     };
 
     /// The threshold of a resource, in its units per second.
@@ -93,6 +96,19 @@ impl Limits {
         self
     }
 
+    /// The thresholds of resident memory.
+    #[must_use]
+    pub const fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// The same limits with others.
+    #[must_use]
+    pub const fn with_memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
     /// This class's part, relative to others' weights, while several that give way are held at
     /// once; from 1 to [`WEIGHT_MAX`].
     #[must_use]
@@ -123,31 +139,58 @@ impl Limits {
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
-    /// Which part is allowed more than the whole.
+    /// Which part is allowed more than the whole, or that memory's low threshold is above the high one.
     pub fn check(&self) -> Result<(), Contradiction> {
         for part in Resource::ALL {
             let Some(whole) = part.whole() else { continue };
             let (rate, most) = (self.rate(part), self.rate(whole));
             if !rate.is_unlimited() && rate > most {
-                return Err(Contradiction { part, rate, whole, most });
+                return Err(Contradiction::Part { part, rate, whole, most });
             }
         }
-        Ok(())
+        match (self.memory.low(), self.memory.high()) {
+            (Some(low), Some(high)) if self.memory.contradicts_itself() => {
+                Err(Contradiction::Memory { low, high })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// A part is allowed more than the whole.
+/// Thresholds that can never take effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contradiction {
-    part: Resource,
-    rate: Rate,
-    whole: Resource,
-    most: Rate,
+pub enum Contradiction {
+    /// A part is allowed more than the whole.
+    Part {
+        /// The part.
+        part: Resource,
+        /// What it is allowed.
+        rate: Rate,
+        /// The whole.
+        whole: Resource,
+        /// What that is allowed.
+        most: Rate,
+    },
+    /// The low threshold of memory is above the high one.
+    Memory {
+        /// The low one.
+        low: Bytes,
+        /// The high one.
+        high: Bytes,
+    },
 }
 
 impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { part, rate, whole, most } = self;
+        let (part, rate, whole, most) = match self {
+            Self::Part { part, rate, whole, most } => (part, rate, whole, most),
+            Self::Memory { low, high } => {
+                return write!(
+                    f,
+                    "--memory-low {low} is more than --memory-high {high}; lower it or raise the other"
+                );
+            }
+        };
         let (part, whole) = (part.option(), whole.option());
         write!(f, "{part} {rate} is more than {whole} {most} allows; lower {part} or raise {whole}")
     }

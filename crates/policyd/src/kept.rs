@@ -6,8 +6,11 @@ use discnice_budget::Class;
 use discnice_external::census::{self, Census};
 use discnice_external::process::lives;
 use discnice_external::{Helpers, Watch};
+use discnice_policy::memory::Regulation;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
+
+use crate::memory::{Guest, Pressure};
 
 /// An empty class is kept for so long: its next member may be on the way.
 const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
@@ -44,6 +47,8 @@ struct Kept {
     mapped: Mapped,
     /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
     watch: Box<Watch>,
+    /// Whether it stands for its memory.
+    memory: Regulation,
     /// When to look at it next.
     due: Nanos,
     /// Until when its members are likely to have children that only the census finds.
@@ -64,7 +69,8 @@ impl Kept {
         let watch = Box::new(Watch::new(mapped.class, mapped.segment, helpers));
         let (due, lively_until, empty_since) = (Nanos(0), Nanos(0), None);
         let (holds, watched, over) = (false, 0, false);
-        Self { mapped, watch, due, lively_until, holds, empty_since, watched, over }
+        let memory = Regulation::default();
+        Self { mapped, watch, memory, due, lively_until, holds, empty_since, watched, over }
     }
 
     /// Somebody has joined it, or is about to.
@@ -72,6 +78,12 @@ impl Kept {
         self.watch.look_for_members();
         (self.due, self.empty_since) = (Nanos(0), None);
         (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
+    }
+
+    /// The class as far as its memory goes.
+    fn as_guest(&mut self) -> Guest<'_> {
+        let Self { mapped, watch, memory, due, .. } = self;
+        Guest { class: mapped.class, watch, regulation: memory, due }
     }
 
     /// Whether its last member ended so lately that children of it may not have been found yet.
@@ -104,6 +116,7 @@ pub struct Keeper<'a> {
     /// Classes that somebody else watches, and until when that may be one who is just dying.
     taken: Vec<(Mapped, Nanos)>,
     census: Census,
+    pressure: Pressure,
     helpers: Helpers,
 }
 
@@ -113,7 +126,8 @@ impl<'a> Keeper<'a> {
     pub fn new(classes: &'a dyn Classes) -> Self {
         let (kept, taken) = (Vec::new(), Vec::new());
         let (census, helpers) = (Census::default(), Helpers::default());
-        let mut keeper = Self { classes, kept, taken, census, helpers };
+        let pressure = Pressure::default();
+        let mut keeper = Self { classes, kept, taken, census, pressure, helpers };
         for mapped in classes.all() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -190,6 +204,8 @@ impl<'a> Keeper<'a> {
                 _ => census::IDLE,
             },
         );
+        let peopled = self.kept.iter_mut().filter(|kept| kept.watched > 0);
+        next = next.min(self.pressure.step(now, peopled.map(Kept::as_guest)));
         for kept in &mut self.kept {
             let new = !newcomers.is_empty() && kept.watch.meet(&newcomers);
             if new || now >= kept.due || kept.watch.has_arrivals() {

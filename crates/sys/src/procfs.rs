@@ -30,6 +30,8 @@ pub struct Stat {
     pub cpu_ticks: u64,
     /// Page faults, with and without the disk, of the same processes.
     pub faults: u64,
+    /// Page faults of the process alone that had to read.
+    pub major_faults: u64,
     /// Those without the disk of children that it has waited for; only then there are any.
     pub children_faults: u64,
 }
@@ -69,6 +71,7 @@ fn parse_stat(id: u32, text: &[u8]) -> Option<Stat> {
         started: field(19)?,
         cpu_ticks: (11..=14).map(field).sum::<Option<u64>>()?,
         faults: (7..=10).map(field).sum::<Option<u64>>()?,
+        major_faults: field(9)?,
         children_faults: field(8)?,
     })
 }
@@ -101,6 +104,16 @@ pub fn io(id: u32) -> Option<Io> {
 fn labelled(text: &[u8], label: &[u8]) -> Option<u64> {
     text.split(|byte| *byte == b'\n')
         .find_map(|line| number(line.strip_prefix(label)?.trim_ascii()))
+}
+
+/// Resident memory of a process, in pages: all of it, and of that what files and shared memory back. From
+/// `/proc/PID/statm`; `None` when there is no such process.
+#[must_use]
+pub fn resident(id: u32) -> Option<(u64, u64)> {
+    let mut buffer = [0; 256];
+    let text = read(id, "statm", &mut buffer)?;
+    let mut fields = text.split(u8::is_ascii_whitespace).map(number).skip(1);
+    Some((fields.next()??, fields.next()??))
 }
 
 /// Signals that were sent to the process or one of its threads' leader and wait to be acted upon,
@@ -175,6 +188,7 @@ mod tests {
             started: 12345,
             cpu_ticks: 48,
             faults: 14,
+            major_faults: 3,
             children_faults: 1,
         };
         assert_eq!(found, wanted);
@@ -204,5 +218,8 @@ mod tests {
         assert!(after.calls[0] > before.calls[0]);
         assert_eq!(stat(u32::MAX >> 1), None);
         assert_eq!(io(u32::MAX >> 1), None);
+        let (all, shared) = resident(std::process::id()).unwrap();
+        assert!(all > shared && shared > 0);
+        assert_eq!(resident(u32::MAX >> 1), None);
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Header {
     pub(super) name: [AtomicU64; NAME_MAX.div_ceil(8)],
     /// See [`Class::leave_dirty`].
     left: AtomicU64,
+    /// The thresholds of resident memory.
+    pub(super) memory: AtomicU64,
 }
 
 /// Charges follow the prediction alone. Above the bits of all resources.

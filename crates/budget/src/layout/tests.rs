@@ -2,8 +2,8 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use discnice_policy::{Limits, Resources};
-use discnice_units::{Nanos, Rate};
+use discnice_policy::{Limits, Memory, Resources};
+use discnice_units::{Bytes, Nanos, Rate};
 
 use super::membership::PROBES;
 use super::*;
@@ -44,7 +44,8 @@ fn limits_and_names_are_kept() {
     let limits = Resource::ALL
         .into_iter()
         .fold(Limits::UNLIMITED, |limits, one| limits.with(one, Rate::per_second(7 + one as u64)));
-    let limits = limits.with_loopback(true);
+    let memory = Memory::DEFAULT.with_low(Bytes::new(1 << 26)).with_high(None);
+    let limits = limits.with_loopback(true).with_memory(memory);
     class.set_limits(Nanos(5), &limits, Nanos::SECOND);
     assert_eq!(class.limits(), limits);
     assert_eq!(class.limited().bits(), 0xff);

@@ -1,7 +1,7 @@
 //! The thresholds of a class, and which of them hold.
 
 use discnice_policy::limits::WEIGHT_MAX;
-use discnice_policy::{Limits, Resource, Resources, Rule, When, pace};
+use discnice_policy::{Limits, Memory, Resource, Resources, Rule, When, pace};
 use discnice_units::{Nanos, Rate};
 
 use crate::layout::{Class, header};
@@ -69,7 +69,8 @@ impl Class {
             .with_loopback(self.counts_loopback())
             .with_when(when)
             .with_weight(self.weight())
-            .with_guest(self.is_guest());
+            .with_guest(self.is_guest())
+            .with_memory(self.memory());
         let threshold = |one| self.meter(one).threshold();
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
     }
@@ -84,6 +85,7 @@ impl Class {
         let guest = if limits.guest() { header::GUEST } else { 0 };
         self.header.settings.store(loopback | guest, Ordering::Relaxed);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
+        self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         let yields = limits.when() == When::Busy;
         // Who gives way goes free until somebody finds the others busy.
         let held = if yields { self.limited() } else { Resources::ALL };
@@ -106,6 +108,12 @@ impl Class {
     #[must_use]
     pub fn is_guest(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::GUEST != 0
+    }
+
+    /// The thresholds of resident memory.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        Memory::from_word(self.header.memory.load(Ordering::Relaxed))
     }
 
     /// Whether no disk traffic is owed: then a call that costs the disk nothing need not look

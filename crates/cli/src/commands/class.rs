@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use discnice_policy::{Limits, pace};
-use discnice_sys::{futex, time};
+use discnice_policyd::client::Answer;
+use discnice_sys::{futex, process, time};
 
 use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found};
 use crate::config::Config;
-use crate::polite;
+use crate::{guest, polite, watching};
 
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
@@ -102,12 +103,17 @@ pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     polite::prepare(&limits)?;
     found.class.set_limits(time::now(), &limits, pace::WINDOW);
     futex::wake_all(found.class.changes());
+    if guest::memory(found.class).is_some() && found.class.living(process::exists).next().is_some()
+    {
+        // Nobody may have been watching it; who was asked already only looks again.
+        watching::watch(found, Answer::Unneeded).context("limited, but not in memory")?;
+    }
     Ok(())
 }
 
 fn remove(name: &str, force: bool) -> anyhow::Result<()> {
     let found = existing(name)?;
-    let members = found.class.living(discnice_sys::process::exists).count();
+    let members = found.class.living(process::exists).count();
     if members > 0 && !force {
         bail!(
             "class {name} has {members} members; end them, or say --force to free them of their limits"

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use discnice_budget::Class;
+use discnice_graybox::mac;
 use discnice_sys::{process, shm};
 
 use crate::classes::explain;
@@ -26,8 +27,15 @@ struct Finding(&'static str, bool, String);
 impl Doctor {
     /// Prints the findings; exit status 1 when something is wrong.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let mut findings =
-            vec![library(), shared_memory(), orphans(), account(), cancelled(), freezing()];
+        let mut findings = vec![
+            library(),
+            shared_memory(),
+            orphans(),
+            account(),
+            cancelled(),
+            freezing(),
+            memory(),
+        ];
         if let Some(command) = &self.command {
             let Some(path) = program::find(command) else {
                 bail!("no program {} in PATH", command.display());
@@ -121,6 +129,20 @@ fn freezing() -> Finding {
         }
     };
     Finding("freezing", true, meaning.into())
+}
+
+/// What a class that stands still for its memory can lose.
+fn memory() -> Finding {
+    let meaning = match (mac::stalled().is_some(), mac::has_swap()) {
+        (true, true) => "guests stand still while others wait for memory, and their pages go first",
+        (true, false) => {
+            "no swap: of guests that stand still while others wait for memory only pages of files can go"
+        }
+        (false, _) => {
+            "no /proc/pressure/memory (boot with psi=1): guests with too much memory stand still while memory is scarce, waited for or not"
+        }
+    };
+    Finding("memory", true, meaning.into())
 }
 
 fn cancelled() -> Finding {

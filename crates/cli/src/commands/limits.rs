@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
+use std::str::FromStr;
 
 use clap::Args;
 use discnice_policy::limits::WEIGHT_MAX;
-use discnice_policy::{Limits, Resource, When};
-use discnice_units::Rate;
+use discnice_policy::{Limits, Memory, Resource, When};
+use discnice_units::{Bytes, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -59,10 +60,32 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight)]
     #[serde(deserialize_with = "toml_weight")]
     weight: Option<u32>,
+    /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
+    /// guests a twentieth of the machine's]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_size")]
+    memory_low: Option<Bytes>,
+    /// Resident memory above which it stands still while others wait for memory, so that its pages are
+    /// taken first; or `unlimited` [default: twice the low threshold; of guests a tenth of the machine's]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "toml_ceiling")]
+    memory_high: Option<Ceiling>,
     /// Give way in processor time and memory too: idle scheduling class, idle disk priority
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no)]
     guest: Option<bool>,
+}
+
+/// A size, or none.
+#[derive(Debug, Clone, Copy)]
+struct Ceiling(Option<Bytes>);
+
+impl FromStr for Ceiling {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if text == "unlimited" { Ok(Self(None)) } else { text.parse().map(|size| Self(Some(size))) }
+    }
 }
 
 /// A value of the configuration file: a text, or a whole number.
@@ -89,6 +112,14 @@ impl Value {
 
 fn toml_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     Value::parse(from, str::parse::<Rate>)
+}
+
+fn toml_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    Value::parse(from, str::parse::<Bytes>)
+}
+
+fn toml_ceiling<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ceiling>, D::Error> {
+    Value::parse(from, str::parse::<Ceiling>)
 }
 
 fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
@@ -158,7 +189,17 @@ impl LimitArgs {
 
     /// Whether any threshold was given, `unlimited` included.
     pub fn has_threshold(&self) -> bool {
-        Resource::ALL.into_iter().any(|one| self.given(one).is_some())
+        let memory = self.memory_low.is_some() || self.memory_high.is_some();
+        memory || Resource::ALL.into_iter().any(|one| self.given(one).is_some())
+    }
+
+    /// The thresholds of memory on top of those before.
+    fn memory(&self, before: Memory) -> Memory {
+        let memory = self.memory_low.map_or(before, |low| before.with_low(low));
+        match self.memory_high {
+            Some(Ceiling(high)) => memory.with_high(high),
+            None => memory,
+        }
     }
 
     /// These limits on top of what held before.
@@ -170,7 +211,8 @@ impl LimitArgs {
             .with_loopback(self.net_loopback.unwrap_or(before.loopback()))
             .with_when(self.when.unwrap_or(before.when()))
             .with_weight(self.weight.unwrap_or(before.weight()))
-            .with_guest(self.guest.unwrap_or(before.guest()));
+            .with_guest(self.guest.unwrap_or(before.guest()))
+            .with_memory(self.memory(before.memory()));
         let limits = Resource::ALL.into_iter().fold(settings, |limits, one| {
             limits.with(one, self.given(one).unwrap_or(limits.rate(one)))
         });

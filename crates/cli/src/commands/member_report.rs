@@ -40,6 +40,11 @@ pub struct MemberReport {
 }
 
 impl MemberReport {
+    /// Whether it stands still for the memory that it has.
+    pub fn rests(&self) -> bool {
+        self.why == explain(Reason::Memory)
+    }
+
     /// What is known of the member in this slot; the kernel is asked only if `seen`, which takes longer
     /// than all the rest.
     pub fn of(class: &Class, slot: MemberId, member: &Member, seen: bool) -> Self {
@@ -79,6 +84,12 @@ pub fn escape_of(class: &Class, slot: MemberId, member: &Member) -> Option<Strin
     escape(member, outside, held(class, outside))
 }
 
+/// Whether the member in this slot stands still for the memory that it has.
+pub fn rests(class: &Class, slot: MemberId, member: &Member) -> bool {
+    held(class, outside(class, slot, member))
+        .is_some_and(|account| account.reason == Reason::Memory)
+}
+
 /// What holding the member from outside has come to.
 fn outside(class: &Class, slot: MemberId, member: &Member) -> Option<Account> {
     class.held(slot).and_then(|held| held.of(member))
@@ -112,6 +123,7 @@ fn explain(reason: Reason) -> Option<&'static str> {
         Reason::Forbidden => "may be neither traced nor stopped",
         Reason::Foreground => "could only be stopped by a signal, which its terminal would show",
         Reason::Hidden => "hides its I/O from its user",
+        Reason::Memory => "stands still, as others wait for memory",
     })
 }
 

@@ -174,7 +174,8 @@ impl Run {
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command
     /// waits for that only if it has no other.
     fn have_watched(&self, found: &Found, plan: &Plan) {
-        if !self.mechanism.watches() || plan.is_supervised() || !found.class.is_limited() {
+        let disk = found.class.is_limited() && !plan.is_supervised();
+        if !self.mechanism.watches() || !disk && guest::memory(found.class).is_none() {
             return;
         }
         if self.mechanism.is_strict() {

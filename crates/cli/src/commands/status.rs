@@ -7,7 +7,8 @@ use std::thread;
 
 use clap::Args;
 use discnice_benice::report::Report;
-use discnice_policy::{Resource, When};
+use discnice_policy::memory::Bounds;
+use discnice_policy::{Memory, Resource, When};
 use discnice_sys::{process, procfs, time};
 use discnice_units::{Bytes, Rate};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use super::member_report::MemberReport;
 use super::status_polite;
 use crate::classes::{self, Found};
+use crate::guest;
 use crate::output::say;
 use crate::prediction::PredictionReport;
 
@@ -73,6 +75,16 @@ struct ClassReport {
     throttled: bool,
     weight: u32,
     guest: bool,
+    /// Bytes of resident memory down to which pages are taken while others wait for memory; `null` without
+    /// such a bound.
+    memory_low: Option<u64>,
+    /// Bytes of resident memory above which they are.
+    memory_high: Option<u64>,
+    /// Whether either was given, not only found by default.
+    #[serde(skip)]
+    memory_given: bool,
+    /// Whether it stands still for that now.
+    memory_held: bool,
     /// `rate_R` for each resource R: over the last second.
     #[serde(flatten)]
     rates: BTreeMap<String, u64>,
@@ -102,6 +114,11 @@ impl ClassReport {
         let rate = |one| class.meter(one).recent().rate(now);
         let named = |prefix, one: Resource| format!("{prefix}_{}", one.name());
         let every = Resource::ALL.into_iter();
+        let memory = guest::memory(class);
+        let members: Vec<MemberReport> = class
+            .living_slots(is_running)
+            .map(|(slot, member)| MemberReport::of(class, slot, member, seen))
+            .collect();
         Self {
             name: found.name(),
             automatic: found.is_automatic(),
@@ -114,6 +131,10 @@ impl ClassReport {
             throttled: !class.yields() || !class.limited().is_empty(),
             weight: limits.weight(),
             guest: limits.guest(),
+            memory_low: memory.map(|bounds| bounds.low),
+            memory_high: memory.map(|bounds| bounds.high),
+            memory_given: class.memory() != Memory::DEFAULT,
+            memory_held: members.iter().any(MemberReport::rests),
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
             written: total(Resource::Write),
@@ -125,10 +146,7 @@ impl ClassReport {
             waited_seconds: waited.as_secs_f64(),
             unlisted: class.unlisted(),
             prediction: PredictionReport::of(class),
-            members: class
-                .living_slots(is_running)
-                .map(|(slot, member)| MemberReport::of(class, slot, member, seen))
-                .collect(),
+            members,
         }
     }
 
@@ -229,9 +247,12 @@ fn table(reports: &[ClassReport], members: bool) -> String {
 
 /// All thresholds of a class in one column, each with a mark of what it is about.
 fn limits(report: &ClassReport) -> String {
+    let memory = report.memory_low.zip(report.memory_high);
+    let memory = memory.map(|(low, high)| format!("memory {}", Bounds { low, high }));
     let shown: Vec<String> = Resource::ALL
         .into_iter()
         .filter_map(|one| Some(threshold(one, report.limit(one)?)))
+        .chain(memory.filter(|_| report.memory_given))
         .collect();
     let state = match (report.when, report.throttled) {
         ("busy", true) => " (others are busy)",

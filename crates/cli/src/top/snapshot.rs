@@ -30,6 +30,8 @@ pub struct Class {
     pub waited: Nanos,
     /// More has been charged than is paid for: whoever goes on now is held.
     pub is_held: bool,
+    /// Its members stand still for the memory that they have.
+    pub rests: bool,
     /// Its processes.
     pub processes: Vec<Process>,
 }
@@ -77,6 +79,9 @@ impl Class {
             rates: Resource::ALL.map(|one| class.meter(one).recent().rate(now)),
             waited: class.waits().1,
             is_held: Resource::ALL.into_iter().any(owes),
+            rests: class
+                .living_slots(status::is_running)
+                .any(|(slot, member)| member_report::rests(class, slot, member)),
             processes: class
                 .living_slots(status::is_running)
                 .map(|(slot, member)| Process::of(class, slot, member))

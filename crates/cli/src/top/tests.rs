@@ -16,7 +16,7 @@ fn process(id: u32, name: &str, read: u64) -> Process {
 
 fn class(name: &str, limits: Limits, processes: Vec<Process>) -> Class {
     let (rates, waited) = ([0; Resource::COUNT], Nanos(0));
-    Class { name: name.into(), limits, rates, waited, is_held: false, processes }
+    Class { name: name.into(), limits, rates, waited, is_held: false, rests: false, processes }
 }
 
 /// Three classes after `second` seconds: one at its limit, one without, one that escapes.

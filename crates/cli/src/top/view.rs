@@ -116,7 +116,11 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
 fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<'static> {
     let allowed = allowed(class);
     let sleeping = model.sleeping(class).map_or_else(String::new, threads);
-    let state = if class.is_held { "yes" } else { "" };
+    let state = match (class.rests, class.is_held) {
+        (true, _) => "mem",
+        (false, true) => "yes",
+        (false, false) => "",
+    };
     let colour = if class.is_held { Color::Yellow } else { Color::Reset };
     Row::new([
         cut(&class.name, width),

@@ -47,6 +47,47 @@ pub fn available() -> (u64, bool) {
     (machine.min(group), group < machine)
 }
 
+/// So little memory is left, one part in so many, that whoever needs some may have to wait for it.
+const SCARCE: u64 = 10;
+
+/// Whether memory is scarce for a process: on the machine, or in a control group above it.
+#[must_use]
+pub fn is_scarce(process: u32) -> bool {
+    let machine = || {
+        let (available, total) = (meminfo("MemAvailable:")?, meminfo("MemTotal:")?);
+        Some(available < total / SCARCE)
+    };
+    let group = |group: &Group| group.limit - group.limit / SCARCE < group.needed();
+    machine().unwrap_or(true) || groups_of(&process.to_string()).iter().any(group)
+}
+
+/// The machine's memory, in bytes; zero where the kernel does not say.
+#[must_use]
+pub fn machine() -> u64 {
+    meminfo("MemTotal:").unwrap_or(0)
+}
+
+/// For how long somebody has waited for memory since the machine was started, in microseconds; `None` where
+/// the kernel does not say.
+#[must_use]
+pub fn stalled() -> Option<u64> {
+    pressure(Path::new("/proc/pressure/memory")).map(|(_, total)| total)
+}
+
+/// Page faults of everybody that had to read, since the machine was started.
+#[must_use]
+pub fn major_faults() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("pgmajfault "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// Whether pages of programs that no file backs can leave memory.
+#[must_use]
+pub fn has_swap() -> bool {
+    meminfo("SwapTotal:").is_some_and(|bytes| bytes > 0)
+}
+
 fn meminfo(key: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -84,8 +125,12 @@ struct Group {
 
 impl Group {
     fn available(&self) -> u64 {
-        let used = self.used.saturating_sub(self.reclaimable);
-        self.limit.saturating_sub(self.limit / MARGIN).saturating_sub(used)
+        self.limit.saturating_sub(self.limit / MARGIN).saturating_sub(self.needed())
+    }
+
+    /// What the kernel does not give up easily.
+    fn needed(&self) -> u64 {
+        self.used.saturating_sub(self.reclaimable)
     }
 }
 
@@ -111,8 +156,14 @@ const V2: Version = Version {
 
 /// The groups with a memory limit from ours up to the mount.
 fn groups() -> Vec<Group> {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let (membership, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
+    groups_of("self")
+}
+
+/// The same for a process.
+fn groups_of(process: &str) -> Vec<Group> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let membership = read(&format!("/proc/{process}/cgroup"));
+    let mounts = read("/proc/self/mountinfo");
     let mut groups = Vec::new();
     for line in membership.lines() {
         let mut fields = line.splitn(3, ':');

@@ -1,0 +1,292 @@
+//! How much resident memory a class may keep while memory is short (Rate Windows, 2).
+//!
+//! The paper changes the kernel's page replacement: above the high threshold it takes the guest's pages
+//! first, below the low one the host's, and between them the oldest, whose ever they are. Outside the kernel
+//! there is one thing that makes pages old, which is not to touch them: a class that has more than its high
+//! threshold while others wait for memory stands still until so many of its pages were taken that it is at
+//! the low one, or nobody waits any more. Between the thresholds it runs, and competes.
+
+use core::fmt;
+
+use discnice_units::{Bytes, Nanos};
+
+/// The unit in which thresholds are kept.
+const UNIT: u64 = 64 << 10;
+/// A guest that was given no thresholds has these parts of the machine's memory: the paper calls 5 and 10 %
+/// "very acceptable for most cases".
+const LOW_PART: u64 = 20;
+const HIGH_PART: u64 = 10;
+
+/// The thresholds as they were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Units, or zero where nothing was given.
+    low: u32,
+    /// Units, zero where nothing was given, or [`u32::MAX`] for no threshold.
+    high: u32,
+}
+
+/// The thresholds that hold, in bytes of resident memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Down to this much is taken.
+    pub low: u64,
+    /// Above this much is taken.
+    pub high: u64,
+}
+
+impl Memory {
+    /// Nothing was given.
+    pub const DEFAULT: Self = Self { low: 0, high: 0 };
+
+    /// The same with another low threshold, rounded up to 64 KiB.
+    #[must_use]
+    pub fn with_low(self, low: Bytes) -> Self {
+        Self { low: units(low), ..self }
+    }
+
+    /// The same with another high threshold, rounded up to 64 KiB; `None` for none.
+    #[must_use]
+    pub fn with_high(self, high: Option<Bytes>) -> Self {
+        Self { high: high.map_or(u32::MAX, units), ..self }
+    }
+
+    /// The low threshold, if one was given.
+    #[must_use]
+    pub fn low(self) -> Option<Bytes> {
+        (self.low != 0).then(|| Bytes::new(u64::from(self.low) * UNIT))
+    }
+
+    /// The high threshold, if one was given and is not `unlimited`.
+    #[must_use]
+    pub fn high(self) -> Option<Bytes> {
+        (!matches!(self.high, 0 | u32::MAX)).then(|| Bytes::new(u64::from(self.high) * UNIT))
+    }
+
+    /// Whether the class was said to be free of thresholds.
+    #[must_use]
+    pub fn is_unlimited(self) -> bool {
+        self.high == u32::MAX
+    }
+
+    /// As one word of shared memory.
+    #[must_use]
+    pub fn to_word(self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+
+    /// From that word; whatever it holds means something.
+    #[must_use]
+    pub fn from_word(word: u64) -> Self {
+        Self { low: word as u32, high: (word >> 32) as u32 }
+    }
+
+    /// What holds on a machine with so many bytes: one threshold alone makes the other its half or its double; a
+    /// guest without any gets parts of the machine. `None`: nothing.
+    #[must_use]
+    pub fn bounds(self, guest: bool, machine: u64) -> Option<Bounds> {
+        let given = |threshold: Option<Bytes>| threshold.map(Bytes::get);
+        Some(match (given(self.low()), given(self.high())) {
+            _ if self.is_unlimited() => return None,
+            (Some(low), Some(high)) => Bounds { low: low.min(high), high },
+            (None, Some(high)) => Bounds { low: high / 2, high },
+            (Some(low), None) => Bounds { low, high: low.saturating_mul(2) },
+            (None, None) if guest => Bounds { low: machine / LOW_PART, high: machine / HIGH_PART },
+            (None, None) => return None,
+        })
+    }
+
+    /// Whether the low threshold is above the high one.
+    #[must_use]
+    pub fn contradicts_itself(self) -> bool {
+        matches!((self.low(), self.high()), (Some(low), Some(high)) if low > high)
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", Bytes::new(self.low), Bytes::new(self.high))
+    }
+}
+
+fn units(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.get().div_ceil(UNIT)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
+}
+
+/// It stands for so long at most, and then runs for so long at least: what stands for good gives no memory
+/// back.
+const LONGEST: Nanos = Nanos::from_millis(8_000);
+const TURN: Nanos = Nanos::from_millis(50);
+/// Nobody has waited for so long: memory is not short any more. Where others were short of it lately, who come
+/// back to their pages now and then, that takes longer.
+const CALM: Nanos = Nanos::from_millis(150);
+const CALM_OTHERS: Nanos = Nanos::from_millis(1_000);
+/// So long ago is lately.
+const LATELY: Nanos = Nanos::from_millis(4_000);
+/// Who alone waited for memory is left alone for so long, and each time for twice as long up to [`LONGEST`].
+const EXCUSE: Nanos = Nanos::from_millis(500);
+
+/// Who waited for memory since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// Nobody, or memory is not scarce.
+    Nobody,
+    /// Somebody; while the class stands that is somebody else.
+    Somebody,
+    /// Others than such classes.
+    Others,
+}
+
+/// Whether a class stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It runs, and does so until then at least.
+    Runs { at_least: Nanos },
+    /// It stands since then.
+    Stands { since: Nanos },
+}
+
+/// What is decided for one class, look by look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Regulation {
+    state: State,
+    /// How long it is left alone next time.
+    excuse: Nanos,
+    /// When others were seen to wait last.
+    others: Nanos,
+}
+
+impl Default for Regulation {
+    fn default() -> Self {
+        Self { state: State::Runs { at_least: Nanos(0) }, excuse: EXCUSE, others: Nanos(0) }
+    }
+}
+
+impl Regulation {
+    /// Whether it stands.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        matches!(self.state, State::Stands { .. })
+    }
+
+    /// Decides whether the class, which has so many bytes resident, stands from now on.
+    pub fn decide(&mut self, now: Nanos, bounds: Bounds, resident: u64, waited: Waited) -> bool {
+        let pressed = waited != Waited::Nobody;
+        if waited == Waited::Others || pressed && self.stands() {
+            self.others = now;
+        }
+        match self.state {
+            State::Runs { at_least } => {
+                if pressed && now >= at_least && resident > bounds.high {
+                    self.state = State::Stands { since: now };
+                }
+            }
+            State::Stands { since } => {
+                let lately = now < self.others.plus(LATELY);
+                let calm =
+                    now >= self.others.max(since).plus(if lately { CALM_OTHERS } else { CALM });
+                if resident <= bounds.low || calm || now >= since.plus(LONGEST) {
+                    self.run(now, calm && !lately);
+                }
+            }
+        }
+        self.stands()
+    }
+
+    /// Lets it run. Who alone waited for memory does not wait while he stands: nobody else is short of it.
+    fn run(&mut self, now: Nanos, alone: bool) {
+        let at_least = if alone { self.excuse } else { TURN };
+        self.excuse = if alone { Nanos(self.excuse.0 * 2).min(LONGEST) } else { EXCUSE };
+        self.state = State::Runs { at_least: now.plus(at_least) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const BOUNDS: Bounds = Bounds { low: 50 * MIB, high: 70 * MIB };
+
+    fn at(millis: u64) -> Nanos {
+        Nanos(100 * Nanos::SECOND.0).plus(Nanos::from_millis(millis))
+    }
+
+    #[test]
+    fn what_was_not_given_follows_from_what_was() {
+        let (one, two) = (Bytes::new(50 * MIB), Bytes::new(70 * MIB));
+        let both = Memory::DEFAULT.with_low(one).with_high(Some(two));
+        assert_eq!(both.bounds(false, 0), Some(BOUNDS));
+        assert_eq!(Memory::from_word(both.to_word()), both);
+        assert!(!both.contradicts_itself());
+        assert!(Memory::DEFAULT.with_low(two).with_high(Some(one)).contradicts_itself());
+        let high = Memory::DEFAULT.with_high(Some(two));
+        assert_eq!(high.bounds(false, 0), Some(Bounds { low: 35 * MIB, high: 70 * MIB }));
+        let low = Memory::DEFAULT.with_low(one);
+        assert_eq!(low.bounds(false, 0), Some(Bounds { low: 50 * MIB, high: 100 * MIB }));
+        assert_eq!(Memory::DEFAULT.bounds(false, 1000 * MIB), None);
+        assert_eq!(
+            Memory::DEFAULT.bounds(true, 1000 * MIB),
+            Some(Bounds { low: 50 * MIB, high: 100 * MIB })
+        );
+        assert_eq!(low.with_high(None).bounds(true, 1000 * MIB), None);
+        assert_eq!(Memory::DEFAULT.with_low(Bytes::new(1)).low(), Some(Bytes::new(UNIT)));
+    }
+
+    #[test]
+    fn it_stands_from_the_high_threshold_down_to_the_low_one() {
+        let mut class = Regulation::default();
+        assert!(!class.decide(at(0), BOUNDS, 128 * MIB, Waited::Nobody));
+        assert!(!class.decide(at(20), BOUNDS, 70 * MIB, Waited::Others), "not above");
+        assert!(class.decide(at(40), BOUNDS, 71 * MIB, Waited::Others));
+        assert!(class.decide(at(60), BOUNDS, 60 * MIB, Waited::Others), "between");
+        assert!(!class.decide(at(80), BOUNDS, 50 * MIB, Waited::Others), "low");
+        assert!(!class.decide(at(100), BOUNDS, 60 * MIB, Waited::Others), "between, the other way");
+        assert!(class.decide(at(200), BOUNDS, 80 * MIB, Waited::Somebody));
+    }
+
+    /// For how many of 6,000 looks, 10 ms apart, a class stands that has too much all the time, and how often.
+    fn stood(waited: impl Fn(u64, bool) -> Waited) -> (u32, u32) {
+        let mut class = Regulation::default();
+        let (mut stood, mut times) = (0, 0);
+        for look in 0..6_000 {
+            let before = class.stands();
+            let now = class.decide(at(10 * look), BOUNDS, 128 * MIB, waited(look, before));
+            stood += u32::from(now);
+            times += u32::from(now && !before);
+        }
+        (stood, times)
+    }
+
+    #[test]
+    fn it_never_stands_for_good() {
+        let (stood, times) = stood(|_, _| Waited::Others);
+        assert!((5_900..6_000).contains(&stood) && (7..=9).contains(&times), "{stood} {times}");
+    }
+
+    #[test]
+    fn others_who_come_back_to_their_pages_now_and_then_are_waited_for() {
+        let (stood, _) = stood(|look, stands| match look % 200 {
+            0..20 => Waited::Others,
+            _ if stands => Waited::Nobody,
+            _ => Waited::Somebody,
+        });
+        assert!(stood > 5_000, "{stood}");
+    }
+
+    #[test]
+    fn who_alone_is_short_of_memory_is_soon_left_alone() {
+        let (stood, times) =
+            stood(|_, stands| if stands { Waited::Nobody } else { Waited::Somebody });
+        assert!(stood < 300 && times > 3, "{stood} {times}");
+    }
+
+    #[test]
+    fn calm_ends_it() {
+        let mut class = Regulation::default();
+        assert!(class.decide(at(0), BOUNDS, 128 * MIB, Waited::Somebody));
+        assert!(class.decide(at(100), BOUNDS, 128 * MIB, Waited::Somebody));
+        assert!(class.decide(at(1_000), BOUNDS, 128 * MIB, Waited::Nobody));
+        assert!(!class.decide(at(1_100), BOUNDS, 128 * MIB, Waited::Nobody));
+    }
+}
