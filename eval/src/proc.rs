@@ -91,6 +91,14 @@ impl Calls {
     }
 }
 
+/// Resident memory of a process, in bytes.
+#[must_use]
+pub fn resident(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
 /// Value of `key` in kB in /proc/meminfo, in bytes.
 #[must_use]
 pub fn meminfo(key: &str) -> Option<u64> {

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -84,6 +85,16 @@ pub enum Workload {
         #[arg(long)]
         size: Bytes,
     },
+    /// Compute on every page of so much memory, again and again; for good
+    Touch {
+        size: Bytes,
+        /// So many milliseconds as fast as possible
+        #[arg(long, default_value = "0")]
+        eager: u64,
+        /// From then on all of it in so many milliseconds
+        #[arg(long, default_value = "0")]
+        round: u64,
+    },
     /// Read the files named in a list, one a line, in its order
     Files { list: PathBuf },
 }
@@ -116,6 +127,9 @@ impl Workload {
             }
             Self::Serve { address, on } => serve(&address, on),
             Self::Send { to, size } => send(to, size.get()),
+            Self::Touch { size, eager, round } => {
+                touch(size, Duration::from_millis(eager), Duration::from_millis(round))
+            }
             Self::Files { list } => files(&list),
         }
     }
@@ -220,6 +234,27 @@ fn serve(address: &PathBuf, on: IpAddr) -> anyhow::Result<()> {
 
 fn send(to: SocketAddr, size: u64) -> anyhow::Result<()> {
     write(TcpStream::connect(to).with_context(|| format!("cannot connect to {to}"))?, size)
+}
+
+fn touch(size: Bytes, eager: Duration, round: Duration) -> ! {
+    const PAGE: usize = 4096;
+    const PIECE: usize = 1 << 20;
+    let begun = Instant::now();
+    let mut memory = vec![1_u8; size.get() as usize];
+    let pieces = memory.len().div_ceil(PIECE).max(1) as u32;
+    loop {
+        for piece in memory.chunks_mut(PIECE) {
+            // Some microseconds of computing a page: who did nothing but touch would give the kernel no time
+            // in which any page is old.
+            for page in piece.chunks_mut(PAGE) {
+                let mix = |sum: u64, byte: &u8| sum.wrapping_mul(31).wrapping_add(u64::from(*byte));
+                page[0] = std::hint::black_box(page.iter().fold(1, mix) as u8);
+            }
+            if begun.elapsed() >= eager && !round.is_zero() {
+                std::thread::sleep(round / pieces);
+            }
+        }
+    }
 }
 
 fn files(list: &PathBuf) -> anyhow::Result<()> {

@@ -1,9 +1,10 @@
 //! A control group with a memory limit, which makes the page cache of what runs in it small. Needs
 //! root; the programs in it do not.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use discnice_units::Bytes;
@@ -48,6 +49,18 @@ impl MemoryLimit {
         Ok(job)
     }
 
+    /// Starts a command in the group, in whose place it is executed.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn execute(&self, lab: &Lab, command: &Command) -> anyhow::Result<Job> {
+        let words: Option<Vec<&str>> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(OsStr::to_str)
+            .collect();
+        self.start(lab, "exec \"$@\"", &words.context("the command is no text")?)
+    }
+
     fn set(&self, file: &str, value: &str) -> anyhow::Result<()> {
         let file = self.folder.join(file);
         fs::write(&file, value)
@@ -57,6 +70,14 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
+        // A daemon that the product started goes on outside, until it ends by itself.
+        let left = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        if let Some(parent) = self.folder.parent() {
+            for process in left.lines() {
+                // It may have ended meanwhile.
+                let _ = fs::write(parent.join("cgroup.procs"), process);
+            }
+        }
         super::cgroup::remove(&self.folder);
     }
 }
