@@ -195,13 +195,13 @@ def measure(disk, discnice, name, text, command, options):
     # A list is executed by `discnice` itself, a line by a shell, whose child it is.
     script = command if isinstance(command, list) else ["sh", "-c", f"exec > {disk.mount}/out.printed; {command}"]
     remount(disk)
-    _, _, status = rates.run(script, disk, 200)
+    _, _, _, status = rates.run(script, disk, 200)
     unlimited = status, results(disk)
     remount(disk)
     charges = Charges(discnice, title)
     charges.start()
     limited = [discnice, "run", "--class", title, "--disk", f"{text}M", *options, "--", *script]
-    elapsed, samples, status = rates.run(limited, disk, 200)
+    elapsed, samples, _, status = rates.run(limited, disk, 200)
     charges.same = (status, results(disk)) == unlimited
     charges.ended = True
     charges.join()
