@@ -14,6 +14,7 @@
 //! - [`census`]: who is new in the system;
 //! - `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
+//! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
 //! - `traffic`: whether anybody in the system moves anything;
 //! - [`reactor`]: sleeping until something is to be done.
@@ -25,6 +26,7 @@
 pub mod account;
 pub mod census;
 mod closed;
+mod doing;
 pub mod duty;
 mod helpers;
 pub mod hold;
@@ -32,6 +34,7 @@ pub mod member;
 mod number;
 pub mod process;
 pub mod reactor;
+mod read_ahead;
 mod traffic;
 pub mod watch;
 mod write_back;

@@ -8,10 +8,12 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::account::{Io, OwnAccount, Rest};
+use crate::doing::Doing;
 use crate::duty::{self, Decision, Duty};
 use crate::helpers::Helpers;
 use crate::hold::{self, Grip, Hold, Refused, Signals};
 use crate::process::{self, Pinned};
+use crate::read_ahead::ReadAhead;
 
 /// What a preloaded process may be ahead of its books, and how long, before it is held.
 struct Lead {
@@ -22,11 +24,17 @@ struct Lead {
 /// A call that is in progress, or a few fast ones that it has not looked at yet; it takes less than this
 /// to be settled after it did its I/O.
 const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10) };
-/// A process that reads by page faults alone, or by workers of the kernel, for which no call stands; one
-/// that is in a long call must not be taken for it, as what it reserved would be charged twice.
+/// A process that may read by page faults alone, or by workers of the kernel, for which no call stands; one
+/// that is in a long call must not be taken for it, as what it reserved would be charged twice. Who is seen in
+/// a fault, and in no call, is taken for it sooner: [`UNSEEN`].
 const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100) };
+/// A process that was seen in a fault, or waiting for the kernel's workers, and in no call. Books that are behind
+/// for other reasons are settled within a call.
+const UNSEEN: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(2) };
 /// One that ran ahead is expected to do so again for so long.
 const CAUGHT: Nanos = Nanos::from_millis(1_000);
+/// One that has just run ahead is looked at closely for so long.
+const CLOSELY: Nanos = Nanos::from_millis(20);
 /// Preloaded processes are looked at this often: they charge themselves.
 const PRELOADED: Nanos = Nanos::from_millis(10);
 /// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
@@ -78,6 +86,7 @@ pub struct Watched {
     caught_until: Nanos,
     hold: Box<dyn Hold>,
     helpers: Helpers,
+    read_ahead: ReadAhead,
     /// Bytes dirtied since write-back was started last.
     dirtied: u64,
     held_since: Option<Nanos>,
@@ -135,6 +144,7 @@ impl Watched {
             cancelled,
             hold,
             helpers,
+            read_ahead: ReadAhead::default(),
             dirtied: 0,
             duty: Duty::new(now),
             suspect: None,
@@ -273,7 +283,7 @@ impl Watched {
         }
         self.glances = 0;
         let Some(state) = self.follow() else {
-            self.let_go();
+            self.leave();
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
         self.take_role(role(self.class, state), state);
@@ -298,7 +308,10 @@ impl Watched {
             Decision::Hold(until) => until,
             Decision::Run(next) => {
                 self.let_go();
-                if self.role == Role::Preloaded && self.caught_until < now {
+                let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
+                if suspected && self.caught_until < now {
+                    duty::close(now)
+                } else if self.role == Role::Preloaded && self.caught_until < now {
                     next.max(now.plus(PRELOADED))
                 } else {
                     next
@@ -357,6 +370,7 @@ impl Watched {
             return false;
         }
         self.dirtied = (self.dirtied + new.written).saturating_sub(cancelled);
+        self.read_ahead.note(new.read);
         if let Some(held) = self.held() {
             held.add_escaped(bytes);
         }
@@ -380,8 +394,15 @@ impl Watched {
         now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
     }
 
-    fn lead(&self) -> Lead {
-        if self.class.watcher().is_strict() { STRICT } else { RUNAWAY }
+    /// What it may be ahead, of one that is so much ahead.
+    fn lead(&self, ahead: u64) -> Lead {
+        if ahead >= UNSEEN.bytes && Doing::of(self.id()) == Doing::Unseen {
+            UNSEEN
+        } else if self.class.watcher().is_strict() {
+            STRICT
+        } else {
+            RUNAWAY
+        }
     }
 
     /// Charges what a preloaded process did without any call that its library could have noticed.
@@ -394,18 +415,21 @@ impl Watched {
             own.read.saturating_sub(charged.read) + own.written.saturating_sub(charged.written);
         let now = time::now();
         let still = self.suspect.filter(|(_, books)| *books == charged);
-        if now < self.caught_until && still.is_none() {
+        if now < self.caught_until && self.held_since.is_some() {
+            // It stands: that it is not ahead says nothing.
+            self.caught_until = now.plus(CAUGHT);
+        } else if now < self.caught_until && still.is_none() {
             // It charges itself again, and waits for that itself.
             self.caught_until = Nanos(0);
         }
         if now >= self.caught_until {
-            let lead = self.lead();
-            if ahead < lead.bytes {
+            if ahead < UNSEEN.bytes {
                 self.suspect = None;
                 return false;
             }
+            let lead = self.lead(ahead);
             match still {
-                Some((since, _)) if now >= since.plus(lead.time) => {}
+                Some((since, _)) if ahead >= lead.bytes && now >= since.plus(lead.time) => {}
                 Some(_) => return false,
                 None => {
                     self.suspect = Some((now, charged));
@@ -494,9 +518,19 @@ impl Watched {
         }
     }
 
+    /// Nobody watches it any more: it is to read as it was found to, and to be let go as soon as possible.
+    pub fn leave(&mut self) {
+        self.read_ahead.give_back(&self.pinned);
+        self.let_go();
+    }
+
     /// Lets go of the process as soon as possible.
     pub fn let_go(&mut self) {
         if let Some(since) = self.held_since.take() {
+            // What was being read when it was stopped has come by now.
+            if self.role == Role::Outside {
+                self.read_ahead.shape(&self.pinned, self.class);
+            }
             if let Some(held) = self.held() {
                 held.add_frozen(time::now().minus(since).0);
             }
@@ -516,6 +550,7 @@ impl Watched {
 
     /// The limits changed.
     pub fn limits_changed(&mut self) {
+        self.read_ahead.follow(&self.pinned, self.class);
         let both = Charged { read: 1, written: 1 };
         self.duty.relent(ledger::paid_at(self.class, both));
     }

@@ -8,7 +8,9 @@ use discnice_benice::tree::Process;
 use discnice_sys::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, geteuid, getpid, pidfd_open, test_kill_process};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, geteuid, getpid, pidfd_getfd, pidfd_open, test_kill_process,
+};
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
 #[derive(Debug)]
@@ -23,6 +25,13 @@ impl Pinned {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// One of its descriptors as one of ours, to advise on and to close at once. `None` where the system
+    /// forbids that.
+    #[must_use]
+    pub fn borrow(&self, descriptor: i32) -> Option<OwnedFd> {
+        pidfd_getfd(&self.descriptor, descriptor, PidfdGetfdFlags::empty()).ok()
     }
 
     /// Whether it has ended, perhaps without its parent having noticed.

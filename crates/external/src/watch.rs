@@ -388,6 +388,7 @@ impl Drop for Watch {
         // when this process ends; a process that goes on waits for it here, a moment.
         let mut all: Vec<Watched> = self.members.drain().map(|(_, member)| member).collect();
         all.append(&mut self.leaving);
+        all.iter_mut().for_each(Watched::leave);
         for _ in 0..100 {
             all.retain_mut(|member| {
                 member.let_go();

@@ -1,0 +1,103 @@
+//! Whether a process does its I/O where no call of its own stands for it.
+//!
+//! `/proc/PID/task/TID/syscall` says in which call a thread sleeps, or that it sleeps in none: in a page
+//! fault. proc_pid_syscall(5)
+
+use std::fs;
+
+use crate::process;
+
+/// What the threads of a process that moved bytes are seen doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// One is in a call that moves bytes, for which a library in it reserves and settles.
+    Call,
+    /// One sleeps in a page fault, or waits for what the kernel does by itself (io_uring, aio); none is in a call.
+    Unseen,
+    /// It runs, or is not to be looked at.
+    Unknown,
+}
+
+/// Calls that move bytes by themselves.
+const MOVING: [i64; 25] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_preadv2,
+    libc::SYS_pwritev2,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_copy_file_range,
+    libc::SYS_readahead,
+    libc::SYS_fadvise64,
+    libc::SYS_madvise,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_sync_file_range,
+    libc::SYS_fallocate,
+    libc::SYS_ftruncate,
+    libc::SYS_ioctl,
+    libc::SYS_mmap,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+];
+/// Calls that wait for what the kernel moves meanwhile.
+const WAITING: [i64; 3] = [libc::SYS_io_uring_enter, libc::SYS_io_getevents, libc::SYS_io_submit];
+
+impl Doing {
+    /// Looks at all threads of process `id`.
+    #[must_use]
+    pub fn of(id: u32) -> Self {
+        let mut doing = Self::Unknown;
+        for thread in process::threads(id) {
+            let text = fs::read_to_string(format!("/proc/{id}/task/{thread}/syscall"));
+            match text.map_or(Self::Unknown, |text| Self::parse(&text)) {
+                Self::Call => return Self::Call,
+                Self::Unseen => doing = Self::Unseen,
+                Self::Unknown => {}
+            }
+        }
+        doing
+    }
+
+    fn parse(text: &str) -> Self {
+        let number = text.split_whitespace().next().and_then(|number| number.parse::<i64>().ok());
+        match number {
+            Some(number) if MOVING.contains(&number) => Self::Call,
+            Some(number) if number < 0 || WAITING.contains(&number) => Self::Unseen,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn calls_are_told_from_faults() {
+        assert_eq!(Doing::parse("running\n"), Doing::Unknown);
+        assert_eq!(Doing::parse("-1 0x7ffe 0x7f12\n"), Doing::Unseen);
+        assert_eq!(Doing::parse(&format!("{} 0x3 0x7f12\n", libc::SYS_pread64)), Doing::Call);
+        assert_eq!(Doing::parse(&format!("{} 0x3\n", libc::SYS_io_uring_enter)), Doing::Unseen);
+        assert_eq!(Doing::parse(&format!("{} 0x3\n", libc::SYS_futex)), Doing::Unknown);
+    }
+
+    #[test]
+    fn who_waits_for_a_pipe_is_in_a_call() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let seen = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            Doing::of(child.id()) == Doing::Call
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(seen);
+    }
+}

@@ -1,0 +1,161 @@
+//! Read-ahead of the held: what one read brings in is what it asks for.
+//!
+//! The kernel reads ahead by windows that grow to the device's (8 MiB on some machines). A program that runs
+//! until its account moves has then read seconds' worth of a low limit at once, and writes that much before
+//! it is seen again. Our library switches read-ahead off for a descriptor (`POSIX_FADV_RANDOM`) and
+//! reads ahead in slices; from outside the same switch is reached by a borrowed descriptor, pidfd_getfd(2),
+//! which shares its open file description. It is asked for only while the process stands.
+//!
+//! Descriptors that can write are left alone: a second one, if only for a microsecond, would keep
+//! a program that was just written from being executed (`ETXTBSY`). Page faults are not reached: the kernel
+//! reads around them by the mapping's advice (mm/filemap.c, `do_sync_mmap_readahead`).
+
+use std::collections::HashSet;
+use std::fs::{self, DirEntry, Metadata};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use discnice_budget::{Class, Direction};
+use discnice_sys::{file, mapped};
+use discnice_units::{Nanos, Rate};
+
+use crate::process::Pinned;
+
+/// From this limit on whoever reads page by page would not reach it without read-ahead (facts of ADR 1:
+/// 16 MB/s).
+const PAGE_BY_PAGE: Rate = Rate::per_second(16 << 20);
+/// A window that the limit pays for in less time is no burst.
+const BURST: Nanos = Nanos::from_millis(50);
+/// So much was read since descriptors were looked at last: less than that is what calls ask for, one by one.
+const GROWN: u64 = 64 << 10;
+/// Descriptors of a process that are looked at.
+const DESCRIPTORS: usize = 256;
+/// The owner's right to write, which a link in `/proc/PID/fd` has if the descriptor has it, proc(5).
+const WRITABLE: u32 = 0o200;
+
+/// What became of one process's read-ahead.
+#[derive(Debug, Default)]
+pub struct ReadAhead {
+    /// Bytes read since its descriptors were looked at.
+    read: u64,
+    /// Files for which it was switched off: descriptor and inode.
+    off: HashSet<(i32, u64)>,
+}
+
+impl ReadAhead {
+    /// The process has read so many bytes.
+    pub fn note(&mut self, bytes: u64) {
+        self.read = self.read.saturating_add(bytes);
+    }
+
+    /// Switches it off where it is a burst under the class's limit. The process still stands.
+    pub fn shape(&mut self, process: &Pinned, class: &Class) {
+        let rate = class.rule(Direction::Read).rate;
+        if rate >= PAGE_BY_PAGE || self.read < GROWN {
+            return;
+        }
+        let read = std::mem::take(&mut self.read);
+        let bursts = |device| {
+            mapped::read_around(device).is_some_and(|window| window > rate.units_in(BURST))
+        };
+        for found in files(process, bursts) {
+            let advised = file::advise(found.borrowed.as_raw_fd(), libc::POSIX_FADV_RANDOM).is_ok();
+            if advised && self.off.insert((found.number, found.inode)) {
+                break_chain(&found.borrowed, read);
+            }
+        }
+    }
+
+    /// Switches it on again where the limit does not ask for that any more. The advice that the program
+    /// may have given by itself is forgotten.
+    pub fn follow(&mut self, process: &Pinned, class: &Class) {
+        if class.rule(Direction::Read).rate >= PAGE_BY_PAGE {
+            self.give_back(process);
+        }
+    }
+
+    /// Switches it on again.
+    pub fn give_back(&mut self, process: &Pinned) {
+        if self.off.is_empty() {
+            return;
+        }
+        for found in files(process, |_| true) {
+            if self.off.remove(&(found.number, found.inode)) {
+                let _ = file::advise(found.borrowed.as_raw_fd(), libc::POSIX_FADV_NORMAL);
+            }
+        }
+        self.off.clear();
+    }
+}
+
+/// Advice does not end what goes on: in each window one page is marked, and whoever reads that starts the
+/// next one (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the last
+/// window, of those bytes that were just read, is dropped, and read again when it is asked for.
+fn break_chain(borrowed: &OwnedFd, read: u64) {
+    if let Ok(position) = rustix::fs::tell(borrowed) {
+        let fd = borrowed.as_raw_fd();
+        let _ = file::advise_range(fd, position, read, libc::POSIX_FADV_DONTNEED);
+    }
+}
+
+/// A file that a process can only read.
+struct Found {
+    number: i32,
+    inode: u64,
+    borrowed: OwnedFd,
+}
+
+/// All files that the process can only read and whose device is `wanted`.
+fn files(process: &Pinned, wanted: impl Fn(u64) -> bool) -> Vec<Found> {
+    let entries =
+        fs::read_dir(format!("/proc/{}/fd", process.id())).into_iter().flatten().flatten();
+    // Most lie on one device.
+    let mut last = None;
+    let find = |entry: DirEntry| {
+        let metadata = fs::metadata(entry.path()).ok().filter(Metadata::is_file)?;
+        let device = metadata.dev();
+        let known = last.filter(|(known, _)| *known == device);
+        let (_, wanted) = *last.insert(known.unwrap_or_else(|| (device, wanted(device))));
+        let number = entry.file_name().to_str()?.parse().ok().filter(|_| wanted)?;
+        Some(Found { number, inode: metadata.ino(), borrowed: process.borrow(number)? })
+    };
+    entries.take(DESCRIPTORS).filter(is_read_only).filter_map(find).collect()
+}
+
+fn is_read_only(link: &DirEntry) -> bool {
+    link.metadata().is_ok_and(|link| link.mode() & WRITABLE == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    /// Which numbers of a process's descriptors are found.
+    fn found(id: u32, wanted: bool) -> Vec<i32> {
+        let process = crate::pin(id.cast_signed()).unwrap();
+        let mut numbers: Vec<_> = files(&process, |_| wanted).iter().map(|f| f.number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test]
+    fn files_that_can_only_be_read_are_found() {
+        let mut file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        let name = file.path().display();
+        let script = format!("exec 5<{name} 6<>{name} 7>>{name}; echo; read end");
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut told = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut told).unwrap();
+        // Some systems forbid even a parent to take descriptors.
+        let seen = found(child.id(), true);
+        assert!(seen.is_empty() || seen == [5], "{seen:?}: those that can write are left alone");
+        assert!(found(child.id(), false).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
