@@ -5,6 +5,8 @@
 
 use std::fs;
 
+use discnice_sys::procfs;
+
 use crate::process;
 
 /// What the threads of a process that moved bytes are seen doing.
@@ -12,7 +14,8 @@ use crate::process;
 pub enum Doing {
     /// One is in a call that moves bytes, for which a library in it reserves and settles.
     Call,
-    /// One sleeps in a page fault, or waits for what the kernel does by itself (io_uring, aio); none is in a call.
+    /// One sleeps in a page fault, waits for what the kernel does by itself (io_uring, aio), or is the kernel's
+    /// worker for that; none is in a call.
     Unseen,
     /// It runs, or is not to be looked at.
     Unknown,
@@ -55,6 +58,10 @@ impl Doing {
     pub fn of(id: u32) -> Self {
         let mut doing = Self::Unknown;
         for thread in process::threads(id) {
+            if procfs::stat(thread).is_some_and(|stat| stat.flags & process::WORKER != 0) {
+                doing = Self::Unseen;
+                continue;
+            }
             let text = fs::read_to_string(format!("/proc/{id}/task/{thread}/syscall"));
             match text.map_or(Self::Unknown, |text| Self::parse(&text)) {
                 Self::Call => return Self::Call,

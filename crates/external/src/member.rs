@@ -19,24 +19,26 @@ use crate::read_ahead::ReadAhead;
 struct Lead {
     bytes: u64,
     time: Nanos,
+    /// More than this, and no time.
+    most: u64,
 }
 
 /// A call that is in progress, or a few fast ones that it has not looked at yet; it takes less than this
 /// to be settled after it did its I/O.
-const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10) };
+const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10), most: u64::MAX };
 /// A process that may read by page faults alone, or by workers of the kernel, for which no call stands; one
 /// that is in a long call must not be taken for it, as what it reserved would be charged twice. Who is seen in
 /// a fault, and in no call, is taken for it sooner: [`UNSEEN`].
-const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100) };
+const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100), most: u64::MAX };
 /// A process that was seen in a fault, or waiting for the kernel's workers, and in no call. Books that are behind
 /// for other reasons are settled within a call.
-const UNSEEN: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(2) };
+const UNSEEN: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(2), most: 2 << 20 };
 /// One that ran ahead is expected to do so again for so long.
 const CAUGHT: Nanos = Nanos::from_millis(1_000);
 /// One that has just run ahead is looked at closely for so long.
 const CLOSELY: Nanos = Nanos::from_millis(20);
-/// Preloaded processes are looked at this often: they charge themselves.
-const PRELOADED: Nanos = Nanos::from_millis(10);
+/// Preloaded processes are looked at this often at most: they charge themselves.
+const PRELOADED: Nanos = Nanos::from_millis(2);
 /// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
 const LOOKING: u64 = 25;
 /// Of so many looks at a process that does nothing, one finds out whether it has ended.
@@ -429,6 +431,7 @@ impl Watched {
             }
             let lead = self.lead(ahead);
             match still {
+                _ if ahead >= lead.most => {}
                 Some((since, _)) if ahead >= lead.bytes && now >= since.plus(lead.time) => {}
                 Some(_) => return false,
                 None => {

@@ -43,6 +43,11 @@ impl Pinned {
     }
 }
 
+/// Flags of a thread that the kernel made for a program's io_uring (`PF_IO_WORKER`,
+/// `PF_USER_WORKER`, include/linux/sched.h): nobody may trace it, and it stops for want of work
+/// when the program's own threads do.
+pub const WORKER: u64 = 0x10 | 0x4000;
+
 /// Why a process cannot be regulated from outside. What it says is for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {

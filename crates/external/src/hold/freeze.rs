@@ -14,11 +14,6 @@ use discnice_sys::trace::{self, Stop, Thread};
 use super::{Grip, Hold, Refused};
 use crate::process;
 
-/// Flags of a thread that the kernel made for a program's io_uring (`PF_IO_WORKER`,
-/// `PF_USER_WORKER`, include/linux/sched.h): nobody may trace it, and it stops for want of work
-/// when the program's own threads do.
-const WORKER: u64 = 0x10 | 0x4000;
-
 /// How a seized thread stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -69,7 +64,7 @@ impl Freeze {
         let mut asleep = false;
         for thread in threads {
             match procfs::stat(thread) {
-                Some(stat) if stat.flags & WORKER != 0 => {}
+                Some(stat) if stat.flags & process::WORKER != 0 => {}
                 Some(stat) if wanted.contains(&stat.state) => self.take(thread)?,
                 Some(_) => asleep = true,
                 None => {}
