@@ -152,6 +152,8 @@ pub struct FileSystem {
     /// What calibration found that one costs the disk: [`Overhead`].
     beside_data: AtomicU32,
     beside_account: AtomicU32,
+    /// Of one that a daemon serves: pages of the read-ahead window of the disk below, plus one.
+    served: AtomicU32,
 }
 
 /// What a file system writes for each small file that is made, besides its data: journal, inode tables,
@@ -241,6 +243,18 @@ impl FileSystem {
     pub fn set_overhead(&self, Overhead { beside_data, beside_account }: Overhead) {
         self.beside_data.store(beside_data, R);
         self.beside_account.store(beside_account, R);
+    }
+
+    /// A daemon serves it, which reads from a disk with a read-ahead window of so many pages.
+    pub fn serve(&self, window: u32) {
+        self.served.store(window.saturating_add(1), R);
+    }
+
+    /// Pages of the read-ahead window of the disk that a daemon reads from who serves this file system;
+    /// `None` where files are read by the kernel.
+    #[must_use]
+    pub fn served(&self) -> Option<u64> {
+        u64::from(self.served.load(R)).checked_sub(1)
     }
 
     /// A file was made.

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::behind::Behind;
 use crate::file_systems::{Compared, FileSystem, FileSystems, Kind, OTHERS};
 use crate::modules::{Estimator, Modules};
 use crate::regions::UpdateRegions;
@@ -17,6 +18,7 @@ pub struct Estimation {
     off: AtomicU32,
     file_systems: FileSystems,
     regions: UpdateRegions,
+    behind: Behind,
 }
 
 /// Sums over everything that a class did, in bytes.
@@ -63,6 +65,12 @@ impl Estimation {
     #[must_use]
     pub fn regions(&self) -> &UpdateRegions {
         &self.regions
+    }
+
+    /// What lies behind file systems that a daemon serves.
+    #[must_use]
+    pub fn behind(&self) -> &Behind {
+        &self.behind
     }
 
     /// Prediction and account, of all file systems.

@@ -36,6 +36,9 @@ struct Mapping {
     pages: AtomicU64,
     /// Pages that a fault reads around itself.
     window: AtomicU64,
+    /// Where a daemon serves the file: which one it is, and the first page that is mapped.
+    served: AtomicU64,
+    first: AtomicU64,
 }
 
 static MAPPINGS: [Mapping; PLACES] = [const {
@@ -47,6 +50,8 @@ static MAPPINGS: [Mapping; PLACES] = [const {
         sample: AtomicU64::new(0),
         pages: AtomicU64::new(0),
         window: AtomicU64::new(0),
+        served: AtomicU64::new(0),
+        first: AtomicU64::new(0),
     }
 }; PLACES];
 
@@ -80,6 +85,8 @@ pub fn made(fd: i32, start: usize, length: usize, at: u64) {
         place.sample.store(sample.to_word(), R);
         place.pages.store(pages, R);
         place.window.store(window(file, start), R);
+        place.served.store(file.served, R);
+        place.first.store(at / PAGE, R);
         place.start.store(start, Ordering::Release);
     }
     if sample.read() > 0 {
@@ -142,7 +149,11 @@ fn settle(place: &Mapping, start: usize) {
         return;
     };
     let before = place.cached.swap(cached, R);
-    let read = cached.saturating_sub(before);
+    let new = cached.saturating_sub(before);
+    let first = place.first.load(R);
+    let mapped = (place.length.load(R) as u64).div_ceil(PAGE).min(place.pages.load(R));
+    let pages = Pages { first, end: first.saturating_add(mapped) };
+    let read = regulator.read_behind_mapping(place.served.load(R), pages, new);
     if read > 0 {
         regulator.mapping_read(&local().thread, place.slot.load(R), read);
     }

@@ -1,6 +1,7 @@
 //! Predictions, and whether they or the account are charged.
 
 use discnice_budget::member::Charged;
+use discnice_estimator::behind::{Behind, Served};
 use discnice_estimator::blocks::{PAGE, Pages, read_before_write};
 use discnice_estimator::cache::{Detector, Subject};
 use discnice_estimator::file_systems::OTHERS;
@@ -52,6 +53,8 @@ pub struct Mapped {
     pub pages: u64,
     /// Device number of its file system, as stat(2) encodes it.
     pub device: u64,
+    /// `FileKey::get` of the file where a daemon serves it, else zero.
+    pub served: u64,
 }
 
 impl<H: Host> Regulator<'_, H> {
@@ -72,6 +75,9 @@ impl<H: Host> Regulator<'_, H> {
         let key = FileKey::new(status.device, status.inode);
         file.set_identity(slot, key);
         file.set_predicted(self.predicts(slot, key));
+        if let Some(behind) = self.behind(slot) {
+            behind.opened(key);
+        }
         if status.size == 0
             && let Some(fs) = self.file_system(slot)
         {
@@ -157,6 +163,7 @@ impl<H: Host> Regulator<'_, H> {
             if detected { file.detector.missing(self.host, subject, asked) } else { asked.count() };
         let missing =
             if detected { self.without_holes(fd, status, asked, missing) } else { missing };
+        let missing = self.read_behind(file, status.size, asked, missing);
         forecast.read = if modules.read_size {
             missing.saturating_mul(PAGE)
         } else {
@@ -187,10 +194,27 @@ impl<H: Host> Regulator<'_, H> {
                 && let Some(status) = self.host.status(fd)
             {
                 missing = self.without_holes(fd, status, pages, missing);
+                missing = self.read_behind(file, status.size, pages, missing);
             }
         }
         forecast.read = missing.saturating_mul(PAGE);
         forecast
+    }
+
+    /// Of pages that are not cached those that the disk reads, where a daemon reads them for us; and
+    /// what is read ahead for it.
+    fn read_behind(&self, file: &File, size: u64, pages: Pages, missing: u64) -> u64 {
+        let Some((slot, key)) = file.identity().filter(|_| missing > 0) else { return missing };
+        let window = self.file_system(slot).and_then(FileSystem::served);
+        window.map_or(missing, |window| {
+            self.class.estimation().behind().read(Served { key, size, window }, pages)
+        })
+    }
+
+    /// The behind of a file's file system, where a daemon serves it.
+    fn behind(&self, slot: usize) -> Option<&Behind> {
+        let served = self.file_system(slot).is_some_and(|fs| fs.served().is_some());
+        served.then(|| self.class.estimation().behind())
     }
 
     /// What a read that is already done cost, of which nothing was known before and which took as
@@ -210,7 +234,7 @@ impl<H: Host> Regulator<'_, H> {
     ) -> Forecast {
         let count = count.min(MOVED_MAX);
         let mut forecast = Forecast::nothing(file, Kind::Write);
-        let (Some((_, key)), Some(status)) = (file.identity(), self.host.status(fd)) else {
+        let (Some((slot, key)), Some(status)) = (file.identity(), self.host.status(fd)) else {
             return forecast;
         };
         let mode = self.write_mode(fd, file);
@@ -241,12 +265,21 @@ impl<H: Host> Regulator<'_, H> {
                 partial.iter().map(|page| self.missing_before_write(fd, file, status, *page));
             forecast.read = missing.sum::<u64>().saturating_mul(PAGE);
         }
+        if let Some(behind) = self.behind(slot) {
+            behind.brought_in(key, pages);
+        }
         forecast
     }
 
     fn missing_before_write(&self, fd: i32, file: &File, status: FileStatus, page: Pages) -> u64 {
         if page.count() == 0 {
             return 0;
+        }
+        if let Some((slot, key)) = file.identity()
+            && let Some(behind) = self.behind(slot)
+        {
+            // The daemon writes a part of a page, and it is read for him.
+            return behind.missing(key, page);
         }
         let missing = file.detector.count_missing(self.host, fd, page);
         self.without_holes(fd, status, page, missing)
@@ -286,7 +319,23 @@ impl<H: Host> Regulator<'_, H> {
             told: told(),
             pages: status.size.div_ceil(PAGE),
             device: status.device,
+            served: self
+                .behind(slot)
+                .map_or(0, |_| FileKey::new(status.device, status.inode).get()),
         })
+    }
+
+    /// Of `read` pages that page faults have read of these of a file that a daemon serves, those that the
+    /// disk has. Which ones they were is not known: where most were, all are taken to be there now.
+    #[must_use]
+    pub fn read_behind_mapping(&self, served: u64, pages: Pages, read: u64) -> u64 {
+        let Some(key) = FileKey::from_number(served) else { return read };
+        let behind = self.class.estimation().behind();
+        let missing = behind.missing(key, pages);
+        if read >= pages.count() / 2 {
+            behind.brought_in(key, pages);
+        }
+        missing.saturating_mul(read).checked_div(pages.count()).unwrap_or(read).min(read)
     }
 
     /// Settles pages that page faults on a mapping have read.

@@ -31,6 +31,7 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         let key = FileKey::new(status.device, status.inode);
+        estimation.behind().cut(key, size, status.size);
         let pages = estimation.regions().truncated(key, size, status.size, self.host.now());
         if pages == 0 {
             return;

@@ -3,10 +3,15 @@
 use std::os::unix::fs::MetadataExt;
 
 use clap::Args;
+use discnice_estimator::blocks::PAGE;
 use discnice_estimator::{Estimation, Estimator, Modules, Overhead};
 use discnice_profile::{Profile, Trust};
 
 use crate::classes::Found;
+
+/// The read-ahead window of a disk that nobody tells, in pages: the kernel's default
+/// (include/linux/pagemap.h, `VM_READAHEAD_PAGES`).
+const WINDOW: u64 = 32;
 
 /// Where charges come from.
 #[derive(Debug, Clone, Default, Args)]
@@ -48,6 +53,7 @@ impl EstimatorArgs {
         let estimator = self.estimator.unwrap_or_else(|| now.estimator());
         if estimator != Estimator::Account {
             tell_overheads(now);
+            tell_served(now);
         }
         found.class.choose(estimator, modules);
     }
@@ -72,6 +78,26 @@ fn tell_overheads(estimation: &Estimation) {
                 beside_data: bytes(trust.file_overhead_bytes),
                 beside_account: bytes(trust.file_uncharged_bytes),
             });
+        }
+    }
+}
+
+/// Tells the class which file systems a daemon serves, and how far the kernel reads ahead for him.
+fn tell_served(estimation: &Estimation) {
+    for mount in discnice_profile::mounts() {
+        // Nobody is asked who may not answer: the number is told by the list of mounts.
+        if !(mount.kind == "fuse" || mount.kind.starts_with("fuse.")) {
+            continue;
+        }
+        let below = Some(mount.below()).filter(|path| path.is_absolute());
+        let window = below
+            .and_then(|path| std::fs::metadata(path).ok())
+            .and_then(|status| discnice_sys::mapped::read_around(status.dev()))
+            .map_or(WINDOW, |bytes| bytes / PAGE);
+        let Some(device) = mount.number() else { continue };
+        let slot = estimation.file_systems().slot(device);
+        if let Some(fs) = estimation.file_system(slot) {
+            fs.serve(u32::try_from(window).unwrap_or(u32::MAX));
         }
     }
 }

@@ -184,8 +184,16 @@ impl Mount {
         })
     }
 
+    /// Its device number, as stat(2) tells it of its files; of a btrfs it is another one.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        let (major, minor) = self.device.split_once(':')?;
+        Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
+    }
+
     /// What lies below it: a disk, or the folder that it shows again (bindfs) or writes to (overlayfs).
-    fn below(&self) -> &Path {
+    #[must_use]
+    pub fn below(&self) -> &Path {
         let upper = self.options.split(',').find_map(|option| option.strip_prefix("upperdir="));
         Path::new(upper.unwrap_or(&self.source))
     }
