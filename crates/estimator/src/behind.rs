@@ -73,6 +73,36 @@ pub struct Served {
     pub window: u64,
 }
 
+/// How the file system that a daemon reads from keeps its inodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InodeTable {
+    /// How many lie in a page.
+    pub inodes_per_page: u16,
+    /// Pages that are read together; zero where that is not known.
+    pub stretch: u16,
+}
+
+impl InodeTable {
+    /// Of the file systems that have one: inodes of the size that mkfs gives them, and what is read for one
+    /// of them. ext4: fs/ext4/inode.c, `inode_readahead_blks`, 32 and the one behind them; xfs: `inode_cluster_size`, 16 KiB.
+    #[must_use]
+    pub fn of(file_system: &str) -> Self {
+        match file_system {
+            "ext4" => Self { inodes_per_page: 16, stretch: 32 },
+            "xfs" => Self { inodes_per_page: 8, stretch: 4 },
+            _ => Self::default(),
+        }
+    }
+
+    /// The pages of the table that are read for an inode.
+    fn read_for(self, inode: u64) -> Pages {
+        let page = inode.checked_div(self.inodes_per_page.into()).unwrap_or(0);
+        let stretch = u64::from(self.stretch);
+        let first = page.checked_div(stretch).unwrap_or(0).saturating_mul(stretch);
+        Pages { first, end: first.saturating_add(stretch) }
+    }
+}
+
 impl Behind {
     /// Nothing is known.
     #[must_use]
@@ -113,6 +143,16 @@ impl Behind {
             store(slot, file.key, ahead);
         }
         read
+    }
+
+    /// The daemon looks at an inode; returns how many pages of its table the disk reads for that.
+    pub fn looked_at(&self, device: u64, inode: u64, table: InodeTable) -> u64 {
+        let pages = table.read_for(inode);
+        if pages.count() == 0 {
+            0
+        } else {
+            self.cached.register(FileKey::new(device, 0), pages, ALWAYS)
+        }
     }
 
     /// The daemon has these pages: they were written, or read in another way.
@@ -219,6 +259,15 @@ mod tests {
         assert_eq!(behind.read(file, all), 0);
         behind.cut(file.key, 0, SIZE);
         assert_eq!(behind.read(file, all), all.count(), "another file of the same number");
+    }
+
+    #[test]
+    fn inodes_are_read_by_stretches() {
+        let behind = behind();
+        let look = |inode| behind.looked_at(7, inode, InodeTable::of("ext4"));
+        assert_eq!((look(12), look(13), look(511), look(512)), (32, 0, 0, 32));
+        assert_eq!(behind.looked_at(7, 5000, InodeTable::of("tmpfs")), 0, "not known");
+        let _ = look(u64::MAX);
     }
 
     #[test]

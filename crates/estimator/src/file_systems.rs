@@ -1,6 +1,8 @@
 //! Prediction against account, for each file system and kind of call (the self-check).
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use crate::behind::InodeTable;
 
 /// Relaxed everywhere: sums, of which nothing else depends.
 const R: Ordering = Ordering::Relaxed;
@@ -24,6 +26,8 @@ const SILENT_WAITS: u64 = 64;
 /// Then a wait is an answer of whoever serves the file system. He finds most of them in what he has read
 /// before: it costs its share of a table, an inode with its name (256 bytes and 40 on ext4, 512 on xfs).
 const ANSWER: u64 = SECTOR;
+/// The same where the tables are known and counted by themselves: a directory's entry.
+const NAME: u64 = 64;
 /// Of the error so far, this part is corrected by each wait: 1/16.
 const CORRECTED: u64 = 16;
 
@@ -154,6 +158,9 @@ pub struct FileSystem {
     beside_account: AtomicU32,
     /// Of one that a daemon serves: pages of the read-ahead window of the disk below, plus one.
     served: AtomicU32,
+    /// Of the file system below: [`InodeTable`].
+    inodes_per_page: AtomicU16,
+    inode_stretch: AtomicU16,
 }
 
 /// What a file system writes for each small file that is made, besides its data: journal, inode tables,
@@ -219,12 +226,13 @@ impl FileSystem {
                 mean.saturating_add(owed).saturating_sub(surplus)
             }
             _ if u64::from(before) >= SILENT_WAITS => match access {
+                Access::Looks if self.inode_table() != InodeTable::default() => NAME,
                 Access::Looks => ANSWER,
                 Access::Changes => 0,
             },
             _ => BLOCK,
         };
-        each.saturating_mul(waits.into()) / SECTOR * SECTOR
+        each.saturating_mul(waits.into())
     }
 
     /// Takes back what will not be written.
@@ -245,8 +253,10 @@ impl FileSystem {
         self.beside_account.store(beside_account, R);
     }
 
-    /// A daemon serves it, which reads from a disk with a read-ahead window of so many pages.
-    pub fn serve(&self, window: u32) {
+    /// A daemon serves it, which reads from a disk with a read-ahead window of so many pages, and inodes from
+    /// such a table.
+    pub fn serve(&self, window: u32, table: InodeTable) {
+        self.set_inode_table(table);
         self.served.store(window.saturating_add(1), R);
     }
 
@@ -255,6 +265,22 @@ impl FileSystem {
     #[must_use]
     pub fn served(&self) -> Option<u64> {
         u64::from(self.served.load(R)).checked_sub(1)
+    }
+
+    /// Where inodes are read from that calls on names look at. Of the slot that stands for all others: of some
+    /// file system that a daemon serves.
+    pub fn set_inode_table(&self, table: InodeTable) {
+        self.inodes_per_page.store(table.inodes_per_page, R);
+        self.inode_stretch.store(table.stretch, R);
+    }
+
+    /// How the file system that the daemon reads from keeps its inodes.
+    #[must_use]
+    pub fn inode_table(&self) -> InodeTable {
+        InodeTable {
+            inodes_per_page: self.inodes_per_page.load(R),
+            stretch: self.inode_stretch.load(R),
+        }
     }
 
     /// A file was made.

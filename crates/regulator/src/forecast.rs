@@ -75,14 +75,27 @@ impl<H: Host> Regulator<'_, H> {
         let key = FileKey::new(status.device, status.inode);
         file.set_identity(slot, key);
         file.set_predicted(self.predicts(slot, key));
-        if let Some(behind) = self.behind(slot) {
-            behind.opened(key);
-        }
+        self.opened_behind(slot, key, status);
         if status.size == 0
             && let Some(fs) = self.file_system(slot)
         {
             // New, or emptied, which the file system notes as well.
             fs.created();
+        }
+    }
+
+    /// Where a daemon serves the file: he opened it as well, which reads its inode for him.
+    fn opened_behind(&self, slot: usize, key: FileKey, status: FileStatus) {
+        let (Some(behind), Some(fs)) = (self.behind(slot), self.file_system(slot)) else { return };
+        behind.opened(key);
+        let pages = behind.looked_at(status.device, status.inode, fs.inode_table());
+        if pages == 0 || status.size == 0 {
+            return;
+        }
+        let read = pages.saturating_mul(PAGE);
+        fs.note(Kind::Metadata, read, 0);
+        if self.trusts_prediction(slot) {
+            self.settle_as(Ticket::FREE, read, 0);
         }
     }
 

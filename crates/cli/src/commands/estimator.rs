@@ -3,7 +3,9 @@
 use std::os::unix::fs::MetadataExt;
 
 use clap::Args;
+use discnice_estimator::behind::InodeTable;
 use discnice_estimator::blocks::PAGE;
+use discnice_estimator::file_systems::OTHERS;
 use discnice_estimator::{Estimation, Estimator, Modules, Overhead};
 use discnice_profile::{Profile, Trust};
 
@@ -90,14 +92,18 @@ fn tell_served(estimation: &Estimation) {
             continue;
         }
         let below = Some(mount.below()).filter(|path| path.is_absolute());
-        let window = below
-            .and_then(|path| std::fs::metadata(path).ok())
-            .and_then(|status| discnice_sys::mapped::read_around(status.dev()))
-            .map_or(WINDOW, |bytes| bytes / PAGE);
-        let Some(device) = mount.number() else { continue };
-        let slot = estimation.file_systems().slot(device);
+        let device = below.and_then(|path| std::fs::metadata(path).ok()).map(|status| status.dev());
+        let window =
+            device.and_then(discnice_sys::mapped::read_around).map_or(WINDOW, |bytes| bytes / PAGE);
+        let table = device.map(discnice_profile::file_system);
+        let Some(served) = mount.number() else { continue };
+        let slot = estimation.file_systems().slot(served);
         if let Some(fs) = estimation.file_system(slot) {
-            fs.serve(u32::try_from(window).unwrap_or(u32::MAX));
+            let table = table.map_or(InodeTable::default(), |name| InodeTable::of(&name));
+            fs.serve(u32::try_from(window).unwrap_or(u32::MAX), table);
+            if let Some(others) = estimation.file_system(OTHERS) {
+                others.set_inode_table(table);
+            }
         }
     }
 }
