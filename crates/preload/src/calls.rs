@@ -383,13 +383,17 @@ fn are_one_file(left: i32, right: i32) -> bool {
 #[inline(always)]
 pub fn sync(fd: i32, real: impl FnOnce() -> i32) -> i32 {
     let result = metadata(real);
-    if let (0, Some(file)) = (result, files::get(fd))
-        && file.is_predicted()
+    let Some(file) = files::get(fd).filter(|_| result == 0) else { return result };
+    if file.is_predicted()
         && let Some(regulator) = engine::regulator()
     {
         regulator.synced(file);
     }
-    result
+    // Our own write-back has taken the answer that this call would have got.
+    file.take_owed_error().map_or(result, |error| {
+        crate::real::set_errno(error);
+        -1
+    })
 }
 
 /// A call that moves a descriptor's offset, and returns it.

@@ -38,6 +38,10 @@ const EMPTIED: u32 = 1 << 14;
 const RUN_AHEAD: u32 = 1 << 15;
 /// The disk that it lies on has been noted.
 const PLACED: u32 = 1 << 16;
+/// The number of an error that its next fsync(2) returns; the kernel's numbers end below 134, those of
+/// disks at 122 (EDQUOT).
+const OWED_SHIFT: u32 = 17;
+const OWED_MASK: u32 = 0x7f << OWED_SHIFT;
 /// The slot of its file system.
 const SLOT_SHIFT: u32 = 24;
 
@@ -355,6 +359,21 @@ impl File {
         self.set(REWRITES, on);
     }
 
+    /// We were told of an error that the program should have been.
+    pub(crate) fn owe_error(&self, error: u32) {
+        self.flags.fetch_or((error << OWED_SHIFT) & OWED_MASK, R);
+    }
+
+    /// The number of the error that the program's fsync(2) must return, once; `None` if there is none.
+    #[must_use]
+    pub fn take_owed_error(&self) -> Option<i32> {
+        if !self.has(OWED_MASK) {
+            return None;
+        }
+        let before = self.flags.fetch_and(!OWED_MASK, R);
+        i32::try_from((before & OWED_MASK) >> OWED_SHIFT).ok()
+    }
+
     pub(crate) fn has_run_ahead(&self) -> bool {
         self.has(RUN_AHEAD)
     }
@@ -479,5 +498,22 @@ impl File {
             high = high.max(end);
         }
         (low, high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owed_error_is_told_once() {
+        let file = File::new();
+        file.set_identity(23, FileKey::new(1, 2));
+        assert_eq!(file.take_owed_error(), None);
+        // EDQUOT, the largest number that disks give.
+        file.owe_error(122);
+        assert_eq!(file.identity(), Some((23, FileKey::new(1, 2))));
+        assert_eq!(file.take_owed_error(), Some(122));
+        assert_eq!(file.take_owed_error(), None);
     }
 }

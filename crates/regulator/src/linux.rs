@@ -157,6 +157,12 @@ impl Host for Linux {
         // Where it is refused, the kernel's own write-back does the work, later.
         let _ = file::start_write_back(fd, offset, length);
     }
+
+    fn write_through(&self, fd: i32) -> Option<u32> {
+        let Errno(error) = file::write_through(fd).err()?;
+        let by_disk = matches!(error, libc::EIO | libc::ENOSPC | libc::EDQUOT);
+        u32::try_from(error).ok().filter(|_| by_disk)
+    }
 }
 
 const fn moved(traffic::Moved { inward, outward }: traffic::Moved) -> Moved {

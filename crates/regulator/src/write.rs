@@ -144,6 +144,7 @@ impl<H: Host> Regulator<'_, H> {
     ) {
         if file.add_dirtied(written, at, moved) >= portion(self.class) {
             self.write_back(fd, file);
+            self.write_through(fd, file);
         }
     }
 
@@ -159,6 +160,14 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    /// The same where starting it does nothing. Not for small files: waiting for each costs the journal
+    /// more than their data.
+    fn write_through(&self, fd: i32, file: &File) {
+        if let Some(error) = self.host.write_through(fd) {
+            file.owe_error(error);
+        }
+    }
+
     /// The program is about to close the descriptor.
     pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
         let dirtied = file.dirtied();
@@ -170,6 +179,9 @@ impl<H: Host> Regulator<'_, H> {
             && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied))
         {
             self.write_back(fd, file);
+            if dirtied >= PORTION_MIN {
+                self.write_through(fd, file);
+            }
         }
     }
 

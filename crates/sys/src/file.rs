@@ -84,17 +84,24 @@ pub fn status_at(directory: i32, name: *const c_char) -> Result<Status, Errno> {
     Ok(Status::from(unsafe { stat.assume_init() }))
 }
 
-/// `OVERLAYFS_SUPER_MAGIC`. statfs(2)
+/// `OVERLAYFS_SUPER_MAGIC`, `FUSE_SUPER_MAGIC`. statfs(2)
 const OVERLAYFS: u64 = 0x794c_7630;
+const FUSE: u64 = 0x6573_5546;
 
 /// Whether a file lies on an overlayfs. fstatfs(2)
 #[must_use]
 pub fn is_on_overlay(fd: i32) -> bool {
+    file_system(fd) == Some(OVERLAYFS)
+}
+
+/// Type of the file system that a file lies on.
+fn file_system(fd: i32) -> Option<u64> {
     // struct statfs on 64-bit machines: fifteen words, the type in the first.
     let mut answer = [0u64; 15];
     // SAFETY: the kernel writes one struct statfs of 120 bytes.
     let asked = unsafe { call!(libc::SYS_fstatfs, fd, answer.as_mut_ptr()) };
-    asked.is_ok() && answer.first() == Some(&OVERLAYFS)
+    let [kind, ..] = answer;
+    asked.is_ok().then_some(kind)
 }
 
 /// For how long a file has existed, to a clock tick. statx(2), clock_gettime(2)
@@ -269,6 +276,19 @@ pub fn start_write_back(fd: i32, offset: u64, length: u64) -> Result<(), Errno> 
     // SAFETY: numbers only.
     unsafe { call!(libc::SYS_sync_file_range, fd, offset, length, libc::SYNC_FILE_RANGE_WRITE) }
         .map(drop)
+}
+
+/// Writes a file's dirty pages and waits for them, where [`start_write_back`] does nothing: on overlayfs and
+/// FUSE. fdatasync(2)
+///
+/// # Errors
+/// Those of the disk, which nobody is told who asks after us.
+pub fn write_through(fd: i32) -> Result<(), Errno> {
+    if !matches!(file_system(fd), Some(OVERLAYFS | FUSE)) {
+        return Ok(());
+    }
+    // SAFETY: a number only.
+    unsafe { call!(libc::SYS_fdatasync, fd) }.map(drop)
 }
 
 /// Reads a file of /proc, which comes in pieces of a page, into `buffer`, as far as there is room;
