@@ -90,9 +90,12 @@ impl ReadAhead {
 
 /// Advice does not end what goes on: in each window one page is marked, and whoever reads that starts the
 /// next one (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the last
-/// window, of those bytes that were just read, is dropped, and read again when it is asked for.
+/// window, of those bytes that were just read, is dropped, and read again when it is asked for. Where the
+/// offset stays zero, as for pread(2), nobody tells where that window is.
 fn break_chain(borrowed: &OwnedFd, read: u64) {
-    if let Ok(position) = rustix::fs::tell(borrowed) {
+    if let Ok(position) = rustix::fs::tell(borrowed)
+        && position > 0
+    {
         let fd = borrowed.as_raw_fd();
         let _ = file::advise_range(fd, position, read, libc::POSIX_FADV_DONTNEED);
     }
