@@ -20,7 +20,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use discnice_policy::Limits;
 use serde::Deserialize;
 use toml::Spanned;
@@ -44,8 +44,8 @@ impl Config {
     /// It cannot be read, or says something that is no configuration: file, line, column, reason.
     pub fn load() -> anyhow::Result<Self> {
         let Some(path) = path() else { return Ok(Self::default()) };
-        match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text, &path),
+        match fs::read(&path) {
+            Ok(bytes) => Self::parse_bytes(&bytes, &path),
             // What may not be read is another user's, whose HOME was kept (su, setpriv).
             Err(error)
                 if matches!(
@@ -57,6 +57,15 @@ impl Config {
             }
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
+    }
+
+    fn parse_bytes(bytes: &[u8], path: &Path) -> anyhow::Result<Self> {
+        let good = match str::from_utf8(bytes) {
+            Ok(text) => return Self::parse(text, path),
+            Err(error) => String::from_utf8_lossy(&bytes[..error.valid_up_to()]),
+        };
+        let (line, column) = place(&good, good.len());
+        bail!("{}:{line}:{column}: not UTF-8", path.display())
     }
 
     fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
@@ -133,6 +142,12 @@ mod tests {
         assert_eq!(class.rate(Resource::Metadata), Rate::per_second(1000));
         assert!(class.weight() == 50 && class.guest() && class.loopback());
         assert!(config.class("none").is_none());
+    }
+
+    #[test]
+    fn what_is_no_text_is_said_where() {
+        let error = Config::parse_bytes(b"[default]\n# \xff\n", Path::new("config.toml"));
+        assert_eq!(error.unwrap_err().to_string(), "config.toml:2:3: not UTF-8");
     }
 
     #[test]
