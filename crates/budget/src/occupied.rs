@@ -31,6 +31,16 @@ impl<const WORDS: usize> Occupied<WORDS> {
         word & 1 << (slot % BITS) != 0
     }
 
+    /// Whether any of 64 slots from this one on is marked, the first slots coming after the last.
+    pub fn is_any_marked(&self, first: usize) -> bool {
+        let (place, shift) = (first / BITS, first % BITS);
+        let word = |place: usize| {
+            let word = self.words.get(if place < WORDS { place } else { 0 });
+            word.map_or(0, |word| word.load(Ordering::Acquire))
+        };
+        word(place) >> shift != 0 || word(place + 1) & ((1 << shift) - 1) != 0
+    }
+
     /// The slot was found free, unless `taken` finds now that it is not.
     ///
     /// If it was taken and marked before the bit is cleared here, `taken` sees that, because
@@ -72,5 +82,17 @@ mod tests {
         occupied.clear(63, || false);
         occupied.clear(64, || true);
         assert_eq!(occupied.slots().count(), 3, "one turned out to be taken");
+    }
+
+    #[test]
+    fn a_window_of_slots_goes_on_from_the_first() {
+        for marked in 0..256 {
+            let occupied = Occupied::<4> { words: [const { AtomicU64::new(0) }; 4] };
+            occupied.mark(marked);
+            for first in 0..256 {
+                let within = (0..64).any(|probe| (first + probe) % 256 == marked);
+                assert_eq!(occupied.is_any_marked(first), within, "{first} {marked}");
+            }
+        }
     }
 }

@@ -62,6 +62,12 @@ impl Found {
         unsafe { self.unmap() };
     }
 
+    /// Takes what this process has touched of the class out of its memory, until it is touched again.
+    pub(crate) fn let_pages_go(&self) {
+        // SAFETY: `attach` and `create` mapped the segment, which is at least as long as a class.
+        unsafe { shm::let_pages_go(NonNull::from(self.class).cast(), Class::SIZE) };
+    }
+
     /// Unmaps the class.
     ///
     /// # Safety

@@ -45,6 +45,10 @@ impl Classes for Ours {
         classes::attach(segment).map(Mapped::from)
     }
 
+    fn let_pages_go(&self, mapped: Mapped) {
+        Found { class: mapped.class, segment: mapped.segment }.let_pages_go();
+    }
+
     fn unmap(&self, mapped: Mapped) {
         let found = Found { class: mapped.class, segment: mapped.segment };
         // SAFETY: policyd gives a class back when it has dropped whatever referred to it, and both

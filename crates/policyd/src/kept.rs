@@ -16,6 +16,8 @@ use crate::memory::{Guest, Pressure};
 const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
 /// Each class is looked at this often at least: its watcher must show himself.
 const SHOW: Nanos = Nanos(Nanos::SECOND.0);
+/// What is seldom touched of a class is taken out of memory this often: of a thousand classes each page counts.
+const TIDY: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// What is not urgent is done at multiples of this, for all classes at once: to wake up costs more.
 const BEAT: Nanos = Nanos::from_millis(10);
 /// One that was killed is believed to live for a moment; its classes are asked for again.
@@ -37,6 +39,8 @@ pub trait Classes: fmt::Debug {
     fn all(&self) -> Vec<Mapped>;
     /// The class in this segment, if it is one of this user's.
     fn find(&self, segment: i32) -> Option<Mapped>;
+    /// Takes what was touched of a class out of this process's memory, until it is touched again.
+    fn let_pages_go(&self, class: Mapped);
     /// Unmaps a class; nobody uses it any more.
     fn unmap(&self, class: Mapped);
 }
@@ -59,6 +63,8 @@ struct Kept {
     empty_since: Option<Nanos>,
     /// How many are in it.
     watched: usize,
+    /// When its pages are let go next.
+    tidy_at: Nanos,
     /// It need not, or cannot, be watched any more.
     over: bool,
 }
@@ -70,7 +76,19 @@ impl Kept {
         let (due, lively_until, empty_since) = (Nanos(0), Nanos(0), None);
         let (holds, watched, over) = (false, 0, false);
         let memory = Regulation::default();
-        Self { mapped, watch, memory, due, lively_until, holds, empty_since, watched, over }
+        let tidy_at = time::now().plus(TIDY);
+        Self {
+            mapped,
+            watch,
+            memory,
+            due,
+            lively_until,
+            holds,
+            empty_since,
+            watched,
+            tidy_at,
+            over,
+        }
     }
 
     /// Somebody has joined it, or is about to.
@@ -89,6 +107,14 @@ impl Kept {
     /// Whether its last member ended so lately that children of it may not have been found yet.
     fn may_have_orphans(&self, now: Nanos) -> bool {
         self.empty_since.is_none_or(|since| now < since.plus(census::ORPHANS))
+    }
+
+    /// Lets go of pages that nobody has touched for a while, with all others.
+    fn tidy(&mut self, now: Nanos, classes: &dyn Classes) {
+        if now >= self.tidy_at && !self.holds {
+            self.tidy_at = now.plus(TIDY);
+            classes.let_pages_go(self.mapped);
+        }
     }
 
     /// Does what is due, of so many processes that are watched in all.
@@ -147,6 +173,7 @@ impl<'a> Keeper<'a> {
 
     /// Watches the class in this segment, or looks again who is in it; false when there is none.
     pub fn watch(&mut self, segment: i32) -> bool {
+        self.pressure.hurry();
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.segment == segment) {
             kept.expect_members(time::now());
             self.census.hurry();
@@ -210,6 +237,7 @@ impl<'a> Keeper<'a> {
             let new = !newcomers.is_empty() && kept.watch.meet(&newcomers);
             if new || now >= kept.due || kept.watch.has_arrivals() {
                 kept.step(now, watched, &mut self.census);
+                kept.tidy(now, self.classes);
             }
             next = next.min(kept.due);
         }

@@ -12,6 +12,8 @@ use discnice_units::Nanos;
 
 /// How often somebody waiting for memory is looked for, and how often who has how much while somebody does.
 const CALM: Nanos = Nanos::from_millis(100);
+/// How often it is looked whether any class has thresholds.
+const NONE: Nanos = Nanos::from_millis(1_000);
 const CLOSE: Nanos = Nanos::from_millis(20);
 /// Whoever stands does so until the next look and a little longer.
 const HOLD: Nanos = Nanos::from_millis(200);
@@ -53,6 +55,11 @@ impl Default for Pressure {
 }
 
 impl Pressure {
+    /// Somebody may have got thresholds.
+    pub(crate) fn hurry(&mut self) {
+        self.next = Nanos(0);
+    }
+
     /// Looks at all classes that have thresholds, if it is time; returns when to be called again.
     pub(crate) fn step<'a>(
         &mut self,
@@ -70,8 +77,8 @@ impl Pressure {
             }
         }
         if bounded.is_empty() {
-            // One that gets thresholds is seen within a second, as classes are then looked at.
-            return Nanos(u64::MAX);
+            self.next = now.plus(NONE);
+            return self.next;
         }
         let waited = self.waited(now);
         let mut close = waited || bounded.iter().any(|(guest, _)| guest.regulation.stands());

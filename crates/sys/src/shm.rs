@@ -64,6 +64,16 @@ pub unsafe fn detach(start: NonNull<u8>) {
     let _ = unsafe { call!(libc::SYS_shmdt, start.as_ptr()) };
 }
 
+/// Takes the pages of a mapped segment out of this process's memory; they stay in the segment, and come back
+/// when they are touched. madvise(2), `MADV_DONTNEED`.
+///
+/// # Safety
+/// All of the range is of one segment: private memory would be lost.
+pub unsafe fn let_pages_go(start: NonNull<u8>, length: usize) {
+    // SAFETY: the caller vouches that the memory is shared, whose content this does not change.
+    let _ = unsafe { call!(libc::SYS_madvise, start.as_ptr(), length, libc::MADV_DONTNEED) };
+}
+
 /// What the kernel knows of it. shmctl(2) with `IPC_STAT`.
 ///
 /// # Errors

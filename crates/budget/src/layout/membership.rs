@@ -5,7 +5,12 @@ use crate::member::{Charged, Member, MemberId, State};
 use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 
-/// Slots that a registration looks at.
+/// The first slot in which a process may be listed.
+fn first_slot(process: u32) -> usize {
+    (process as usize).wrapping_mul(5) % MEMBERS
+}
+
+/// Slots that a registration looks at; as many as [`Occupied::is_any_marked`](crate::occupied::Occupied) does.
 pub(super) const PROBES: usize = 64;
 
 impl Class {
@@ -32,6 +37,10 @@ impl Class {
     /// no slot that was never taken; one that is just being taken may be overlooked.
     #[must_use]
     pub fn listed(&self, process: u32) -> Option<(MemberId, &Member)> {
+        // Of a thousand classes one lists it: the others are done with one look.
+        if !self.occupied.is_any_marked(first_slot(process)) {
+            return None;
+        }
         let mut slots =
             self.slots(process).filter(|(index, _)| self.occupied.is_marked(*index as usize));
         let (index, member) =
@@ -91,7 +100,7 @@ impl Class {
     /// The slots in which a process may be listed, in order. Neighbouring process ids start a little
     /// apart, so that short-lived crowds do not collide, but a few of them still share a page.
     fn slots(&self, process: u32) -> impl Iterator<Item = (u32, &Member)> {
-        let first = (process as usize).wrapping_mul(5);
+        let first = first_slot(process);
         (0..PROBES).filter_map(move |probe| {
             let index = first.wrapping_add(probe) % MEMBERS;
             Some((index as u32, self.members.get(index)?))
