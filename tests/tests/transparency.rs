@@ -527,7 +527,7 @@ fn a_program_that_filters_its_own_system_calls() {
 }
 
 #[test]
-fn a_filter_that_allows_what_we_need_keeps_the_limit() {
+fn what_is_read_behind_a_filter_is_charged_once() {
     let folder = product::folder();
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
     let program = compiler.compile("filter.c");
@@ -538,8 +538,11 @@ fn a_filter_that_allows_what_we_need_keeps_the_limit() {
         let _ = place.run(&mut class.command(words(action.to_owned())), cold_file);
         class.charged().0
     };
-    assert!(charged("allow") >= 1_200_000, "what is read behind the filter is charged");
-    assert!(charged("errno") < 1_200_000, "the other filter does not allow us to look");
+    // Where the filter does not allow us to look, policyd does.
+    for action in ["allow", "errno"] {
+        let charged = charged(action);
+        assert!((1_200_000..=2 << 20).contains(&charged), "{action}: {charged}");
+    }
 }
 
 #[test]
