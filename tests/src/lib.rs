@@ -2,6 +2,7 @@
 //!
 //! - [`product`]: where `discnice` lies, and commands under it;
 //! - [`process`]: running a command to its end, with everything that can be told apart;
+//! - [`bare`]: runs that are compared, with and without limits;
 //! - [`guest`]: small C programs that are compiled when a test needs them;
 //! - [`class`]: a class of a test's own, removed when the test ends;
 //! - [`cold`]: files that are on the disk and not in the page cache;
@@ -10,6 +11,7 @@
 //! Everything runs as the current user; the superuser runs guests as an ordinary one, because
 //! that is whom the product is for. A test that lacks something says so with [`skip!`] and ends.
 
+pub mod bare;
 pub mod class;
 pub mod cold;
 pub mod guest;

@@ -1,81 +1,16 @@
 //! Apart from time, a program cannot tell: guests of one concern each print all that they can
 //! see, and print the same under every limit as they do bare.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
+use discnice_tests::bare::{LIMITS, Place, assert_same, compare, guest, nothing};
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
 use discnice_tests::process::{Outcome, run};
 use discnice_tests::{cold, product, skip};
-
-/// No limit; one that nothing here reaches for long; one that makes everything wait and splits
-/// every call of more than 80 KiB.
-const LIMITS: [&str; 3] = ["unlimited", "50M", "2M"];
-
-/// What a test prepares in the guest's working folder.
-type Prepare = fn(&Path);
-
-fn nothing(_: &Path) {}
-
-/// Working folders for runs that are compared: all at the same path, each run's fresh.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(product::folder())
-    }
-
-    fn run(&self, command: &mut Command, prepare: Prepare) -> Outcome {
-        let work = self.0.path().join("work");
-        fs::create_dir(&work).expect("the folder is ours");
-        fs::set_permissions(&work, Permissions::from_mode(0o777)).expect("the folder is ours");
-        prepare(&work);
-        let outcome = run(command.current_dir(&work).env("LC_ALL", "C"));
-        fs::remove_dir_all(&work).expect("the folder is ours");
-        outcome
-    }
-}
-
-/// Runs the command bare and under every limit, and compares.
-fn compare(words: &[&str], prepare: Prepare) -> Outcome {
-    let place = Place::new();
-    let bare = place.run(product::as_user(words[0]).args(&words[1..]), prepare);
-    for limit in LIMITS {
-        let class = Class::new(limit);
-        let held = place.run(&mut class.command(words), prepare);
-        assert_same(&bare, &held, &format!("{words:?} under {limit}"));
-    }
-    bare
-}
-
-/// Shows the first line that differs, which says more than two long texts.
-fn assert_same(bare: &Outcome, held: &Outcome, what: &str) {
-    if bare == held {
-        return;
-    }
-    let (left, right) = (bare.text(), held.text());
-    let differing = left
-        .lines()
-        .zip(right.lines())
-        .filter(|(left, right)| left != right)
-        .map(|(left, right)| format!("  bare: {left}\n  held: {right}\n"))
-        .collect::<String>();
-    panic!("{what}:\n{differing}\nbare {bare:?}\n\nheld {held:?}");
-}
-
-/// Compiles one guest and compares; returns how it went bare.
-fn guest(source: &str, arguments: &[&str], prepare: Prepare) -> Option<Outcome> {
-    let folder = product::folder();
-    let program = Compiler::new(folder.path())?.compile(source);
-    let mut words = vec![program.to_str().expect("a path in UTF-8")];
-    words.extend(arguments);
-    Some(compare(&words, prepare))
-}
 
 /// A test of one guest that ends well by itself.
 macro_rules! guests {
@@ -303,206 +238,11 @@ fn nested_runs_work() {
         "-c",
         "cat data | md5sum; env | grep -c DISC",
     ];
-    let place = Place::new();
+    let place = Place::default();
     let bare = place.run(product::as_user("sh").args(&words[8..]), data);
     let held = place.run(&mut outer.command(words), data);
     assert_same(&bare, &held, "nested");
     assert!(inner.charged().0 >= 300_000, "the inner class is charged: {:?}", inner.show());
-}
-
-/// The line that a command gets that cannot be limited.
-fn assert_one_warning(bare: &Outcome, held: &Outcome) {
-    assert_eq!((&bare.output, bare.status), (&held.output, held.status), "{held:?}");
-    let complaint = held.complaint();
-    assert_eq!(complaint.lines().count(), 1, "{complaint}");
-    assert!(complaint.starts_with("discnice: not limited: "), "{complaint}");
-}
-
-#[test]
-fn setuid_programs_run_with_one_warning() {
-    let mut tried = 0;
-    for words in
-        [["/bin/su", "--version"], ["/usr/bin/passwd", "--help"], ["/usr/bin/mount", "--version"]]
-    {
-        let Ok(meta) = fs::metadata(words[0]) else { continue };
-        if meta.permissions().mode() & 0o4000 == 0 {
-            continue;
-        }
-        tried += 1;
-        let bare = run(product::as_user(words[0]).arg(words[1]));
-        let class = Class::new("50M");
-        assert_one_warning(&bare, &run(&mut class.command(words)));
-        // As a child of a regulated shell: the dynamic linker must not complain.
-        let inner = ["sh", "-c", &words.join(" ")];
-        let bare = run(product::as_user("sh").args(&inner[1..]));
-        let held = run(&mut class.command(inner));
-        assert_same(&bare, &held, "setuid as a child");
-    }
-    if tried == 0 {
-        skip!("no setuid program here");
-    }
-}
-
-#[test]
-fn static_programs_are_warned_of_and_shown_while_they_run() {
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let reader = match compiler.compile_with("reader.c", &["-static"]) {
-        Ok(reader) => reader,
-        Err(errors) => skip!("no static libc: {errors}"),
-    };
-    let data = folder.path().join("data");
-    cold::make(&data, 100_000).expect("a file");
-    let words = [reader.to_str().expect("UTF-8"), data.to_str().expect("UTF-8")];
-    let class = Class::new("50M");
-    let bare = run(product::as_user(words[0]).arg(words[1]));
-    assert_one_warning(&bare, &run(class.run_by("preload").args(words)));
-
-    for prefix in [&["sh", "-c", "\"$@\"; true", "sh"][..], &["env", "-i"]] {
-        assert_shown(&[prefix, &words, &["5"]].concat());
-    }
-}
-
-#[test]
-fn static_children_of_posix_spawn_are_shown_while_they_run() {
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
-        skip!("no static libc")
-    };
-    let python = "import os, sys; os.posix_spawn(sys.argv[1], sys.argv[1:], {}); os.wait()";
-    let reader = reader.to_str().expect("UTF-8");
-    assert_shown(&["/usr/bin/python3", "-c", python, reader, "/etc/passwd", "5"]);
-}
-
-#[test]
-fn static_programs_in_a_numbering_of_their_own_are_held() {
-    let apart = ["unshare", "-Urpf"];
-    if run(product::as_user(apart[0]).arg(apart[1]).arg("true")).status != Some(0) {
-        skip!("no namespaces for ordinary users here");
-    }
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
-        skip!("no static libc")
-    };
-    let words = [&apart[..], &[reader.to_str().expect("UTF-8"), "/etc/passwd", "5"]].concat();
-    // Its number is 1, which here is the system's first process.
-    let (shown, _) = shown_while_it_runs("auto", &words, held_from_outside);
-    assert!(members(&shown).iter().any(|member| member["mechanism"] == "freeze"), "{shown:#}");
-}
-
-/// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and without
-/// somebody who holds from outside what the library cannot enter.
-fn assert_shown(words: &[&str]) {
-    let (shown, status) = shown_while_it_runs("preload", words, escapes);
-    assert!(escapes(&shown), "{words:?}: {shown:#}");
-    assert!(status.contains("NOT LIMITED"), "{words:?}: {status}");
-
-    let (shown, status) = shown_while_it_runs("auto", words, held_from_outside);
-    assert!(held_from_outside(&shown), "{words:?}: {shown:#}");
-    assert!(!status.contains("NOT LIMITED"), "{words:?}: {status}");
-}
-
-fn members(class: &serde_json::Value) -> &[serde_json::Value] {
-    class["members"].as_array().expect("members")
-}
-
-fn escapes(class: &serde_json::Value) -> bool {
-    let mut why = members(class).iter().filter_map(|member| member["escape"].as_str());
-    why.any(|why| why.contains("statically linked"))
-}
-
-fn held_from_outside(class: &serde_json::Value) -> bool {
-    members(class).iter().any(|member| member["mechanism"] == "freeze")
-        && members(class).iter().all(|member| member["escape"].is_null())
-}
-
-/// How long a daemon may take to start and to look, on a machine with much else to do.
-const NOTICED: Duration = Duration::from_secs(3);
-
-/// Its class and what `status` says of it, as soon as the class is as awaited, or as they are in the end.
-fn shown_while_it_runs(
-    mechanism: &str,
-    words: &[&str],
-    awaited: fn(&serde_json::Value) -> bool,
-) -> (serde_json::Value, String) {
-    let class = Class::new("50M");
-    let mut command = class.run_by(mechanism);
-    command.args(words);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
-    let mut child = command.process_group(0).spawn().expect("it starts");
-    let mut line = [0; 5];
-    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
-        .expect("its output");
-    let since = Instant::now();
-    let mut shown = class.show();
-    while !awaited(&shown) && since.elapsed() < NOTICED {
-        std::thread::sleep(Duration::from_millis(50));
-        shown = class.show();
-    }
-    let status = run(&mut product::discnice(["status"])).succeeded().text();
-    discnice_tests::process::kill_group(child.id());
-    child.wait().expect("our child");
-    let of_class = |line: &&str| line.contains(class.name()) || line.starts_with(' ');
-    let lines: Vec<&str> = status.lines().filter(of_class).collect();
-    (shown, lines.join("\n"))
-}
-
-#[test]
-fn ordinary_children_are_listed_once_and_as_limited() {
-    let python = "import os; os.posix_spawn('/bin/sleep', ['sleep', '5'], {}); os.wait()";
-    let vfork = "import subprocess; subprocess.run(['sleep', '5'])";
-    for words in [
-        &["bash", "-c", "sleep 5; true"][..],
-        &["sh", "-c", "sleep 5; true"],
-        &["/usr/bin/python3", "-c", python],
-        &["/usr/bin/python3", "-c", vfork],
-        &["sh", "-c", "env -i sleep 5; true"],
-    ] {
-        if !Path::new(words[0]).exists() && words[0].starts_with('/') {
-            continue;
-        }
-        let class = Class::new("50M");
-        let mut command = class.command(words);
-        let mut child = command.process_group(0).spawn().expect("it starts");
-        std::thread::sleep(Duration::from_millis(700));
-        let shown = class.show();
-        discnice_tests::process::kill_group(child.id());
-        child.wait().expect("our child");
-        let members = shown["members"].as_array().expect("members");
-        let mut processes: Vec<_> = members.iter().map(|member| &member["process"]).collect();
-        processes.dedup();
-        let names: Vec<_> = members.iter().map(|member| member["name"].as_str()).collect();
-        assert_eq!((members.len(), processes.len()), (2, 2), "{words:?}: {shown:#}");
-        assert!(names.contains(&Some("sleep")), "{words:?}: {shown:#}");
-        assert!(members.iter().all(|member| member["escape"].is_null()), "{words:?}: {shown:#}");
-    }
-}
-
-#[test]
-fn static_system_programs_run() {
-    if !Path::new("/sbin/ldconfig").exists() {
-        skip!("no /sbin/ldconfig");
-    }
-    let words = ["/sbin/ldconfig", "--version"];
-    let class = Class::new("50M");
-    let bare = run(product::as_user(words[0]).arg(words[1]));
-    assert_same(&bare, &run(&mut class.command(words)), "supervised");
-}
-
-#[test]
-fn programs_of_another_word_size_run() {
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let program = match compiler.compile_with("reader.c", &["-m32"]) {
-        Ok(program) => program,
-        Err(_) => skip!("no 32-bit libc to link with (gcc-multilib)"),
-    };
-    let words = [program.to_str().expect("UTF-8"), "/etc/passwd"];
-    let class = Class::new("50M");
-    let bare = run(product::as_user(words[0]).arg(words[1]));
-    assert_one_warning(&bare, &run(&mut class.command(words)));
 }
 
 /// A file that the filtered guest reads, cold.
@@ -534,7 +274,7 @@ fn what_is_read_behind_a_filter_is_charged_once() {
     let words = |action| [program.to_str().expect("UTF-8").to_owned(), action, "prctl".to_owned()];
     let charged = |action: &str| {
         let class = Class::new("50M");
-        let place = Place::new();
+        let place = Place::default();
         let _ = place.run(&mut class.command(words(action.to_owned())), cold_file);
         class.charged().0
     };
@@ -564,7 +304,7 @@ fn chroot_and_namespaces() {
     let folder = product::folder();
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
     let program = compiler.compile("confined.c");
-    let place = Place::new();
+    let place = Place::default();
     let bare = place.run(&mut Command::new(&program), nothing).succeeded();
     for limit in LIMITS {
         let name = format!("test-root-{}-{limit}", std::process::id());
