@@ -63,6 +63,15 @@ impl Newcomer {
         })
     }
 
+    /// The segments of the classes that it names in its environment.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = i32> {
+        let marks = self.marks.get_or_init(|| marks(self.stat.id));
+        marks.iter().filter_map(|entry| {
+            let digits = entry.strip_prefix(VARIABLE)?.split(|byte| *byte == b':').next()?;
+            i32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+        })
+    }
+
     /// Whether it was born into a container in which the memory of no class of ours can be reached, whatever
     /// library is in it.
     #[must_use]
@@ -210,6 +219,7 @@ mod tests {
         let child_seen = Newcomer::from(living(child.id()).unwrap());
         assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
         assert!(!child_seen.carries(b"DISCNICE=1"));
+        assert_eq!(child_seen.segments().collect::<Vec<_>>(), [0x1f]);
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -1,6 +1,8 @@
 //! What helps whoever holds others. All watched classes share it.
 
+use crate::census::Newcomer;
 use crate::hold::Stopper;
+use crate::kindred::Kindred;
 use crate::traffic::Traffic;
 use crate::write_back::WriteBack;
 
@@ -13,4 +15,21 @@ pub struct Helpers {
     pub(crate) write_back: WriteBack,
     /// What all processes of the system move.
     pub(crate) traffic: Traffic,
+    /// Whose descendants newcomers may be.
+    pub(crate) kindred: Kindred,
+}
+
+impl Helpers {
+    /// The segments of the watched classes that a newcomer may be of, by whom he descends from and by what his
+    /// environment names. Whoever is listed by his class is announced by it, too.
+    #[must_use]
+    pub fn classes_of(&self, newcomer: &Newcomer) -> Vec<i32> {
+        let mut classes = self.kindred.classes(&newcomer.stat);
+        for named in newcomer.segments() {
+            if !classes.contains(&named) {
+                classes.push(named);
+            }
+        }
+        classes
+    }
 }

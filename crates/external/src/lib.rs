@@ -12,7 +12,7 @@
 //! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), or stop signals;
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
-//! - `number`: under which number a process goes in its class;
+//! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
@@ -30,6 +30,7 @@ mod doing;
 pub mod duty;
 mod helpers;
 pub mod hold;
+mod kindred;
 pub mod member;
 mod number;
 pub mod process;

@@ -33,6 +33,7 @@ const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 #[derive(Debug)]
 pub struct Watch {
     class: &'static Class,
+    segment: i32,
     /// `DISCNICE=segment:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
@@ -63,6 +64,7 @@ impl Watch {
     pub fn new(class: &'static Class, segment: i32, helpers: Helpers) -> Self {
         Self {
             class,
+            segment,
             mark: format!("DISCNICE={segment:x}:{:x}", class.nonce()).into_bytes(),
             members: HashMap::new(),
             strangers: Vec::new(),
@@ -231,7 +233,7 @@ impl Watch {
         }
         if gone == Gone::Detached {
             // Its later children are as free as it is.
-            self.ever.remove(&id);
+            self.disown(id);
         } else {
             // An attached process has no library in it that would give its slot back.
             if let Some((_, slot)) = self.class.listed(id)
@@ -314,7 +316,7 @@ impl Watch {
             if self.members.contains_key(&id) {
                 continue;
             }
-            self.ever.remove(&id);
+            self.disown(id);
             let parent = stat.parent;
             if let Some((slot, _)) = self.class.listed(id)
                 && !self.inside.contains_key(&id)
@@ -362,6 +364,13 @@ impl Watch {
         self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
     }
 
+    /// Nobody is kin by this number.
+    fn disown(&mut self, id: u32) {
+        if self.ever.remove(&id) {
+            self.helpers.kindred.remove(id, self.segment);
+        }
+    }
+
     fn adopt(&mut self, pinned: Pinned, slot: (MemberId, u32), reason: Reason, parent: u32) {
         let id = pinned.id();
         let watched = Watched::new(pinned, self.class, slot, reason, self.helpers.clone());
@@ -377,6 +386,7 @@ impl Watch {
             self.lively_until = time::now().plus(LIVELY);
         }
         self.ever.insert(id);
+        self.helpers.kindred.add(id, self.segment);
         self.members.insert(id, watched);
         self.queue.push(Reverse((Nanos(0), id)));
     }
@@ -389,6 +399,9 @@ impl Drop for Watch {
         let mut all: Vec<Watched> = self.members.drain().map(|(_, member)| member).collect();
         all.append(&mut self.leaving);
         all.iter_mut().for_each(Watched::leave);
+        for id in self.ever.drain() {
+            self.helpers.kindred.remove(id, self.segment);
+        }
         for _ in 0..100 {
             all.retain_mut(|member| {
                 member.let_go();

@@ -1,9 +1,10 @@
 //! The classes that policyd watches.
 
 use std::fmt;
+use std::rc::Rc;
 
 use discnice_budget::Class;
-use discnice_external::census::{self, Census};
+use discnice_external::census::{self, Census, Newcomer};
 use discnice_external::process::lives;
 use discnice_external::{Helpers, Watch};
 use discnice_policy::memory::Regulation;
@@ -23,6 +24,13 @@ const BEAT: Nanos = Nanos::from_millis(10);
 /// One that was killed is believed to live for a moment; its classes are asked for again.
 const DYING: Nanos = Nanos(Nanos::SECOND.0);
 const RETRY: Nanos = Nanos::from_millis(20);
+
+/// At one step so many classes are asked whether anybody has joined them, the others at the next: each lies in pages
+/// of its own, and of a thousand most are in no cache.
+const ASKED: usize = 20;
+/// One of whose members somebody was just born is asked at each step for so long: until then he has joined it, or
+/// begun to execute a program.
+const JOINING: Nanos = Nanos::from_millis(250);
 
 /// A class that is mapped here.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +65,8 @@ struct Kept {
     due: Nanos,
     /// Until when its members are likely to have children that only the census finds.
     lively_until: Nanos,
+    /// Until when somebody who was just born is likely to join it.
+    joining_until: Nanos,
     /// Whether anybody in it is held.
     holds: bool,
     /// Since when nobody is in it.
@@ -73,8 +83,8 @@ impl Kept {
     /// Begins to watch the class.
     fn new(mapped: Mapped, helpers: Helpers) -> Self {
         let watch = Box::new(Watch::new(mapped.class, mapped.segment, helpers));
-        let (due, lively_until, empty_since) = (Nanos(0), Nanos(0), None);
-        let (holds, watched, over) = (false, 0, false);
+        let (due, lively_until, joining_until) = (Nanos(0), Nanos(0), Nanos(0));
+        let (holds, empty_since, watched, over) = (false, None, 0, false);
         let memory = Regulation::default();
         let tidy_at = time::now().plus(TIDY);
         Self {
@@ -83,6 +93,7 @@ impl Kept {
             memory,
             due,
             lively_until,
+            joining_until,
             holds,
             empty_since,
             watched,
@@ -96,12 +107,21 @@ impl Kept {
         self.watch.look_for_members();
         (self.due, self.empty_since) = (Nanos(0), None);
         (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
+        self.joining_until = now.plus(JOINING);
     }
 
     /// The class as far as its memory goes.
     fn as_guest(&mut self) -> Guest<'_> {
         let Self { mapped, watch, memory, due, .. } = self;
         Guest { class: mapped.class, watch, regulation: memory, due }
+    }
+
+    /// Whoever of them has become a member is looked at now.
+    fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+        self.joining_until = now.plus(JOINING);
+        if self.watch.meet(newcomers) {
+            self.due = Nanos(0);
+        }
     }
 
     /// Whether its last member ended so lately that children of it may not have been found yet.
@@ -141,6 +161,8 @@ pub struct Keeper<'a> {
     kept: Vec<Kept>,
     /// Classes that somebody else watches, and until when that may be one who is just dying.
     taken: Vec<(Mapped, Nanos)>,
+    /// How many steps were made: whose turn it is to be asked.
+    steps: usize,
     census: Census,
     pressure: Pressure,
     helpers: Helpers,
@@ -150,10 +172,10 @@ impl<'a> Keeper<'a> {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
     pub fn new(classes: &'a dyn Classes) -> Self {
-        let (kept, taken) = (Vec::new(), Vec::new());
+        let (kept, taken, steps) = (Vec::new(), Vec::new(), 0);
         let (census, helpers) = (Census::default(), Helpers::default());
         let pressure = Pressure::default();
-        let mut keeper = Self { classes, kept, taken, census, pressure, helpers };
+        let mut keeper = Self { classes, kept, taken, steps, census, pressure, helpers };
         for mapped in classes.all() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -233,9 +255,12 @@ impl<'a> Keeper<'a> {
         );
         let peopled = self.kept.iter_mut().filter(|kept| kept.watched > 0);
         next = next.min(self.pressure.step(now, peopled.map(Kept::as_guest)));
-        for kept in &mut self.kept {
-            let new = !newcomers.is_empty() && kept.watch.meet(&newcomers);
-            if new || now >= kept.due || kept.watch.has_arrivals() {
+        self.meet(now, &newcomers);
+        self.steps += 1;
+        let turns = self.kept.len().div_ceil(ASKED);
+        for (index, kept) in self.kept.iter_mut().enumerate() {
+            let asked = (index + self.steps).is_multiple_of(turns) || now < kept.joining_until;
+            if now >= kept.due || asked && kept.watch.has_arrivals() {
                 kept.step(now, watched, &mut self.census);
                 kept.tidy(now, self.classes);
             }
@@ -247,6 +272,25 @@ impl<'a> Keeper<'a> {
             self.classes.unmap(mapped);
         }
         next.min(self.census.next())
+    }
+
+    /// Each newcomer is offered to the classes that he may be of, parents before their children.
+    fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+        if let [only] = &mut self.kept[..] {
+            // Without a look at environments that its own list answers.
+            if !newcomers.is_empty() {
+                only.meet(now, newcomers);
+            }
+            return;
+        }
+        for newcomer in newcomers {
+            for segment in self.helpers.classes_of(newcomer) {
+                let mut kept = self.kept.iter_mut();
+                if let Some(kept) = kept.find(|kept| kept.mapped.segment == segment) {
+                    kept.meet(now, std::slice::from_ref(newcomer));
+                }
+            }
+        }
     }
 
     /// Held threads stopped, or ended.
