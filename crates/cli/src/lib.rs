@@ -7,6 +7,7 @@
 //! - `config`: the user's defaults of classes;
 //! - `polite`: the limits of a job that was given none;
 //! - `guest`: giving way in processor time and disk priority;
+//! - `json`: JSON of many elements, in parts;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `output`: how it speaks without panicking when nobody listens;
 //! - `prediction`: prediction against account, for machines;
@@ -22,6 +23,7 @@ mod classes;
 pub mod commands;
 mod config;
 mod guest;
+mod json;
 mod launch;
 pub mod mechanism;
 pub mod output;

@@ -93,17 +93,16 @@ pub struct Io {
 pub fn io(id: u32) -> Option<Io> {
     let mut buffer = [0; 512];
     let text = read(id, "io", &mut buffer)?;
-    let both = |one, other| Some([labelled(text, one)?, labelled(text, other)?]);
+    // The kernel's order is this one.
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let mut labelled =
+        |label: &[u8]| lines.find_map(|line| number(line.strip_prefix(label)?.trim_ascii()));
+    let mut both = |one, other| Some([labelled(one)?, labelled(other)?]);
     Some(Io {
         characters: both(b"rchar:", b"wchar:")?,
         calls: both(b"syscr:", b"syscw:")?,
         bytes: both(b"read_bytes:", b"write_bytes:")?,
     })
-}
-
-fn labelled(text: &[u8], label: &[u8]) -> Option<u64> {
-    text.split(|byte| *byte == b'\n')
-        .find_map(|line| number(line.strip_prefix(label)?.trim_ascii()))
 }
 
 /// Resident memory of a process, in pages: all of it, and of that what files and shared memory back. From

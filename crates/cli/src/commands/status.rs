@@ -16,9 +16,9 @@ use serde::Serialize;
 use super::member_report::MemberReport;
 use super::status_polite;
 use crate::classes::{self, Found};
-use crate::guest;
 use crate::output::say;
 use crate::prediction::PredictionReport;
+use crate::{guest, json};
 
 /// So many classes are worth a thread.
 const MANY: usize = 50;
@@ -37,8 +37,10 @@ impl Status {
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;
         if self.json {
-            let classes = reports(&classes, true);
-            say!("{}", serde_json::to_string_pretty(&Everything { classes, jobs, notices })?)?;
+            let classes = machine_reports(&classes, 1)?;
+            let others = serde_json::to_string_pretty(&Others { jobs, notices })?;
+            let others = others.trim_start_matches('{');
+            say!("{{\n  \"classes\": {classes},{others}")?;
             return Ok(ExitCode::SUCCESS);
         }
         if !classes.is_empty() || jobs.is_empty() {
@@ -49,10 +51,9 @@ impl Status {
     }
 }
 
-/// What `status --json` prints.
+/// What `status --json` prints besides the `classes`.
 #[derive(Debug, Serialize)]
-struct Everything {
-    classes: Vec<ClassReport>,
+struct Others {
     /// Jobs that are regulated by their progress, from outside.
     jobs: Vec<Report>,
     /// What went wrong without stopping anything.
@@ -168,14 +169,29 @@ pub fn is_running(process: u32) -> bool {
             && !procfs::stat(process).is_some_and(|stat| stat.has_ended()))
 }
 
-/// Reports of all classes; of many, by all processors: the kernel takes some microseconds for each
-/// member's life and account.
-fn reports(classes: &[Found], seen: bool) -> Vec<ClassReport> {
-    let every = |part: &[Found]| part.iter().map(|found| ClassReport::of(found, seen)).collect();
+/// Reports of all classes, for people.
+fn reports(classes: &[Found]) -> Vec<ClassReport> {
+    let every =
+        |part: &[Found]| part.iter().map(|found| ClassReport::of(found, false)).collect::<Vec<_>>();
+    by_all(classes, every).into_iter().flatten().collect()
+}
+
+/// Reports of all classes, for machines: an array that stands `depth` deep in what is printed.
+fn machine_reports(classes: &[Found], depth: usize) -> serde_json::Result<String> {
+    let every =
+        |part: &[Found]| json::array(part.iter().map(|found| ClassReport::of(found, true)), depth);
+    let parts: serde_json::Result<Vec<String>> = by_all(classes, every).into_iter().collect();
+    Ok(json::join(parts?, depth))
+}
+
+/// What `every` makes of all classes; of many, by all processors, in parts: the kernel takes some microseconds
+/// for each member's life and account.
+fn by_all<T: Send>(classes: &[Found], every: impl Fn(&[Found]) -> T + Sync) -> Vec<T> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     if classes.len() < MANY || workers == 1 {
-        return every(classes);
+        return vec![every(classes)];
     }
+    let every = &every;
     let parts = classes.chunks(classes.len().div_ceil(workers));
     thread::scope(|scope| {
         let each: Vec<_> = parts
@@ -183,7 +199,7 @@ fn reports(classes: &[Found], seen: bool) -> Vec<ClassReport> {
             .collect();
         // A part that no thread can be had for, or whose thread died, is done here.
         each.into_iter()
-            .flat_map(|(part, thread)| {
+            .map(|(part, thread)| {
                 let done = thread.ok().and_then(|thread| thread.join().ok());
                 done.unwrap_or_else(|| every(part))
             })
@@ -193,10 +209,12 @@ fn reports(classes: &[Found], seen: bool) -> Vec<ClassReport> {
 
 /// Prints classes, with their members if `members`.
 pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()> {
-    let reports = reports(classes, json);
     if json {
-        say!("{}", serde_json::to_string_pretty(&reports)?)?;
-    } else if reports.is_empty() {
+        say!("{}", machine_reports(classes, 0)?)?;
+        return Ok(());
+    }
+    let reports = reports(classes);
+    if reports.is_empty() {
         say!("Nothing is limited.")?;
     } else {
         say!("{}", table(&reports, members).trim_end())?;
