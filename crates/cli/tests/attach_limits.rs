@@ -203,8 +203,9 @@ fn signals_reach_a_held_program() {
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let file = scene.path().join("data");
     fs::write(&file, vec![1; 64 << 20]).unwrap();
+    // In pieces so small that it takes a second by itself: to start and to attach takes its time, too.
     let mut child = Command::new("dd")
-        .args([&format!("if={}", file.display()), "of=/dev/null", "bs=64k", "iflag=direct"])
+        .args([&format!("if={}", file.display()), "of=/dev/null", "bs=4k", "iflag=direct"])
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()
