@@ -88,7 +88,8 @@ impl<H: Host> Regulator<'_, H> {
             self.synced(to.1);
         }
         to.1.set_position(None);
-        let (_, written) = self.settle(thread, ticket);
+        let _ = self.settle(thread, ticket);
+        let written = thread.take_dirtied();
         if written > 0 {
             self.note_disk(to.0, to.1);
         }

@@ -57,7 +57,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Starts writing a range's dirty pages; of a class that gives way, waits for them, and enters how
     /// long they took.
-    pub(crate) fn write_back_timed(&self, fd: i32, offset: u64, length: u64) {
+    pub(crate) fn write_back_timed(&self, fd: i32, offset: u64, length: u64, bytes: u64) {
         if !self.times() {
             self.host.write_back(fd, offset, length);
             return;
@@ -65,7 +65,7 @@ impl<H: Host> Regulator<'_, H> {
         let begun = self.host.now();
         self.host.write_back(fd, offset, length);
         self.host.await_written(fd, offset, length);
-        self.prolong(Direction::Write, length, Some(begun));
+        self.prolong(Direction::Write, bytes, Some(begun));
     }
 
     /// Enters how long it took since [`Self::begin_piece`] to move `bytes`.

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use discnice_estimator::blocks::PAGE;
 use discnice_estimator::cache::Detector;
 use discnice_estimator::regions::FileKey;
 
@@ -45,6 +46,9 @@ const OWED_MASK: u32 = 0x7f << OWED_SHIFT;
 /// The slot of its file system.
 const SLOT_SHIFT: u32 = 24;
 
+/// Dirtied bytes are counted in whole pages, at both ends.
+const ROUNDED: u64 = 2 * PAGE;
+
 /// Hints about one descriptor; all zeroes means that nothing is known.
 ///
 /// Threads that use one descriptor at once may mix their hints up. That is why they are hints.
@@ -65,8 +69,8 @@ pub struct File {
     /// Lowest and highest offset written since then.
     low: AtomicU64,
     high: AtomicU64,
-    /// Bytes written since then at the descriptor's own offset, which was not asked for.
-    moved: AtomicU64,
+    /// Where the descriptor's own offset was when write-back was last started.
+    from: AtomicU64,
     /// What is known to be cached.
     pub(crate) detector: Detector,
     /// The descriptor's own offset plus one, as far as we have followed it; zero when we have not.
@@ -80,6 +84,9 @@ pub struct File {
     step: AtomicU32,
     /// The very last one did not.
     jumped: AtomicBool,
+    /// Bytes were written at the descriptor's own offset, which was not asked for, since write-back was
+    /// last started.
+    own: AtomicBool,
 }
 
 const _: () = assert!(size_of::<File>() == 128);
@@ -100,7 +107,7 @@ impl File {
             dirtied: AtomicU64::new(0),
             low: AtomicU64::new(0),
             high: AtomicU64::new(0),
-            moved: AtomicU64::new(0),
+            from: AtomicU64::new(0),
             detector: Detector::new(),
             position: AtomicU64::new(0),
             key: AtomicU64::new(0),
@@ -108,6 +115,7 @@ impl File {
             dirty_high: AtomicU64::new(0),
             step: AtomicU32::new(0),
             jumped: AtomicBool::new(false),
+            own: AtomicBool::new(false),
         }
     }
 
@@ -120,6 +128,8 @@ impl File {
             self.step.store(0, R);
             self.jumped.store(false, R);
             self.dirtied.store(0, R);
+            self.from.store(0, R);
+            self.own.store(false, R);
             self.detector.forget();
             self.position.store(0, R);
             self.key.store(0, R);
@@ -463,7 +473,6 @@ impl File {
         if before == 0 {
             self.low.store(u64::MAX, R);
             self.high.store(0, R);
-            self.moved.store(0, R);
         }
         // What was dirtied since the last look ends here, if the program writes in order.
         match at {
@@ -472,9 +481,7 @@ impl File {
                 self.low.fetch_min(end.saturating_sub(moved.max(bytes)), R);
                 self.high.fetch_max(end, R);
             }
-            None => {
-                self.moved.fetch_add(moved.max(bytes), R);
-            }
+            None => self.own.store(true, R),
         }
         before + bytes
     }
@@ -485,19 +492,28 @@ impl File {
         self.dirtied.load(R)
     }
 
-    /// Takes the range to write back: from lowest to highest offset. `position` tells the
-    /// descriptor's own, if it is needed.
-    pub(crate) fn take_dirtied(&self, position: impl FnOnce() -> Option<u64>) -> (u64, u64) {
-        self.dirtied.store(0, R);
+    /// Takes what to write back: its offset and length, of zero for all up to the end, as
+    /// sync_file_range(2) has it; `None` if there is nothing. `position` tells the descriptor's own offset,
+    /// if it is needed.
+    pub(crate) fn take_dirtied(
+        &self,
+        position: impl FnOnce() -> Option<u64>,
+    ) -> Option<(u64, u64)> {
+        let dirtied = self.dirtied.swap(0, R);
         let (mut low, mut high) = (self.low.load(R), self.high.load(R));
-        let moved = self.moved.load(R);
-        if moved > 0
+        if self.own.swap(false, R)
             && let Some(end) = position()
         {
-            low = low.min(end.saturating_sub(moved));
+            let from = self.from.swap(end, R);
+            // Linkers write their sections in any order and the header last: then the offset tells nothing.
+            let in_order = end.checked_sub(from).is_some_and(|on| on.abs_diff(dirtied) <= ROUNDED);
+            if !in_order {
+                return Some((0, 0));
+            }
+            low = low.min(from);
             high = high.max(end);
         }
-        (low, high)
+        high.checked_sub(low).filter(|length| *length > 0).map(|length| (low, length))
     }
 }
 
@@ -515,5 +531,26 @@ mod tests {
         assert_eq!(file.identity(), Some((23, FileKey::new(1, 2))));
         assert_eq!(file.take_owed_error(), Some(122));
         assert_eq!(file.take_owed_error(), None);
+    }
+
+    #[test]
+    fn in_order_only_the_new_part_is_written_back() {
+        let file = File::new();
+        file.add_dirtied(100 << 10, None, 100 << 10);
+        assert_eq!(file.take_dirtied(|| Some(99 << 10)), Some((0, 99 << 10)));
+        file.add_dirtied(48 << 10, None, 4096);
+        assert_eq!(file.take_dirtied(|| Some(150 << 10)), Some((99 << 10, 51 << 10)));
+        assert_eq!(file.dirtied(), 0);
+    }
+
+    #[test]
+    fn of_who_writes_here_and_there_all_is_written_back() {
+        let file = File::new();
+        file.add_dirtied(100 << 10, None, 64);
+        assert_eq!(file.take_dirtied(|| Some(64)), Some((0, 0)), "the header came last");
+        file.add_dirtied(8 << 10, None, 4096);
+        assert_eq!(file.take_dirtied(|| Some(1 << 20)), Some((0, 0)), "it left a gap");
+        file.add_dirtied(8 << 10, Some(1 << 30), 8 << 10);
+        assert_eq!(file.take_dirtied(|| unreachable!()), Some((1 << 30, 8 << 10)));
     }
 }

@@ -160,6 +160,7 @@ impl<H: Host> Regulator<'_, H> {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         let missed = new.read > 0;
         thread.looked(missed);
+        thread.has_dirtied(new.written);
         if !missed && self.class.predicts() {
             thread.switched_until_now(self.host.switches());
         }

@@ -258,9 +258,12 @@ impl Host for Machine {
     }
 
     fn write_back(&self, _: i32, offset: u64, length: u64) {
-        self.started.borrow_mut().push((offset, length));
-        let pages = offset / PAGE..(offset + length).div_ceil(PAGE);
-        self.dirty.borrow_mut().retain(|page| !pages.contains(page));
+        let end = if length == 0 { u64::MAX } else { offset + length };
+        let mut dirty = self.dirty.borrow_mut();
+        let before = dirty.len();
+        dirty.retain(|page| !(offset / PAGE..end.div_ceil(PAGE)).contains(page));
+        let cleaned = (before - dirty.len()) as u64 * PAGE;
+        self.started.borrow_mut().push((offset, if length == 0 { cleaned } else { length }));
     }
 }
 

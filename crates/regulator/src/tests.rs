@@ -121,26 +121,44 @@ fn a_cached_foreign_file_is_soon_read_without_probes_and_probed_again_after_a_mi
 #[test]
 fn small_files_of_many_processes_are_not_left_to_the_kernel() {
     const FILE: u64 = 64 << 10;
-    let (machine, class) = (machine(100 << 20), class(1 << 20));
+    let class = class(1 << 20);
     // A compiler's way: each process writes one file and ends.
-    let compile = |number: u64| {
-        let (books, thread, file) = (Books::new(), Thread::default(), File::new());
-        let _ = books.enter(machine.account());
+    let compile = |cancelled: u64| {
+        let (machine, books) = (machine(FILE), Books::new());
+        machine.cancelled.set(cancelled);
+        let (thread, file) = (Thread::default(), File::new());
         let regulator = Regulator::new(&machine, class, &books);
-        machine.seek(number * FILE);
         write(&regulator, &machine, &thread, &file, FILE);
         regulator.before_close(&thread, 3, &file);
+        machine.started.take().iter().map(|(_, length)| length).sum::<u64>()
     };
-    (0..6).for_each(compile);
-    assert_eq!(machine.started.borrow().len(), 0, "they may be deleted soon");
-    (6..40).for_each(compile);
-    let started: u64 = machine.started.borrow().iter().map(|(_, length)| length).sum();
+    let some = |files: u64, cancelled| (0..files).map(|_| compile(cancelled)).sum::<u64>();
+    assert_eq!(some(6, 0), 0, "they may be deleted soon");
+    let started = some(34, 0);
     assert!(40 * FILE - started <= 419_430, "{started}");
     // Somebody deletes what was left.
-    machine.cancelled.set(6 * FILE);
-    let before = machine.started.borrow().len();
-    (40..45).for_each(compile);
-    assert_eq!(machine.started.borrow().len(), before);
+    assert_eq!(some(5, 6 * FILE), 0);
+}
+
+#[test]
+fn what_other_calls_find_dirtied_is_written_back_with_the_file() {
+    let (machine, class, books) = (machine(1 << 20), class(RATE), Books::new());
+    let (thread, file) = (Thread::default(), File::new());
+    let regulator = Regulator::new(&machine, class, &books);
+    write(&regulator, &machine, &thread, &file, 100 << 10);
+    machine.seek(0);
+    write(&regulator, &machine, &thread, &file, 4096);
+    assert!(file.rewrites());
+    // A linker's way: it goes on elsewhere in the file, and reads others meanwhile.
+    machine.seek(200 << 10);
+    write(&regulator, &machine, &thread, &file, 60 << 10);
+    regulator.look(&thread);
+    assert!(thread.has_written(0), "the next write is looked at");
+    machine.seek(0);
+    write(&regulator, &machine, &thread, &file, 64);
+    regulator.before_close(&thread, 3, &file);
+    let started: u64 = machine.started.borrow().iter().map(|(_, length)| length).sum();
+    assert_eq!(started, machine.account().written);
 }
 
 #[test]

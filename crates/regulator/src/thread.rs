@@ -58,6 +58,8 @@ pub struct Thread {
     /// The last look found that the disk had not been read.
     hit: Cell<bool>,
     cancelled: Cell<u64>,
+    /// Bytes that it dirtied, which are not yet counted to any file.
+    dirtied: Cell<u64>,
     /// More than the bytes that it may still write unasked, because it deletes what it writes; zero
     /// if it does not.
     ahead: Cell<u32>,
@@ -250,6 +252,24 @@ impl Thread {
         self.written.set(0);
         self.unheld.set(0);
         self.hit.set(!missed);
+    }
+
+    /// A look found that so many bytes were dirtied: the next write is looked at, as no rewriting.
+    pub(crate) fn has_dirtied(&self, bytes: u64) {
+        let dirtied = self.dirtied.get().saturating_add(bytes);
+        if dirtied > 0 {
+            self.dirtied.set(dirtied);
+            self.written.set(u32::MAX);
+        }
+    }
+
+    /// Takes them, to count them to a file.
+    pub(crate) fn take_dirtied(&self) -> u64 {
+        let dirtied = self.dirtied.take();
+        if dirtied > 0 {
+            self.written.set(0);
+        }
+        dirtied
     }
 
     /// Enters how many bytes of the thread's writes the kernel has dropped so far; returns how many

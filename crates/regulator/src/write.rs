@@ -120,7 +120,9 @@ impl<H: Host> Regulator<'_, H> {
         let unasked = ticket.forecast.is_none() && file.is_predicted() && self.class.is_limited();
         let nothing = unasked.then(|| Forecast::nothing(file, Kind::Write));
         let ticket = Ticket { forecast: ticket.forecast.or(nothing), ..ticket };
-        let (_, written) = self.settle(thread, ticket);
+        let _ = self.settle(thread, ticket);
+        // Also what was found before: in between it read, or the waits of others were looked at.
+        let written = thread.take_dirtied();
         if written > 0 {
             self.note_disk(fd, file);
         }
@@ -149,14 +151,17 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     fn write_back(&self, fd: i32, file: &File) {
-        let (low, high) = file.take_dirtied(|| self.host.position(fd));
-        if low < high {
-            self.write_back_timed(fd, low, high - low);
-            if let Some((_, key)) = file.identity() {
-                let pages = Pages::touched(low, high - low);
-                self.class.estimation().regions().written_back(key, pages);
-                file.forget_dirty();
+        let dirtied = file.dirtied();
+        let Some((low, length)) = file.take_dirtied(|| self.host.position(fd)) else { return };
+        self.write_back_timed(fd, low, length, dirtied);
+        if let Some((_, key)) = file.identity() {
+            let regions = self.class.estimation().regions();
+            if length > 0 {
+                regions.written_back(key, Pages::touched(low, length));
+            } else {
+                regions.flushed(key);
             }
+            file.forget_dirty();
         }
     }
 
@@ -170,6 +175,14 @@ impl<H: Host> Regulator<'_, H> {
 
     /// The program is about to close the descriptor.
     pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
+        if file.rewrites() && !self.class.is_free() {
+            // Some of what passed as rewriting did not rewrite.
+            let _ = self.settle(thread, Ticket::FREE);
+            let written = thread.take_dirtied();
+            if written > 0 {
+                file.add_dirtied(written, None, written);
+            }
+        }
         let dirtied = file.dirtied();
         if file.is_emptied() {
             // File systems do so by themselves, for programs that replace a file without fsync.
