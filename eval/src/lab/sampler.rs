@@ -92,7 +92,17 @@ impl Courses {
                 Some(_) => {}
             }
         }
+        points.extend(self.rest(name, width, begin.map_or(0.0, |(from, _)| from)));
         points
+    }
+
+    /// The mean over the last `width` seconds, if readings go on behind `from`: what comes at the end is
+    /// often the most.
+    fn rest(&self, name: &str, width: f64, from: f64) -> Option<(f64, f64)> {
+        let mut back = self.0.iter().rev().filter_map(|(time, all)| Some((*time, *all.get(name)?)));
+        let (end, count) = back.next()?;
+        let (begin, before) = back.find(|(time, _)| end - time >= width - 0.01)?;
+        (end > from).then(|| (end, ((count - before) / (end - begin)).max(0.0)))
     }
 }
 
@@ -161,6 +171,7 @@ mod tests {
             (2.0, reading(310.0)),
         ]);
         assert_eq!(courses.rate("x", 1.0), [(1.0, 200.0), (2.0, 10.0)]);
+        assert_eq!(courses.rate("x", 1.5), [(1.5, 400.0 / 3.0), (2.0, 160.0 / 1.5)]);
         assert_eq!(courses.total("x"), 210.0);
         assert_eq!(courses.rate("y", 1.0), []);
         assert_eq!(courses.total("y"), 0.0);
