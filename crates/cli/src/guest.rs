@@ -24,8 +24,9 @@ const CLASS_SHIFT: u32 = 13;
 
 /// The least priority of a session's group, sched(7).
 const LEAST: &str = "19";
-/// Somebody without rights may set one only ten times a second on the whole machine.
-const TRIES: u32 = 3;
+/// Somebody without rights may set one only ten times a second on the whole machine: of twelve that start
+/// at once the last waits for a second and a bit, which nobody waits for.
+const TRIES: u32 = 20;
 const TURN: Duration = Duration::from_millis(60);
 
 /// How much resident memory a class keeps while others wait for memory, if that is bounded; see ADR 15.
