@@ -168,7 +168,7 @@ fn the_list_says_what_is_missing() {
         let found = text.lines().find(|line| line.split_whitespace().next() == Some(name));
         found.unwrap_or_else(|| panic!("{name} is not listed")).to_owned()
     };
-    assert!(line("rate-windows-figure-9").contains("not available: needs a second machine"));
+    assert!(line("gray-box-figure-4").contains("not available: needs other kernels"));
     assert!(line("discnice-table-8").contains("/no/such/discnice"));
     assert!(line("discnice-table-1").contains("sequential beside rsync"));
 }
