@@ -36,7 +36,7 @@ pub enum Workload {
     /// Read one byte every so many
     Stride {
         file: PathBuf,
-        #[arg(long, default_value_t = Bytes::new(STEP))]
+        #[arg(long, default_value = "12K")]
         step: Bytes,
     },
     /// Create a file and fill it with the letter a
@@ -264,4 +264,23 @@ fn files(list: &PathBuf) -> anyhow::Result<()> {
         open(&line.into())?.read_to_end(&mut content)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(subcommand)]
+        workload: Workload,
+    }
+
+    #[test]
+    fn strides_are_the_papers_unless_told_otherwise() {
+        let words = Words::try_parse_from(["workload", "stride", "file"]).map(|w| w.workload);
+        assert!(matches!(words, Ok(Workload::Stride { step, .. }) if step.get() == STEP));
+    }
 }
