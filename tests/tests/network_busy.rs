@@ -1,17 +1,25 @@
 //! Network thresholds that hold only while others are busy, on an interface of the test's own.
 
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 
 use discnice_tests::process::run;
 use discnice_tests::{product, skip};
 
 const PYTHON: &str = "/usr/bin/python3";
+const GUESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guests");
 /// An interface whose other end throws away what comes, as nobody there has the address.
 const INTERFACE: &str = "ip link add eth0 type veth peer name veth0 && ip addr add 192.0.2.1/24 dev eth0 \
     && ip link set eth0 up && ip link set veth0 up && ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev eth0";
+/// The same for 100 Mbit/s with 50 ms of queue, which whoever comes first fills, and a listener in `$peer` at
+/// its other end.
+const SLOW_LINK: &str = "ip link add eth0 type veth peer name eth0 netns $peer \
+    && ip addr add 192.0.2.1/24 dev eth0 && ip link set eth0 up \
+    && nsenter -t $peer -n sh -c 'ip addr add 192.0.2.2/24 dev eth0 && ip link set eth0 up' \
+    && tc qdisc add dev eth0 root tbf rate 100mbit burst 64kb latency 50ms";
 /// The threshold in bytes a second.
 const LIMIT: f64 = 500e3;
-/// When the others start, and for how long they send 1.4 MB/s; in seconds.
+/// When the others start, and for how long they send; in seconds.
 const OTHERS: (f64, f64) = (2.0, 3.0);
 
 /// Bytes a second from one time to another, of lines with a time and what was sent until then.
@@ -22,25 +30,26 @@ fn rate(lines: &[(f64, f64)], from: f64, to: f64) -> f64 {
     (last.1 - first.1) / (last.0 - first.0)
 }
 
-#[test]
-fn a_sender_gives_way_to_others_on_the_network_and_to_them_alone() {
-    let can = product::as_user("unshare")
-        .args(["-Urn", "sh", "-c", INTERFACE])
-        .stderr(Stdio::null())
-        .status();
-    if !can.is_ok_and(|status| status.success()) || !std::path::Path::new(PYTHON).exists() {
-        skip!("no network namespaces for ordinary users, or no {PYTHON}");
-    }
-    let guest = concat!(env!("CARGO_MANIFEST_DIR"), "/guests/datagrams.py");
-    let script = format!(
-        "{INTERFACE} && {{ {PYTHON} - 192.0.2.2 {} {} <{guest} >/dev/null & \
-         exec {} run --net-up {LIMIT}B --when busy -- {PYTHON} - 192.0.2.2 0 9 8 <{guest}; }}",
-        OTHERS.0,
-        OTHERS.1,
-        product::program().display(),
-    );
-    let shown =
-        run(product::as_user("unshare").args(["-Urn", "sh", "-c", &script])).succeeded().text();
+/// A shell of an ordinary user who may make interfaces.
+fn shell(script: &str) -> std::process::Command {
+    let mut shell = product::as_user("unshare");
+    shell.args(["-Urn", "sh", "-c", script]);
+    shell
+}
+
+/// Whether a script can do what it is to do here.
+fn can(script: &str) -> bool {
+    let tried = shell(script).stderr(Stdio::null()).stdout(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success()) && std::path::Path::new(PYTHON).exists()
+}
+
+/// A user's classes know of one network at a time, and each script makes one.
+static ONE_NETWORK: Mutex<()> = Mutex::new(());
+
+/// Runs a script in which others send, while a sender with a threshold prints what it sent.
+fn assert_gives_way(script: &str) {
+    let _alone = ONE_NETWORK.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown = run(&mut shell(script)).succeeded().text();
     let numbers = |line: &str| {
         let (time, sent) = line.split_once(' ')?;
         Some((time.parse().ok()?, sent.parse().ok()?))
@@ -55,4 +64,43 @@ fn a_sender_gives_way_to_others_on_the_network_and_to_them_alone() {
     assert!(before > 4.0 * LIMIT, "alone it is free: {before} of {LIMIT}");
     assert!(beside < 1.05 * LIMIT, "held beside others: {beside} of {LIMIT}");
     assert!(after > 4.0 * LIMIT, "free again: {after} of {LIMIT}");
+}
+
+/// The product's way of running something with the threshold.
+fn polite() -> String {
+    format!("{} run --net-up {LIMIT}B --when busy --", product::program().display())
+}
+
+#[test]
+fn a_sender_gives_way_to_others_on_the_network_and_to_them_alone() {
+    if !can(INTERFACE) {
+        skip!("no network namespaces for ordinary users, or no {PYTHON}");
+    }
+    let guest = format!("{GUESTS}/datagrams.py");
+    assert_gives_way(&format!(
+        "{INTERFACE} && {{ {PYTHON} - 192.0.2.2 {} {} <{guest} >/dev/null & \
+         exec {} {PYTHON} - 192.0.2.2 0 9 8 <{guest}; }}",
+        OTHERS.0,
+        OTHERS.1,
+        polite(),
+    ));
+}
+
+/// Over TCP the others starve beside a sender that has filled the queue, and the interface cuts its
+/// segments: what it counts in headers is not to be told beforehand.
+#[test]
+fn a_sender_over_tcp_gives_way_to_who_starves_beside_it() {
+    let guest = format!("{GUESTS}/stream.py");
+    let link = |listener: &str| format!("unshare -n {listener} & peer=$!; sleep 0.5; {SLOW_LINK}");
+    if !can(&format!("{}; made=$?; kill $peer; exit $made", link("sleep 9"))) {
+        skip!("no slow links for ordinary users, or no {PYTHON}");
+    }
+    assert_gives_way(&format!(
+        "{} && {{ {PYTHON} - 192.0.2.2 {} {} <{guest} >/dev/null & \
+         {} {PYTHON} - 192.0.2.2 0 9 <{guest}; }}",
+        link(&format!("{PYTHON} - listen 2 <{guest} >/dev/null")),
+        OTHERS.0,
+        OTHERS.1,
+        polite(),
+    ));
 }

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::fs;
 
-use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_regulator::{Advice, DiskTraffic, FileStatus, Host, Linux, Woken, WriteMode};
+use discnice_regulator::{
+    Advice, DiskTraffic, FileStatus, Host, Linux, NetworkTraffic, Woken, WriteMode,
+};
 use discnice_sys::{futex, seccomp, time};
 use discnice_units::Nanos;
 
@@ -159,7 +160,7 @@ impl Host for Target<'_> {
         Linux.disks(each)
     }
 
-    fn network(&self) -> Option<Moved> {
+    fn network(&self) -> Option<NetworkTraffic> {
         Linux.network()
     }
 

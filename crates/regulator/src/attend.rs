@@ -20,9 +20,9 @@ pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
         return;
     }
     if board.wants_network()
-        && let Some(moved) = host.network()
+        && let Some(network) = host.network()
     {
-        totals.set_network(moved);
+        totals.set_network(network.namespace, network.moved);
     }
     board.enter(now, gap, &totals);
 }

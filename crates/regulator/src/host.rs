@@ -73,6 +73,15 @@ pub struct DiskTraffic {
     pub busy: Nanos,
 }
 
+/// What the interfaces of one network namespace have moved since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetworkTraffic {
+    /// Its number; namespaces(7).
+    pub namespace: u64,
+    /// Bytes received and sent, headers left out ([`discnice_policy::throttle::payload`]).
+    pub moved: Moved,
+}
+
 /// The contract of a mechanism:
 ///
 /// 1. no method changes what the program can see: its errno, its file offsets, its data;
@@ -146,7 +155,7 @@ pub trait Host: System {
         false
     }
     /// What the network interfaces have moved, whoever caused it.
-    fn network(&self) -> Option<Moved> {
+    fn network(&self) -> Option<NetworkTraffic> {
         None
     }
     /// For how long at least one task has stalled on I/O since the machine started.

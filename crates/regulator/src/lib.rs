@@ -47,7 +47,7 @@ mod yielding;
 pub use attend::observe;
 pub use file::File;
 pub use forecast::{Forecast, Mapped};
-pub use host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
+pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;

@@ -4,10 +4,11 @@ use discnice_budget::board::Moved;
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
+use discnice_policy::throttle;
 use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time, traffic};
 use discnice_units::Nanos;
 
-use crate::host::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
+use crate::host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
 
 /// readahead(2) reads at most one read-ahead window of the device for each call; this is the
 /// smallest window in use, the kernel's default.
@@ -141,8 +142,13 @@ impl Host for Linux {
         told.is_ok()
     }
 
-    fn network(&self) -> Option<Moved> {
-        traffic::network().ok().map(moved)
+    fn network(&self) -> Option<NetworkTraffic> {
+        let traffic::Interfaces { bytes, packets, namespace } = traffic::network().ok()?;
+        let moved = Moved {
+            inward: throttle::payload(bytes.inward, packets.inward),
+            outward: throttle::payload(bytes.outward, packets.outward),
+        };
+        Some(NetworkTraffic { namespace, moved })
     }
 
     fn stalled(&self) -> Option<Nanos> {

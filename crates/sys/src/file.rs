@@ -72,7 +72,18 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
 /// # Errors
 /// `ENOENT` and others; `EFAULT` if the name cannot be read.
 pub fn status_at(directory: i32, name: *const c_char) -> Result<Status, Errno> {
-    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    status_named(directory, name, libc::AT_SYMLINK_NOFOLLOW)
+}
+
+/// The same, symbolic links followed.
+///
+/// # Errors
+/// As [`status_at`].
+pub fn status_behind(path: &CStr) -> Result<Status, Errno> {
+    status_named(libc::AT_FDCWD, path.as_ptr(), 0)
+}
+
+fn status_named(directory: i32, name: *const c_char, flags: i32) -> Result<Status, Errno> {
     match ask(directory, name, flags) {
         Err(error) if is_refusal(error) => {}
         answer => return answer,

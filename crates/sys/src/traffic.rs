@@ -3,6 +3,7 @@
 
 use discnice_units::Nanos;
 
+use crate::file::status_behind;
 use crate::lines::lines;
 use crate::raw::Errno;
 
@@ -27,6 +28,48 @@ pub struct Moved {
     pub inward: u64,
     /// Written, or sent.
     pub outward: u64,
+}
+
+impl Moved {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            inward: self.inward.wrapping_add(other.inward),
+            outward: self.outward.wrapping_add(other.outward),
+        }
+    }
+}
+
+/// What network interfaces have moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Interfaces {
+    /// Bytes with their headers.
+    pub bytes: Moved,
+    /// The packets that they came and went in.
+    pub packets: Moved,
+    /// Number of the network namespace that they are all of; zero if unknown. namespaces(7)
+    pub namespace: u64,
+}
+
+impl Interfaces {
+    /// A line of /proc/net/dev.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, numbers) = line.split_at_checked(colon)?;
+        let name = name.trim_ascii_start();
+        if VIRTUAL.iter().any(|prefix| name.starts_with(prefix)) {
+            return None;
+        }
+        let fields =
+            numbers.get(1..)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+        let mut fields = fields.map(number);
+        let received = (fields.next()?, fields.next()?);
+        let sent = (fields.nth(6)?, fields.next()?);
+        Some(Self {
+            bytes: Moved { inward: received.0, outward: sent.0 },
+            packets: Moved { inward: received.1, outward: sent.1 },
+            namespace: 0,
+        })
+    }
 }
 
 /// One disk or partition.
@@ -127,27 +170,16 @@ pub const fn id_of(device: u64) -> u64 {
 ///
 /// # Errors
 /// As [`disks`].
-pub fn network() -> Result<Moved, Errno> {
-    let mut all = Moved::default();
+pub fn network() -> Result<Interfaces, Errno> {
+    let mut all = Interfaces::default();
     lines(c"/proc/net/dev", |line| {
-        if let Some(moved) = interface(line) {
-            all.inward = all.inward.wrapping_add(moved.inward);
-            all.outward = all.outward.wrapping_add(moved.outward);
+        if let Some(one) = Interfaces::parse(line) {
+            all.bytes = all.bytes.plus(one.bytes);
+            all.packets = all.packets.plus(one.packets);
         }
     })?;
+    all.namespace = status_behind(c"/proc/self/ns/net").map_or(0, |status| status.inode);
     Ok(all)
-}
-
-fn interface(line: &[u8]) -> Option<Moved> {
-    let colon = line.iter().position(|byte| *byte == b':')?;
-    let (name, numbers) = line.split_at_checked(colon)?;
-    let name = name.trim_ascii_start();
-    if VIRTUAL.iter().any(|prefix| name.starts_with(prefix)) {
-        return None;
-    }
-    let mut fields =
-        numbers.get(1..)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
-    Some(Moved { inward: number(fields.next()?), outward: number(fields.nth(7)?) })
 }
 
 /// For how long at least one task has stalled on I/O since the machine started.
@@ -201,16 +233,23 @@ mod tests {
     #[test]
     fn a_line_of_interfaces() {
         let line = b"  eth0: 1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0";
-        assert_eq!(interface(line), Some(Moved { inward: 1000, outward: 2000 }));
-        assert_eq!(interface(b"    lo: 1000 1 0 0 0 0 0 0 2000 2 0"), None);
-        assert_eq!(interface(b" face |bytes packets"), None);
+        let seen = Interfaces {
+            bytes: Moved { inward: 1000, outward: 2000 },
+            packets: Moved { inward: 1, outward: 2 },
+            namespace: 0,
+        };
+        assert_eq!(Interfaces::parse(line), Some(seen));
+        assert_eq!(Interfaces::parse(b"    lo: 1000 1 0 0 0 0 0 0 2000 2 0"), None);
+        assert_eq!(Interfaces::parse(b" face |bytes packets"), None);
     }
 
     #[test]
     fn this_machine_answers() {
         let mut count = 0;
         disks(|_| count += 1).expect("/proc/diskstats");
-        network().expect("/proc/net/dev");
+        let namespace = network().expect("/proc/net/dev").namespace;
+        let link = std::fs::read_link("/proc/self/ns/net").expect("a link");
+        assert_eq!(link.to_str(), Some(format!("net:[{namespace}]").as_str()));
         assert!(id_of(0x801) == 8 << 32 | 1 && count < 10_000);
     }
 }

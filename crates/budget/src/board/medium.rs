@@ -1,7 +1,7 @@
 //! One disk, all disks, or the network: what others move there, and whether classes are held.
 
 use discnice_policy::occupancy;
-use discnice_policy::throttle::{self, ATTACK, RELEASE, Seen, Thresholds};
+use discnice_policy::throttle::{self, ATTACK, RELEASE, STALE, Seen, Thresholds};
 use discnice_units::Nanos;
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -16,8 +16,6 @@ pub(super) struct Kind {
     outward_most: u64,
     /// Charges that the medium never moves are forgotten by halves.
     half_life: Nanos,
-    /// Whether bytes travel with headers and are acknowledged.
-    framed: bool,
 }
 
 impl Kind {
@@ -27,27 +25,11 @@ impl Kind {
         inward_most: 64 << 20,
         outward_most: 4 << 30,
         half_life: Nanos(30 * Nanos::SECOND.0),
-        framed: false,
     };
     /// What waits in the buffers of sockets (tcp(7), tcp_wmem). As long as they stay full nothing of it moves
     /// that is not charged anew; it must not hide the others for long.
-    pub(super) const NETWORK: Self = Self {
-        inward_most: 8 << 20,
-        outward_most: 8 << 20,
-        half_life: Nanos(2 * Nanos::SECOND.0),
-        framed: true,
-    };
-
-    /// What of that programs asked for.
-    fn payload(&self, moved: Moved) -> Moved {
-        if !self.framed {
-            return moved;
-        }
-        Moved {
-            inward: throttle::payload(moved.inward, moved.outward),
-            outward: throttle::payload(moved.outward, moved.inward),
-        }
-    }
+    pub(super) const NETWORK: Self =
+        Self { inward_most: 8 << 20, outward_most: 8 << 20, half_life: Nanos(2 * Nanos::SECOND.0) };
 
     /// What a pool of charges does not explain of `moved` bytes.
     fn explain(&self, pool: &AtomicU64, most: u64, own: u64, moved: u64, gap: Nanos) -> u64 {
@@ -80,12 +62,13 @@ impl Moved {
         }
     }
 
-    /// What this has more than `before`.
+    /// What this has more than `before`: nothing where the total went down, as one does that starts
+    /// anew, or that leaves out what is only estimated.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self {
-            inward: self.inward.saturating_sub(before.inward),
-            outward: self.outward.saturating_sub(before.outward),
+            inward: risen(self.inward, before.inward),
+            outward: risen(self.outward, before.outward),
         }
     }
 
@@ -105,12 +88,20 @@ impl Moved {
     }
 }
 
+/// By how much a total has risen that may have gone below zero.
+const fn risen(all: u64, before: u64) -> u64 {
+    let more = all.wrapping_sub(before).cast_signed();
+    if more < 0 { 0 } else { more.cast_unsigned() }
+}
+
 /// One medium.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Medium {
-    /// Zero while unused; a disk's number as the kernel has it.
+    /// Zero while unused; a disk's number as the kernel has it, of the network that of a namespace.
     id: AtomicU64,
+    /// When somebody of that namespace last looked.
+    visited: AtomicU64,
     inward: AtomicU64,
     outward: AtomicU64,
     /// Charges that the medium has not moved yet.
@@ -198,6 +189,22 @@ impl Medium {
         (before != Moved::default()).then(|| all.since(before))
     }
 
+    /// Whether this stands for the network of a namespace, whose interfaces it then becomes if nobody
+    /// of another one has looked at theirs for [`STALE`]: totals of two would be taken for traffic.
+    pub(super) fn is_of(&self, namespace: u64, now: Nanos) -> bool {
+        if self.id() != namespace {
+            if now.minus(Nanos(self.visited.load(Ordering::Relaxed))) < STALE {
+                return false;
+            }
+            self.id.store(namespace, Ordering::Relaxed);
+            self.inward.store(0, Ordering::Relaxed);
+            self.outward.store(0, Ordering::Relaxed);
+            self.start_anew();
+        }
+        self.visited.store(now.0, Ordering::Relaxed);
+        true
+    }
+
     /// Forgets what was charged before, because nobody looked for too long.
     pub(super) fn start_anew(&self) {
         self.inward_pool.store(0, Ordering::Relaxed);
@@ -214,7 +221,6 @@ impl Medium {
         (thresholds, stalled): (&Thresholds, bool),
     ) {
         self.weights.store(weights, Ordering::Relaxed);
-        let moved = kind.payload(moved);
         let (pool, most) = (&self.inward_pool, kind.inward_most);
         let inward = kind.explain(pool, most, own.inward, moved.inward, gap);
         let (pool, most) = (&self.outward_pool, kind.outward_most);

@@ -28,14 +28,14 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 /// "DiscBord" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscBord");
 /// Of this layout.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Media that are told apart; further disks count as all disks together.
 pub const MEDIA: usize = 16;
 /// Classes whose traffic is told from the others'; further ones count as others.
 pub const SLOTS: usize = 1024;
 /// The medium that stands for all physical disks together.
 pub const ALL_DISKS: usize = 0;
-/// The medium that stands for all network interfaces together.
+/// The medium that stands for all network interfaces together, of one network namespace at a time.
 pub const NETWORK: usize = 1;
 
 /// What the block begins with.
@@ -110,7 +110,6 @@ impl Board {
         board.header.version.store(VERSION, Ordering::Relaxed);
         board.set_thresholds(&Thresholds::of(Rate::per_second(0)));
         board.media[ALL_DISKS].claim(u64::MAX);
-        board.media[NETWORK].claim(u64::MAX - 1);
         board.header.magic.store(MAGIC, Ordering::Release);
         Ok(board)
     }

@@ -16,6 +16,8 @@ pub struct Totals {
     media: [Moved; MEDIA],
     busy: [Nanos; MEDIA],
     stalled: Nanos,
+    /// Where the network's is from.
+    namespace: Option<u64>,
 }
 
 impl Totals {
@@ -47,8 +49,9 @@ impl Totals {
         }
     }
 
-    /// Says what the network interfaces have moved.
-    pub fn set_network(&mut self, moved: Moved) {
+    /// Says what the network interfaces of a namespace have moved for programs, headers left out.
+    pub fn set_network(&mut self, namespace: u64, moved: Moved) {
+        self.namespace = Some(namespace);
         if let Some(network) = self.media.get_mut(NETWORK) {
             *network = moved;
         }
@@ -79,8 +82,12 @@ impl Board {
     /// Enters an observation that was made `gap` after the last one.
     pub fn enter(&self, now: Nanos, gap: Nanos, totals: &Totals) {
         let mut moved = [None; MEDIA];
-        for ((new, medium), all) in moved.iter_mut().zip(&self.media).zip(&totals.media) {
-            *new = medium.enter(*all);
+        for (place, ((new, medium), all)) in
+            moved.iter_mut().zip(&self.media).zip(&totals.media).enumerate()
+        {
+            if place != NETWORK || totals.namespace.is_some_and(|id| medium.is_of(id, now)) {
+                *new = medium.enter(*all);
+            }
         }
         let (own, weights) = self.explained(now, &moved.map(Option::unwrap_or_default));
         let stalled = totals.stalled.0;

@@ -2,7 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use discnice_policy::throttle::{INTERVAL, RELEASE};
+use discnice_policy::throttle::{self, INTERVAL, RELEASE, STALE};
 use discnice_policy::{Limits, Resource, Resources, When, pace};
 
 use super::*;
@@ -10,6 +10,9 @@ use crate::layout::Class;
 
 const DISK: u64 = 8 << 32;
 const OTHER_DISK: u64 = 9 << 32;
+/// Network namespaces.
+const HERE: u64 = 4_026_531_840;
+const ELSEWHERE: u64 = 4_026_532_208;
 
 fn memory(length: usize) -> NonNull<u8> {
     // SAFETY: the length is not zero.
@@ -162,9 +165,7 @@ impl Link {
             let charged = own.min(Self::BUFFER - self.waiting);
             let sent = (self.waiting + charged).min(Self::MOST - others);
             self.waiting = self.waiting + charged - sent;
-            // Headers, and an acknowledgement for each two segments.
-            self.moved.outward += sent + sent * 66 / 1448 + others;
-            self.moved.inward += sent * 66 / 2896;
+            self.send(sent, others);
             self.observe(charged);
             if found.is_none() && self.class.is_limited_in(Resources::NETWORK) == wanted {
                 found = Some(interval);
@@ -173,14 +174,32 @@ impl Link {
         found
     }
 
+    /// The interface sends, each segment with its headers, and gets an acknowledgement for every two.
+    /// The class's segments are cut by the interface, which counts one packet and one header for many.
+    fn send(&mut self, own: u64, others: u64) {
+        let (headers, segment, cut) = (66, 1448, 6);
+        let packets = own / (cut * segment) + others / segment;
+        let passed = throttle::payload(own + others + packets * headers, packets);
+        self.moved.outward = self.moved.outward.wrapping_add(passed);
+        let packets = (own + others) / segment / 2;
+        let passed = throttle::payload(packets * headers, packets);
+        self.moved.inward = self.moved.inward.wrapping_add(passed);
+    }
+
     fn observe(&mut self, charged: u64) {
-        let (machine, class) = (&mut self.machine, self.class);
-        machine.now = machine.now.plus(INTERVAL);
+        let (machine, class) = (&self.machine, self.class);
         class.meter(Resource::NetUp).settle(class.window(), machine.now, 0, charged);
         machine.board.publish(class, machine.now);
+        self.look(HERE, self.moved);
+    }
+
+    /// Somebody in a namespace looks at its interfaces.
+    fn look(&mut self, namespace: u64, moved: Moved) {
+        let (machine, class) = (&mut self.machine, self.class);
+        machine.now = machine.now.plus(INTERVAL);
         let gap = machine.board.claim_observation(machine.now).expect("the last one is old");
         let mut totals = Totals::new(Nanos(0));
-        totals.set_network(self.moved);
+        totals.set_network(namespace, moved);
         machine.board.enter(machine.now, gap, &totals);
         class.follow(machine.now, machine.board);
     }
@@ -214,10 +233,28 @@ fn what_waits_to_be_received_is_ones_own() {
         waiting += 600_000 - taken;
         class.meter(Resource::NetDown).settle(class.window(), link.machine.now, 0, taken);
         board.note_arrived(class, waiting);
-        link.moved.inward += 627_000;
+        link.moved.inward += 600_000;
         link.observe(0);
         assert!(!class.is_limited_in(Resources::NETWORK), "{interval}");
     }
+}
+
+#[test]
+fn the_totals_of_another_network_are_no_traffic() {
+    let mut link = Link::new();
+    let elsewhere = Moved { inward: 1 << 40, outward: 1 << 40 };
+    link.pass(2, 0, 0, true);
+    for _ in 0..40 {
+        assert_eq!(link.pass(1, 100_000, 0, true), None, "quiet here");
+        link.look(ELSEWHERE, elsewhere);
+    }
+    // Nobody looks here any more.
+    link.machine.now = link.machine.now.plus(STALE);
+    for step in 0..40 {
+        let moved = Moved { inward: 0, outward: step * 60_000 };
+        link.look(ELSEWHERE, elsewhere.plus(moved));
+    }
+    assert!(link.class.is_limited_in(Resources::NETWORK), "others are busy there");
 }
 
 #[test]
