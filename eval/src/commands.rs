@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 
 use crate::disk::DiskCommand;
@@ -46,6 +46,12 @@ enum Command {
     Report {
         #[command(flatten)]
         record: RecordDirectory,
+    },
+    /// Print the verdicts of several runs side by side; fails if they differ
+    Compare {
+        /// Directories of records
+        #[arg(required = true, num_args = 2.., value_name = "DIR")]
+        records: Vec<PathBuf>,
     },
     #[command(subcommand)]
     Disk(DiskCommand),
@@ -109,6 +115,7 @@ impl Cli {
                 result.and(written)
             }
             Command::Report { record } => write_report(&record.archive()?),
+            Command::Compare { records } => compare(records),
             Command::Disk(command) => command.run(),
             Command::Workload(workload) => workload.run(),
         }
@@ -169,5 +176,19 @@ fn write_report(archive: &Archive) -> anyhow::Result<()> {
         println!("{}", report::print(&Page::new(entry, archive)?));
     }
     println!("{}", archive.directory().join("report.html").display());
+    Ok(())
+}
+
+fn compare(records: Vec<PathBuf>) -> anyhow::Result<()> {
+    let all = experiments::all();
+    let mut runs = Vec::new();
+    for directory in records {
+        ensure!(directory.is_dir(), "there are no records in {}", directory.display());
+        runs.push(report::pages(&all, &Archive::new(directory))?);
+    }
+    let (text, differing) = report::comparison(&runs);
+    print!("{text}");
+    ensure!(differing == 0, "{differing} of {} verdicts differ", all.len());
+    println!("All {} verdicts are alike.", all.len());
     Ok(())
 }

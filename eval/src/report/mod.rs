@@ -18,7 +18,7 @@ use crate::frame::record::{Archive, Record};
 use crate::frame::study::Study;
 use verdict::{Row, Verdict};
 
-pub use text::{print, summary};
+pub use text::{comparison, print, summary};
 
 /// One table or figure, ready to be printed.
 pub struct Page {
@@ -108,13 +108,20 @@ fn measured(paper: &Paper, study: Study, records: &[Record]) -> Content {
     })
 }
 
+/// All tables and figures.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn pages(entries: &[Entry], archive: &Archive) -> anyhow::Result<Vec<Page>> {
+    entries.iter().map(|entry| Page::new(entry, archive)).collect()
+}
+
 /// Writes `report.md`, the plots and `report.html` beside the records.
 ///
 /// # Errors
 /// A record cannot be read, or the directory cannot be written.
 pub fn write(entries: &[Entry], archive: &Archive) -> anyhow::Result<()> {
-    let pages: Vec<Page> =
-        entries.iter().map(|entry| Page::new(entry, archive)).collect::<Result<_, _>>()?;
+    let pages = pages(entries, archive)?;
     let records: Vec<Record> = entries
         .iter()
         .map(|entry| archive.load(entry.name))
