@@ -94,6 +94,7 @@ impl<H: Host> Regulator<'_, H> {
         result: isize,
     ) {
         let ticket = self.explain(thread, fd, file, ticket, at, result);
+        let seemed_cached = ticket.forecast.is_some_and(|forecast| forecast.read == 0);
         let (read, _) = self.settle(thread, ticket);
         if read > 0 {
             self.note_disk(fd, file);
@@ -105,7 +106,9 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         let moved = result as u64;
-        file.set_run_ahead(file.is_shaped() && read > moved.saturating_add(RUN_AHEAD));
+        // Who reads as much at once as the kernel's window has always finds his part on its way.
+        let own = if seemed_cached { 0 } else { moved };
+        file.set_run_ahead(file.is_shaped() && read > own.saturating_add(RUN_AHEAD));
         let Some(end) = at.map(|at| at + moved).or_else(|| self.host.position(fd)) else { return };
         let begin = end.saturating_sub(moved);
         if begin == 0 || begin == file.next() {

@@ -61,6 +61,10 @@ pub struct Machine {
     pub busy: Cell<Others>,
     /// How long the disk takes for one piece besides what the simulated kernel takes, in nanoseconds.
     pub piece: Cell<u64>,
+    /// The kernel reads ahead by windows of so many bytes, each of which has a mark at its beginning:
+    /// whoever reads that has it read the next one, whatever advice it was given since.
+    pub window: Cell<Option<u64>>,
+    marked: Cell<u64>,
 }
 
 /// Bytes by nanoseconds since the start.
@@ -97,6 +101,8 @@ impl Machine {
             elsewhere: Cell::new(nobody),
             busy: Cell::new(nobody),
             piece: Cell::default(),
+            window: Cell::default(),
+            marked: Cell::new(u64::MAX),
         }
     }
 
@@ -123,7 +129,15 @@ impl Machine {
         let missed = (from / PAGE..end.div_ceil(PAGE)).any(|p| !self.cached.borrow().contains(&p));
         self.missed.set(self.missed.get() + u64::from(missed));
         let ahead = self.advice.get() != Some(Advice::Random);
-        let bytes = self.load(from, if missed && ahead { end + KERNEL_READ_AHEAD } else { end });
+        let window = self.window.get().unwrap_or(KERNEL_READ_AHEAD);
+        let mut bytes = self.load(from, if missed && ahead { end + window } else { end });
+        if missed && ahead && self.window.get().is_some() {
+            self.marked.set(end);
+        } else if (from..end).contains(&self.marked.get()) {
+            let next = self.marked.get() + window;
+            bytes += self.load(next, next + window);
+            self.marked.set(next);
+        }
         // A nanosecond a byte from the disk, a tenth of that from memory.
         self.now.set(self.now.get() + bytes + (end - from) / 10 + 300);
         self.position.set(end);
@@ -195,6 +209,9 @@ impl Host for Machine {
     }
 
     fn drop_cached(&self, _: i32, offset: u64, length: u64) {
+        if (offset..offset + length).contains(&self.marked.get()) {
+            self.marked.set(u64::MAX);
+        }
         let pages = offset / PAGE..(offset + length).div_ceil(PAGE);
         self.cached.borrow_mut().retain(|page| !pages.contains(page));
     }

@@ -11,13 +11,19 @@ const SECOND: u64 = Nanos::SECOND.0;
 
 /// Reads a file while others do what `others` says; returns the machine.
 fn read_beside(size: u64, others: Others, elsewhere: Others) -> Machine {
-    let (machine, books) = (Machine::new(size, true), Books::new());
+    let machine = Machine::new(size, true);
+    read_on(&machine, RATE, 64 << 10, others, elsewhere);
+    machine
+}
+
+/// The same on a given machine, at a threshold and by calls of `count` bytes.
+fn read_on(machine: &Machine, rate: u64, count: u64, others: Others, elsewhere: Others) {
+    let books = Books::new();
     machine.others.set(others);
     machine.elsewhere.set(elsewhere);
-    let (class, board) = yielding_class(RATE);
-    let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
-    read_with(&machine, &regulator, 64 << 10);
-    machine
+    let (class, board) = yielding_class(rate);
+    let regulator = Regulator::new(machine, class, &books).with_board(Some(board));
+    read_with(machine, &regulator, count);
 }
 
 /// Bytes that were read from the disk between two moments.
@@ -56,6 +62,22 @@ fn gives_way_and_comes_back() {
     assert!((held as f64) < most, "held to its rate within 200 ms: {held}");
     let again = read_between(&machine, 23 * SECOND / 10, 43 * SECOND / 10);
     assert!(again > 500 << 20, "full speed within 2 s: {again}");
+}
+
+#[test]
+fn calls_of_a_whole_window_do_not_carry_on_the_kernels_read_ahead() {
+    // Others read 200 MB/s from 0.1 s on; each call finds its data on their way, in a window that
+    // the last one has the kernel read.
+    let others = |now: u64| (now.max(SECOND / 10) - SECOND / 10) / 5;
+    for count in [256 << 10, 1 << 20] {
+        let machine = Machine::new(1200 << 20, true);
+        machine.window.set(Some(count));
+        // Nobody looked at the first call.
+        machine.read(count);
+        read_on(&machine, 1 << 20, count, others, |_| 0);
+        let held = read_between(&machine, 5 * SECOND / 10, 45 * SECOND / 10);
+        assert!(held < 6 << 20, "calls of {count}: {held} in 4 s");
+    }
 }
 
 #[test]
