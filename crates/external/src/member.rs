@@ -51,6 +51,9 @@ const CROWDED: Nanos = Nanos::from_millis(100);
 const BELIEVED: u32 = 3;
 /// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well.
 const SLIPS: u32 = 4;
+/// Who has read before it was known stands for so long at first: what the kernel reads ahead for it is switched
+/// off then, before it is a burst.
+const GREETING: Nanos = Nanos::from_millis(10);
 /// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
 const BELIEVABLE: u64 = 64 << 20;
 
@@ -165,6 +168,9 @@ impl Watched {
             due: Nanos(0),
         };
         watched.note_how(watched.reason);
+        if watched.role == Role::Outside && watched.read_ahead.expect(watched.account.own().read) {
+            watched.duty.owe(now, now.plus(GREETING));
+        }
         Some(watched)
     }
 
@@ -531,7 +537,7 @@ impl Watched {
     pub fn let_go(&mut self) {
         if let Some(since) = self.held_since.take() {
             // What was being read when it was stopped has come by now.
-            if self.role == Role::Outside {
+            if self.role == Role::Outside || self.reason == Reason::RanAhead {
                 self.read_ahead.shape(&self.pinned, self.class);
             }
             if let Some(held) = self.held() {

@@ -48,6 +48,16 @@ impl ReadAhead {
         self.read = self.read.saturating_add(bytes);
     }
 
+    /// Whether a process that has read so much before it was known is likely to have windows in progress: then
+    /// its descriptors are looked at when it stands next.
+    pub fn expect(&mut self, read: u64) -> bool {
+        let grown = read >= GROWN;
+        if grown {
+            self.read = self.read.max(GROWN);
+        }
+        grown
+    }
+
     /// Switches it off where it is a burst under the class's limit. The process still stands.
     pub fn shape(&mut self, process: &Pinned, class: &Class) {
         let rate = class.rule(Direction::Read).rate;
@@ -55,13 +65,12 @@ impl ReadAhead {
             return;
         }
         let read = std::mem::take(&mut self.read);
-        let bursts = |device| {
-            mapped::read_around(device).is_some_and(|window| window > rate.units_in(BURST))
-        };
-        for found in files(process, bursts) {
-            let advised = file::advise(found.borrowed.as_raw_fd(), libc::POSIX_FADV_RANDOM).is_ok();
-            if advised && self.off.insert((found.number, found.inode)) {
-                break_chain(&found.borrowed, read);
+        let burst =
+            |device| mapped::read_around(device).filter(|window| *window > rate.units_in(BURST));
+        for found in files(process, burst) {
+            let is_new = self.off.insert((found.number, found.inode));
+            if switch_off(&found.borrowed, is_new) && (is_new || read > found.window / 2) {
+                break_chain(&found.borrowed, found.window);
             }
         }
     }
@@ -79,7 +88,7 @@ impl ReadAhead {
         if self.off.is_empty() {
             return;
         }
-        for found in files(process, |_| true) {
+        for found in files(process, |_| Some(0)) {
             if self.off.remove(&(found.number, found.inode)) {
                 let _ = file::advise(found.borrowed.as_raw_fd(), libc::POSIX_FADV_NORMAL);
             }
@@ -88,16 +97,26 @@ impl ReadAhead {
     }
 }
 
+/// Whether the kernel reads no more than is asked for from now on. `POSIX_FADV_SEQUENTIAL` doubles the windows, and what goes
+/// on keeps them so; `POSIX_FADV_NORMAL` takes that back (mm/fadvise.c).
+fn switch_off(borrowed: &OwnedFd, is_new: bool) -> bool {
+    let fd = borrowed.as_raw_fd();
+    if is_new {
+        let _ = file::advise(fd, libc::POSIX_FADV_NORMAL);
+    }
+    file::advise(fd, libc::POSIX_FADV_RANDOM).is_ok()
+}
+
 /// Advice does not end what goes on: in each window one page is marked, and whoever reads that starts the
-/// next one (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the last
-/// window, of those bytes that were just read, is dropped, and read again when it is asked for. Where the
-/// offset stays zero, as for pread(2), nobody tells where that window is.
-fn break_chain(borrowed: &OwnedFd, read: u64) {
+/// next one (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the window that is being read
+/// and the next one, which it has started, are dropped, and read again when they are asked for. Where the
+/// offset stays zero, as for pread(2), nobody tells where they are.
+fn break_chain(borrowed: &OwnedFd, window: u64) {
     if let Ok(position) = rustix::fs::tell(borrowed)
         && position > 0
     {
         let fd = borrowed.as_raw_fd();
-        let _ = file::advise_range(fd, position, read, libc::POSIX_FADV_DONTNEED);
+        let _ = file::advise_range(fd, position, 2 * window, libc::POSIX_FADV_DONTNEED);
     }
 }
 
@@ -105,11 +124,13 @@ fn break_chain(borrowed: &OwnedFd, read: u64) {
 struct Found {
     number: i32,
     inode: u64,
+    /// Its device's window, in bytes.
+    window: u64,
     borrowed: OwnedFd,
 }
 
-/// All files that the process can only read and whose device is `wanted`.
-fn files(process: &Pinned, wanted: impl Fn(u64) -> bool) -> Vec<Found> {
+/// All files that the process can only read and whose device has a window that is `wanted`.
+fn files(process: &Pinned, wanted: impl Fn(u64) -> Option<u64>) -> Vec<Found> {
     let entries =
         fs::read_dir(format!("/proc/{}/fd", process.id())).into_iter().flatten().flatten();
     // Most lie on one device.
@@ -118,9 +139,9 @@ fn files(process: &Pinned, wanted: impl Fn(u64) -> bool) -> Vec<Found> {
         let metadata = fs::metadata(entry.path()).ok().filter(Metadata::is_file)?;
         let device = metadata.dev();
         let known = last.filter(|(known, _)| *known == device);
-        let (_, wanted) = *last.insert(known.unwrap_or_else(|| (device, wanted(device))));
-        let number = entry.file_name().to_str()?.parse().ok().filter(|_| wanted)?;
-        Some(Found { number, inode: metadata.ino(), borrowed: process.borrow(number)? })
+        let (_, window) = *last.insert(known.unwrap_or_else(|| (device, wanted(device))));
+        let (number, window) = (entry.file_name().to_str()?.parse().ok()?, window?);
+        Some(Found { number, inode: metadata.ino(), window, borrowed: process.borrow(number)? })
     };
     entries.take(DESCRIPTORS).filter(is_read_only).filter_map(find).collect()
 }
@@ -138,7 +159,8 @@ mod tests {
     /// Which numbers of a process's descriptors are found.
     fn found(id: u32, wanted: bool) -> Vec<i32> {
         let process = crate::pin(id.cast_signed()).unwrap();
-        let mut numbers: Vec<_> = files(&process, |_| wanted).iter().map(|f| f.number).collect();
+        let mut numbers: Vec<_> =
+            files(&process, |_| wanted.then_some(0)).iter().map(|f| f.number).collect();
         numbers.sort_unstable();
         numbers
     }

@@ -59,12 +59,18 @@ pub fn run(
     } else if !limits.is_empty() {
         super::class::change(&found, limits)?;
     }
+    if background {
+        // It is there before anybody is limited: what passes while it starts is not to be paid for.
+        call_daemon(&found, &pinned)?;
+    }
     for one in &pinned {
         enter(&found, one, Reason::Attached)?;
     }
     enter_descendants(&found, &tree);
     if background {
-        return leave_to_daemon(&found, &pinned);
+        call_daemon(&found, &pinned)?;
+        say!("limited in class {}; `discnice detach` ends it", found.name())?;
+        return Ok(ExitCode::SUCCESS);
     }
     let outcome = keep(&found, &mut reactor);
     release(&found, &pinned);
@@ -83,14 +89,11 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
     Ok(pinned)
 }
 
-fn leave_to_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<ExitCode> {
-    if let Err(error) = watching::watch(found, Answer::Awaited) {
-        release(found, pinned);
-        return Err(error)
-            .context("no daemon to limit the processes (see `discnice policyd --help`)");
-    }
-    say!("limited in class {}; `discnice detach` ends it", found.name())?;
-    Ok(ExitCode::SUCCESS)
+/// Returns when the daemon watches the class, with all who are in it now.
+fn call_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<()> {
+    watching::watch(found, Answer::Awaited)
+        .inspect_err(|_| release(found, pinned))
+        .context("no daemon to limit the processes (see `discnice policyd --help`)")
 }
 
 fn automatic(pinned: &[Pinned]) -> String {
