@@ -417,6 +417,16 @@ pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
     result
 }
 
+/// The same for a file that somebody else will read or write for the program: what the kernel reads ahead meanwhile would be
+/// noticed only afterwards.
+pub fn start_io_on<T>(fd: i32, real: impl FnOnce() -> T) -> T {
+    if let (Some(regulator), Some(file)) = (engine::regulator(), files::get(fd)) {
+        files::will_be_shaped(fd);
+        regulator.expect_reads(fd, file);
+    }
+    start_io(real)
+}
+
 /// A call after which a descriptor is closed, whatever it returns.
 #[inline(always)]
 pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {

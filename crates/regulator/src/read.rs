@@ -234,6 +234,13 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    /// Somebody will read it without asking us.
+    pub fn expect_reads(&self, fd: i32, file: &File) {
+        if self.is_regulated(fd, file) {
+            self.shape(fd, file);
+        }
+    }
+
     /// Gives the kernel's read-ahead back, as the program had it.
     pub fn unshape(&self, fd: i32, file: &File) {
         if file.is_shaped() {

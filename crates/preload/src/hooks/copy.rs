@@ -45,8 +45,10 @@ hooks! {
     /// aio_read(3), aio_write(3): a thread of libc's does the I/O, and the process's account
     /// shows it.
     fn [aio_read aio_read64 aio_write aio_write64] (request: *mut c_void) -> c_int, real => {
+        // SAFETY: libc looks at the same place first: `aio_fildes` begins struct aiocb.
+        let fd = unsafe { request.cast::<c_int>().read_unaligned() };
         // SAFETY: the program's own argument.
-        calls::start_io(|| unsafe { real(request) })
+        calls::start_io_on(fd, || unsafe { real(request) })
     }
 
     /// lio_listio(3).
