@@ -71,6 +71,12 @@ fn assert_same_on(program: &Path, data: &Path, mechanism: &str) -> Duration {
     assert_eq!(bare, held, "{mechanism}");
     let (size, (read, _)) = (fs::metadata(data).expect("a file").len(), class.charged());
     assert!(read as f64 >= 0.98 * size as f64, "charged {read} of {size}: {}", program.display());
+    let by = class.show()["by_mechanism"][mechanism].as_u64().unwrap_or(read);
+    assert!(
+        by as f64 >= 0.98 * size as f64,
+        "{by} of {size} by {mechanism}: {}",
+        program.display()
+    );
     started.elapsed()
 }
 

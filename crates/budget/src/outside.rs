@@ -17,6 +17,8 @@ pub enum Mechanism {
     Freeze = 1,
     /// By stop and continue signals.
     Signals = 2,
+    /// By the answer to each of its calls (seccomp(2), user notification).
+    Seccomp = 3,
 }
 
 /// Why a process is regulated from outside, or why it is not although it should be.
@@ -52,6 +54,7 @@ impl Mechanism {
         match value {
             1 => Self::Freeze,
             2 => Self::Signals,
+            3 => Self::Seccomp,
             _ => Self::None,
         }
     }
@@ -88,7 +91,9 @@ pub struct Watcher {
     coming: AtomicU64,
     /// How many became members, or began to execute a program.
     arrivals: AtomicU32,
-    _spare: [AtomicU32; 9],
+    _spare: AtomicU32,
+    /// Bytes that were charged from outside, also for members that have ended, by [`Mechanism`].
+    charged: [AtomicU64; 4],
 }
 
 impl Watcher {
@@ -101,6 +106,19 @@ impl Watcher {
     #[must_use]
     pub fn arrivals(&self) -> u32 {
         self.arrivals.load(Ordering::Acquire)
+    }
+
+    /// Bytes were charged to the class from outside, for somebody who is made to wait like this.
+    pub fn note_charged(&self, mechanism: Mechanism, bytes: u64) {
+        if let Some(charged) = self.charged.get(mechanism as usize) {
+            charged.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that were charged so since the class was made. What was charged in no such way the members' own library charged.
+    #[must_use]
+    pub fn charged(&self, mechanism: Mechanism) -> u64 {
+        self.charged.get(mechanism as usize).map_or(0, |charged| charged.load(Ordering::Relaxed))
     }
 
     /// A watcher was asked for, and is here by `until` (nanoseconds of `CLOCK_MONOTONIC`) or never.
@@ -269,6 +287,16 @@ mod tests {
         assert!(watcher.claim(9, 9 + PATIENCE, |_| true), "8 hangs");
         watcher.resign(8);
         assert!(!watcher.claim(8, 10 + PATIENCE, |_| true), "8 was not the watcher any more");
+    }
+
+    #[test]
+    fn what_was_charged_from_outside_is_known_by_mechanism() {
+        let watcher = zeroed::<Watcher>();
+        watcher.note_charged(Mechanism::Freeze, 3);
+        watcher.note_charged(Mechanism::Seccomp, 5);
+        watcher.note_charged(Mechanism::Freeze, 4);
+        let all = [Mechanism::None, Mechanism::Freeze, Mechanism::Signals, Mechanism::Seccomp];
+        assert_eq!(all.map(|one| watcher.charged(one)), [0, 7, 0, 5]);
     }
 
     #[test]

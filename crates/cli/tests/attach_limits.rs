@@ -155,6 +155,8 @@ fn a_running_job_is_limited_and_let_go() {
     let class = class_of(scene.path(), &job).unwrap();
     let members = class["members"].as_array().unwrap();
     assert!(members.iter().any(|member| member["mechanism"] == "freeze"), "{class}");
+    let (moved, charged) = (&class["by_mechanism"]["freeze"], &class["read"]);
+    assert!(moved.as_u64() > Some(1 << 20) && moved == charged, "{class}");
     let again = refuse(scene.path(), &["attach", "--disk", "1M", &job.id()]);
     assert!(again.contains("limited already"), "{again}");
     succeed(scene.path(), &["detach", &job.id()]);

@@ -382,6 +382,7 @@ impl Watched {
         if let Some(held) = self.held() {
             held.add_escaped(bytes);
         }
+        self.class.watcher().note_charged(self.hold.mechanism(), bytes);
         let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
         self.duty.owe(now, paid_at.min(self.believable(now, new)));
         true

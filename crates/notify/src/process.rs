@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use discnice_budget::member::{Books, Charged};
+use discnice_budget::outside::Mechanism;
 use discnice_budget::{Class, Member, State};
 use discnice_regulator::File;
 use discnice_sys::file::Status;
@@ -59,6 +60,7 @@ enum Ledger {
 pub struct Process {
     /// Its id.
     pub id: u32,
+    class: &'static Class,
     ledger: Ledger,
     read: AtomicU64,
     written: AtomicU64,
@@ -90,6 +92,7 @@ impl Process {
         };
         Self {
             id,
+            class,
             ledger,
             read: AtomicU64::new(charged.read),
             written: AtomicU64::new(charged.written),
@@ -131,6 +134,7 @@ impl Process {
 
     /// Adds what a thread did, or we did for it; returns all that the process did.
     pub fn add(&self, new: Charged) -> Charged {
+        self.class.watcher().note_charged(Mechanism::Seccomp, new.read + new.written);
         let read = self.read.fetch_add(new.read, Ordering::Relaxed) + new.read;
         let written = self.written.fetch_add(new.written, Ordering::Relaxed) + new.written;
         Charged { read, written }

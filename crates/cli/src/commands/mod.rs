@@ -3,6 +3,7 @@
 mod admit;
 mod attach;
 mod attach_limits;
+mod by_mechanism;
 mod cached;
 mod calibrate;
 pub(crate) mod class;

@@ -13,6 +13,7 @@ use discnice_sys::{process, procfs, time};
 use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
+use super::by_mechanism::ByMechanism;
 use super::member_report::MemberReport;
 use super::status_polite;
 use crate::classes::{self, Found};
@@ -91,6 +92,7 @@ struct ClassReport {
     rates: BTreeMap<String, u64>,
     read: u64,
     written: u64,
+    by_mechanism: ByMechanism,
     operations: u64,
     metadata: u64,
     sent: u64,
@@ -139,6 +141,7 @@ impl ClassReport {
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
             written: total(Resource::Write),
+            by_mechanism: ByMechanism::of(class),
             operations: total(Resource::Operations),
             metadata: total(Resource::Metadata),
             sent: total(Resource::NetUp),

@@ -1,0 +1,31 @@
+//! By which mechanism a class's bytes were accounted.
+
+use discnice_budget::Class;
+use discnice_budget::outside::Mechanism;
+use discnice_policy::Resource;
+use serde::Serialize;
+
+/// Bytes, both ways, since the class was made, also of processes that have ended. Their sum is what the class was charged.
+#[derive(Debug, Serialize)]
+pub struct ByMechanism {
+    /// By the library in the process, for the calls that it makes.
+    preload: u64,
+    /// By the answer to each call.
+    seccomp: u64,
+    /// From the kernel's account of a process that ptrace(2) holds.
+    freeze: u64,
+    /// The same where it is held by signals.
+    signals: u64,
+}
+
+impl ByMechanism {
+    /// What is known of a class.
+    pub fn of(class: &Class) -> Self {
+        let of = |mechanism| class.watcher().charged(mechanism);
+        let [seccomp, freeze, signals] =
+            [Mechanism::Seccomp, Mechanism::Freeze, Mechanism::Signals].map(of);
+        let all = class.meter(Resource::Read).total() + class.meter(Resource::Write).total();
+        let outside = seccomp + freeze + signals;
+        Self { preload: all.saturating_sub(outside), seccomp, freeze, signals }
+    }
+}
