@@ -117,9 +117,18 @@ pub fn pin(id: i32) -> Result<Pinned, Refusal> {
     })?;
     // Read after the descriptor was opened: what is read is the process that it means, or its
     // successor, whose descriptor would then say that it has ended.
-    let process = Process::find(id.unsigned_abs()).ok_or(Refusal::NoProcess(id))?;
+    let Some(process) = Process::find(id.unsigned_abs()) else {
+        return Err(if is_exhausted() { Refusal::Exhausted } else { Refusal::NoProcess(id) });
+    };
     let pinned = Pinned { process, descriptor };
     if pinned.has_ended() { Err(Refusal::NoProcess(id)) } else { Ok(pinned) }
+}
+
+/// Whether /proc cannot be read now for want of a descriptor.
+fn is_exhausted() -> bool {
+    let error =
+        fs::File::open("/proc/self/stat").err().and_then(|error| Errno::from_io_error(&error));
+    matches!(error, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Whether the process may be regulated at the user's wish.

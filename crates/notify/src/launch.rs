@@ -18,6 +18,11 @@ use crate::pair;
 use crate::supervisor::{self, Shared};
 use crate::table::Table;
 
+/// Descriptors that two supervisors need to begin with: the listener, two for each other, their table, and some to spare.
+const NEEDED: usize = 12;
+/// Exit status of a program whose supervisor died while it took over: discnice's own error.
+const LOST: i32 = 125;
+
 /// Why a program cannot be regulated in this way. Nothing has changed then, except, if a listener
 /// was there already, that the program cannot gain rights by executing others.
 #[derive(Debug)]
@@ -99,14 +104,22 @@ pub fn enter(class: &'static Class, reach: Reach) -> Result<(), Refused> {
     start(class, &theirs)?;
     drop(theirs);
     // Whether it is there: afterwards nothing but its answers lets us go on.
-    receive(&ours, None)?;
+    receive(&ours, None).map_err(|_| short())?;
     seccomp::renounce_privileges().map_err(refused)?;
     let listener = seccomp::install(&filter::program(reach)).map_err(refused)?;
     // SAFETY: a fresh descriptor that nobody else owns.
     let listener = unsafe { OwnedFd::from_raw_fd(listener) };
-    hand_over(&ours, &listener)?;
-    receive(&ours, None)?;
+    let taken = hand_over(&ours, &listener).and_then(|()| receive(&ours, None));
+    if taken.is_err() {
+        // Below a filter that nobody answers each call would wait for ever, write(2) and close(2), too.
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(LOST) };
+    }
     Ok(())
+}
+
+fn short() -> io::Error {
+    io::Error::other("it lacks processes, memory or descriptors (see `ulimit -a`)")
 }
 
 /// Starts the supervisor as nobody's child, so that the program finds no child that it has not
@@ -145,12 +158,14 @@ fn start(class: &'static Class, connection: &OwnedFd) -> io::Result<()> {
 fn supervise(class: &'static Class, connection: &OwnedFd) -> ! {
     let served = settle_down(connection).and_then(|()| {
         let table = Table::new()?;
+        has_room(connection)?;
         send(connection)?;
         let mut listener = None;
         receive(connection, Some(&mut listener))?;
         let listener = listener.ok_or(io::ErrorKind::UnexpectedEof)?;
         let shared: &'static Shared = Box::leak(Box::new(Shared { listener, class, table }));
-        let peer = pair::start(shared)?;
+        // Without one it makes another when it can.
+        let peer = pair::start(shared).ok();
         send(connection)?;
         Ok((shared, peer))
     });
@@ -158,7 +173,7 @@ fn supervise(class: &'static Class, connection: &OwnedFd) -> ! {
         Ok((shared, peer)) => {
             // Its end would tell nothing any more.
             let _ = rustix::net::shutdown(connection, rustix::net::Shutdown::Both);
-            supervisor::run(shared, Some(peer))
+            supervisor::run(shared, peer)
         }
         // SAFETY: ends the process, which is a copy, without running what the original will run.
         Err(_) => unsafe { libc::_exit(1) },
@@ -176,6 +191,12 @@ fn settle_down(connection: &OwnedFd) -> io::Result<()> {
     rustix::thread::set_name(c"discnice-notify")?;
     raise_descriptors();
     pair::notice_the_others_end()
+}
+
+/// Whether there are descriptors enough: once the filter is there it is too late to say that there are not.
+fn has_room(connection: &OwnedFd) -> io::Result<()> {
+    let all: io::Result<Vec<_>> = (0..NEEDED).map(|_| connection.try_clone()).collect();
+    all.map(drop)
 }
 
 /// One descriptor is held for each thread that is supervised.

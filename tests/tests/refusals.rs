@@ -1,0 +1,243 @@
+//! What stands in the way of holding from outside: other users, debuggers, used-up limits of the system, calls that
+//! it forbids. One clear line and nothing changed, or another mechanism.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use discnice_tests::class::Class;
+use discnice_tests::guest::Compiler;
+use discnice_tests::process::{Outcome, run};
+use discnice_tests::{product, skip};
+
+/// A process that sleeps.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start(mut command: Command) -> Self {
+        Self(command.arg("100").stdin(Stdio::null()).spawn().expect("sleep(1)")).executing("sleep")
+    }
+
+    /// Itself, when it executes that: whoever changes his user hides what he does until then.
+    fn executing(self, name: &str) -> Self {
+        let comm = format!("/proc/{}/comm", self.0.id());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while fs::read_to_string(&comm).unwrap_or_default().trim_end() != name {
+            assert!(Instant::now() < deadline, "it does not execute {name}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self
+    }
+
+    /// An ordinary user's.
+    fn ordinary() -> Self {
+        Self::start(product::as_user("sleep"))
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `discnice` with these words, by way of another program.
+fn by_way_of(way: &[&str], words: &[&str]) -> Outcome {
+    let program = product::program();
+    let (first, others) = way.split_first().expect("a program");
+    run(product::as_user(first).args(others).arg(program).args(words))
+}
+
+/// One line that says why, status 125.
+fn assert_refused(outcome: &Outcome, why: &str) {
+    let complaint = outcome.complaint();
+    assert_eq!(outcome.status, Some(125), "{outcome:?}");
+    assert!(complaint.starts_with("discnice: ") && complaint.lines().count() == 1, "{outcome:?}");
+    assert!(complaint.contains(why), "{outcome:?}");
+}
+
+/// Nobody is in the class of that name, or it was never made.
+fn assert_unchanged(class: &Class) {
+    let mut show = product::discnice(["class", "show", class.name(), "--json"]);
+    let shown = run(&mut show);
+    assert!(shown.status != Some(0) || shown.text().contains("\"members\": []"), "{shown:?}");
+}
+
+fn attach<'a>(class: &'a Class, id: &'a str) -> [&'a str; 7] {
+    ["attach", "--background", "--class", class.name(), "--disk", "1M", id]
+}
+
+#[test]
+fn another_users_process_is_refused() {
+    if !product::is_root() {
+        skip!("needs two users");
+    }
+    let (sleeper, class) = (Sleeper::start(Command::new("sleep")), Class::new("1M"));
+    let outcome = run(&mut product::discnice(attach(&class, &sleeper.id())));
+    assert_refused(&outcome, "another user's");
+    assert_unchanged(&class);
+}
+
+#[test]
+fn what_gdb_traces_is_refused() {
+    let sleeper = Sleeper::ordinary();
+    let mut gdb = product::as_user("gdb");
+    gdb.args(["-nx", "-q", "-p", &sleeper.id()]).stdin(Stdio::piped());
+    let Ok(gdb) = gdb.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+        skip!("no gdb");
+    };
+    let gdb = Sleeper(gdb);
+    let status = format!("/proc/{}/status", sleeper.id());
+    let is_traced = || {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        text.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_traced() {
+        if Instant::now() > deadline {
+            skip!("gdb does not trace here");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let class = Class::new("1M");
+    assert_refused(&run(&mut product::discnice(attach(&class, &sleeper.id()))), "being traced");
+    assert_unchanged(&class);
+    drop(gdb);
+}
+
+#[test]
+fn without_descriptors_it_says_so_or_does_it() {
+    let sleeper = Sleeper::ordinary();
+    // With three the loader cannot even open libc.
+    for most in [4, 5, 6, 8, 12, 16, 24] {
+        let (class, limit) = (Class::new("1M"), format!("--nofile={most}"));
+        let outcome = by_way_of(&["prlimit", &limit], &attach(&class, &sleeper.id()));
+        if outcome.status == Some(0) {
+            let let_go = run(&mut product::discnice(["detach", &sleeper.id()]));
+            assert_eq!(let_go.status, Some(0), "{most}: {let_go:?}");
+        } else {
+            assert_refused(&outcome, "");
+            assert!(!outcome.complaint().contains("no process"), "{most}: {outcome:?}");
+        }
+        assert_unchanged(&class);
+    }
+}
+
+#[test]
+fn without_descriptors_a_static_program_runs_all_the_same() {
+    let folder = product::folder();
+    let Some(program) = static_copier(folder.path()) else { skip!("no static libc") };
+    for most in [4, 5, 6, 8, 12, 16, 24, 64] {
+        let limit = format!("--nofile={most}");
+        let path = program.to_str().expect("text");
+        // One that cannot do with so few fails as it does without us.
+        let bare = run(product::as_user("prlimit").args([&limit, path, "/etc/passwd"]));
+        let words = ["run", "--disk", "1M", "--", path, "/etc/passwd"];
+        let held = by_way_of(&["prlimit", &limit], &words);
+        assert_eq!((held.status, held.signal), (bare.status, bare.signal), "{most}: {held:?}");
+        assert!(
+            held.complaint().lines().count() <= 1 && held.output == bare.output,
+            "{most}: {held:?}"
+        );
+    }
+}
+
+fn static_copier(folder: &Path) -> Option<PathBuf> {
+    Compiler::new(folder)?.compile_with("copier.c", &["-static"]).ok()
+}
+
+#[test]
+fn without_processes_nothing_is_attached() {
+    let (sleeper, class) = (Sleeper::ordinary(), Class::new("1M"));
+    // Of a user whose daemon runs nothing has to be started.
+    let alone = product::folder();
+    let runtime = format!("XDG_RUNTIME_DIR={}", alone.path().join("run").display());
+    run(product::as_user("mkdir").args(["-m", "700"]).arg(alone.path().join("run"))).succeeded();
+    let way = ["env", &runtime, "prlimit", "--nproc=1"];
+    assert_refused(&by_way_of(&way, &attach(&class, &sleeper.id())), "no daemon");
+    assert_unchanged(&class);
+    // A command of an ordinary kind needs no other process.
+    let outcome = by_way_of(&way, &["run", "--class", class.name(), "--disk", "1M", "--", "true"]);
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(outcome.complaint().lines().count() <= 1, "{outcome:?}");
+}
+
+/// Words that execute what follows without this system call.
+fn without(program: &Path, call: i64, errno: i32) -> [String; 3] {
+    [program.display().to_string(), call.to_string(), errno.to_string()]
+}
+
+#[test]
+fn without_seccomp_a_program_runs_and_one_line_says_so() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let refused = compiler.compile("refused.c");
+    for errno in [libc::ENOSYS, libc::EINVAL] {
+        let way = without(&refused, libc::SYS_seccomp, errno);
+        let way: Vec<&str> = way.iter().map(String::as_str).collect();
+        let words = ["run", "--disk", "1M", "--mechanism", "seccomp", "--", "sh", "-c", "exit 7"];
+        let outcome = by_way_of(&way, &words);
+        assert_eq!(outcome.status, Some(7), "{outcome:?}");
+        assert_eq!(outcome.complaint().lines().count(), 1, "{outcome:?}");
+        assert!(outcome.complaint().contains("this kernel"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn without_ptrace_it_is_held_by_signals() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let refused = compiler.compile("refused.c");
+    let data = folder.path().join("data");
+    fs::write(&data, vec![1; 16 << 20]).expect("room");
+    // What no scope of Yama forbids: to look at a process of the same user.
+    let alone = folder.path().join("run");
+    run(product::as_user("mkdir").args(["-m", "700"]).arg(&alone)).succeeded();
+    let runtime = format!("XDG_RUNTIME_DIR={}", alone.display());
+    let script =
+        format!("while :; do dd if={} of=/dev/null bs=64k iflag=direct; done", data.display());
+    let mut reader = product::as_user("setsid");
+    reader.args(["sh", "-c", &script]).stdin(Stdio::null()).stderr(Stdio::null());
+    let reader = Sleeper(reader.spawn().expect("setsid(1)")).executing("sh");
+    let class = Class::new("1M");
+    let without = without(&refused, libc::SYS_ptrace, libc::EPERM);
+    let mut way = vec!["env", &runtime];
+    way.extend(without.iter().map(String::as_str));
+    by_way_of(&way, &attach(&class, &reader.id())).succeeded();
+    std::thread::sleep(Duration::from_millis(1500));
+    let shown = class.show();
+    assert!(shown["by_mechanism"]["signals"].as_u64() > Some(0), "{shown:#}");
+    let members = shown["members"].as_array().expect("members");
+    assert!(members.iter().any(|member| member["mechanism"] == "signals"), "{shown:#}");
+    by_way_of(&["env", &runtime], &["detach", &reader.id()]).succeeded();
+}
+
+#[test]
+fn a_number_that_is_used_again_is_another_process() {
+    if !product::is_root() {
+        skip!("only the superuser chooses process ids");
+    }
+    let (first, class) = (Sleeper::ordinary(), Class::new("1M"));
+    let id = first.0.id();
+    run(&mut product::discnice(attach(&class, &first.id()))).succeeded();
+    drop(first);
+    let again = (0..200).find_map(|_| {
+        fs::write("/proc/sys/kernel/ns_last_pid", (id - 1).to_string()).ok()?;
+        Some(Sleeper::ordinary()).filter(|sleeper| sleeper.0.id() == id)
+    });
+    let Some(again) = again else {
+        skip!("others were born meanwhile, or the number cannot be chosen")
+    };
+    std::thread::sleep(Duration::from_millis(300));
+    assert_unchanged(&class);
+    assert_refused(&run(&mut product::discnice(["detach", &again.id()])), "not attached");
+    let other = Class::new("1M");
+    run(&mut product::discnice(attach(&other, &again.id()))).succeeded();
+    run(&mut product::discnice(["detach", &again.id()])).succeeded();
+}
