@@ -3,10 +3,10 @@
 
 Runs each program on cold caches on a loop device of its own (see rates.py), as an unprivileged user:
 static (glibc, musl, busybox, Go), page faults (a mapped scanner, ripgrep), io_uring and other fio
-engines, cleaned environments, daemons, Java, restic, rclone; and attaches to running ones. For each
+engines, cleaned environments, daemons, Java, restic, rclone. (For attaching see attach.py.) For each
 and every rate it prints, from the device's counters, the mean rate and the highest 5 s window as
-fractions of the limit, the same after subtracting one read-ahead window, and what part of the
-device's bytes the class was charged. Each runs without limits first: that leaves the programs
+fractions of the limit, the same after subtracting one read-ahead window, what part of the
+device's bytes the class was charged, and what part of them `status --json` accounts for, by mechanism. Each runs without limits first: that leaves the programs
 themselves in the cache (they lie on another disk), and tells what the limited run must print, leave
 behind and return, byte for byte.
 
@@ -20,8 +20,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 import rates
 
@@ -108,7 +106,10 @@ def programs(disk, rate, made):
            f"--bs=128k --size={size}M --output=/dev/null")
     verify = (f"cd {disk.mount} && mkdir -p out && fio --name=x --directory={out} --rw=write --bs=64k "
               f"--size={half}M --verify=crc32c --output=/dev/null")
-    repo = f"export RESTIC_PASSWORD=x RESTIC_CACHE_DIR={out}/cache; mkdir -p {out}"
+    # Its temporary packs are to be on the disk that is measured: it is held for them as well.
+    repo = f"export RESTIC_PASSWORD=x RESTIC_CACHE_DIR={out}/cache TMPDIR={out}/tmp; mkdir -p {out}/tmp"
+    direct = (f"cd {disk.mount} && mkdir -p out && fio --name=direct --directory={out} --rw=write --direct=1 --bs=128k "
+              f"--size={half}M --buffer_pattern=0x5eedbeef --output=/dev/null --iodepth=16")
     wanted = {
         "dd (preloaded)": f"dd if={data} of=/dev/null bs=64k status=none",
         "busybox tar": ["busybox", "tar", "-cf", out, "-C", disk.mount, f"data{size}"],
@@ -127,13 +128,16 @@ def programs(disk, rate, made):
         "unset LD_PRELOAD": f"sh -c 'unset LD_PRELOAD DISCNICE; dd if={data} of=/dev/null bs=64k status=none'",
         "daemon": (f"sh -c 'setsid sh -c \"dd if={data} of={out} bs=64k status=none; touch {out}.done\" &' ; "
                    f"while [ ! -e {out}.done ]; do sleep 0.1; done"),
-        "java": f"java {disk.mount}/Reader.java {data}",
+        "java": f"java -cp {disk.mount} Reader {data}",
         "restic": (f"{repo}; restic init -q -r {out}/r && restic -q -r {out}/r backup {data} && "
                    f"restic -q -r {out}/r restore latest --target {out}/restored"),
         "rclone sync": f"rclone --config /dev/null sync {disk.mount}/tree {out}",
         **{f"fio {engine}": f"{fio} --ioengine={engine} --iodepth=16"
            for engine in ("psync", "pvsync2", "mmap", "posixaio", "io_uring")},
         "fio libaio direct": f"{fio} --ioengine=libaio --direct=1 --iodepth=16",
+        "fio psync direct": f"{fio} --ioengine=psync --direct=1",
+        **{f"fio direct write {engine}": f"{direct} --ioengine={engine}"
+           for engine in ("psync", "libaio", "io_uring", "posixaio")},
         "fio io_uring async": f"{fio} --ioengine=io_uring --force_async=1 --iodepth=16",
         "fio io_uring sqpoll": f"{fio} --ioengine=io_uring --sqthread_poll=1 --iodepth=16",
         "fio io_uring direct fixed": f"{fio} --ioengine=io_uring --direct=1 --fixedbufs --iodepth=16",
@@ -142,27 +146,22 @@ def programs(disk, rate, made):
     return {name: command for name, command in wanted.items() if "None" not in "".join(command)}
 
 
-class Charges(threading.Thread):
-    """The most that the class of a job was ever charged, as `discnice status` says."""
+def as_nobody(*words):
+    return ["setpriv", "--reuid", str(rates.NOBODY), "--regid", str(rates.NOBODY), "--clear-groups", *words]
+
+
+class Charges:
+    """What `discnice status --json` says of the class of a job."""
 
     def __init__(self, discnice, name):
-        super().__init__(daemon=True)
-        self.discnice, self.name, self.most, self.how, self.ended, self.same = discnice, name, 0, {}, False, None
-
-    def run(self):
-        while not self.ended:
-            self.look()
-            time.sleep(0.25)
+        self.discnice, self.name, self.most, self.how, self.same = discnice, name, 0, {}, False
 
     def look(self):
-        shown = subprocess.run(["setpriv", "--reuid", str(rates.NOBODY), "--regid", str(rates.NOBODY),
-                                "--clear-groups", self.discnice, "class", "show", self.name, "--json"],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-        for one in json.loads(shown or "[]"):
-            self.most = max(self.most, one["read"] + one["written"])
-            for member in one["members"]:
-                key = member["mechanism"]
-                self.how[key] = max(self.how.get(key, 0), member.get("escaped", 0))
+        shown = subprocess.run(as_nobody(self.discnice, "status", "--json"), stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True).stdout
+        for one in json.loads(shown or "{}").get("classes", []):
+            if one["name"] == self.name:
+                self.most, self.how = one["read"] + one["written"], one["by_mechanism"]
 
 
 def remount(disk):
@@ -188,7 +187,7 @@ def results(disk):
         for name in sorted(files):
             path = os.path.join(root, name)
             inside = os.path.relpath(path, disk.mount)
-            if inside.startswith("out") and not inside.startswith(("out/r/", "out/cache/", "out/x.")):
+            if inside.startswith("out") and not inside.startswith(("out/r/", "out/cache/", "out/tmp/", "out/x.")):
                 digest.update(inside.encode() + b"\0")
                 with open(path, "rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -204,16 +203,11 @@ def measure(disk, discnice, name, text, command, options):
     unlimited = status, results(disk)
     remount(disk)
     charges = Charges(discnice, title)
-    charges.start()
     limited = [discnice, "run", "--class", title, "--disk", f"{text}M", *options, "--", *script]
     elapsed, samples, _, status = rates.run(limited, disk, 200)
     charges.same = (status, results(disk)) == unlimited
-    charges.ended = True
-    charges.join()
     charges.look()
-    subprocess.run(["setpriv", "--reuid", str(rates.NOBODY), "--regid", str(rates.NOBODY),
-                    "--clear-groups", discnice, "class", "rm", "--force", title],
-                   stderr=subprocess.DEVNULL)
+    subprocess.run(as_nobody(discnice, "class", "rm", "--force", title), stderr=subprocess.DEVNULL)
     return elapsed, samples, status, charges
 
 
@@ -224,10 +218,11 @@ def row(name, text, window, elapsed, samples, status, charges):
         return
     span = max(min(elapsed, 5.0), 0.5)
     most = rates.highest(samples, 2, span)
-    how = ", ".join(sorted(charges.how))
+    accounted = sum(charges.how.values()) / total
+    how = ", ".join(f"{name} {bytes / total:.3f}" for name, bytes in sorted(charges.how.items()) if bytes)
     print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f} {total / elapsed / rate:6.3f} "
           f"{most / rate / span:6.3f} {max(most - window, 0) / rate / span:6.3f} "
-          f"{charges.most / total:8.3f}  {'same' if charges.same else 'OTHER'}  {how}{f'  exit {status}' if status else ''}", flush=True)
+          f"{charges.most / total:8.3f} {accounted:7.3f}  {'same' if charges.same else 'OTHER'}  {how}{f'  exit {status}' if status else ''}", flush=True)
 
 
 def main():
@@ -250,11 +245,13 @@ def main():
             file.write("class Reader { public static void main(String[] a) throws Exception { var i = "
                        "new java.io.FileInputStream(a[0]); var b = new byte[65536]; "
                        "while (i.read(b) > 0); } }\n")
+        # Compiled here: that is seconds of processor time in which nothing is read.
+        subprocess.run(["javac", "-d", disk.mount, f"{disk.mount}/Reader.java"], stderr=subprocess.DEVNULL)
         os.makedirs(f"{disk.mount}/tree")
         rates.sh(f"cp -r /usr/include {disk.mount}/tree/; true", stderr=subprocess.DEVNULL)
         rates.sh(f"head -c 40M /dev/urandom > {disk.mount}/tree/large")
         print(f"{'program':<26} {'limit':>5} {'time':>7} {'mean':>6} {'5 s':>6} {'-window':>6} "
-              f"{'charged':>8}  results, mechanisms")
+              f"{'charged':>8} {'status':>7}  results, mechanisms")
         for text in arguments.rates.split(","):
             for name, command in programs(disk, float(text) * MIB, made).items():
                 if any(part in name for part in arguments.programs.split(",")):

@@ -115,6 +115,14 @@ impl Watcher {
         }
     }
 
+    /// Bytes that were charged so are taken back: they never reached a disk.
+    pub fn note_credited(&self, mechanism: Mechanism, bytes: u64) {
+        if let Some(charged) = self.charged.get(mechanism as usize) {
+            let (order, less) = (Ordering::Relaxed, |old: u64| Some(old.saturating_sub(bytes)));
+            let _ = charged.fetch_update(order, order, less);
+        }
+    }
+
     /// Bytes that were charged so since the class was made. What was charged in no such way the members' own library charged.
     #[must_use]
     pub fn charged(&self, mechanism: Mechanism) -> u64 {
@@ -295,6 +303,8 @@ mod tests {
         watcher.note_charged(Mechanism::Freeze, 3);
         watcher.note_charged(Mechanism::Seccomp, 5);
         watcher.note_charged(Mechanism::Freeze, 4);
+        watcher.note_charged(Mechanism::Signals, 2);
+        watcher.note_credited(Mechanism::Signals, 9);
         let all = [Mechanism::None, Mechanism::Freeze, Mechanism::Signals, Mechanism::Seccomp];
         assert_eq!(all.map(|one| watcher.charged(one)), [0, 7, 0, 5]);
     }

@@ -373,6 +373,7 @@ impl Watched {
         let cancelled = own.cancelled.saturating_sub(self.cancelled);
         self.cancelled = self.cancelled.max(own.cancelled);
         ledger::credit(self.class, now, cancelled);
+        self.class.watcher().note_credited(self.hold.mechanism(), cancelled);
         let bytes = new.read + new.written;
         if bytes == 0 {
             return false;

@@ -25,7 +25,9 @@ impl ByMechanism {
         let [seccomp, freeze, signals] =
             [Mechanism::Seccomp, Mechanism::Freeze, Mechanism::Signals].map(of);
         let all = class.meter(Resource::Read).total() + class.meter(Resource::Write).total();
-        let outside = seccomp + freeze + signals;
-        Self { preload: all.saturating_sub(outside), seccomp, freeze, signals }
+        let others = all.saturating_sub(freeze.saturating_add(signals));
+        // What was deleted before it was written was taken back of the whole.
+        let seccomp = seccomp.min(others);
+        Self { preload: others - seccomp, seccomp, freeze, signals }
     }
 }
