@@ -38,8 +38,8 @@ pub(crate) struct Pressure {
     /// Of the machine, in bytes.
     machine: u64,
     page: u64,
-    /// Microseconds that somebody had waited at the last look.
-    stalled: u64,
+    /// For how long somebody had waited at the last look.
+    stalled: Nanos,
     /// Page faults that had to read, of everybody and of the classes.
     faults: (u64, u64),
     looked: Nanos,
@@ -49,7 +49,7 @@ pub(crate) struct Pressure {
 impl Default for Pressure {
     fn default() -> Self {
         let page = rustix::param::page_size() as u64;
-        let (machine, stalled) = (mac::machine(), mac::stalled().unwrap_or(0));
+        let (machine, stalled) = (mac::machine(), mac::stalled().unwrap_or_default());
         Self { machine, page, stalled, faults: (0, 0), looked: Nanos(0), next: Nanos(0) }
     }
 }
@@ -60,13 +60,18 @@ impl Pressure {
         self.next = Nanos(0);
     }
 
+    /// Whether it is time for that.
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
     /// Looks at all classes that have thresholds, if it is time; returns when to be called again.
     pub(crate) fn step<'a>(
         &mut self,
         now: Nanos,
         guests: impl Iterator<Item = Guest<'a>>,
     ) -> Nanos {
-        if now < self.next {
+        if !self.is_due(now) {
             return self.next;
         }
         let mut bounded = Vec::new();
@@ -98,8 +103,8 @@ impl Pressure {
         let before = std::mem::replace(&mut self.looked, now);
         // A kernel without PSI: that memory is scarce has to do.
         let Some(stalled) = mac::stalled() else { return true };
-        let waited = stalled.saturating_sub(std::mem::replace(&mut self.stalled, stalled));
-        before > Nanos(0) && waited.saturating_mul(1_000 * PRESSED) > time.0
+        let waited = stalled.minus(std::mem::replace(&mut self.stalled, stalled));
+        before > Nanos(0) && waited.0.saturating_mul(PRESSED) > time.0
     }
 
     /// Whether others had page faults since the last look that had to read: their pages had been taken. Both

@@ -5,6 +5,7 @@ use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
 use discnice_policy::throttle;
+use discnice_sys::pressure::{self, Resource};
 use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time, traffic};
 use discnice_units::Nanos;
 
@@ -152,7 +153,7 @@ impl Host for Linux {
     }
 
     fn stalled(&self) -> Option<Nanos> {
-        traffic::stalled_on_io().ok()
+        pressure::of(Resource::Io).map(|io| io.total)
     }
 
     fn disk_of(&self, device: u64) -> Option<u64> {

@@ -21,6 +21,7 @@ pub mod mapped;
 pub mod memory;
 pub mod opened;
 pub mod pagecache;
+pub mod pressure;
 pub mod process;
 pub mod procfs;
 mod raw;

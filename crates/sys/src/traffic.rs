@@ -1,5 +1,5 @@
 //! What the machine's disks and network interfaces have moved since it was started, whoever
-//! caused it, and how long tasks have stalled on I/O.
+//! caused it.
 
 use discnice_units::Nanos;
 
@@ -180,23 +180,6 @@ pub fn network() -> Result<Interfaces, Errno> {
     })?;
     all.namespace = status_behind(c"/proc/self/ns/net").map_or(0, |status| status.inode);
     Ok(all)
-}
-
-/// For how long at least one task has stalled on I/O since the machine started.
-/// Documentation/accounting/psi.rst
-///
-/// # Errors
-/// The kernel keeps no such account.
-pub fn stalled_on_io() -> Result<Nanos, Errno> {
-    let mut total = None;
-    lines(c"/proc/pressure/io", |line| {
-        let label = b"total=";
-        let at = line.windows(label.len()).position(|window| window == label);
-        if let (true, Some(at)) = (line.starts_with(b"some"), at) {
-            total = line.get(at + label.len()..).map(number);
-        }
-    })?;
-    total.map(|micros| Nanos(micros.saturating_mul(1000))).ok_or(Errno::NOENT)
 }
 
 #[cfg(test)]

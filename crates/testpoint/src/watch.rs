@@ -8,6 +8,7 @@
 use std::ffi::CStr;
 
 use discnice_manners::Signals;
+use discnice_sys::pressure::{self, Resource};
 use discnice_sys::{file, process};
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
@@ -86,9 +87,9 @@ impl Rest {
     fn now(text: &mut Text) -> Self {
         Self {
             network: network(text.read(c"/proc/net/dev")),
-            cpu_stalled: stalled(text.read(c"/proc/pressure/cpu")),
-            io_stalled: stalled(text.read(c"/proc/pressure/io")),
-            memory_stalled: stalled(text.read(c"/proc/pressure/memory")),
+            cpu_stalled: stalled(Resource::Cpu),
+            io_stalled: stalled(Resource::Io),
+            memory_stalled: stalled(Resource::Memory),
         }
     }
 
@@ -187,11 +188,9 @@ fn network(text: &str) -> f64 {
         .sum()
 }
 
-/// Seconds in which some task was stalled, from a file of `/proc/pressure`.
-fn stalled(text: &str) -> f64 {
-    let line = text.lines().find(|line| line.starts_with("some"));
-    let total = line.and_then(|line| line.split_once("total=")).map(|(_, total)| total);
-    total.and_then(|total| total.trim().parse::<f64>().ok()).unwrap_or(0.0) / 1e6
+/// Seconds in which some task was stalled.
+fn stalled(resource: Resource) -> f64 {
+    pressure::of(resource).map_or(0.0, |pressure| pressure.total.as_secs_f64())
 }
 
 /// Room for the longest of the files on a large machine; what is beyond it is not looked at.
@@ -296,8 +295,6 @@ mod tests {
         assert_eq!(busy_cpu(""), None);
         let dev = "Inter-| Receive\n face |bytes\n  lo: 9 0 0 0 0 0 0 0 9 0\neth0: 70 1 0 0 0 0 0 0 30 1\n";
         assert!((network(dev) - 100.0).abs() < 1e-9);
-        let some = "some avg10=0.72 avg60=1.82 avg300=3.14 total=2500000\nfull avg10=0 total=9\n";
-        assert!((stalled(some) - 2.5).abs() < 1e-9);
         let mut totals = Totals::default();
         totals.disks(
             "254 0 vda 9 0 10 0 9 0 20 0 0 3000 1\n254 1 vda1 9 0 10 0 9 0 20 0 0 9 1\n\

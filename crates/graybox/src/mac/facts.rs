@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use discnice_sys::pressure::{self, Pressure, Resource};
+use discnice_units::Nanos;
+
 /// What is known, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
@@ -35,7 +38,7 @@ pub fn facts() -> Facts {
 
 /// Whether tasks wait for memory now; takes some milliseconds if some have of late.
 pub fn pressed() -> bool {
-    is_pressed(Path::new("/proc/pressure/memory"))
+    is_pressed(|| pressure::of(Resource::Memory))
 }
 
 /// Memory that can be taken without paging, and whether a cgroup is the bound.
@@ -67,11 +70,11 @@ pub fn machine() -> u64 {
     meminfo("MemTotal:").unwrap_or(0)
 }
 
-/// For how long somebody has waited for memory since the machine was started, in microseconds; `None` where
-/// the kernel does not say.
+/// For how long somebody has waited for memory since the machine was started; `None` where the kernel does not
+/// say.
 #[must_use]
-pub fn stalled() -> Option<u64> {
-    pressure(Path::new("/proc/pressure/memory")).map(|(_, total)| total)
+pub fn stalled() -> Option<Nanos> {
+    pressure::of(Resource::Memory).map(|memory| memory.total)
 }
 
 /// Page faults of everybody that had to read, since the machine was started.
@@ -95,23 +98,15 @@ fn meminfo(key: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Whether tasks wait for memory now (Documentation/accounting/psi.rst).
-fn is_pressed(path: &Path) -> bool {
-    let Some((average, before)) = pressure(path) else { return false };
-    if average * (PRESSED as f64) < 100.0 {
+/// Whether tasks wait for memory now.
+fn is_pressed(read: impl Fn() -> Option<Pressure>) -> bool {
+    let Some(before) = read() else { return false };
+    if before.recent * PRESSED < 100 {
         return false;
     }
     std::thread::sleep(WATCH);
-    let after = pressure(path).map_or(before, |(_, total)| total);
-    u128::from(after.saturating_sub(before) * PRESSED) >= WATCH.as_micros()
-}
-
-/// `some`: percent of the last ten seconds, and microseconds since boot.
-fn pressure(path: &Path) -> Option<(f64, u64)> {
-    let text = fs::read_to_string(path).ok()?;
-    let some = text.lines().find(|line| line.starts_with("some"))?;
-    let value = |key| some.split_whitespace().find_map(|word| word.strip_prefix(key));
-    Some((value("avg10=")?.parse().ok()?, value("total=")?.parse().ok()?))
+    let after = read().unwrap_or(before);
+    u128::from(after.total.minus(before.total).0 * PRESSED) >= WATCH.as_nanos()
 }
 
 /// A cgroup's memory account.
@@ -253,12 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_read() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(&file, "some avg10=12.34 avg60=0.00 avg300=0.00 total=1\nfull avg10=0\n")
-            .unwrap();
-        assert_eq!(pressure(file.path()), Some((12.34, 1)));
-        assert!(!is_pressed(file.path()), "the past is no pressure");
-        assert_eq!(pressure(Path::new("/nonexistent")), None);
+    fn pressure_is_what_lasts() {
+        let total = std::cell::Cell::new(1);
+        let pressure = |recent, step| {
+            total.set(total.get() + step);
+            Some(Pressure { recent, total: Nanos(total.get()) })
+        };
+        assert!(!is_pressed(|| None), "the kernel does not say");
+        assert!(!is_pressed(|| pressure(4, 5_000_000)), "it has hardly been any of late");
+        assert!(!is_pressed(|| pressure(12, 0)), "the past is no pressure");
+        assert!(is_pressed(|| pressure(12, 500_000)));
     }
 }
