@@ -58,25 +58,29 @@ impl Totals {
     }
 }
 
+/// Whether an observation that was made then is to be replaced.
+const fn is_old(observed: Nanos, now: Nanos) -> bool {
+    now.minus(observed).0 >= INTERVAL.0
+}
+
 impl Board {
     /// Whether the last observation is old and nobody else makes a new one: then the caller must,
     /// with what this returns, the time since then.
     #[must_use]
     pub fn claim_observation(&self, now: Nanos) -> Option<Nanos> {
         let before = self.observed();
-        let gap = now.minus(before);
-        if gap < INTERVAL {
+        if !is_old(before, now) {
             return None;
         }
         let order = (Ordering::AcqRel, Ordering::Relaxed);
         self.header.observed.compare_exchange(before.0, now.0, order.0, order.1).ok()?;
-        Some(gap)
+        Some(now.minus(before))
     }
 
     /// Whether the last observation is so old that the next who looks makes a new one.
     #[must_use]
     pub fn is_due(&self, now: Nanos) -> bool {
-        now.minus(self.observed()) >= INTERVAL
+        is_old(self.observed(), now)
     }
 
     /// Enters an observation that was made `gap` after the last one.
