@@ -207,6 +207,10 @@ pub struct Held {
     started: AtomicU64,
     escaped: AtomicU64,
     frozen: AtomicU64,
+    /// Processor time in nanoseconds that the process had had when it was looked at; zero before.
+    ran: AtomicU64,
+    /// What it had moved then.
+    seen: AtomicU64,
 }
 
 /// A copy of [`Held`].
@@ -222,6 +226,18 @@ pub struct Account {
     pub escaped: u64,
     /// Nanoseconds for which it was held from outside.
     pub frozen: u64,
+    /// What it had moved, both ways, when it was looked at last.
+    pub seen: Option<Seen>,
+}
+
+/// What a process had moved, both ways, as the kernel says or as it said itself, when it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Processor time in nanoseconds that the process had had then: while it has not had more, it exists, and
+    /// has moved no more.
+    pub ran: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 impl Held {
@@ -233,6 +249,7 @@ impl Held {
             self.started.store(started, Ordering::Relaxed);
             self.escaped.store(0, Ordering::Relaxed);
             self.frozen.store(0, Ordering::Relaxed);
+            self.ran.store(0, Ordering::Relaxed);
             self.generation.store(member.generation(), Ordering::Release);
         }
     }
@@ -244,18 +261,28 @@ impl Held {
             return None;
         }
         let how = self.how.load(Ordering::Relaxed);
+        // The processor time first: bytes that were stored after it were seen when the process had had more.
+        let ran = self.ran.load(Ordering::Acquire);
+        let bytes = self.seen.load(Ordering::Relaxed);
         Some(Account {
             mechanism: Mechanism::from_claim(how & 0xffff),
             reason: Reason::from_claim(how >> 16),
             started: self.started.load(Ordering::Relaxed),
             escaped: self.escaped.load(Ordering::Relaxed),
             frozen: self.frozen.load(Ordering::Relaxed),
+            seen: (ran > 0).then_some(Seen { ran, bytes }),
         })
     }
 
     /// Notes how the process is held and why.
     pub fn set_how(&self, mechanism: Mechanism, reason: Reason) {
         self.how.store(mechanism as u32 | (reason as u32) << 16, Ordering::Relaxed);
+    }
+
+    /// Notes what the process had moved when it had had so many nanoseconds of processor time.
+    pub fn set_seen(&self, ran: u64, bytes: u64) {
+        self.seen.store(bytes, Ordering::Relaxed);
+        self.ran.store(ran, Ordering::Release);
     }
 
     /// Adds bytes that the process had not charged itself.
@@ -319,8 +346,12 @@ mod tests {
         held.add_escaped(4096);
         held.begin(&member, 100);
         let account = held.of(&member).unwrap();
-        assert_eq!((account.escaped, account.reason), (4096, Reason::RanAhead));
+        assert_eq!((account.escaped, account.reason, account.seen), (4096, Reason::RanAhead, None));
+        held.set_seen(5, 8192);
+        assert_eq!(held.of(&member).unwrap().seen, Some(Seen { ran: 5, bytes: 8192 }));
         assert!(member.claim(8, Charged::default(), |_| false));
         assert_eq!(held.of(&member), None);
+        held.begin(&member, 200);
+        assert_eq!(held.of(&member).unwrap().seen, None, "of the next life nothing");
     }
 }

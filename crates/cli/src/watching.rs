@@ -5,9 +5,12 @@
     reason = "classes that nobody uses any more are unmapped, and libc's clock is named"
 )]
 
+use discnice_budget::Board;
+use discnice_budget::board::Arrivals;
 use discnice_policyd::client::{self, Answer};
 use discnice_policyd::{Classes, Mapped};
 
+use crate::boards;
 use crate::classes::{self, Found};
 
 /// Has policyd watch the class; starts it if need be.
@@ -28,7 +31,17 @@ pub fn read_the_clock_by_libc() {
 
 /// The classes of this user, for policyd.
 #[derive(Debug)]
-pub struct Ours;
+pub struct Ours {
+    /// `None` where it is not to be had: then each class is asked once a second.
+    board: Option<&'static Board>,
+}
+
+impl Ours {
+    /// All that there are.
+    pub fn new() -> Self {
+        Self { board: boards::find_or_create().ok().map(|found| found.board) }
+    }
+}
 
 impl From<Found> for Mapped {
     fn from(found: Found) -> Self {
@@ -39,6 +52,10 @@ impl From<Found> for Mapped {
 impl Classes for Ours {
     fn all(&self) -> Vec<Mapped> {
         classes::all().unwrap_or_default().into_iter().map(Mapped::from).collect()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        self.board.map(Board::take_arrivals).unwrap_or_default()
     }
 
     fn find(&self, segment: i32) -> Option<Mapped> {

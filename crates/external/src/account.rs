@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use discnice_budget::member::Charged;
-use discnice_sys::procfs;
+use discnice_sys::{procfs, time};
+use discnice_units::Nanos;
 
 use crate::process;
 
@@ -125,6 +126,8 @@ pub struct OwnAccount {
     seen: Io,
     /// The part that is its own.
     own: Io,
+    /// Processor time that the process had had at some moment before that look.
+    ran: Option<Nanos>,
     /// What its threads had done at the last look; `None` while it never had a child.
     threads: Option<HashMap<u32, Io>>,
     /// What of children's accounts, charged to them, is still to arrive in the process's.
@@ -151,7 +154,8 @@ impl OwnAccount {
         let seen = source.read()?;
         let threads = (rest == Rest::Children || has_reaped(id)).then(|| threads(id));
         let own = threads.as_ref().map_or(seen, |threads| sum(threads.values()));
-        let mut account = Self { id, source, seen, own, threads, coming: Io::default(), rest };
+        let (coming, ran) = (Io::default(), None);
+        let mut account = Self { id, source, seen, own, ran, threads, coming, rest };
         account.raise(charged);
         Ok(account)
     }
@@ -187,6 +191,22 @@ impl OwnAccount {
     #[must_use]
     pub fn own(&self) -> Io {
         self.own
+    }
+
+    /// Whether the process did nothing since the last look, as none of its threads ran: five times as cheap as
+    /// a look. Of one that runs for the first time, that may show up to a tick of the kernel later. Unless it did
+    /// nothing, a look has to follow.
+    #[must_use]
+    pub fn has_slept(&mut self) -> bool {
+        let ran = time::of_process(self.id);
+        let before = std::mem::replace(&mut self.ran, ran);
+        ran.is_some() && ran == before
+    }
+
+    /// Processor time that the process had had when [`Self::own`] was right, if that is known.
+    #[must_use]
+    pub fn ran(&self) -> Option<Nanos> {
+        self.ran
     }
 
     /// Whether the kernel's account is the one that was seen last; cheaper than to look again.
@@ -258,6 +278,24 @@ mod tests {
         let mut command = Command::new("sh");
         command.current_dir(folder).args(["-c", &script]).stdin(Stdio::piped());
         command.spawn().unwrap()
+    }
+
+    #[test]
+    fn who_has_slept_did_nothing() {
+        use std::io::Write;
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut child = shell(folder.path(), 1, 0);
+        std::thread::sleep(Duration::from_millis(50));
+        let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+        assert!(!account.has_slept(), "nothing is known of it yet");
+        account.look().unwrap();
+        assert!(account.has_slept() && account.has_slept());
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!account.has_slept(), "it had a child");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!account.has_slept(), "it is gone");
     }
 
     #[test]

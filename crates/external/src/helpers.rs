@@ -3,7 +3,6 @@
 use crate::census::Newcomer;
 use crate::hold::Stopper;
 use crate::kindred::Kindred;
-use crate::traffic::Traffic;
 use crate::write_back::WriteBack;
 
 /// The helpers; processes among them are started when they are first needed, and end with us.
@@ -13,8 +12,6 @@ pub struct Helpers {
     pub stopper: Stopper,
     /// Writes back what the held dirtied.
     pub(crate) write_back: WriteBack,
-    /// What all processes of the system move.
-    pub(crate) traffic: Traffic,
     /// Whose descendants newcomers may be.
     pub(crate) kindred: Kindred,
 }

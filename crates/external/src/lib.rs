@@ -16,7 +16,6 @@
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
-//! - `traffic`: whether anybody in the system moves anything;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
 //! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
@@ -36,7 +35,6 @@ mod number;
 pub mod process;
 pub mod reactor;
 mod read_ahead;
-mod traffic;
 pub mod watch;
 mod write_back;
 

@@ -43,12 +43,9 @@ const PRELOADED: Nanos = Nanos::from_millis(2);
 const LOOKING: u64 = 25;
 /// Of so many looks at a process that does nothing, one finds out whether it has ended.
 const GLANCES: u32 = 8;
-/// While all the system moves less than this, a process that did nothing does nothing; of so many times in
-/// which that is believed, its account is looked at once, as network file systems are not in the system's.
-const STILL: u64 = 256 << 10;
-/// Not where so few are watched that each is looked at more often than this anyway.
-const CROWDED: Nanos = Nanos::from_millis(100);
-const BELIEVED: u32 = 3;
+/// Where looks at one process are so far apart, it is asked first whether it has run at all: ten ticks of the
+/// slowest kernel, so that who runs just now is not overlooked for much longer.
+const SELDOM: Nanos = Nanos::from_millis(100);
 /// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well.
 const SLIPS: u32 = 4;
 /// Who has read before it was known stands for so long at first: what the kernel reads ahead for it is switched
@@ -101,9 +98,6 @@ pub struct Watched {
     letting_go: bool,
     /// Looks since the last thorough one.
     glances: u32,
-    /// What the system had moved when its account was looked at last, and how often that sufficed since.
-    around: u64,
-    believed: u32,
     refused_until: Nanos,
     /// Until when it stands for the memory that it has.
     rests_until: Nanos,
@@ -159,8 +153,6 @@ impl Watched {
             slips: 0,
             letting_go: false,
             glances: 0,
-            around: 0,
-            believed: 0,
             refused_until: Nanos(0),
             rests_until: Nanos(0),
             number,
@@ -258,26 +250,26 @@ impl Watched {
         if preloaded && self.class.watcher().is_strict() {
             return None;
         }
-        if crowd >= CROWDED && self.is_still_around(now) {
+        let seldom = next >= now.plus(SELDOM);
+        if seldom && self.account.has_slept() {
             return Some(next);
         }
         self.glances += 1;
-        if !self.account.is_unchanged().ok()? {
+        if !self.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
             return None;
         }
+        self.note_seen();
         Some(if preloaded { next.max(now.plus(PRELOADED)) } else { next })
     }
 
-    /// Whether so little was moved by anybody since the process's account was looked at that it need not be
-    /// looked at again.
-    fn is_still_around(&mut self, now: Nanos) -> bool {
-        let Some(bytes) = self.helpers.traffic.bytes(now) else { return false };
-        if self.believed < BELIEVED && bytes.wrapping_sub(self.around) < STILL {
-            self.believed += 1;
-            return true;
+    /// Tells `status` what was seen, so that it need not look itself while the process does not run.
+    fn note_seen(&self) {
+        if let (Some(ran), Some(held), Some(member)) =
+            (self.account.ran(), self.held(), self.member())
+        {
+            let (own, charged) = (self.account.own(), member.books().charged());
+            held.set_seen(ran.0, own.read.max(charged.read) + own.written.max(charged.written));
         }
-        (self.around, self.believed) = (bytes, 0);
-        false
     }
 
     /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.
@@ -327,6 +319,7 @@ impl Watched {
             }
         };
         self.write_back();
+        self.note_seen();
         if self.letting_go {
             self.let_go();
         }

@@ -19,12 +19,16 @@ use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
 use crate::process::{Pinned, pin};
 
-/// All slots of the class are looked through this often, should a newcomer have been missed; less often
-/// in a crowd.
+/// All slots of the class are looked through this often, should a newcomer have been missed.
 const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
+/// In a crowd less often, and each time half as often as the last until somebody joins, this many times: whoever
+/// does says so.
+const HALVINGS: u32 = 3;
 /// What one look at an idle process costs, in nanoseconds, times two hundred: so that idle
 /// crowds take less than a hundredth of a processor.
 const CROWD: u64 = 3_000 * 200;
+/// Many that do nothing are looked at in so many batches: waking up costs more than looking.
+const BATCHES: u64 = 16;
 /// So long after anybody was born or moved bytes whose children only the census finds, it looks more
 /// often.
 const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
@@ -52,6 +56,8 @@ pub struct Watch {
     held: HashSet<u32>,
     lively_until: Nanos,
     roll_call_at: Nanos,
+    /// How many roll calls of a crowd nobody had joined before.
+    roll_calls: u32,
     changes: u32,
     /// [`Watcher::arrivals`](discnice_budget::outside::Watcher::arrivals) at the last look.
     arrivals: u32,
@@ -76,6 +82,7 @@ impl Watch {
             held: HashSet::new(),
             lively_until: Nanos(0),
             roll_call_at: Nanos(0),
+            roll_calls: 0,
             changes: class.changes().load(Ordering::Acquire),
             arrivals: class.watcher().arrivals(),
             helpers,
@@ -96,7 +103,7 @@ impl Watch {
 
     /// Somebody may have been added to the class: look at once.
     pub fn look_for_members(&mut self) {
-        self.roll_call_at = Nanos(0);
+        (self.roll_call_at, self.roll_calls) = (Nanos(0), 0);
     }
 
     /// Until when children are likely to be born that only the census finds.
@@ -144,7 +151,7 @@ impl Watch {
 
     /// Does what is due, of so many processes that are watched in all; returns when to be called again.
     pub fn step(&mut self, watched: usize, census: &mut Census) -> Nanos {
-        let (now, crowd) = (time::now(), Nanos(CROWD * watched as u64));
+        let (now, crowd) = (time::now(), apart(watched));
         self.follow_limits();
         let arrived = self.has_arrivals();
         if arrived {
@@ -153,7 +160,8 @@ impl Watch {
         }
         if arrived || now >= self.roll_call_at {
             self.roll_call();
-            self.roll_call_at = now.plus(ROLL_CALL.max(crowd));
+            self.roll_calls = if arrived { 0 } else { HALVINGS.min(self.roll_calls + 1) };
+            self.roll_call_at = now.plus(ROLL_CALL.max(Nanos(crowd.0 << self.roll_calls)));
         }
         if now >= self.lively_until {
             self.lively_until = Nanos(0);
@@ -416,9 +424,19 @@ impl Drop for Watch {
     }
 }
 
-/// Many that do nothing are looked at in few batches: waking up costs more than looking.
+/// How far looks at one process that does nothing are apart, of so many that are watched in all.
+fn apart(watched: usize) -> Nanos {
+    Nanos(CROWD * watched as u64)
+}
+
+/// How far batches of such looks are apart.
+#[must_use]
+pub fn batch(watched: usize) -> Nanos {
+    Nanos(apart(watched).0 / BATCHES)
+}
+
 fn batched(next: Nanos, now: Nanos, crowd: Nanos) -> Nanos {
-    let grain = crowd.0 / 16;
+    let grain = crowd.0 / BATCHES;
     if grain < 1_000_000 || next.0 < now.0 + grain {
         return next;
     }

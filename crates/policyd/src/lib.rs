@@ -16,10 +16,11 @@
 
 pub mod activation;
 pub mod client;
-pub mod kept;
+pub mod keeper;
+mod kept;
 mod memory;
 pub mod place;
 pub mod server;
 
-pub use kept::{Classes, Mapped};
+pub use keeper::{Classes, Mapped};
 pub use server::serve;

@@ -10,7 +10,7 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
-use crate::kept::{Classes, Keeper};
+use crate::keeper::{Classes, Keeper};
 use crate::{activation, place};
 
 /// A client that says nothing for so long is not listened to.

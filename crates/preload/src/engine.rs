@@ -147,6 +147,18 @@ fn board(class: &'static Class) -> Option<&'static Board> {
     attach_board(class)
 }
 
+/// Tells who watches this user's classes that somebody in this one begins to execute a program that our library
+/// cannot enter.
+pub fn announce(class: &'static Class) {
+    // SAFETY: as in `board`.
+    let known = unsafe { BOARD.load(Ordering::Acquire).as_ref() };
+    let lost = NO_BOARD.load(Ordering::Relaxed);
+    let board = known.or_else(|| if lost { None } else { attach_board(class) });
+    if let (Some(board), Ok(segment)) = (board, i32::try_from(SEGMENT.load(Ordering::Relaxed))) {
+        board.announce(segment);
+    }
+}
+
 #[cold]
 fn attach_board(class: &'static Class) -> Option<&'static Board> {
     let board = class.board().and_then(|segment| {

@@ -7,6 +7,7 @@ use discnice_budget::{Class, Member, MemberId};
 use discnice_sys::{futex, time};
 use discnice_units::Nanos;
 
+use crate::engine;
 use crate::loading::Target;
 
 /// A watcher that is awake notices within this.
@@ -16,10 +17,11 @@ const LOOK: Nanos = Nanos(200_000);
 
 /// Waits until the watcher has noticed that `member` is about to become a program that our library cannot
 /// enter. Whoever only copies a file would have done that before, at full speed.
-pub fn await_watcher(class: &Class, id: MemberId, member: &Member, target: Target) {
+pub fn await_watcher(class: &'static Class, id: MemberId, member: &Member, target: Target) {
     if !class.is_limited() || !target.is_foreign() {
         return;
     }
+    engine::announce(class);
     let deadline = time::now().plus(PATIENCE);
     loop {
         let now = time::now();

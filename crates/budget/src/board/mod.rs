@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code, reason = "one cast from raw memory, as in `Class::adopt`")]
 
+mod arrivals;
 mod medium;
 mod observe;
 mod slot;
@@ -18,6 +19,7 @@ use core::ptr::NonNull;
 use discnice_policy::throttle::Thresholds;
 use discnice_units::{Nanos, Rate};
 
+pub use arrivals::Arrivals;
 pub use medium::{Medium, Moved};
 pub use observe::Totals;
 pub use slot::Slot;
@@ -55,7 +57,8 @@ struct Header {
     starved: AtomicU64,
     /// One when a class wants to know of the network.
     network: AtomicU32,
-    _reserved: AtomicU32,
+    /// See [`Arrivals`].
+    arrivals: AtomicU32,
 }
 
 /// The block.

@@ -289,3 +289,14 @@ fn foreign_memory_is_refused() {
         assert_eq!(newer.err(), Some(Foreign::OtherVersion(VERSION + 1)));
     }
 }
+
+#[test]
+fn arrivals_are_told_once_and_by_group() {
+    let board = Machine::new().board;
+    assert_eq!(board.take_arrivals(), Arrivals::default());
+    board.announce(31);
+    board.announce(65_536 + 7);
+    let arrivals = board.take_arrivals();
+    assert!(arrivals.may_be_in(31) && arrivals.may_be_in(65_536 + 7) && !arrivals.may_be_in(32));
+    assert_eq!(board.take_arrivals(), Arrivals::default());
+}

@@ -42,7 +42,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Of the layout.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -150,10 +150,10 @@ const _: () = {
         core::mem::offset_of!(Class, members)
             == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768
     );
-    assert!(size_of::<Held>() == 32);
+    assert!(size_of::<Held>() == 48);
     assert!(
         core::mem::offset_of!(Class, estimation)
-            == core::mem::offset_of!(Class, members) + MEMBERS * (64 + 32)
+            == core::mem::offset_of!(Class, members) + MEMBERS * (64 + 48)
     );
     assert!(size_of::<Estimation>().is_multiple_of(64));
     assert!(Class::SIZE == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>());

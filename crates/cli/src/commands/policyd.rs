@@ -30,7 +30,7 @@ impl Policyd {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
         let idle = Nanos::from_millis(u64::from(self.idle) * 1000);
-        let end = serve(&Ours, self.watch, idle).context("cannot serve")?;
+        let end = serve(&Ours::new(), self.watch, idle).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }

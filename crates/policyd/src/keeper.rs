@@ -1,0 +1,213 @@
+//! The classes that policyd watches.
+
+use std::fmt;
+use std::rc::Rc;
+
+use discnice_budget::Class;
+use discnice_budget::board::Arrivals;
+use discnice_external::Helpers;
+use discnice_external::census::{self, Census, Newcomer};
+use discnice_external::process::lives;
+use discnice_sys::{process, time};
+use discnice_units::Nanos;
+
+use crate::kept::{Kept, SHOW, Sum};
+use crate::memory::Pressure;
+
+/// One that was killed is believed to live for a moment; its classes are asked for again.
+const DYING: Nanos = Nanos(Nanos::SECOND.0);
+const RETRY: Nanos = Nanos::from_millis(20);
+
+/// At each step so many classes are asked whether anybody has joined them. Of more only those are that somebody
+/// says it of, as each lies in pages of its own, and of a thousand most are in no cache.
+const ASKED: usize = 20;
+/// A class that is mapped here.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapped {
+    /// The class.
+    pub class: &'static Class,
+    /// Its segment's number.
+    pub segment: i32,
+}
+
+/// Where classes are found. Implemented by the program, which knows their names and keys.
+pub trait Classes: fmt::Debug {
+    /// All classes of this user.
+    fn all(&self) -> Vec<Mapped>;
+    /// In which classes somebody begins to execute a program that our library cannot enter, since the last call.
+    fn arrivals(&self) -> Arrivals;
+    /// The class in this segment, if it is one of this user's.
+    fn find(&self, segment: i32) -> Option<Mapped>;
+    /// Takes what was touched of a class out of this process's memory, until it is touched again.
+    fn let_pages_go(&self, class: Mapped);
+    /// Unmaps a class; nobody uses it any more.
+    fn unmap(&self, class: Mapped);
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Keeper<'a> {
+    classes: &'a dyn Classes,
+    kept: Vec<Kept>,
+    /// What they came to when they were looked through last, or changed.
+    sum: Sum,
+    /// Classes that somebody else watches, and until when that may be one who is just dying.
+    taken: Vec<(Mapped, Nanos)>,
+    census: Census,
+    pressure: Pressure,
+    helpers: Helpers,
+}
+
+impl<'a> Keeper<'a> {
+    /// Begins with every class that a killed predecessor left with members.
+    #[must_use]
+    pub fn new(classes: &'a dyn Classes) -> Self {
+        let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
+        let (census, helpers) = (Census::default(), Helpers::default());
+        let pressure = Pressure::default();
+        let mut keeper = Self { classes, kept, sum, taken, census, pressure, helpers };
+        for mapped in classes.all() {
+            let wanted = mapped.class.watcher().is_wanted();
+            if wanted && mapped.class.living(process::exists).next().is_some() {
+                keeper.keep(mapped);
+            } else {
+                classes.unmap(mapped);
+            }
+        }
+        keeper
+    }
+
+    /// Whether it watches nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.taken.is_empty()
+    }
+
+    /// Watches the class in this segment, or looks again who is in it; false when there is none.
+    pub fn watch(&mut self, segment: i32) -> bool {
+        self.pressure.hurry();
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.segment == segment) {
+            kept.expect_members(time::now());
+            self.sum = Sum::of(&self.kept);
+            self.census.hurry();
+            return true;
+        }
+        if self.taken.iter().any(|(mapped, _)| mapped.segment == segment) {
+            return true;
+        }
+        let Some(mapped) = self.classes.find(segment) else { return false };
+        self.keep(mapped);
+        true
+    }
+
+    fn keep(&mut self, mapped: Mapped) {
+        self.keep_or_wait(mapped, time::now().plus(DYING));
+    }
+
+    /// Watches the class, unless somebody else does who still lives at `deadline`: `discnice attach`
+    /// watches its own.
+    fn keep_or_wait(&mut self, mapped: Mapped, deadline: Nanos) {
+        let now = time::now();
+        if mapped.class.watcher().claim(process::id(), now.0, lives) {
+            let mut kept = Kept::new(mapped, self.helpers.clone());
+            kept.expect_members(now);
+            self.kept.push(kept);
+            self.sum = Sum::of(&self.kept);
+            self.census.hurry();
+        } else if now < deadline {
+            self.taken.push((mapped, deadline));
+        } else {
+            self.classes.unmap(mapped);
+        }
+    }
+
+    /// Does what is due; returns when to be called again.
+    pub fn step(&mut self) -> Nanos {
+        let now = time::now();
+        for (mapped, deadline) in std::mem::take(&mut self.taken) {
+            self.keep_or_wait(mapped, deadline);
+        }
+        if self.is_empty() {
+            return Nanos(u64::MAX);
+        }
+        let next = now.plus(if self.taken.is_empty() { SHOW } else { RETRY });
+        if self.kept.is_empty() {
+            return next;
+        }
+        let newcomers = self.census.look(now, self.pace(now));
+        self.meet(now, &newcomers);
+        let pressed = self.regulate_memory(now);
+        let arrivals = self.classes.arrivals();
+        let is_quiet = now < self.sum.due && now >= self.sum.joining_until && arrivals.is_empty();
+        if !is_quiet || self.kept.len() <= ASKED {
+            self.step_all(now, arrivals);
+        }
+        next.min(self.sum.due).min(pressed).min(self.census.next())
+    }
+
+    /// How often newcomers are looked for.
+    fn pace(&self, now: Nanos) -> Nanos {
+        match self.sum.watched {
+            0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => census::ORPHANS,
+            0 => census::EMPTY,
+            _ if now < self.sum.lively_until => census::LIVELY,
+            _ => census::IDLE,
+        }
+    }
+
+    /// Has classes stand still for their memory; returns when to be called again.
+    fn regulate_memory(&mut self, now: Nanos) -> Nanos {
+        if self.pressure.is_due(now) {
+            // Some may have to be looked at now.
+            self.sum.due = Nanos(0);
+        }
+        let peopled = self.kept.iter_mut().filter(|kept| kept.watched > 0);
+        self.pressure.step(now, peopled.map(Kept::as_guest))
+    }
+
+    /// Looks at each class that is due, or that somebody may have joined.
+    fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
+        let (few, watched) = (self.kept.len() <= ASKED, self.sum.watched);
+        for kept in &mut self.kept {
+            let announced = || arrivals.may_be_in(kept.mapped.segment);
+            let asked = few || now < kept.joining_until || announced();
+            if now >= kept.due || asked && kept.watch.has_arrivals() {
+                kept.step(now, watched, &mut self.census);
+                kept.tidy(now, self.classes);
+            }
+        }
+        for done in self.kept.extract_if(.., |kept| kept.over) {
+            let mapped = done.mapped;
+            drop(done.watch);
+            self.classes.unmap(mapped);
+        }
+        self.sum = Sum::of(&self.kept);
+    }
+
+    /// Each newcomer is offered to the classes that he may be of, parents before their children.
+    fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+        if let [only] = &mut self.kept[..] {
+            // Without a look at environments that its own list answers.
+            if !newcomers.is_empty() {
+                only.meet(now, newcomers);
+            }
+            return;
+        }
+        for newcomer in newcomers {
+            for segment in self.helpers.classes_of(newcomer) {
+                let mut kept = self.kept.iter_mut();
+                if let Some(kept) = kept.find(|kept| kept.mapped.segment == segment) {
+                    kept.meet(now, std::slice::from_ref(newcomer));
+                    self.sum.due = Nanos(0);
+                }
+            }
+        }
+    }
+
+    /// Held threads stopped, or ended.
+    pub fn tend(&mut self) {
+        if self.sum.holds {
+            self.kept.iter_mut().filter(|kept| kept.holds).for_each(|kept| kept.watch.tend());
+        }
+    }
+}
