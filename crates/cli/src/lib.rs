@@ -13,6 +13,7 @@
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
 //! - `report`: what a job did over its time;
+//! - `running`: the processes of a class that exist;
 //! - `top`: a live view on a terminal;
 //! - `watching`: the daemon that watches classes from outside, as this program starts and asks it.
 
@@ -31,5 +32,6 @@ mod polite;
 mod prediction;
 mod program;
 mod report;
+mod running;
 mod top;
 mod watching;

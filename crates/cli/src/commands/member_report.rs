@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use discnice_budget::outside::{Account, Mechanism, Reason};
-use discnice_budget::{Class, Member, MemberId, State};
-use discnice_external::account::{OwnAccount, Rest};
-use discnice_external::process::lives;
-use discnice_sys::time;
+use discnice_budget::{Member, State};
 use discnice_units::Nanos;
 use serde::Serialize;
 
 use crate::program;
+use crate::running::Running;
 
 /// One process, as `--json` prints it. Amounts are bytes, times are seconds.
 #[derive(Debug, Serialize)]
@@ -40,21 +38,11 @@ pub struct MemberReport {
 }
 
 impl MemberReport {
-    /// Whether it stands still for the memory that it has.
-    pub fn rests(&self) -> bool {
-        self.why == explain(Reason::Memory)
-    }
-
-    /// What is known of the member in this slot; the kernel is asked only if `seen`, which takes longer
-    /// than all the rest.
-    pub fn of(class: &Class, slot: MemberId, member: &Member, seen: bool) -> Self {
-        let outside = outside(class, slot, member);
-        let held = held(class, outside);
-        let escape = escape(member, outside, held);
+    /// What is known of a process; the kernel is asked only if `seen`, which takes longer than all the rest.
+    pub fn of(running: &Running<'_>, seen: bool) -> Self {
+        let Running { member, outside, held, .. } = *running;
+        let escape = escape(running);
         let charged = member.books().charged();
-        let rest = if member.state() == State::Outside { Rest::Known } else { Rest::Children };
-        let look = || OwnAccount::once(member.process(), charged, rest).ok();
-        let seen = seen.then(look).flatten();
         Self {
             process: member.process(),
             name: name(member),
@@ -63,7 +51,7 @@ impl MemberReport {
             why: held.and_then(|account| explain(account.reason)),
             read: charged.read,
             written: charged.written,
-            seen: seen.map(|io| io.read + io.written),
+            seen: seen.then(|| running.seen()).flatten(),
             escaped: outside.map_or(0, |account| account.escaped),
             waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
             frozen_seconds: Nanos(outside.map_or(0, |account| account.frozen)).as_secs_f64(),
@@ -76,29 +64,6 @@ pub fn name(member: &Member) -> String {
     let name = member.name();
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
-}
-
-/// Why the member in this slot is not held, if it is not.
-pub fn escape_of(class: &Class, slot: MemberId, member: &Member) -> Option<String> {
-    let outside = outside(class, slot, member);
-    escape(member, outside, held(class, outside))
-}
-
-/// Whether the member in this slot stands still for the memory that it has.
-pub fn rests(class: &Class, slot: MemberId, member: &Member) -> bool {
-    held(class, outside(class, slot, member))
-        .is_some_and(|account| account.reason == Reason::Memory)
-}
-
-/// What holding the member from outside has come to.
-fn outside(class: &Class, slot: MemberId, member: &Member) -> Option<Account> {
-    class.held(slot).and_then(|held| held.of(member))
-}
-
-/// The same, if somebody holds it now.
-fn held(class: &Class, outside: Option<Account>) -> Option<Account> {
-    let held = outside.filter(|account| account.mechanism != Mechanism::None)?;
-    class.watcher().process(time::now().0, lives).map(|_| held)
 }
 
 fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str {
@@ -129,7 +94,8 @@ fn explain(reason: Reason) -> Option<&'static str> {
 
 /// Why a process is not held: nobody can or may hold it, it executed a program in which our library
 /// never reported, or it filters its own system calls.
-fn escape(member: &Member, outside: Option<Account>, held: Option<Account>) -> Option<String> {
+pub fn escape(running: &Running<'_>) -> Option<String> {
+    let Running { member, outside, held, .. } = *running;
     if held.is_some() {
         return None;
     }

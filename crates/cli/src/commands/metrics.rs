@@ -6,9 +6,10 @@ use anyhow::Context;
 use clap::Args;
 use discnice_metrics::{Address, ClassMetrics, Listener, serve, text};
 
-use super::{member_report, status};
+use super::member_report;
 use crate::classes::{self, Found};
 use crate::output::{say, tell};
+use crate::running::Running;
 
 /// Print all classes as OpenMetrics, or serve them to scrapers
 #[derive(Debug, Args)]
@@ -50,12 +51,8 @@ fn current() -> anyhow::Result<String> {
 
 fn of(found: &Found) -> ClassMetrics {
     let (mut limited, mut escaped) = (0, 0);
-    for (slot, member) in found.class.living_slots(status::is_running) {
-        *if member_report::escape_of(found.class, slot, member).is_some() {
-            &mut escaped
-        } else {
-            &mut limited
-        } += 1;
+    for running in Running::all(found.class) {
+        *if member_report::escape(&running).is_some() { &mut escaped } else { &mut limited } += 1;
     }
     ClassMetrics::of(found.name(), found.class, limited, escaped)
 }

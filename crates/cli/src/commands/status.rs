@@ -9,7 +9,7 @@ use clap::Args;
 use discnice_benice::report::Report;
 use discnice_policy::memory::Bounds;
 use discnice_policy::{Memory, Resource, When};
-use discnice_sys::{process, procfs, time};
+use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ use super::status_polite;
 use crate::classes::{self, Found};
 use crate::output::say;
 use crate::prediction::PredictionReport;
+use crate::running::Running;
+use crate::watching::read_the_clock_by_libc;
 use crate::{guest, json};
 
 /// So many classes are worth a thread.
@@ -35,6 +37,7 @@ pub struct Status {
 impl Status {
     /// Prints it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        read_the_clock_by_libc();
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;
         if self.json {
@@ -101,13 +104,13 @@ struct ClassReport {
     waited_seconds: f64,
     /// Members beyond those that can be listed.
     unlisted: u32,
-    /// Prediction against account.
-    prediction: PredictionReport,
+    /// Prediction against account, if asked for.
+    prediction: Option<PredictionReport>,
     members: Vec<MemberReport>,
 }
 
 impl ClassReport {
-    /// What is known of a class; `seen`: with what the kernel says of each of its processes.
+    /// What is known of a class; `seen`: with what was predicted and what the kernel says of each of its processes.
     fn of(found: &Found, seen: bool) -> Self {
         let class = found.class;
         let (limits, now) = (class.limits(), time::now());
@@ -118,10 +121,7 @@ impl ClassReport {
         let named = |prefix, one: Resource| format!("{prefix}_{}", one.name());
         let every = Resource::ALL.into_iter();
         let memory = guest::memory(class);
-        let members: Vec<MemberReport> = class
-            .living_slots(is_running)
-            .map(|(slot, member)| MemberReport::of(class, slot, member, seen))
-            .collect();
+        let running: Vec<Running<'_>> = Running::all(class).collect();
         Self {
             name: found.name(),
             automatic: found.is_automatic(),
@@ -137,7 +137,7 @@ impl ClassReport {
             memory_low: memory.map(|bounds| bounds.low),
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,
-            memory_held: members.iter().any(MemberReport::rests),
+            memory_held: running.iter().any(Running::rests),
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
             written: total(Resource::Write),
@@ -149,8 +149,8 @@ impl ClassReport {
             waits,
             waited_seconds: waited.as_secs_f64(),
             unlisted: class.unlisted(),
-            prediction: PredictionReport::of(class),
-            members,
+            prediction: seen.then(|| PredictionReport::of(class)),
+            members: running.iter().map(|one| MemberReport::of(one, seen)).collect(),
         }
     }
 
@@ -161,15 +161,6 @@ impl ClassReport {
     fn limit(&self, resource: Resource) -> Option<u64> {
         self.limits.get(&format!("limit_{}", resource.name())).copied().flatten()
     }
-}
-
-/// Whether a process exists and has not ended: one that has ended still exists until its parent
-/// waits for it. /proc tells for sure, and takes ten times as long as what tells of most.
-pub fn is_running(process: u32) -> bool {
-    process::has_memory(process)
-        || (process::exists(process)
-            // Without /proc nobody is called ended.
-            && !procfs::stat(process).is_some_and(|stat| stat.has_ended()))
 }
 
 /// Reports of all classes, for people.

@@ -1,12 +1,12 @@
 //! What all classes show at one moment.
 
-use discnice_budget::{Member, MemberId};
 use discnice_policy::{Limits, Resource};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::classes::{self, Found};
-use crate::commands::{member_report, status};
+use crate::commands::member_report;
+use crate::running::Running;
 
 /// All classes.
 #[derive(Debug, Clone)]
@@ -72,6 +72,7 @@ impl Class {
     fn of(found: &Found, now: Nanos) -> Self {
         let class = found.class;
         let limits = class.limits();
+        let running: Vec<Running<'_>> = Running::all(class).collect();
         let owes = |one| !limits.rate(one).is_unlimited() && class.meter(one).frontier() > now;
         Self {
             name: found.name(),
@@ -79,13 +80,8 @@ impl Class {
             rates: Resource::ALL.map(|one| class.meter(one).recent().rate(now)),
             waited: class.waits().1,
             is_held: Resource::ALL.into_iter().any(owes),
-            rests: class
-                .living_slots(status::is_running)
-                .any(|(slot, member)| member_report::rests(class, slot, member)),
-            processes: class
-                .living_slots(status::is_running)
-                .map(|(slot, member)| Process::of(class, slot, member))
-                .collect(),
+            rests: running.iter().any(Running::rests),
+            processes: running.iter().map(Process::of).collect(),
         }
     }
 
@@ -96,7 +92,8 @@ impl Class {
 }
 
 impl Process {
-    fn of(class: &discnice_budget::Class, slot: MemberId, member: &Member) -> Self {
+    fn of(running: &Running<'_>) -> Self {
+        let member = running.member;
         let charged = member.books().charged();
         Self {
             id: member.process(),
@@ -104,7 +101,7 @@ impl Process {
             read: charged.read,
             written: charged.written,
             waited: Nanos(member.books().waited()),
-            escape: member_report::escape_of(class, slot, member),
+            escape: member_report::escape(running),
         }
     }
 }

@@ -1,0 +1,70 @@
+//! The processes of a class that exist, as far as asking few questions tells.
+
+use discnice_budget::outside::{Account, Mechanism, Reason};
+use discnice_budget::{Class, Member, MemberId, State};
+use discnice_external::account::{OwnAccount, Rest};
+use discnice_external::process::lives;
+use discnice_sys::{process, procfs, time};
+
+/// A member whose process exists and has not ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Running<'a> {
+    /// Its slot.
+    pub member: &'a Member,
+    /// What holding it from outside has come to.
+    pub outside: Option<Account>,
+    /// The same, if somebody holds it now.
+    pub held: Option<Account>,
+    /// What it has moved, both ways, if it has not run since a watcher looked.
+    bytes: Option<u64>,
+}
+
+impl<'a> Running<'a> {
+    /// The members of a class.
+    pub fn all(class: &'a Class) -> impl Iterator<Item = Self> {
+        class.living_slots(|_| true).filter_map(|(slot, member)| Self::find(class, slot, member))
+    }
+
+    fn find(class: &Class, slot: MemberId, member: &'a Member) -> Option<Self> {
+        let outside = class.held(slot).and_then(|held| held.of(member));
+        let bytes = outside.and_then(|account| seen(member.process(), account));
+        if bytes.is_none() && !is_running(member.process()) {
+            return None;
+        }
+        let held = outside
+            .filter(|account| account.mechanism != Mechanism::None)
+            .filter(|_| class.watcher().process(time::now().0, lives).is_some());
+        Some(Self { member, outside, held, bytes })
+    }
+
+    /// Whether it stands still for the memory that it has.
+    pub fn rests(&self) -> bool {
+        self.held.is_some_and(|account| account.reason == Reason::Memory)
+    }
+
+    /// What the kernel says that it moved, both ways; `None` where that is hidden.
+    pub fn seen(&self) -> Option<u64> {
+        let rest = if self.member.state() == State::Outside { Rest::Known } else { Rest::Children };
+        let charged = self.member.books().charged();
+        self.bytes.or_else(|| {
+            let io = OwnAccount::once(self.member.process(), charged, rest).ok()?;
+            Some(io.read + io.written)
+        })
+    }
+}
+
+/// What a watcher saw that a process has moved, unless it has run since. One that has not has not ended either:
+/// that takes processor time.
+fn seen(process: u32, account: Account) -> Option<u64> {
+    let seen = account.seen?;
+    (time::of_process(process)?.0 == seen.ran).then_some(seen.bytes)
+}
+
+/// Whether a process exists and has not ended: one that has ended still exists until its parent
+/// waits for it. /proc tells for sure, and takes ten times as long as what tells of most.
+fn is_running(process: u32) -> bool {
+    process::has_memory(process)
+        || (process::exists(process)
+            // Without /proc nobody is called ended.
+            && !procfs::stat(process).is_some_and(|stat| stat.has_ended()))
+}
