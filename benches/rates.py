@@ -27,7 +27,8 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NOBODY = 65534
+# Another one for who measures beside others: a user has one daemon.
+NOBODY = int(os.environ.get("DISCNICE_BENCH_UID", "65534"))
 MIB = 1 << 20
 
 
