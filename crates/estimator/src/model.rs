@@ -253,6 +253,18 @@ fn offsets_near_the_end_of_the_world() {
 }
 
 #[test]
+fn a_range_of_terabytes_is_not_walked() {
+    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let ends = [Pages { first: 3, end: 200 }, Pages::touched((1 << 52) - 9000, 9000)];
+    let dirty: u64 = ends.map(|pages| TABLE.register(file, pages, now)).iter().sum();
+    // Page by page, or leaf by leaf, this takes hours.
+    let all = Pages { first: 0, end: u64::MAX >> 12 };
+    assert_eq!(TABLE.written_back(file, Pages { first: 200, ..all }), ends[1].count());
+    assert_eq!(TABLE.written_back(file, all), dirty - ends[1].count());
+    assert_eq!(TABLE.written_back(file, all), 0);
+}
+
+#[test]
 fn a_full_table_forgets_the_oldest() {
     static SMALL: UpdateRegions = UpdateRegions::new();
     let now = |step: u64| Nanos(1000 * Nanos::SECOND.0 + step);

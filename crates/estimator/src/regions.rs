@@ -215,13 +215,10 @@ impl UpdateRegions {
     /// These pages are on their way to the disk; returns how many were dirty.
     pub fn written_back(&self, file: FileKey, pages: Pages) -> u64 {
         let Some(place) = self.find_place(file) else { return 0 };
-        let mut gone = 0;
-        for share in shares(pages) {
-            if let Some(leaf) = self.find_leaf(place, share.chunk) {
-                let before = leaf.bits.fetch_and(!share.bits, R);
-                gone += u64::from((before & share.bits).count_ones());
-            }
-        }
+        let gone = self.sum(place, pages, |leaf, bits| {
+            let before = leaf.bits.fetch_and(!bits, R);
+            u64::from((before & bits).count_ones())
+        });
         self.subtract(place, gone);
         gone
     }
@@ -260,16 +257,21 @@ impl UpdateRegions {
         gone
     }
 
-    /// Clears pages; returns how many of them were dirty and not expired. Looks at as many leaves as
-    /// the range has or the table, whichever is fewer.
+    /// Clears pages; returns how many of them were dirty and not expired.
     fn cut(&self, place: Place, pages: Pages, now: Nanos) -> u64 {
-        let count = |leaf: &Leaf, bits: u64| {
+        self.sum(place, pages, |leaf, bits| {
             let expired = is_expired(&leaf.since, now);
             let before = leaf.bits.fetch_and(!bits, R) & bits;
             if expired { 0 } else { u64::from(before.count_ones()) }
-        };
+        })
+    }
+
+    /// What `each` says of the leaves that these pages have, with the bits that are theirs. Looks at as many
+    /// leaves as the range has or the table, whichever is fewer: what a program wrote at both ends of a file of
+    /// terabytes is one range.
+    fn sum(&self, place: Place, pages: Pages, each: impl Fn(&Leaf, u64) -> u64) -> u64 {
         if pages.count() / WIDTH < LEAVES as u64 {
-            let leaf = |share: Share| Some(count(self.find_leaf(place, share.chunk)?, share.bits));
+            let leaf = |share: Share| Some(each(self.find_leaf(place, share.chunk)?, share.bits));
             return shares(pages).filter_map(leaf).sum();
         }
         let own = |leaf: &&Leaf| leaf.key.load(R) & !CHUNK_MASK == place.leaf_key(0);
@@ -277,7 +279,7 @@ impl UpdateRegions {
             let chunk = leaf.key.load(R) & CHUNK_MASK;
             let whole = Pages { first: chunk * WIDTH, end: (chunk + 1) * WIDTH };
             let both = Pages { first: whole.first.max(pages.first), end: whole.end.min(pages.end) };
-            shares(both).next().map_or(0, |share| count(leaf, share.bits))
+            shares(both).next().map_or(0, |share| each(leaf, share.bits))
         };
         self.leaves.iter().filter(own).map(part).sum()
     }
