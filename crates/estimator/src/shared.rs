@@ -81,7 +81,15 @@ impl Estimation {
         Totals { predicted: all.net(), account: all.account }
     }
 
-    /// The same of one kind of call.
+    /// What the files that were made have cost the disk beside what is predicted and beside what is charged,
+    /// on all file systems: see [`FileSystem::overhead`].
+    #[must_use]
+    pub fn overhead(&self) -> (u64, u64) {
+        let all = self.file_systems.iter().map(FileSystem::overhead);
+        all.fold((0, 0), |sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)))
+    }
+
+    /// Prediction and account of one kind of call.
     #[must_use]
     pub fn of_kind(&self, kind: Kind) -> Compared {
         let sum = self.file_systems.iter().map(|fs| fs.compared(kind));

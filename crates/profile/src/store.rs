@@ -97,6 +97,9 @@ pub struct Trust {
     /// The same beside what the kernel charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_uncharged_bytes: Option<u64>,
+    /// The same besides for the first one: a transaction's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_bytes: Option<u64>,
     /// cachestat(2) counts the pages that are there.
     pub cachestat: bool,
     /// mincore(2) does.

@@ -13,8 +13,12 @@ use crate::frame::study::{Study, of_case};
 use crate::lab::Lab;
 use crate::lab::job::Job;
 
-/// Where the report of `discnice run --report FILE.json` has the sum of all predictions.
-const PREDICTED: &str = "/disk/predicted_bytes";
+/// Where the report of `discnice run --report FILE.json` has the sum of all predictions, and what the files
+/// that were made cost beside their data, as calibration knows: journal, inodes, directories.
+const PREDICTED: [&str; 2] = ["/disk/predicted_bytes", "/disk/file_overhead_bytes"];
+
+/// What says where the host profile is kept: of this lab only.
+const PROFILES: &str = "XDG_CACHE_HOME";
 
 /// Programs whose disk I/O is predicted, without a limit.
 pub struct Prediction {
@@ -38,6 +42,9 @@ impl Experiment for Prediction {
     }
 
     fn prepare(&self, lab: &Lab, scale: Scale) -> anyhow::Result<()> {
+        if self.programs.iter().any(|program| program.makes_files()) {
+            calibrate(lab)?;
+        }
         self.programs.iter().try_for_each(|program| program.prepare(lab, scale))
     }
 
@@ -50,6 +57,7 @@ impl Experiment for Prediction {
         let options = ["--disk", "unlimited", "--estimator", "predict", "--report", name];
         let before = DeviceCounters::of(lab.device()?)?;
         let mut command = lab.limited(&options, &program.command(lab, step.scale))?;
+        command.env(PROFILES, lab.memory());
         let job = Job::start(&mut command)?;
         let commands = vec![job.words().to_owned()];
         job.finish()?;
@@ -87,10 +95,20 @@ impl Experiment for Prediction {
     }
 }
 
+/// Has `discnice` measure this disk's file system, as whoever wants predictions does once.
+fn calibrate(lab: &Lab) -> anyhow::Result<()> {
+    let mut command = lab.command(lab.site.discnice()?);
+    command.args(["calibrate", "--force", "--dir"]).arg(lab.folder()).env(PROFILES, lab.memory());
+    Job::start(&mut command)?.finish().map(drop)
+}
+
 fn predicted(report: &std::path::Path) -> anyhow::Result<f64> {
     let text = fs::read(report).context("discnice has written no report")?;
     let report: serde_json::Value =
         serde_json::from_slice(&text).context("discnice's report is no JSON")?;
-    let found = report.pointer(PREDICTED).and_then(serde_json::Value::as_f64);
-    found.ok_or_else(|| anyhow!("discnice's report has no number at {PREDICTED}"))
+    let number = |place| {
+        let found = report.pointer(place).and_then(serde_json::Value::as_f64);
+        found.ok_or_else(|| anyhow!("discnice's report has no number at {place}"))
+    };
+    PREDICTED.into_iter().map(number).sum()
 }

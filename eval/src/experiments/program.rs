@@ -77,6 +77,12 @@ impl Program {
         }
     }
 
+    /// Whether it makes many files, whose inodes and names cost the disk more than their data does.
+    #[must_use]
+    pub const fn makes_files(self) -> bool {
+        matches!(self, Self::Tar | Self::Make)
+    }
+
     /// Why it cannot run; `None` if it can.
     #[must_use]
     pub fn lack(self, lab: &Lab) -> Option<String> {

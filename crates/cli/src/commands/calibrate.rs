@@ -107,7 +107,8 @@ fn print(profile: &Profile, path: &Path) -> anyhow::Result<()> {
         {
             let (overhead, uncharged) = (Bytes::new(overhead), Bytes::new(uncharged));
             say!(
-                "a small file costs {overhead} beside its data, {uncharged} beside what is charged"
+                "a small file costs {overhead} beside its data, {uncharged} beside what is charged, the first one {} more",
+                Bytes::new(trust.transaction_bytes.unwrap_or(0))
             )?;
         }
     }

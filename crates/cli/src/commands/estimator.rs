@@ -79,6 +79,7 @@ fn tell_overheads(estimation: &Estimation) {
             fs.set_overhead(Overhead {
                 beside_data: bytes(trust.file_overhead_bytes),
                 beside_account: bytes(trust.file_uncharged_bytes),
+                once: bytes(trust.transaction_bytes),
             });
         }
     }

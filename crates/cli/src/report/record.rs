@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use discnice_budget::waits::{self, BUCKETS, Counts};
+use discnice_estimator::Estimator;
 use discnice_policy::Resource;
 use serde::Serialize;
 
@@ -73,6 +74,9 @@ pub struct Disk {
     /// Bytes that were predicted for reading and writing together, where all are (`--estimator
     /// predict`).
     pub predicted_bytes: Option<u64>,
+    /// What the files that were made cost the disk beside their data (journal, inode tables), as the host
+    /// profile knows: beside what was predicted, or with `--estimator auto` beside what was charged. Charged to nobody.
+    pub file_overhead_bytes: Option<u64>,
     /// Operations of at most 512 KiB.
     pub operations: u64,
     /// Average over the whole time.
@@ -117,6 +121,12 @@ impl Record {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
+        let (beside_data, beside_account) = found.class.estimation().overhead();
+        let file_overhead_bytes = match found.class.estimation().estimator() {
+            Estimator::Predict => Some(beside_data),
+            Estimator::Auto => Some(beside_account),
+            Estimator::Account => None,
+        };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (status, signal) = match ended {
             Ended::Exited(status) => (Some(status), None),
@@ -134,6 +144,7 @@ impl Record {
                 read_bytes: read,
                 written_bytes: written,
                 predicted_bytes: predicts.then(|| found.class.prediction().predicted),
+                file_overhead_bytes,
                 operations: total.total(Resource::Operations),
                 bytes_per_second: (read + written) as f64 / seconds.max(1e-3),
             },

@@ -11,7 +11,8 @@ use discnice_sys::traffic::{self, disks};
 
 use super::Mount;
 
-/// Files made in a round, enough that what a transaction costs for itself hardly counts; and how many of them have a folder for themselves, as in trees of sources.
+/// Files made in a round, enough that what a transaction costs for itself hardly counts; and how many of them have a
+/// folder for themselves, as in trees of sources.
 const FILES: u64 = 2000;
 const FOLDER: u64 = 10;
 /// Data of each: a page.
@@ -26,6 +27,8 @@ pub struct Overhead {
     pub beside_data: u64,
     /// Written beside what the kernel charged.
     pub beside_account: u64,
+    /// Written besides for the first one: the transaction's own.
+    pub once: u64,
 }
 
 /// Makes files and counts what the disk writes; `None` where none is known below the folder.
@@ -33,16 +36,40 @@ pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
     let Some(below) = disk_below(dir)? else { return Ok(None) };
     let mut least: Option<Overhead> = None;
     for _ in 0..ROUNDS {
-        let found = round(dir, &below)?;
+        let (one, many) = (round(dir, &below, 1)?, round(dir, &below, FILES)?);
+        let found = Overhead::of(&one, &many);
         least = Some(least.map_or(found, |before| Overhead {
             beside_data: before.beside_data.min(found.beside_data),
             beside_account: before.beside_account.min(found.beside_account),
+            once: before.once.min(found.once),
         }));
     }
     Ok(least)
 }
 
-fn round(dir: &Path, below: &Below) -> io::Result<Overhead> {
+/// What the disk wrote beside data and beside charges, in bytes, when so many files were made.
+struct Round {
+    files: u64,
+    beside_data: u64,
+    beside_account: u64,
+}
+
+impl Overhead {
+    /// What makes the difference between one file and many is each file's, the rest of the one's the
+    /// transaction's.
+    fn of(one: &Round, many: &Round) -> Self {
+        let files = (many.files - one.files).max(1);
+        let each = |one: u64, many: u64| many.saturating_sub(one) / files;
+        let beside_data = each(one.beside_data, many.beside_data);
+        Self {
+            beside_data,
+            beside_account: each(one.beside_account, many.beside_account),
+            once: one.beside_data.saturating_sub(beside_data),
+        }
+    }
+}
+
+fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Round> {
     let place = tempfile::tempdir_in(dir)?;
     let (root, base) = (File::open(place.path())?, File::open(&below.folder)?);
     // FUSE does not pass it on.
@@ -50,7 +77,7 @@ fn round(dir: &Path, below: &Below) -> io::Result<Overhead> {
     sync()?;
     let (before, charged) = (written(below.disk), thread_usage().written);
     let mut folder = place.path().to_owned();
-    for number in 0..FILES {
+    for number in 0..files {
         if number % FOLDER == 0 {
             folder = place.path().join(number.to_string());
             fs::create_dir(&folder)?;
@@ -60,9 +87,10 @@ fn round(dir: &Path, below: &Below) -> io::Result<Overhead> {
     let charged = thread_usage().written.saturating_sub(charged);
     sync()?;
     let written = written(below.disk).saturating_sub(before);
-    Ok(Overhead {
-        beside_data: written.saturating_sub(FILES * DATA) / FILES,
-        beside_account: written.saturating_sub(charged) / FILES,
+    Ok(Round {
+        files,
+        beside_data: written.saturating_sub(files * DATA),
+        beside_account: written.saturating_sub(charged),
     })
 }
 
@@ -117,6 +145,16 @@ fn disk(dev: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transactions_own_cost_is_told_from_that_of_files() {
+        let made =
+            |files, beside_data, beside_account| Round { files, beside_data, beside_account };
+        let found = Overhead::of(&made(1, 101_000, 90_000), &made(2001, 2_101_000, 1_090_000));
+        assert_eq!(found, Overhead { beside_data: 1000, beside_account: 500, once: 100_000 });
+        let noise = Overhead::of(&made(1, 50, 50), &made(2000, 0, 0));
+        assert_eq!(noise, Overhead { beside_data: 0, beside_account: 0, once: 50 });
+    }
 
     #[test]
     fn files_are_made_and_gone() {
