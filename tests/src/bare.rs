@@ -14,6 +14,9 @@ use crate::product;
 /// every call of more than 80 KiB.
 pub const LIMITS: [&str; 3] = ["unlimited", "50M", "2M"];
 
+/// Estimators that predict, each under one of the limits: what they do to a call does not depend on it.
+const PREDICTING: [(&str, &str); 2] = [("2M", "predict"), ("50M", "auto")];
+
 /// What a test prepares in the guest's working folder.
 pub type Prepare = fn(&Path);
 
@@ -79,6 +82,24 @@ pub fn assert_same(bare: &Outcome, held: &Outcome, what: &str) {
     panic!("{what}:\n{differing}\nbare {bare:?}\n\nheld {held:?}");
 }
 
+/// Runs the command bare and under every limit, by account and by prediction, and compares; returns how it went
+/// bare.
+///
+/// # Panics
+/// It went differently.
+pub fn compare_predicted(words: &[&str], prepare: Prepare) -> Outcome {
+    let bare = compare(words, prepare);
+    let place = Place::default();
+    // The folder's name may show in what is printed.
+    let bare_here = place.run(product::as_user(words[0]).args(&words[1..]), prepare);
+    for (limit, estimator) in PREDICTING {
+        let class = Class::estimated(limit, estimator);
+        let held = place.run(&mut class.command(words), prepare);
+        assert_same(&bare_here, &held, &format!("{words:?} under {limit}, {estimator}"));
+    }
+    bare
+}
+
 /// Compiles one guest and compares; returns how it went bare, or `None` without a compiler.
 ///
 /// # Panics
@@ -88,5 +109,5 @@ pub fn guest(source: &str, arguments: &[&str], prepare: Prepare) -> Option<Outco
     let program = Compiler::new(folder.path())?.compile(source);
     let mut words = vec![program.to_str().expect("a path in UTF-8")];
     words.extend(arguments);
-    Some(compare(&words, prepare))
+    Some(compare_predicted(&words, prepare))
 }

@@ -15,15 +15,22 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 pub struct Class {
     name: String,
     disk: String,
+    estimator: &'static str,
 }
 
 impl Class {
     /// A name for a class limited to `disk`; the first command makes it.
     #[must_use]
     pub fn new(disk: &str) -> Self {
+        Self::estimated(disk, "account")
+    }
+
+    /// The same, whose charges follow this estimator.
+    #[must_use]
+    pub fn estimated(disk: &str, estimator: &'static str) -> Self {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test-{}-{count}", std::process::id());
-        Self { name, disk: disk.to_owned() }
+        Self { name, disk: disk.to_owned(), estimator }
     }
 
     /// Its name.
@@ -35,7 +42,9 @@ impl Class {
     /// `discnice run` in this class; the command's words are to be added.
     #[must_use]
     pub fn run(&self) -> Command {
-        product::discnice(["run", "--class", &self.name, "--disk", &self.disk, "--"])
+        let mut command = product::discnice(["run", "--class", &self.name, "--disk", &self.disk]);
+        command.args(["--estimator", self.estimator, "--"]);
+        command
     }
 
     /// The same, held by one mechanism.

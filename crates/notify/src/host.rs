@@ -128,6 +128,10 @@ impl Host for Target<'_> {
         Linux.write_mode(fd)
     }
 
+    fn can_write(&self, fd: i32) -> bool {
+        Linux.can_write(fd)
+    }
+
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
         self.reading_for_it(|| Linux.read_ahead(fd, offset, length));
     }

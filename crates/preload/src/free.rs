@@ -56,6 +56,7 @@ pub mod unheld {
     /// Whether a call passes that takes names off files: nobody remembers what is dirty.
     #[inline(always)]
     pub fn delete() -> bool {
+        local().thread.removes();
         super::forgets() && operation()
     }
 
@@ -137,6 +138,7 @@ pub mod held {
     /// Whether a call passes that takes names off files: nobody remembers what is dirty.
     #[inline(always)]
     pub fn delete() -> bool {
+        local().thread.removes();
         super::forgets() && operation()
     }
 

@@ -108,7 +108,7 @@ impl<H: Host> Regulator<'_, H> {
         let Some(status) = self.host.status(fd).filter(|status| status.regular) else { return };
         let file = File::new();
         file.classify(&status);
-        self.identify(&file, status);
+        self.identify(fd, &file, status);
         let bytes = status.allocated.min(status.size.next_multiple_of(PAGE));
         let mut copied = Forecast::nothing(&file, Kind::Copy);
         (copied.read, copied.write) = (bytes, bytes);

@@ -237,7 +237,8 @@ impl File {
         self.dirty_high.store(0, R);
     }
 
-    fn place(&self, at: Option<u64>) -> Option<u64> {
+    /// Where a call is made: at `at`, else at the descriptor's own offset, if that is known.
+    pub(crate) fn place(&self, at: Option<u64>) -> Option<u64> {
         at.or_else(|| self.position.load(R).checked_sub(1))
     }
 

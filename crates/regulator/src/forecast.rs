@@ -19,6 +19,10 @@ const SAMPLE: u64 = 16;
 /// include/linux/fs.h).
 const MOVED_MAX: u64 = 0x7fff_f000;
 
+/// Trees of names, inodes and extents are read in blocks of 4 to 64 KiB, a few at a time. What is more was
+/// mispredicted.
+const NAMES_MOST: u64 = 128 << 10;
+
 /// What a call is predicted to cost the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
@@ -67,7 +71,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Notes which file it is, and whether its calls are predicted.
-    pub(crate) fn identify(&self, file: &File, status: FileStatus) {
+    pub(crate) fn identify(&self, fd: i32, file: &File, status: FileStatus) {
         if self.class.estimation().estimator() == Estimator::Account || !status.regular {
             return;
         }
@@ -78,6 +82,7 @@ impl<H: Host> Regulator<'_, H> {
         self.opened_behind(slot, key, status);
         if status.size == 0
             && let Some(fs) = self.file_system(slot)
+            && self.host.can_write(fd)
         {
             // New, or emptied, which the file system notes as well.
             fs.created();
@@ -133,7 +138,9 @@ impl<H: Host> Regulator<'_, H> {
         let Some(fs) = self.file_system(made.slot) else { return account };
         let predicted = Charged { read: made.read, written: made.write };
         if estimator == Estimator::Predict {
-            let read = account.read.saturating_sub(self.read_by_faults(made, account));
+            let by_faults = self.read_by_faults(made, account);
+            let by_names = self.read_for_names(made, account.read.saturating_sub(by_faults));
+            let read = account.read.saturating_sub(by_faults).saturating_sub(by_names);
             fs.note(made.kind, made.read + made.write, read + account.written);
             return predicted;
         }
@@ -162,6 +169,20 @@ impl<H: Host> Regulator<'_, H> {
             fs.note(Kind::Other, 0, read);
         }
         read
+    }
+
+    /// What a look at a read found beyond its pages, which are known: calls on names before it have submitted it
+    /// without waiting for it (btrfs reads leaves of its trees ahead), or the file system had to read where the
+    /// pages are. It is what such calls are learnt from.
+    fn read_for_names(&self, made: Forecast, read: u64) -> u64 {
+        let beyond = read.saturating_sub(made.read);
+        if made.kind != Kind::Read || beyond == 0 || beyond > NAMES_MOST {
+            return 0;
+        }
+        if let Some(fs) = self.file_system(OTHERS) {
+            fs.note(Kind::Metadata, 0, beyond);
+        }
+        beyond
     }
 
     /// What reading these bytes will cost.
@@ -284,6 +305,34 @@ impl<H: Host> Regulator<'_, H> {
         forecast
     }
 
+    /// What a predicted write cost that moved `result` bytes from `at` or what was the offset before: one that
+    /// failed or ended early makes dirty only what it moved.
+    pub(crate) fn correct_write(
+        &self,
+        file: &File,
+        made: Forecast,
+        at: Option<u64>,
+        result: isize,
+    ) -> Forecast {
+        let moved = result.max(0) as u64;
+        let most = if moved == 0 {
+            0
+        } else {
+            moved.div_ceil(PAGE).saturating_add(1).saturating_mul(PAGE)
+        };
+        let beyond = made.write.saturating_sub(most);
+        if beyond == 0 {
+            return made;
+        }
+        if let (Some((_, key)), Some(begin)) = (file.identity(), file.place(at)) {
+            // Without `at` the offset has moved on.
+            let end = if at.is_some() { begin.saturating_add(moved) } else { begin };
+            let left = Pages::touched(end.next_multiple_of(PAGE), beyond);
+            self.class.estimation().regions().written_back(key, left);
+        }
+        Forecast { write: most, ..made }
+    }
+
     fn missing_before_write(&self, fd: i32, file: &File, status: FileStatus, page: Pages) -> u64 {
         if page.count() == 0 {
             return 0;
@@ -326,6 +375,11 @@ impl<H: Host> Regulator<'_, H> {
         }
         let status = self.host.status(fd).filter(|status| status.regular)?;
         let slot = self.class.estimation().file_systems().slot(status.device);
+        let all = Pages::touched(0, status.size);
+        if status.size < PAGE && self.without_holes(fd, status, all, all.count()) == 0 {
+            // It lies among the file system's own data, or is a hole.
+            return None;
+        }
         let told = || self.host.resident(fd, 0, PAGE).is_some();
         self.trusts_prediction(slot).then(|| Mapped {
             slot,

@@ -130,6 +130,10 @@ pub trait Host: System {
     fn position(&self, fd: i32) -> Option<u64>;
     /// How the descriptor writes.
     fn write_mode(&self, fd: i32) -> Option<WriteMode>;
+    /// Whether the descriptor can write.
+    fn can_write(&self, _fd: i32) -> bool {
+        true
+    }
     /// Starts reading a range into the page cache.
     fn read_ahead(&self, fd: i32, offset: u64, length: u64);
     /// Waits until the page at `offset`, whose reading was started, has been read.

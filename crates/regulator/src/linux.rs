@@ -89,6 +89,10 @@ impl Host for Linux {
         })
     }
 
+    fn can_write(&self, fd: i32) -> bool {
+        file::flags(fd).is_ok_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
+    }
+
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
         let mut done = 0;
         while done < length {

@@ -3,6 +3,7 @@
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::Ordering;
 use discnice_budget::{Direction, Meter};
+use discnice_estimator::Estimator;
 use discnice_policy::pace::SHORTEST_SLEEP;
 use discnice_units::{Nanos, Rate};
 
@@ -161,7 +162,7 @@ impl<H: Host> Regulator<'_, H> {
         let missed = new.read > 0;
         thread.looked(missed);
         thread.has_dirtied(new.written);
-        if !missed && self.class.predicts() {
+        if !missed && self.class.estimation().estimator() != Estimator::Account {
             thread.switched_until_now(self.host.switches());
         }
         self.settle_as(ticket, new.read, new.written);
@@ -185,9 +186,10 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// The same before a program ends or becomes another one: what its thread deleted unwritten is taken
-    /// back, for which it may have run ahead.
+    /// back, for which it may have run ahead, or which nobody asked for as the class owed nothing.
     pub fn look_at_end(&self, thread: &Thread) {
-        if thread.deletes() && !self.class.predicts() {
+        let removed = thread.take_removed();
+        if (removed || thread.deletes()) && !self.class.predicts() {
             self.credit_cancelled(thread);
         }
         self.look(thread);

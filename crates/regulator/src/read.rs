@@ -145,7 +145,8 @@ impl<H: Host> Regulator<'_, H> {
             return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
         }
         thread.expect_miss();
-        if thread.was_slow() {
+        // Slow alone is whoever loses the processor, or reads a small file that was never mapped before.
+        if thread.was_slow() && thread.has_waited(self.host.switches()) {
             return self.charge_late(fd, file, ticket, at, result);
         }
         Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket }
@@ -217,7 +218,7 @@ impl<H: Host> Regulator<'_, H> {
             && let Some(status) = self.host.status(fd)
         {
             file.classify(&status);
-            self.identify(file, status);
+            self.identify(fd, file, status);
         }
     }
 

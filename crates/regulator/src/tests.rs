@@ -271,6 +271,60 @@ fn deleted_data_is_credited() {
 }
 
 #[test]
+fn deleted_data_is_credited_where_nobody_waits() {
+    let (machine, books, class) = (machine(0), Books::new(), class(u64::MAX));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    for round in 0..100 {
+        machine.seek(round * (12 << 10));
+        write(&regulator, &machine, &thread, &file, 10 << 10);
+        thread.removes();
+        machine.cancelled.set(class_written(&machine));
+    }
+    regulator.look_at_end(&thread);
+    assert_eq!((class.total().total(), machine.questions.get()), (0, 1));
+}
+
+#[test]
+fn a_cached_read_that_was_slow_for_another_reason_is_not_charged() {
+    let (machine, books, class) = (machine(64 << 10), Books::new(), class(1 << 30));
+    class.choose(Estimator::Auto, Modules::ALL_ON);
+    machine.cache_all();
+    let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+    for _ in 0..100 {
+        // Each file is new to us; a cycle counter says that the read took long.
+        let file = File::new();
+        machine.seek(0);
+        let result = machine.read(64 << 10);
+        assert!(thread.is_due(10_000_000, result));
+        regulator.complete_read(&thread, 3, &file, Ticket::FREE, None, result);
+    }
+    assert_eq!(class.total().total(), 0);
+    let verdict = class.estimation().file_systems().iter().next().map(|fs| fs.verdict());
+    assert_ne!(verdict, Some(Verdict::Silent));
+}
+
+#[test]
+fn a_predicted_write_that_fails_or_ends_early_costs_what_it_moved() {
+    let (machine, books, class) = (machine(0), Books::new(), class(1 << 40));
+    class.choose(Estimator::Predict, Modules::ALL_ON);
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    let written = || class.direction(Direction::Write).total();
+    for (count, result) in [(u64::MAX, -1), (1 << 30, -1), (1 << 30, 4096), (4096, -1)] {
+        let before = written();
+        let ticket = regulator.admit_write(&thread, 3, &file, Some(1 << 20), count);
+        regulator.complete_write(&thread, 3, &file, ticket, Some(1 << 20), result);
+        let cost = written() - before;
+        assert!(cost <= 2 * 4096 && (result > 0 || cost == 0), "{count}, {result}: {cost}");
+    }
+    // What was not written then is new now.
+    let ticket = regulator.admit_write(&thread, 3, &file, Some(2 << 20), 64 << 10);
+    assert_eq!(ticket.write, 64 << 10);
+    regulator.complete_write(&thread, 3, &file, ticket, Some(2 << 20), 64 << 10);
+}
+
+#[test]
 fn who_no_longer_deletes_what_he_writes_is_held_soon() {
     let (machine, books, class) = (machine(0), Books::new(), class(1 << 20));
     let (regulator, thread, file) =

@@ -58,6 +58,8 @@ pub struct Thread {
     /// The last look found that the disk had not been read.
     hit: Cell<bool>,
     cancelled: Cell<u64>,
+    /// It took names off files, or cut some, since its cancelled writes were last asked for.
+    removed: Cell<bool>,
     /// Bytes that it dirtied, which are not yet counted to any file.
     dirtied: Cell<u64>,
     /// More than the bytes that it may still write unasked, because it deletes what it writes; zero
@@ -304,6 +306,23 @@ impl Thread {
     pub(crate) fn end(&self) -> Option<Nanos> {
         let begun = self.begun.take();
         (begun != 0).then_some(Nanos(begun))
+    }
+
+    /// The thread takes a name off a file or cuts one: what was dirty of it may never be written.
+    #[inline(always)]
+    pub fn removes(&self) {
+        self.removed.set(true);
+    }
+
+    /// Whether it has done so since that was last asked.
+    pub(crate) fn take_removed(&self) -> bool {
+        self.removed.replace(false)
+    }
+
+    /// The thread gave up the processor in what it did since the last look; `switches` counts.
+    pub(crate) fn has_waited(&self, (waits, preempted): (u64, u64)) -> bool {
+        self.preempted.set(preempted);
+        self.new_waits(waits) > 0
     }
 
     /// Whether the thread deleted what it wrote, the last time that somebody asked.

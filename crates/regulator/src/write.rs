@@ -119,7 +119,8 @@ impl<H: Host> Regulator<'_, H> {
         self.classify(fd, file);
         let unasked = ticket.forecast.is_none() && file.is_predicted() && self.class.is_limited();
         let nothing = unasked.then(|| Forecast::nothing(file, Kind::Write));
-        let ticket = Ticket { forecast: ticket.forecast.or(nothing), ..ticket };
+        let forecast = ticket.forecast.map(|made| self.correct_write(file, made, at, result));
+        let ticket = Ticket { forecast: forecast.or(nothing), ..ticket };
         let _ = self.settle(thread, ticket);
         // Also what was found before: in between it read, or the waits of others were looked at.
         let written = thread.take_dirtied();

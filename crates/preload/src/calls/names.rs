@@ -131,6 +131,7 @@ pub fn truncate(
     real: impl FnOnce() -> i32,
 ) -> i32 {
     let status = watched(status);
+    local().thread.removes();
     let result = metadata(real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
         regulator.truncated(status.into(), length.max(0) as u64);
@@ -189,6 +190,7 @@ fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
 #[inline(never)]
 fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
     let before = watched(|| file::status_at(directory, name).ok());
+    local().thread.removes();
     let fd = files::opened(change(real));
     if let (Some(before), Some(file), Some(regulator)) =
         (before, files::get(fd), engine::regulator())

@@ -1,0 +1,89 @@
+//! A prediction that goes wrong may cost accuracy until it is settled, never correctness: files that change
+//! while they are read, and kernels or containers without the system calls that predictions are made of.
+
+use std::path::Path;
+
+use discnice_tests::bare::{Place, assert_same, guest, nothing};
+use discnice_tests::class::Class;
+use discnice_tests::guest::Compiler;
+use discnice_tests::{cold, product, skip};
+
+const SIZE: u64 = 4 << 20;
+
+#[test]
+fn files_change_while_they_are_read() {
+    let Some(bare) = guest("changing.c", &[], nothing) else { skip!("no compiler") };
+    assert_eq!(bare.status, Some(0), "the guest itself: {bare:?}");
+}
+
+/// What predictions, read-ahead and write-back of our own are made of.
+const CALLS: [(&str, &[i64]); 12] = [
+    ("cachestat", &[451]),
+    ("mincore", &[libc::SYS_mincore]),
+    ("cachestat and mincore", &[451, libc::SYS_mincore]),
+    ("fadvise64", &[libc::SYS_fadvise64]),
+    ("readahead", &[libc::SYS_readahead]),
+    ("sync_file_range", &[libc::SYS_sync_file_range]),
+    ("fdatasync", &[libc::SYS_fdatasync]),
+    ("madvise", &[libc::SYS_madvise]),
+    ("getrusage", &[libc::SYS_getrusage]),
+    ("ioctl (FIEMAP)", &[libc::SYS_ioctl]),
+    ("lseek", &[libc::SYS_lseek]),
+    (
+        "all of them",
+        &[
+            451,
+            libc::SYS_mincore,
+            libc::SYS_fadvise64,
+            libc::SYS_readahead,
+            libc::SYS_sync_file_range,
+            libc::SYS_fdatasync,
+            libc::SYS_madvise,
+            libc::SYS_getrusage,
+            libc::SYS_ioctl,
+        ],
+    ),
+];
+
+fn cold_file(folder: &Path) {
+    cold::make(&folder.join("cold"), SIZE as usize).expect("a file");
+}
+
+#[test]
+fn system_calls_are_refused() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let program = compiler.compile("refused.c");
+    let script = "head -c 300000 cold | md5sum; cp cold copy; cat cold copy | md5sum; rm copy";
+    for (name, numbers) in CALLS {
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        for errno in [libc::ENOSYS, libc::EPERM] {
+            let place = Place::default();
+            let (program, numbers, errno) =
+                (program.to_str().expect("UTF-8"), numbers.join(","), errno.to_string());
+            let words = [program, &numbers, &errno, "sh", "-c", script];
+            let bare = place.run(product::as_user(words[0]).args(&words[1..]), cold_file);
+            assert_eq!(bare.text().lines().count(), 2, "{bare:?}");
+            for estimator in ["account", "predict", "auto"] {
+                let class = Class::estimated("50M", estimator);
+                let held = place.run(&mut class.command(words), cold_file);
+                assert_same(&bare, &held, &format!("without {name}, errno {errno}, {estimator}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_read_is_charged_without_the_calls_that_tell_about_the_cache() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let program = compiler.compile("refused.c");
+    let words = [program.to_str().expect("UTF-8"), "451,27", "38", "cat", "cold"];
+    for estimator in ["account", "predict", "auto"] {
+        let class = Class::estimated("50M", estimator);
+        let _ = Place::default().run(&mut class.command(words), cold_file).succeeded();
+        let charged = class.charged().0;
+        // The kernel does not drop every page that it is asked to drop.
+        assert!((SIZE / 2..SIZE + SIZE / 8).contains(&charged), "{estimator}: {charged}");
+    }
+}
