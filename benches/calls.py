@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does a single call cost that costs the disk nothing: bare, without a limit, under one?
+"""What does a single call cost that costs the disk nothing: bare, without a limit, under one, predicted?
 
 A loop in C makes each call many times; the least mean of all rounds counts, as whatever else the
 machine does only adds to it. Rounds alternate between the ways. Needs a C compiler, no root.
@@ -59,7 +59,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     run = [os.path.abspath(arguments.discnice), "run", "--disk"]
-    ways = {"bare": [], "unlimited": run + ["unlimited", "--"], "100M": run + ["100M", "--"]}
+    ways = {"bare": [], "unlimited": run + ["unlimited", "--"], "100M": run + ["100M", "--"],
+            "predicted": run + ["unlimited", "--estimator", "predict", "--"]}
     folder = tempfile.mkdtemp(prefix="discnice-calls-", dir=".")
     try:
         with open(f"{folder}/guest.c", "w") as file:
