@@ -30,8 +30,14 @@ pub const SHORTEST_SLEEP: Nanos = Nanos::from_millis(1);
 const SLICE_TIME: Nanos = Nanos::from_millis(40);
 /// The same of a class that gives way: each piece is a seek there and back, which the others pay.
 const LONG_SLICE_TIME: Nanos = Nanos::from_millis(100);
-/// Smaller pieces cost the others on a rotating disk more seeks than smoothness is worth: at
-/// 1 MiB/s, pieces of 36 KiB slowed a sequential reader by two thirds, larger ones by a tenth.
+/// Whatever its size, a piece costs the others on a rotating disk a seek there and one back, some 18 ms
+/// (docs/adr/0001-frontier.md). So pieces below this size may take [`WELL_TIME`] of the rate,
+const SLICE_WELL: u64 = 512 << 10;
+const WELL_TIME: Nanos = Nanos::from_millis(100);
+/// smaller ones even 4 % of five seconds,
+const SLICE_SMALL: u64 = 192 << 10;
+const SMALL_TIME: Nanos = Nanos::from_millis(192);
+/// and none is smaller than this.
 const SLICE_MIN: u64 = 128 << 10;
 /// Larger pieces gain nothing: a disk is at full speed well before.
 const SLICE_MAX: u64 = 4 << 20;
@@ -54,6 +60,14 @@ pub struct Reservation {
     pub frontier: Nanos,
 }
 
+const fn at_least(value: u64, bound: u64) -> u64 {
+    if value < bound { bound } else { value }
+}
+
+const fn at_most(value: u64, bound: u64) -> u64 {
+    if value > bound { bound } else { value }
+}
+
 impl Rule {
     /// The rate that is aimed at: a limit is a promise not to exceed, so a little stays free for
     /// the amounts that cross the window's border.
@@ -65,10 +79,11 @@ impl Rule {
     }
 
     /// Unused allowance that is kept, so that who computes for a moment loses nothing: as much as keeps
-    /// any window below 1.02 of the rate beside the one piece that crosses its border.
+    /// any window below 1.03 of the rate beside the one piece that crosses its border; below 1.02 where that
+    /// is one of [`SLICE_TIME`].
     #[must_use]
     pub const fn credit(&self) -> Nanos {
-        let room = Nanos(self.window.0 / 1000 * 23).minus(self.rate.time_for(self.slice()));
+        let room = Nanos(self.window.0 / 1000 * 36).minus(self.rate.time_for(self.slice()));
         let least = Nanos(self.window.0 / 200);
         let most = Nanos(least.0 * 3);
         if room.0 < least.0 {
@@ -90,8 +105,11 @@ impl Rule {
     }
 
     const fn slice_of(&self, time: Nanos) -> u64 {
-        let bytes = self.rate.units_in(time);
-        let bytes = if bytes < SLICE_MIN { SLICE_MIN } else { bytes };
+        let least = at_least(
+            at_least(at_most(self.rate.units_in(SMALL_TIME), SLICE_SMALL), SLICE_MIN),
+            at_most(self.rate.units_in(WELL_TIME), SLICE_WELL),
+        );
+        let bytes = at_least(self.rate.units_in(time), least);
         if bytes > SLICE_MAX { SLICE_MAX } else { bytes / 4096 * 4096 }
     }
 
@@ -237,11 +255,13 @@ mod tests {
 
     #[test]
     fn the_credit_leaves_room_for_the_piece_that_crosses_the_border() {
-        for mebibytes in [2, 3, 5, 20, 100, 1000] {
+        for (mebibytes, bound) in
+            [(2, 1.03), (3, 1.03), (5, 1.03), (13, 1.02), (20, 1.02), (100, 1.02), (1000, 1.02)]
+        {
             let rule = Rule { rate: Rate::per_second(mebibytes << 20), window: WINDOW };
             let most = WINDOW.plus(rule.credit()).plus(rule.rate.time_for(rule.slice()));
             let share = rule.aim().get() as f64 / rule.rate.get() as f64;
-            assert!(share * most.as_secs_f64() <= 1.02 * 5.0, "{mebibytes} MiB/s: {most:?}");
+            assert!(share * most.as_secs_f64() <= bound * 5.0, "{mebibytes} MiB/s: {most:?}");
         }
     }
 

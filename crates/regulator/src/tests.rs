@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn a_sequential_reader_is_held_smoothly(count in 512u64..2 << 20, rate in 1u64 << 20..12 << 20) {
+    fn a_sequential_reader_is_held_smoothly(count in 512u64..2 << 20, rate in 1u64 << 20..40 << 20) {
         let (machine, books) = (machine(10 * rate), Books::new());
         let class = class(rate);
         read_all(&machine, class, &books, count);
@@ -28,7 +28,9 @@ proptest! {
         prop_assert_eq!(machine.disk_reads(), machine.size.next_multiple_of(4096));
         prop_assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
         let (five, tenth) = (most(&log, 5_000_000_000), most(&log, 100_000_000));
-        prop_assert!(five as f64 <= 1.02 * 5.0 * rate as f64, "5 s: {}", five as f64 / rate as f64);
+        // Below 512 KiB slices last longer than 40 ms.
+        let bound = if rate < 13 << 20 { 1.03 } else { 1.02 };
+        prop_assert!(five as f64 <= bound * 5.0 * rate as f64, "5 s: {}", five as f64 / rate as f64);
         // The kernel's one window of read-ahead before the file is known, and the first call.
         prop_assert!(tenth as f64 <= 0.3 * rate as f64 + count as f64, "{tenth}");
         let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
@@ -261,9 +263,9 @@ fn deleted_data_is_credited() {
         file.forget();
     }
     assert!(machine.longest_sleep.get() < 60_000_000, "{}", machine.longest_sleep.get());
-    // One for each two slices, of 128 KiB.
+    // One for each two slices, of 192 KiB.
     let questions = machine.questions.get();
-    assert!((30..=60).contains(&questions), "{questions}");
+    assert!((20..=40).contains(&questions), "{questions}");
     let charged = || class.total().total();
     assert!(charged() > 0, "what was written since the last question");
     regulator.look_at_end(&thread);
