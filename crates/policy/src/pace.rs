@@ -79,11 +79,11 @@ impl Rule {
     }
 
     /// Unused allowance that is kept, so that who computes for a moment loses nothing: as much as keeps
-    /// any window below 1.03 of the rate beside the one piece that crosses its border; below 1.02 where that
+    /// any window below 1.025 of the rate beside the one piece that crosses its border; below 1.02 where that
     /// is one of [`SLICE_TIME`].
     #[must_use]
     pub const fn credit(&self) -> Nanos {
-        let room = Nanos(self.window.0 / 1000 * 36).minus(self.rate.time_for(self.slice()));
+        let room = Nanos(self.window.0 / 1000 * 30).minus(self.rate.time_for(self.slice()));
         let least = Nanos(self.window.0 / 200);
         let most = Nanos(least.0 * 3);
         if room.0 < least.0 {
@@ -250,13 +250,13 @@ mod tests {
     fn idling_saves_up_no_more_than_the_credit() {
         let start = Nanos(100 * Nanos::SECOND.0);
         let after_idling = RULE.charge(Nanos(0), start, 0);
-        assert_eq!(start.minus(after_idling), Nanos::from_millis(75));
+        assert_eq!(start.minus(after_idling), Nanos::from_millis(50));
     }
 
     #[test]
     fn the_credit_leaves_room_for_the_piece_that_crosses_the_border() {
         for (mebibytes, bound) in
-            [(2, 1.03), (3, 1.03), (5, 1.03), (13, 1.02), (20, 1.02), (100, 1.02), (1000, 1.02)]
+            [(2, 1.025), (3, 1.025), (5, 1.025), (13, 1.02), (20, 1.02), (100, 1.02), (1000, 1.02)]
         {
             let rule = Rule { rate: Rate::per_second(mebibytes << 20), window: WINDOW };
             let most = WINDOW.plus(rule.credit()).plus(rule.rate.time_for(rule.slice()));

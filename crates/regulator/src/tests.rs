@@ -29,7 +29,7 @@ proptest! {
         prop_assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
         let (five, tenth) = (most(&log, 5_000_000_000), most(&log, 100_000_000));
         // Below 512 KiB slices last longer than 40 ms.
-        let bound = if rate < 13 << 20 { 1.03 } else { 1.02 };
+        let bound = if rate < 2 << 20 { 1.03 } else if rate < 13 << 20 { 1.025 } else { 1.02 };
         prop_assert!(five as f64 <= bound * 5.0 * rate as f64, "5 s: {}", five as f64 / rate as f64);
         // The kernel's one window of read-ahead before the file is known, and the first call.
         prop_assert!(tenth as f64 <= 0.3 * rate as f64 + count as f64, "{tenth}");
