@@ -107,6 +107,10 @@ pub fn by_seccomp<T: Copy + Into<i64>>(
 /// Installs a filter, or the strict mode, which allows nothing of ours.
 fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnce() -> T) -> T {
     let paused = engine::pause();
+    // Without a filter it is the question whether there are filters at all.
+    if program.is_none_or(|program| !program.is_null()) {
+        engine::await_outside(paused);
+    }
     let result = real();
     // With SECCOMP_FILTER_FLAG_NEW_LISTENER success is a descriptor.
     let installed = result.into() >= 0;

@@ -10,6 +10,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use discnice_budget::member::{Books, Charged};
+use discnice_budget::outside::Reason;
 use discnice_budget::{Board, Class, Member, MemberId, State};
 use discnice_policy::Resources;
 use discnice_regulator::Regulator;
@@ -356,6 +357,16 @@ pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     }
     CLASS.store(ptr::null_mut(), Ordering::Relaxed);
     Some((class, member))
+}
+
+/// Waits until whoever looks at the process from outside has noticed that it is [`pause`]d: a program whose filter
+/// forbids that it is looked at from inside could have ended before.
+pub fn await_outside(paused: Option<(&'static Class, Option<&'static Member>)>) {
+    if let Some((class, Some(member))) = paused
+        && let Some(id) = id()
+    {
+        crate::outside::await_notice(class, id, member, Reason::Confined);
+    }
 }
 
 /// Regulates the process again, but network traffic only if that is still allowed.

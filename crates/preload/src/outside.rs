@@ -18,7 +18,14 @@ const LOOK: Nanos = Nanos(200_000);
 /// Waits until the watcher has noticed that `member` is about to become a program that our library cannot
 /// enter. Whoever only copies a file would have done that before, at full speed.
 pub fn await_watcher(class: &'static Class, id: MemberId, member: &Member, target: Target) {
-    if !class.is_limited() || !target.is_foreign() {
+    if target.is_foreign() {
+        await_notice(class, id, member, Reason::NoLibrary);
+    }
+}
+
+/// Waits until the watcher, if there is one, has noticed `member` for this reason.
+pub fn await_notice(class: &'static Class, id: MemberId, member: &Member, reason: Reason) {
+    if !class.is_limited() {
         return;
     }
     engine::announce(class);
@@ -29,7 +36,7 @@ pub fn await_watcher(class: &'static Class, id: MemberId, member: &Member, targe
         let coming = watcher.is_coming(now.0);
         // One that has shown itself lately: a PID namespace of our own may know it by no number.
         let here = watcher.process(now.0, |_| true).is_some();
-        if !coming && (!here || now >= deadline) || is_noticed(class, id, member) {
+        if !coming && (!here || now >= deadline) || is_noticed(class, id, member, reason) {
             return;
         }
         // Nobody wakes us.
@@ -37,7 +44,7 @@ pub fn await_watcher(class: &'static Class, id: MemberId, member: &Member, targe
     }
 }
 
-fn is_noticed(class: &Class, id: MemberId, member: &Member) -> bool {
+fn is_noticed(class: &Class, id: MemberId, member: &Member, reason: Reason) -> bool {
     let known = class.held(id).and_then(|held| held.of(member));
-    known.is_some_and(|account| account.reason == Reason::NoLibrary)
+    known.is_some_and(|account| account.reason == reason)
 }
