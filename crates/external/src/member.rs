@@ -51,6 +51,9 @@ const SLIPS: u32 = 4;
 /// Who has read before it was known stands for so long at first: what the kernel reads ahead for it is switched
 /// off then, before it is a burst.
 const GREETING: Nanos = Nanos::from_millis(10);
+/// So long after a process was attached, children of its may end that ran before and that nobody has found yet: what they
+/// did in all their lives is not its own.
+const MEETING: Nanos = Nanos::from_millis(100);
 /// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
 const BELIEVABLE: u64 = 64 << 20;
 
@@ -105,6 +108,8 @@ pub struct Watched {
     number: u32,
     /// Its parent, as far as known.
     pub parent: u32,
+    /// Until when children may end that nobody has found yet; zero for no more.
+    unknown_until: Nanos,
     /// When it is to be looked at next.
     pub due: Nanos,
 }
@@ -158,8 +163,13 @@ impl Watched {
             number,
             parent: 0,
             due: Nanos(0),
+            unknown_until: Nanos(0),
         };
         watched.note_how(watched.reason);
+        if watched.reason == Reason::Attached {
+            watched.account.set_rest(Rest::Children);
+            watched.unknown_until = now.plus(MEETING);
+        }
         if watched.role == Role::Outside && watched.read_ahead.expect(watched.account.own().read) {
             watched.duty.owe(now, now.plus(GREETING));
         }
@@ -287,6 +297,10 @@ impl Watched {
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
         self.take_role(role(self.class, state), state);
+        if self.unknown_until > Nanos(0) && now > self.unknown_until {
+            self.unknown_until = Nanos(0);
+            self.account.set_rest(rest(self.role));
+        }
         if self.account.look().is_err() || self.pinned.has_ended() {
             self.charge_own();
             self.let_go();
