@@ -110,7 +110,7 @@ impl Rule {
             at_most(self.rate.units_in(WELL_TIME), SLICE_WELL),
         );
         let bytes = at_least(self.rate.units_in(time), least);
-        if bytes > SLICE_MAX { SLICE_MAX } else { bytes / 4096 * 4096 }
+        at_most(bytes, SLICE_MAX) / 4096 * 4096
     }
 
     /// The moment from which `amount` units may pass, or `None` when the queue is too long to

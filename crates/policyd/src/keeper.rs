@@ -21,6 +21,7 @@ const RETRY: Nanos = Nanos::from_millis(20);
 /// At each step so many classes are asked whether anybody has joined them. Of more only those are that somebody
 /// says it of, as each lies in pages of its own, and of a thousand most are in no cache.
 const ASKED: usize = 20;
+
 /// A class that is mapped here.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapped {

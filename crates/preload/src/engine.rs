@@ -139,9 +139,13 @@ pub fn regulator() -> Option<Regulator<'static, Linux>> {
 /// The board of this user's classes. A class that gives way needs it at once; any other only tells
 /// the others what it was charged, once that is worth telling.
 fn board(class: &'static Class) -> Option<&'static Board> {
+    board_if(class, || class.yields() || class.total().total() >= WORTH_TELLING)
+}
+
+/// The board if it is attached; else it is attached if that is `wanted`, unless it cannot be.
+fn board_if(class: &'static Class, wanted: impl FnOnce() -> bool) -> Option<&'static Board> {
     // SAFETY: either null or an adopted board, whose mapping is never given up.
     let known = unsafe { BOARD.load(Ordering::Acquire).as_ref() };
-    let wanted = || class.yields() || class.total().total() >= WORTH_TELLING;
     if known.is_some() || NO_BOARD.load(Ordering::Relaxed) || !wanted() {
         return known;
     }
@@ -151,10 +155,7 @@ fn board(class: &'static Class) -> Option<&'static Board> {
 /// Tells who watches this user's classes that somebody in this one begins to execute a program that our library
 /// cannot enter.
 pub fn announce(class: &'static Class) {
-    // SAFETY: as in `board`.
-    let known = unsafe { BOARD.load(Ordering::Acquire).as_ref() };
-    let lost = NO_BOARD.load(Ordering::Relaxed);
-    let board = known.or_else(|| if lost { None } else { attach_board(class) });
+    let board = board_if(class, || true);
     if let (Some(board), Ok(segment)) = (board, i32::try_from(SEGMENT.load(Ordering::Relaxed))) {
         board.announce(segment);
     }

@@ -135,10 +135,10 @@ pub mod held {
         is_held_on_disk_alone() && local().thread.passes_named_untimed()
     }
 
-    /// Whether a call passes that takes names off files: nobody remembers what is dirty.
+    /// Whether a call passes that takes names off files: nobody remembers what is dirty. [`super::unheld`]
+    /// has noted that it takes some.
     #[inline(always)]
     pub fn delete() -> bool {
-        local().thread.removes();
         super::forgets() && operation()
     }
 

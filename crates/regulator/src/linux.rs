@@ -98,7 +98,7 @@ impl Host for Linux {
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
         let mut done = 0;
         while done < length {
-            // What the last call has read already is looked up, 20 ns a page.
+            // What the last call has read already is only looked up.
             let piece = (length - done).min(REQUEST);
             if file::read_ahead(fd, offset.saturating_add(done), piece).is_err() {
                 return;

@@ -109,8 +109,9 @@ impl Experiment for Admission {
         Ok(sample)
     }
 
-    /// Times are those of four sorts that finish; of three, as much longer. Keys: `pass`, mean size that was admitted in MiB; `admitted`, `too much`: time over that of the
-    /// best size given; `faults CASE`: major faults.
+    /// Times are those of four sorts that finish; of three, as much longer. Keys: `pass`, mean size that was
+    /// admitted in MiB; `admitted`, `too much`: time over that of the best size given; `faults CASE`: major
+    /// faults.
     fn study(&self, record: &Record) -> Study {
         let mut study = Study::default();
         let samples = &record.samples;
