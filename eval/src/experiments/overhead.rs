@@ -42,8 +42,7 @@ impl Experiment for Overhead {
 
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
         let program = self.find(&step.case)?;
-        lab.in_no_time(|| program.reset(lab))?;
-        lab.cold()?;
+        program.begin(lab, step.scale)?;
         let mut command = program.command(lab, step.scale);
         if step.case.ends_with(WITH) {
             command = lab.limited(&["--disk", "unlimited"], &command)?;

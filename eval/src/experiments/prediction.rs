@@ -50,8 +50,7 @@ impl Experiment for Prediction {
 
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
         let program = program::find(self.programs, &step.case)?;
-        lab.in_no_time(|| program.reset(lab))?;
-        lab.cold()?;
+        program.begin(lab, step.scale)?;
         let report = lab.memory().join("report.json");
         let name = report.to_str().context("the temporary folder's name is no text")?;
         let options = ["--disk", "unlimited", "--estimator", "predict", "--report", name];

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use super::source_tree;
 use crate::frame::experiment::Scale;
 use crate::frame::requirement::Requirement;
+use crate::lab::job::Job;
 use crate::lab::{Lab, files};
 
 const MEGABYTE: u64 = 1_000_000;
@@ -124,7 +125,7 @@ impl Program {
     ///
     /// # Errors
     /// The disk is full, or a tool fails.
-    pub fn reset(self, lab: &Lab) -> anyhow::Result<()> {
+    fn reset(self, lab: &Lab) -> anyhow::Result<()> {
         let made = lab.folder().join(format!("{}-made", self.name()));
         match fs::symlink_metadata(&made) {
             Ok(facts) if facts.is_dir() => fs::remove_dir_all(&made),
@@ -145,6 +146,23 @@ impl Program {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What every run begins with: its last one undone, what the program reads cold, itself in memory.
+    ///
+    /// # Errors
+    /// The disk is full or in use, or a tool fails.
+    pub fn begin(self, lab: &Lab, scale: Scale) -> anyhow::Result<()> {
+        lab.in_no_time(|| {
+            self.reset(lab)?;
+            if self == Self::Make {
+                // A compiler is 60 MB on another disk, which a limit holds as well; the papers' was in memory.
+                Job::start(&mut self.command(lab, scale))?.finish()?;
+                self.reset(lab)?;
+            }
+            Ok(())
+        })?;
+        lab.cold()
     }
 
     /// The command, as the unprivileged user.

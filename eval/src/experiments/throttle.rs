@@ -62,8 +62,7 @@ impl Experiment for Throttle {
 
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
         let (program, rate) = self.find(&step.case)?;
-        lab.in_no_time(|| program.reset(lab))?;
-        lab.cold()?;
+        program.begin(lab, step.scale)?;
         let command = program.command(lab, step.scale);
         if step.case.ends_with(FREE) {
             return sample(lab, step, command);
