@@ -38,6 +38,8 @@ mod shared;
 mod system;
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod traces;

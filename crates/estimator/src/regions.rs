@@ -6,7 +6,8 @@
 //!
 //! The paper keeps an array for each file and wishes for a tree. This is a tree of two levels laid
 //! into hash tables: files, and leaves of 64 pages that hold a bit for each. A file of ten
-//! terabytes takes as many leaves as it has places where it is dirty. A leaf's bits change by one
+//! terabytes takes as many leaves as it has places where it is dirty; where it was first written, its leaf is
+//! a part of its own entry, so that a small file takes no other. A leaf's bits change by one
 //! atomic operation that returns what they were, so that of two processes that dirty a page at
 //! once just one is charged; nothing is ever locked, and a process that is killed leaves at worst
 //! a page too many. A file that is deleted is not searched for in the table: its generation changes,
@@ -30,6 +31,8 @@ const LEAVES: usize = 1 << 15;
 const FILES: usize = 1 << 13;
 /// Places that a key may take.
 const PROBES: usize = 16;
+/// So often somebody tries to take a place that others take meanwhile.
+const CLAIMS: usize = 8;
 /// Pages of a leaf.
 const WIDTH: u64 = 64;
 
@@ -43,6 +46,9 @@ const FILE_SHIFT: u32 = 50;
 const GENERATION_SHIFT: u32 = 36;
 const GENERATION_MASK: u64 = (1 << 14) - 1;
 const CHUNK_MASK: u64 = (1 << GENERATION_SHIFT) - 1;
+
+/// The lower half of a file's state.
+const DIRTY_MASK: u64 = u32::MAX as u64;
 
 /// Names a file: device and inode number, mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +98,81 @@ struct File {
     key: AtomicU64,
     /// Generation (upper half) and dirty pages (lower half).
     state: AtomicU64,
-    /// When the first of them became so.
-    since: AtomicU64,
+    /// The leaf of where it was first written: a bit for each page that is dirty.
+    bits: AtomicU64,
+    /// Which leaf that is, and when the first of them became so: [`Moment`].
+    own: AtomicU64,
+}
+
+/// What a dirty range costs: an entry for a file with its first leaf, and a leaf for each other one.
+const _: () = assert!(size_of::<File>() <= 32 && size_of::<Leaf>() <= 32);
+
+/// A leaf's position (24 bits) and a time in units of 1024 ns (40 bits, 13 days), packed.
+#[derive(Debug, Clone, Copy)]
+struct Moment(u64);
+
+impl Moment {
+    const TIME_BITS: u32 = 40;
+    const UNIT_SHIFT: u32 = 10;
+    /// The position of no leaf: those from there on, at 4 TiB, are never a file's own.
+    const NOWHERE: u64 = (1 << (64 - Self::TIME_BITS)) - 1;
+
+    fn new(chunk: u64, now: Nanos) -> Self {
+        let time = now.0 >> Self::UNIT_SHIFT & ((1 << Self::TIME_BITS) - 1);
+        Self(chunk.min(Self::NOWHERE) << Self::TIME_BITS | time)
+    }
+
+    const fn chunk(self) -> u64 {
+        self.0 >> Self::TIME_BITS
+    }
+
+    /// How far this time and now are apart, whichever is first.
+    fn apart(self, now: Nanos) -> Nanos {
+        let unused = 64 - Self::TIME_BITS;
+        let apart = ((now.0 >> Self::UNIT_SHIFT).wrapping_sub(self.0) << unused).cast_signed();
+        Nanos((apart >> unused).unsigned_abs() << Self::UNIT_SHIFT)
+    }
+}
+
+/// A leaf, wherever it is kept.
+#[derive(Debug, Clone, Copy)]
+enum Kept<'a> {
+    WithFile(&'a File),
+    Apart(&'a Leaf),
+}
+
+impl<'a> Kept<'a> {
+    const fn bits(self) -> &'a AtomicU64 {
+        match self {
+            Self::WithFile(file) => &file.bits,
+            Self::Apart(leaf) => &leaf.bits,
+        }
+    }
+
+    fn is_expired(self, now: Nanos) -> bool {
+        match self {
+            Self::WithFile(file) => Moment(file.own.load(R)).apart(now) > EXPIRE,
+            // Also what will be dirtied in the future: a clock that was set back tells nothing of the past.
+            Self::Apart(leaf) => now.0.abs_diff(leaf.since.load(R)) > EXPIRE.0,
+        }
+    }
+
+    /// Its first page becomes dirty.
+    fn begin(self, now: Nanos) {
+        match self {
+            Self::WithFile(file) => {
+                file.own.store(Moment::new(Moment(file.own.load(R)).chunk(), now).0, R);
+            }
+            Self::Apart(leaf) => leaf.since.store(now.0, R),
+        }
+    }
+
+    /// Takes bits out; returns how many there were and had not expired.
+    fn cut(self, bits: u64, now: Nanos) -> u64 {
+        let expired = self.is_expired(now);
+        let before = self.bits().fetch_and(!bits, R) & bits;
+        if expired { 0 } else { before.count_ones().into() }
+    }
 }
 
 /// A file's place in the table, in one of its generations.
@@ -148,7 +227,19 @@ impl Leaf {
 
 impl File {
     const fn new() -> Self {
-        Self { key: AtomicU64::new(0), state: AtomicU64::new(0), since: AtomicU64::new(0) }
+        let [key, state, bits, own] = [const { AtomicU64::new(0) }; 4];
+        Self { key, state, bits, own }
+    }
+
+    fn has(&self, file: FileKey) -> bool {
+        self.key.load(Ordering::Acquire) == file.0
+    }
+
+    /// What would be lost with it: nothing if nothing of it is dirty, and the less the older it is.
+    fn loss(&self, now: Nanos) -> u64 {
+        let age = Moment(self.own.load(R)).apart(now);
+        let dirty = self.key.load(R) != 0 && self.state.load(R) & DIRTY_MASK > 0;
+        if dirty { u64::MAX - age.0 } else { 0 }
     }
 }
 
@@ -159,7 +250,7 @@ impl Default for UpdateRegions {
 }
 
 impl UpdateRegions {
-    /// An empty table: 960 KiB of zeroes.
+    /// An empty table: 1 MiB of zeroes.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -176,26 +267,34 @@ impl UpdateRegions {
         self.used.load(R) == 0
     }
 
+    /// Memory that holds something, in bytes.
+    #[cfg(test)]
+    pub(crate) fn bytes_in_use(&self) -> u64 {
+        let files = self.files.iter().filter(|file| file.state.load(R) & DIRTY_MASK > 0);
+        let leaves = self.leaves.iter().filter(|leaf| leaf.bits.load(R) != 0);
+        (files.count() * size_of::<File>() + leaves.count() * size_of::<Leaf>()) as u64
+    }
+
     /// Registers written pages; returns how many of them were not dirty.
     pub fn register(&self, file: FileKey, pages: Pages, now: Nanos) -> u64 {
         if pages.count() == 0 {
             return 0;
         }
         self.used.store(1, R);
-        let place = self.take_place(file, now);
+        let place = self.take_place(file, pages.first / WIDTH, now);
         let (mut new, mut inside) = (0, 0);
         for share in shares(pages) {
             let before = self.take_leaf(place, share.chunk, now).map_or(0, |leaf| {
-                let before = leaf.bits.fetch_or(share.bits, R);
+                let before = leaf.bits().fetch_or(share.bits, R);
                 if before == 0 {
-                    leaf.since.store(now.0, R);
+                    leaf.begin(now);
                 }
                 before
             });
             inside += u64::from(share.bits.count_ones());
             new += u64::from((share.bits & !before).count_ones());
         }
-        self.add(place, new, now);
+        self.add(place, new);
         // Beyond the table's last position everything is new.
         new + (pages.count() - inside)
     }
@@ -206,8 +305,8 @@ impl UpdateRegions {
         let Some(place) = self.find_place(file) else { return pages.count() };
         let dirty = |share: Share| {
             let leaf = self.find_leaf(place, share.chunk)?;
-            let expired = is_expired(&leaf.since, now);
-            (!expired).then(|| u64::from((leaf.bits.load(R) & share.bits).count_ones()))
+            let dirty = leaf.bits().load(R) & share.bits;
+            (!leaf.is_expired(now)).then(|| u64::from(dirty.count_ones()))
         };
         pages.count().saturating_sub(shares(pages).filter_map(dirty).sum())
     }
@@ -216,7 +315,7 @@ impl UpdateRegions {
     pub fn written_back(&self, file: FileKey, pages: Pages) -> u64 {
         let Some(place) = self.find_place(file) else { return 0 };
         let gone = self.sum(place, pages, |leaf, bits| {
-            let before = leaf.bits.fetch_and(!bits, R);
+            let before = leaf.bits().fetch_and(!bits, R);
             u64::from((before & bits).count_ones())
         });
         self.subtract(place, gone);
@@ -235,11 +334,14 @@ impl UpdateRegions {
     pub fn dropped(&self, file: FileKey, size: u64, now: Nanos) -> u64 {
         let Some(place) = self.find_place(file) else { return 0 };
         let Some(slot) = self.files.get(place.index as usize) else { return 0 };
-        if !is_expired(&slot.since, now) {
-            return self.next_generation(place);
-        }
-        // A part has been written meanwhile: count what has not.
-        let pages = self.cut(place, Pages::touched(0, size), now);
+        // A part may have been written meanwhile: count what has not. Most files that are deleted soon have no
+        // leaf but their own.
+        let all = slot.state.load(R) & DIRTY_MASK;
+        let pages = if all == u64::from(slot.bits.load(R).count_ones()) {
+            Kept::WithFile(slot).cut(u64::MAX, now)
+        } else {
+            self.cut(place, Pages::touched(0, size), now)
+        };
         self.next_generation(place);
         pages
     }
@@ -259,34 +361,34 @@ impl UpdateRegions {
 
     /// Clears pages; returns how many of them were dirty and not expired.
     fn cut(&self, place: Place, pages: Pages, now: Nanos) -> u64 {
-        self.sum(place, pages, |leaf, bits| {
-            let expired = is_expired(&leaf.since, now);
-            let before = leaf.bits.fetch_and(!bits, R) & bits;
-            if expired { 0 } else { u64::from(before.count_ones()) }
-        })
+        self.sum(place, pages, |leaf, bits| leaf.cut(bits, now))
     }
 
     /// What `each` says of the leaves that these pages have, with the bits that are theirs. Looks at as many
     /// leaves as the range has or the table, whichever is fewer: what a program wrote at both ends of a file of
     /// terabytes is one range.
-    fn sum(&self, place: Place, pages: Pages, each: impl Fn(&Leaf, u64) -> u64) -> u64 {
+    fn sum(&self, place: Place, pages: Pages, each: impl Fn(Kept<'_>, u64) -> u64) -> u64 {
         if pages.count() / WIDTH < LEAVES as u64 {
             let leaf = |share: Share| Some(each(self.find_leaf(place, share.chunk)?, share.bits));
             return shares(pages).filter_map(leaf).sum();
         }
-        let own = |leaf: &&Leaf| leaf.key.load(R) & !CHUNK_MASK == place.leaf_key(0);
-        let part = |leaf: &Leaf| {
-            let chunk = leaf.key.load(R) & CHUNK_MASK;
+        let of_chunk = |leaf: Kept<'_>, chunk: u64| {
             let whole = Pages { first: chunk * WIDTH, end: (chunk + 1) * WIDTH };
             let both = Pages { first: whole.first.max(pages.first), end: whole.end.min(pages.end) };
             shares(both).next().map_or(0, |share| each(leaf, share.bits))
         };
-        self.leaves.iter().filter(own).map(part).sum()
+        let own = self.files.get(place.index as usize).map_or(0, |file| {
+            let chunk = Moment(file.own.load(R)).chunk();
+            if chunk == Moment::NOWHERE { 0 } else { of_chunk(Kept::WithFile(file), chunk) }
+        });
+        let ours = |leaf: &&Leaf| leaf.key.load(R) & !CHUNK_MASK == place.leaf_key(0);
+        let apart = |leaf: &Leaf| of_chunk(Kept::Apart(leaf), leaf.key.load(R) & CHUNK_MASK);
+        own.saturating_add(self.leaves.iter().filter(ours).map(apart).sum())
     }
 
     fn find_place(&self, file: FileKey) -> Option<Place> {
         let index = slots(file.0, FILES)
-            .find(|index| self.files.get(*index).is_some_and(|slot| slot.key.load(R) == file.0))?;
+            .find(|index| self.files.get(*index).is_some_and(|slot| slot.has(file)))?;
         self.place_at(index)
     }
 
@@ -295,33 +397,52 @@ impl UpdateRegions {
         Some(Place { index: index as u64, generation: state >> 32 })
     }
 
-    fn take_place(&self, file: FileKey, now: Nanos) -> Place {
-        if let Some(place) = self.find_place(file) {
-            return place;
+    /// The file's place, made if need be; then the leaf at `chunk` is its own.
+    fn take_place(&self, file: FileKey, chunk: u64, now: Nanos) -> Place {
+        for _ in 0..CLAIMS {
+            if let Some(place) =
+                self.find_place(file).or_else(|| self.claim_place(file, chunk, now))
+            {
+                return place;
+            }
         }
-        let oldest = slots(file.0, FILES)
-            .min_by_key(|index| self.files.get(*index).map_or(u64::MAX, |slot| slot.since.load(R)));
-        let index = oldest.unwrap_or(0);
-        if let (Some(slot), Some(place)) = (self.files.get(index), self.place_at(index)) {
-            // First the generation, so that nothing of the file before is the new one's.
-            self.next_generation(place);
-            slot.since.store(now.0, R);
-            slot.key.store(file.0, R);
+        Place { index: 0, generation: 0 }
+    }
+
+    /// Takes a place for a file that has none; `None` if somebody else takes it as well. Of several who do so
+    /// for the same file one wins: who chose the same place finds its state changed, and who chose another did
+    /// so as the first was taken, and finds that behind his own.
+    fn claim_place(&self, file: FileKey, chunk: u64, now: Nanos) -> Option<Place> {
+        let loss = |index: &usize| self.files.get(*index).map_or(u64::MAX, |slot| slot.loss(now));
+        let index = slots(file.0, FILES).min_by_key(loss)?;
+        let slot = self.files.get(index)?;
+        let (old, state) = (slot.key.load(Ordering::Acquire), slot.state.load(Ordering::Acquire));
+        let (bits, own) = (slot.bits.load(R), slot.own.load(R));
+        let advance = |from, to| slot.state.compare_exchange(from, to, Ordering::AcqRel, R);
+        // First all else, so that nothing of the file before is the new one's; but only what was seen of it, as
+        // somebody may have gone further meanwhile.
+        let next = next_state(state);
+        advance(state, next).ok()?;
+        slot.bits.fetch_and(!bits, R);
+        let _ = slot.own.compare_exchange(own, Moment::new(chunk, now).0, R, R);
+        slot.key.compare_exchange(old, file.0, Ordering::AcqRel, R).ok()?;
+        // Who saw the state above and not the key comes too late now.
+        let _ = advance(next, next_state(next));
+        let found = self.find_place(file)?;
+        if found.index != index as u64 {
+            let _ = slot.key.compare_exchange(file.0, 0, R, R);
         }
-        self.place_at(index).unwrap_or(Place { index: 0, generation: 0 })
+        Some(found)
     }
 
     /// Adds dirty pages, unless the file was deleted meanwhile.
-    fn add(&self, place: Place, pages: u64, now: Nanos) {
+    fn add(&self, place: Place, pages: u64) {
         let Some(slot) = self.files.get(place.index as usize) else { return };
-        let changed = slot.state.fetch_update(R, R, |state| {
+        let _ = slot.state.fetch_update(R, R, |state| {
             let same = state >> 32 == place.generation;
-            let sum = (state & u64::from(u32::MAX)).saturating_add(pages).min(u64::from(u32::MAX));
+            let sum = (state & DIRTY_MASK).saturating_add(pages).min(DIRTY_MASK);
             same.then_some(place.generation << 32 | sum)
         });
-        if changed.is_ok_and(|before| before & u64::from(u32::MAX) == 0) {
-            slot.since.store(now.0, R);
-        }
     }
 
     fn subtract(&self, place: Place, pages: u64) {
@@ -329,7 +450,7 @@ impl UpdateRegions {
         // Deleted meanwhile: then its pages are gone already.
         let _ = slot.state.fetch_update(R, R, |state| {
             let same = state >> 32 == place.generation;
-            let rest = (state & u64::from(u32::MAX)).saturating_sub(pages);
+            let rest = (state & DIRTY_MASK).saturating_sub(pages);
             same.then_some(place.generation << 32 | rest)
         });
     }
@@ -337,30 +458,35 @@ impl UpdateRegions {
     /// Begins a new generation without dirty pages; returns how many the last one had.
     fn next_generation(&self, place: Place) -> u64 {
         let Some(slot) = self.files.get(place.index as usize) else { return 0 };
-        // The first leaf is cleared as well: small files come and go often enough for a
-        // generation to return.
-        if let Some(leaf) = self.find_leaf(place, 0) {
-            leaf.bits.store(0, R);
-        }
-        let next = ((place.generation + 1) & u64::from(u32::MAX)) << 32;
+        let next = next_state(place.generation << 32);
         let changed = slot
             .state
             .fetch_update(R, R, |state| (state >> 32 == place.generation).then_some(next));
-        changed.map_or(0, |before| before & u64::from(u32::MAX))
+        changed.map_or(0, |before| {
+            slot.bits.store(0, R);
+            before & DIRTY_MASK
+        })
     }
 
-    fn find_leaf(&self, place: Place, chunk: u64) -> Option<&Leaf> {
-        let key = place.leaf_key(chunk);
+    fn find_leaf(&self, place: Place, chunk: u64) -> Option<Kept<'_>> {
+        let file = self.files.get(place.index as usize)?;
+        if chunk < Moment::NOWHERE && Moment(file.own.load(R)).chunk() == chunk {
+            return Some(Kept::WithFile(file));
+        }
+        self.find_apart(place.leaf_key(chunk)).map(Kept::Apart)
+    }
+
+    fn find_apart(&self, key: u64) -> Option<&Leaf> {
         slots(mix(key), LEAVES)
             .filter_map(|index| self.leaves.get(index))
-            .find(|leaf| leaf.key.load(R) == key)
+            .find(|leaf| leaf.key.load(Ordering::Acquire) == key)
     }
 
     /// The leaf at this position, made if need be; its bits are cleared if they have expired.
-    fn take_leaf(&self, place: Place, chunk: u64, now: Nanos) -> Option<&Leaf> {
+    fn take_leaf(&self, place: Place, chunk: u64, now: Nanos) -> Option<Kept<'_>> {
         if let Some(leaf) = self.find_leaf(place, chunk) {
-            if is_expired(&leaf.since, now) {
-                let before = leaf.bits.swap(0, R);
+            if leaf.is_expired(now) {
+                let before = leaf.bits().swap(0, R);
                 self.subtract(place, u64::from(before.count_ones()));
             }
             return Some(leaf);
@@ -368,18 +494,14 @@ impl UpdateRegions {
         let key = place.leaf_key(chunk);
         let candidates = slots(mix(key), LEAVES).filter_map(|index| self.leaves.get(index));
         let leaf = candidates.min_by_key(|leaf| self.value(leaf))?;
-        let old = leaf.key.load(R);
-        if old == key {
-            // Another thread has just taken it for the same pages.
-            return Some(leaf);
+        let old = leaf.key.load(Ordering::Acquire);
+        if old != key && self.evict(leaf, old) {
+            // Before anybody finds it, who would take it for expired.
+            leaf.since.store(now.0, R);
+            let _ = leaf.key.compare_exchange(old, key, Ordering::AcqRel, R);
         }
-        self.evict(leaf);
-        match leaf.key.compare_exchange(old, key, R, R) {
-            Ok(_) => leaf.since.store(now.0, R),
-            Err(other) if other == key => {}
-            Err(_) => return self.find_leaf(place, chunk),
-        }
-        Some(leaf)
+        // Another thread may just have taken this one, or one that comes before it, for the same pages.
+        self.find_apart(key).map(Kept::Apart)
     }
 
     /// What would be lost with a leaf: nothing if it is empty, and the less the older it is.
@@ -394,17 +516,23 @@ impl UpdateRegions {
         (place.leaf_key(key & CHUNK_MASK) == key).then_some(place)
     }
 
-    fn evict(&self, leaf: &Leaf) {
-        let owner = self.owner(leaf);
-        let before = leaf.bits.swap(0, R);
+    /// Empties the leaf of this key; false if it has been taken by somebody else, whose pages it has now.
+    fn evict(&self, leaf: &Leaf, key: u64) -> bool {
+        let (owner, before) = (self.owner(leaf), leaf.bits.load(Ordering::Acquire));
+        let same = leaf.key.load(Ordering::Acquire) == key;
+        if !same || leaf.bits.compare_exchange(before, 0, Ordering::AcqRel, R).is_err() {
+            return false;
+        }
         if let Some(place) = owner {
             self.subtract(place, u64::from(before.count_ones()));
         }
+        true
     }
 }
 
-fn is_expired(since: &AtomicU64, now: Nanos) -> bool {
-    now.minus(Nanos(since.load(R))) > EXPIRE
+/// The state of the next generation, without dirty pages.
+const fn next_state(state: u64) -> u64 {
+    (state >> 32).wrapping_add(1) << 32
 }
 
 fn slots(hash: u64, length: usize) -> impl Iterator<Item = usize> {

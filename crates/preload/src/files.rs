@@ -4,8 +4,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use discnice_regulator::File;
 
-use crate::net;
-use crate::table::{Entry, LIMIT, Table};
+use crate::table::{CHUNK, Entry, LIMIT, Table};
+use crate::{mappings, net};
 
 // SAFETY: a `File` is made of atomic integers, and zero is what `File::new` gives each.
 unsafe impl Entry for File {
@@ -13,6 +13,10 @@ unsafe impl Entry for File {
 }
 
 static FILES: Table<File> = Table::new();
+
+/// What prediction takes in a process with up to 1,024 descriptors, in bytes. What the processes of a class must
+/// know together (which pages are dirty) is in its shared memory, once.
+const _: () = assert!(CHUNK * File::PREDICTION + mappings::SIZE <= 64 << 10);
 
 /// The state of a descriptor; `None` for numbers that cannot be one or are too high.
 #[inline(always)]

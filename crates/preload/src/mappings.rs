@@ -55,6 +55,9 @@ static MAPPINGS: [Mapping; PLACES] = [const {
     }
 }; PLACES];
 
+/// All of them, in bytes.
+pub const SIZE: usize = size_of::<[Mapping; PLACES]>();
+
 /// A place that is being filled or emptied.
 const BUSY: usize = 1;
 

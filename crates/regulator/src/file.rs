@@ -95,6 +95,10 @@ const _: () = assert!(size_of::<File>() == 128);
 const R: Ordering = Ordering::Relaxed;
 
 impl File {
+    /// What prediction keeps of each, in bytes: from `detector` to `dirty_high`.
+    pub const PREDICTION: usize =
+        core::mem::offset_of!(Self, step) - core::mem::offset_of!(Self, detector);
+
     /// Nothing is known.
     #[must_use]
     pub const fn new() -> Self {
