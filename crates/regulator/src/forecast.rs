@@ -39,6 +39,10 @@ impl Forecast {
     /// Of a call that nothing was predicted for.
     const NONE: Self = Self { read: 0, write: 0, slot: OTHERS, kind: Kind::Other };
 
+    const fn sum(self) -> u64 {
+        self.read.saturating_add(self.write)
+    }
+
     /// A call on this file that costs nothing as far as is known.
     pub(crate) fn nothing(file: &File, kind: Kind) -> Self {
         let slot = file.identity().map_or(OTHERS, |(slot, _)| slot);
@@ -141,17 +145,18 @@ impl<H: Host> Regulator<'_, H> {
             let by_faults = self.read_by_faults(made, account);
             let by_names = self.read_for_names(made, account.read.saturating_sub(by_faults));
             let read = account.read.saturating_sub(by_faults).saturating_sub(by_names);
-            fs.note(made.kind, made.read + made.write, read + account.written);
+            fs.note(made.kind, made.sum(), read.saturating_add(account.written));
             return predicted;
         }
-        fs.note(made.kind, made.read + made.write, account.read + account.written);
+        fs.note(made.kind, made.sum(), account.read.saturating_add(account.written));
         match (forecast.is_some(), fs.verdict()) {
             (false, _) | (_, Verdict::Accounted) => account,
             // What else was charged since the last look belongs to another file system.
             (_, Verdict::Silent) if made.write > 0 || made.kind == Kind::Write => predicted,
-            (_, Verdict::Silent) => {
-                Charged { read: predicted.read + account.read, written: predicted.written }
-            }
+            (_, Verdict::Silent) => Charged {
+                read: predicted.read.saturating_add(account.read),
+                written: predicted.written,
+            },
             (_, Verdict::Undecided) => Charged {
                 read: predicted.read.max(account.read),
                 written: predicted.written.max(account.written),

@@ -28,7 +28,8 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
         return;
     }
     let window = class.window();
-    class.total().settle(window, now, ticket.read + ticket.write, read + written);
+    let (reserved, all) = (ticket.read + ticket.write, read.saturating_add(written));
+    class.total().settle(window, now, reserved, all);
     class.direction(Direction::Read).settle(window, now, ticket.read, read);
     class.direction(Direction::Write).settle(window, now, ticket.write, written);
     let reserved = operations(ticket.read) + operations(ticket.write);

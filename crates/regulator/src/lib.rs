@@ -38,6 +38,8 @@ mod undo;
 mod write;
 
 #[cfg(test)]
+mod lies;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;

@@ -111,7 +111,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Sleeps from `begun`, which is now, until `start`, which moves when the meter's rate is
     /// changed meanwhile; returns the time then, or `None` when nobody waits any more.
-    fn wait_until(&self, mut start: Nanos, meter: &Meter, begun: Nanos) -> Option<Nanos> {
+    fn wait_until(&self, mut start: Nanos, meter: &Meter, mut begun: Nanos) -> Option<Nanos> {
         let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(SHORTEST_SLEEP) {
             return Some(now);
@@ -130,7 +130,12 @@ impl<H: Host> Regulator<'_, H> {
             let until = start.min(now.plus(longest));
             // A signal handler that ran changes nothing: disk I/O is not interruptible either.
             let woken = self.host.wait(self.class.changes(), seen, until);
-            now = self.host.now();
+            let then = self.host.now();
+            if then < now {
+                // The clock was set back: the rest of the wait is as long as it was.
+                (start, begun) = (then.plus(start.minus(now)), then.minus(now.minus(begun)));
+            }
+            now = then;
             abandoned = woken == Woken::Abandoned;
             if abandoned {
                 break;

@@ -65,6 +65,12 @@ pub struct Machine {
     /// whoever reads that has it read the next one, whatever advice it was given since.
     pub window: Cell<Option<u64>>,
     marked: Cell<u64>,
+    /// What the clock shows is not so many nanoseconds after the start: a clock that was set.
+    pub clock: Cell<i64>,
+    /// During the first sleep behind that moment the clock is set so.
+    pub set_back_at: Cell<Option<(u64, i64)>>,
+    /// What the account says instead of the truth: of reads, and of writes.
+    pub told: Cell<fn(u64) -> u64>,
 }
 
 /// Bytes by nanoseconds since the start.
@@ -103,6 +109,9 @@ impl Machine {
             piece: Cell::default(),
             window: Cell::default(),
             marked: Cell::new(u64::MAX),
+            clock: Cell::default(),
+            set_back_at: Cell::default(),
+            told: Cell::new(|truth| truth),
         }
     }
 
@@ -173,6 +182,11 @@ impl Machine {
         self.cached.borrow_mut().extend(0..self.size.div_ceil(PAGE));
     }
 
+    /// Nanoseconds that have really passed.
+    pub fn passed(&self) -> u64 {
+        self.now.get()
+    }
+
     pub fn disk_reads(&self) -> u64 {
         self.read.get()
     }
@@ -180,12 +194,13 @@ impl Machine {
 
 impl Host for Machine {
     fn now(&self) -> Nanos {
-        Nanos(self.now.get() + 1_000_000_000_000)
+        Nanos((self.now.get() + 1_000_000_000_000).saturating_add_signed(self.clock.get()))
     }
 
     fn account(&self) -> Charged {
         let read = if self.silent { 0 } else { self.read.get() };
-        Charged { read, written: self.written.get() }
+        let told = self.told.get();
+        Charged { read: told(read), written: told(self.written.get()) }
     }
 
     fn read_by_thread(&self) -> u64 {
@@ -205,6 +220,10 @@ impl Host for Machine {
         let length = until.minus(self.now()).0;
         self.longest_sleep.set(self.longest_sleep.get().max(length));
         self.now.set(self.now.get() + length);
+        if let Some((_, clock)) = self.set_back_at.get().filter(|(at, _)| *at < self.now.get()) {
+            self.clock.set(clock);
+            self.set_back_at.set(None);
+        }
         Woken::Due
     }
 

@@ -115,10 +115,13 @@ fn file_system(fd: i32) -> Option<u64> {
     asked.is_ok().then_some(kind)
 }
 
+/// A clock tick at 100 Hz, in nanoseconds.
+const TICK: i64 = 10_000_000;
+
 /// For how long a file has existed, to a clock tick. statx(2), clock_gettime(2)
 ///
 /// # Errors
-/// As [`status`]; `ENODATA` where the file system does not know.
+/// As [`status`]; `ENODATA` where the file system does not know, or the clock was set back since.
 pub fn age(fd: i32) -> Result<Nanos, Errno> {
     let (name, flags, mask) = (c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BTIME);
     let mut answer = MaybeUninit::<libc::statx>::zeroed();
@@ -135,8 +138,14 @@ pub fn age(fd: i32) -> Result<Nanos, Errno> {
     let whole =
         |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     let born = whole(answer.stx_btime.tv_sec, answer.stx_btime.tv_nsec.into());
-    let age = whole(now[0], now[1]).saturating_sub(born);
-    Ok(Nanos(u64::try_from(age).unwrap_or(0)))
+    age_at(whole(now[0], now[1]), born).ok_or(Errno(libc::ENODATA))
+}
+
+/// What is born at `born` is so old, both in nanoseconds since 1970. By a clock tick it may be in the future, by
+/// more only if the clock was set back.
+fn age_at(now: i64, born: i64) -> Option<Nanos> {
+    let age = now.saturating_sub(born);
+    u64::try_from(age).map_or_else(|_| (age > -TICK).then_some(Nanos(0)), |age| Some(Nanos(age)))
 }
 
 /// Asks by fstat(2) alone from now on: a filter of the program's forbids statx(2).

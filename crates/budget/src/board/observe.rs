@@ -60,7 +60,12 @@ impl Totals {
 
 /// Whether an observation that was made then is to be replaced.
 const fn is_old(observed: Nanos, now: Nanos) -> bool {
-    now.minus(observed).0 >= INTERVAL.0
+    now.minus(observed).0 >= INTERVAL.0 || has_run_back(observed, now)
+}
+
+/// Whether the clock was set back since that was observed: else nobody looked again until it has caught up.
+const fn has_run_back(observed: Nanos, now: Nanos) -> bool {
+    observed.minus(now).0 > STALE.0
 }
 
 impl Board {
@@ -74,7 +79,8 @@ impl Board {
         }
         let order = (Ordering::AcqRel, Ordering::Relaxed);
         self.header.observed.compare_exchange(before.0, now.0, order.0, order.1).ok()?;
-        Some(now.minus(before))
+        // How long it is since then, such a clock does not tell.
+        Some(if has_run_back(before, now) { Nanos(u64::MAX) } else { now.minus(before) })
     }
 
     /// Whether the last observation is so old that the next who looks makes a new one.

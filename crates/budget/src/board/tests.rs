@@ -300,3 +300,19 @@ fn arrivals_are_told_once_and_by_group() {
     assert!(arrivals.may_be_in(31) && arrivals.may_be_in(65_536 + 7) && !arrivals.may_be_in(32));
     assert_eq!(board.take_arrivals(), Arrivals::default());
 }
+
+#[test]
+fn a_clock_that_is_set_back_blinds_nobody() {
+    let mut machine = Machine::new();
+    machine.now = Nanos(1000 * Nanos::SECOND.0);
+    assert!(machine.board.claim_observation(machine.now).is_some());
+    // A thread that was not running for a moment, which knows an older time.
+    let before = machine.now.minus(Nanos(INTERVAL.0 / 2));
+    assert_eq!(machine.board.claim_observation(before), None);
+    let back = machine.now.minus(Nanos(900 * Nanos::SECOND.0));
+    assert!(machine.board.is_due(back));
+    let gap = machine.board.claim_observation(back).expect("the last one is from the future");
+    assert!(gap > STALE, "nothing is known of the time between");
+    assert_eq!(machine.board.claim_observation(back), None);
+    assert!(machine.board.claim_observation(back.plus(INTERVAL)).is_some());
+}
