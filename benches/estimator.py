@@ -215,7 +215,7 @@ def run(arguments, place, command):
     tested = [fs for fs in shown["prediction"]["file_systems"] if fs["device"] in mine]
     others = [fs for fs in shown["prediction"]["file_systems"] if fs["device"] not in mine]
     if arguments.estimator == "predict":
-        here = sum(fs["file_overhead_bytes"] + calls(fs, "predicted_bytes") - calls(fs, "credited_bytes")
+        here = sum(fs["file_uncharged_bytes"] + calls(fs, "predicted_bytes") - calls(fs, "credited_bytes")
                    for fs in tested)
     else:
         here = (moved - sum(calls(fs, "account_bytes") for fs in others)

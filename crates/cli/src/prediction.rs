@@ -27,7 +27,7 @@ struct FileSystemReport {
     /// Whether its account can be believed: `undecided`, `accounted` or `silent`.
     account: &'static str,
     /// What the files that were made cost the disk beside all that (journal, inode tables), as the host profile
-    /// knows: beside the prediction, and beside the account. Charged to nobody.
+    /// knows: beside their data, and beside the account, of which a prediction has all. Charged to nobody.
     file_overhead_bytes: u64,
     file_uncharged_bytes: u64,
     calls: Vec<CallReport>,

@@ -165,6 +165,8 @@ pub struct FileSystem {
     inode_stretch: AtomicU16,
     /// The rest of what calibration found: [`Overhead`].
     once: AtomicU32,
+    /// One once any file was made, whatever became of it.
+    made: AtomicU32,
 }
 
 /// What a file system writes for each small file that is made, besides its data: journal, inode tables,
@@ -290,14 +292,25 @@ impl FileSystem {
         }
     }
 
-    /// A file was made.
-    pub fn created(&self) {
+    /// A file was made; returns what of its metadata an account has (btrfs charges its trees to whoever
+    /// dirties them), which a prediction of the account must have as well. In bytes.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.made.store(1, R);
         self.creations.fetch_add(1, R);
+        self.charged_for_metadata()
     }
 
-    /// A file that was made is gone, and was never written: its name and inode are not, either.
-    pub fn uncreated(&self) {
-        let _ = self.creations.fetch_update(R, R, |count| count.checked_sub(1));
+    /// A file that was made is gone, and was never written: its name and inode are not, either. Returns what
+    /// [`FileSystem::created`] did.
+    #[must_use]
+    pub fn uncreated(&self) -> u64 {
+        let known = self.creations.fetch_update(R, R, |count| count.checked_sub(1));
+        known.map_or(0, |_| self.charged_for_metadata())
+    }
+
+    fn charged_for_metadata(&self) -> u64 {
+        self.beside_data.load(R).saturating_sub(self.beside_account.load(R)).into()
     }
 
     /// What the files made so far have cost the disk that no prediction of calls counts: beside the data
@@ -305,7 +318,8 @@ impl FileSystem {
     #[must_use]
     pub fn overhead(&self) -> (u64, u64) {
         let made = u64::from(self.creations.load(R));
-        let once = if made > 0 { self.once.load(R).into() } else { 0 };
+        // Names that came and went are a transaction as well.
+        let once = if self.made.load(R) != 0 { self.once.load(R).into() } else { 0 };
         let cost = |each: &AtomicU32| made.saturating_mul(each.load(R).into()).saturating_add(once);
         (cost(&self.beside_data), cost(&self.beside_account))
     }
@@ -424,14 +438,15 @@ mod tests {
     #[test]
     fn files_cost_more_than_their_data() {
         let fs = FileSystem::default();
-        fs.uncreated();
-        (0..10).for_each(|_| fs.created());
+        assert_eq!(fs.uncreated(), 0);
+        (0..10).for_each(|_| assert_eq!(fs.created(), 0));
         assert_eq!(fs.overhead(), (0, 0), "never calibrated");
         fs.set_overhead(Overhead { beside_data: 3000, beside_account: 1000, once: 100_000 });
-        fs.uncreated();
+        assert_eq!(fs.uncreated(), 2000, "as it was charged");
         assert_eq!(fs.overhead(), (127_000, 109_000));
-        (0..9).for_each(|_| fs.uncreated());
-        assert_eq!(fs.overhead(), (0, 0));
+        (0..9).for_each(|_| assert_eq!(fs.uncreated(), 2000));
+        assert_eq!(fs.overhead(), (100_000, 100_000), "names came and went");
+        assert_eq!((fs.uncreated(), fs.created()), (0, 2000));
         assert_eq!(size_of::<FileSystem>(), 192, "a part of the class's layout");
     }
 

@@ -89,7 +89,11 @@ impl<H: Host> Regulator<'_, H> {
             && self.host.can_write(fd)
         {
             // New, or emptied, which the file system notes as well.
-            fs.created();
+            let charged = fs.created();
+            if charged > 0 && self.trusts_prediction(slot) {
+                fs.note(Kind::Write, charged, 0);
+                self.settle_as(Ticket::FREE, 0, charged);
+            }
         }
     }
 

@@ -42,14 +42,15 @@ impl<H: Host> Regulator<'_, H> {
             // Elsewhere the account tells what was cancelled.
             self.class.take_back_dirty(bytes);
         }
+        let trusted = self.trusts_prediction(slot);
+        let mut all = bytes;
         if let Some(fs) = estimation.file_system(slot) {
-            fs.credit(Kind::Write, bytes);
-            if size == 0 {
-                fs.uncreated();
-            }
+            let made = if size == 0 { fs.uncreated() } else { 0 };
+            all = bytes.saturating_add(if trusted { made } else { 0 });
+            fs.credit(Kind::Write, all);
         }
-        if self.trusts_prediction(slot) {
-            self.credit(bytes);
+        if trusted {
+            self.credit(all);
         }
     }
 

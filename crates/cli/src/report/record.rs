@@ -75,7 +75,7 @@ pub struct Disk {
     /// predict`).
     pub predicted_bytes: Option<u64>,
     /// What the files that were made cost the disk beside their data (journal, inode tables), as the host
-    /// profile knows: beside what was predicted, or with `--estimator auto` beside what was charged. Charged to nobody.
+    /// profile knows: beside what was predicted or charged. Charged to nobody.
     pub file_overhead_bytes: Option<u64>,
     /// Operations of at most 512 KiB.
     pub operations: u64,
@@ -121,10 +121,10 @@ impl Record {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
-        let (beside_data, beside_account) = found.class.estimation().overhead();
+        let (_, beside_account) = found.class.estimation().overhead();
         let file_overhead_bytes = match found.class.estimation().estimator() {
-            Estimator::Predict => Some(beside_data),
-            Estimator::Auto => Some(beside_account),
+            // A prediction has what an account would have.
+            Estimator::Predict | Estimator::Auto => Some(beside_account),
             Estimator::Account => None,
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
