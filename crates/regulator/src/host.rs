@@ -142,7 +142,7 @@ pub trait Host: System {
     fn advise(&self, fd: i32, advice: Advice);
     /// Starts writing a range's dirty pages.
     fn write_back(&self, fd: i32, offset: u64, length: u64);
-    /// Writes all dirty pages of a file, where starting to write them does nothing (overlayfs, FUSE). Returns
+    /// Writes all dirty pages of a file, where starting to write them does nothing (FUSE). Returns
     /// the number of an error that the disk made and that the program must be told, as the kernel
     /// tells it once. Who has no way to tell it leaves this undone.
     fn write_through(&self, _fd: i32) -> Option<u32> {
