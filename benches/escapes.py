@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -164,6 +165,18 @@ class Charges:
                 self.most, self.how = one["read"] + one["written"], one["by_mechanism"]
 
 
+def load(script):
+    """Reads into the cache what programs of this script are loaded from: it lies on another disk, and would be charged to
+    the class all the same. An unlimited run brings in only what it touches, `discnice` files as a whole."""
+    words = " ".join(script).replace("'", " ").replace('"', " ").split()
+    for program in {path for path in map(shutil.which, words) if path and os.path.isfile(path)}:
+        told = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        for path in [program, *(word for word in told.split() if word.startswith("/"))]:
+            with open(path, "rb") as file:
+                while file.read(MIB):
+                    pass
+
+
 def remount(disk):
     """Empties the caches of this disk alone: its own, and that of its image."""
     rates.sh(f"rm -rf {disk.mount}/out* && umount {disk.mount}")
@@ -200,6 +213,7 @@ def measure(disk, discnice, name, text, command, options):
     title = f"escapes-{os.getpid()}-{abs(hash((name, text))) % 10**6}"
     # A list is executed by `discnice` itself, a line by a shell, whose child it is.
     script = command if isinstance(command, list) else ["sh", "-c", f"exec > {disk.mount}/out.printed; {command}"]
+    load(script)
     remount(disk)
     _, _, _, status = rates.run(script, disk, 200)
     unlimited = status, results(disk)
@@ -238,6 +252,8 @@ def main():
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("escapes.py: needs root for a loop device; run it with sudo")
+    # The loop device is given back then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = tempfile.mkdtemp(prefix="discnice-escapes-", dir=os.environ.get("TMPDIR"))
     os.chmod(folder, 0o755)
     disk = rates.Disk(folder, "ext4", 8 << 30, arguments.read_ahead)
