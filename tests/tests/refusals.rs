@@ -189,33 +189,67 @@ fn without_seccomp_a_program_runs_and_one_line_says_so() {
     }
 }
 
+/// A user's daemon of its own that may not use ptrace(2), which no scope of Yama forbids for descendants.
+fn without_ptrace(folder: &Path) -> Option<Vec<String>> {
+    let refused = Compiler::new(folder)?.compile("refused.c");
+    let alone = folder.join("run");
+    run(product::as_user("mkdir").args(["-m", "700"]).arg(&alone)).succeeded();
+    let mut way = vec!["env".to_owned(), format!("XDG_RUNTIME_DIR={}", alone.display())];
+    way.extend(without(&refused, libc::SYS_ptrace, libc::EPERM));
+    Some(way)
+}
+
 #[test]
 fn without_ptrace_it_is_held_by_signals() {
     let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let refused = compiler.compile("refused.c");
+    let Some(way) = without_ptrace(folder.path()) else { skip!("no compiler") };
+    let way: Vec<&str> = way.iter().map(String::as_str).collect();
     let data = folder.path().join("data");
     fs::write(&data, vec![1; 16 << 20]).expect("room");
-    // What no scope of Yama forbids: to look at a process of the same user.
-    let alone = folder.path().join("run");
-    run(product::as_user("mkdir").args(["-m", "700"]).arg(&alone)).succeeded();
-    let runtime = format!("XDG_RUNTIME_DIR={}", alone.display());
     let script =
         format!("while :; do dd if={} of=/dev/null bs=64k iflag=direct; done", data.display());
     let mut reader = product::as_user("setsid");
     reader.args(["sh", "-c", &script]).stdin(Stdio::null()).stderr(Stdio::null());
     let reader = Sleeper(reader.spawn().expect("setsid(1)")).executing("sh");
     let class = Class::new("1M");
-    let without = without(&refused, libc::SYS_ptrace, libc::EPERM);
-    let mut way = vec!["env", &runtime];
-    way.extend(without.iter().map(String::as_str));
     by_way_of(&way, &attach(&class, &reader.id())).succeeded();
     std::thread::sleep(Duration::from_millis(1500));
     let shown = class.show();
     assert!(shown["by_mechanism"]["signals"].as_u64() > Some(0), "{shown:#}");
     let members = shown["members"].as_array().expect("members");
     assert!(members.iter().any(|member| member["mechanism"] == "signals"), "{shown:#}");
-    by_way_of(&["env", &runtime], &["detach", &reader.id()]).succeeded();
+    by_way_of(&way[..2], &["detach", &reader.id()]).succeeded();
+}
+
+#[test]
+fn one_that_is_held_by_signals_and_that_somebody_continues_is_stopped_again() {
+    let folder = product::folder();
+    let Some(way) = without_ptrace(folder.path()) else { skip!("no compiler") };
+    let way: Vec<&str> = way.iter().map(String::as_str).collect();
+    // Free it would write that within a few seconds, and end.
+    let to = format!("of={}", folder.path().join("out").display());
+    let mut writer = product::as_user("setsid");
+    writer.args(["dd", "if=/dev/zero", &to, "bs=64k", "count=8192", "oflag=direct"]);
+    writer.stdin(Stdio::null()).stderr(Stdio::null());
+    let writer = Sleeper(writer.spawn().expect("setsid(1)")).executing("dd");
+    let class = Class::new("256K");
+    by_way_of(&way, &attach(&class, &writer.id())).succeeded();
+    for round in 0..3 {
+        assert!(stops(&writer), "round {round}");
+        run(product::as_user("kill").args(["-CONT", &writer.id()])).succeeded();
+    }
+    assert!(stops(&writer));
+    by_way_of(&way[..2], &["detach", &writer.id()]).succeeded();
+}
+
+/// Whether a process is seen stopped within a second.
+fn stops(process: &Sleeper) -> bool {
+    let path = format!("/proc/{}/stat", process.id());
+    (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let stat = fs::read_to_string(&path).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    })
 }
 
 #[test]

@@ -62,6 +62,20 @@ impl Guardian {
         Ok(true)
     }
 
+    /// Stops one again that [`Self::stop`] stopped and that somebody else has continued: a person, or the
+    /// guardian of a regulator that was killed before. Whether it stood already.
+    ///
+    /// # Errors
+    /// As [`Self::stop`]; `NotFound` when it is gone, or was never stopped.
+    pub fn keep(&mut self, process: Process) -> io::Result<bool> {
+        let found = process.stat().filter(|_| self.stopped.contains(&process));
+        let stands = found.ok_or(io::ErrorKind::NotFound)?.state == b'T';
+        if !stands {
+            send(process, Signal::STOP)?;
+        }
+        Ok(stands)
+    }
+
     /// Continues everything that [`Self::stop`] stopped.
     pub fn resume(&mut self) {
         for process in std::mem::take(&mut self.stopped) {

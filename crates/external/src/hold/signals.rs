@@ -40,6 +40,16 @@ impl Signals {
     pub fn new(process: Process, stopper: Stopper) -> Self {
         Self { process, stopper, stopped: false }
     }
+
+    /// Sees to it that it still stands: whoever may signal it can have continued it, and it would run free for as
+    /// long as it owes, which would be ever longer.
+    fn keep(&mut self) -> Result<Grip, Refused> {
+        match self.stopper.with(|guardian| guardian.keep(self.process)) {
+            Ok(stands) => Ok(if stands { Grip::Firm } else { Grip::Loose }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Grip::Loose),
+            Err(_) => Err(Refused::Forbidden),
+        }
+    }
 }
 
 impl Hold for Signals {
@@ -49,7 +59,7 @@ impl Hold for Signals {
 
     fn press(&mut self) -> Result<Grip, Refused> {
         if self.stopped {
-            return Ok(Grip::Firm);
+            return self.keep();
         }
         if process::is_in_foreground(self.process.id()) {
             return Err(Refused::Foreground);
