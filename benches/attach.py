@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Attaching to what runs already: how soon is it at the limit, and how soon free again?
 
-    python3 benches/attach.py [--programs dd,rsync,restic,postgres] [--limit 5] [--folder DIR]
+    python3 benches/attach.py [--programs dd,rsync,restic,postgres] [--limit 5] [--rounds 1] [--folder DIR]
 
 Each program reads or writes at full speed; then `discnice attach --background` limits it, and 5 s later `detach` lets it
 go. Prints, from the accounts of its processes (/proc/PID/io), the rate before, in the first 0.3 s after the command has
 returned, from then on, and from 0.3 s after `detach`; in MiB/s. What is just being written to the disk for it when it is
-attached is in its account already.
+attached is in its account already. Of several rounds, each in turn with the other programs, the medians come last.
 
 Needs a release build; no rights (PostgreSQL refuses to run as root). Programs that are not installed are skipped, visibly.
 """
@@ -16,6 +16,7 @@ import glob
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,15 +30,25 @@ MIB = 1 << 20
 SOON, HELD, FREE = 0.3, 5, 3
 
 
-def moved(root):
-    return sum(map(rates.account, rates.tree(root)))
+def dirtied(pid):
+    """What a process read or dirtied, also what was deleted since: a pack of restic's, 16 MiB at once."""
+    try:
+        with open(f"/proc/{pid}/io") as file:
+            fields = dict(line.split(": ") for line in file.read().splitlines())
+    except OSError:
+        return 0
+    return int(fields["read_bytes"]) + int(fields["write_bytes"])
 
 
-def rate(root, seconds):
+def moved(root, account=rates.account):
+    return sum(map(account, rates.tree(root)))
+
+
+def rate(root, seconds, account=rates.account):
     """MiB/s over so long; None if it ended meanwhile."""
-    begun, before = time.monotonic(), moved(root)
+    begun, before = time.monotonic(), moved(root, account)
     time.sleep(seconds)
-    after = moved(root)
+    after = moved(root, account)
     return (after - before) / MIB / (time.monotonic() - begun) if after >= before > 0 else None
 
 
@@ -101,34 +112,49 @@ def measure(name, folder, environment, limit):
         title = f"attach-{os.getpid()}-{name}"
         subprocess.run([DISCNICE, "attach", "--class", title, "--disk", f"{limit}M", "--background", str(pid)],
                        env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        soon, held = rate(pid, SOON), rate(pid, HELD)
+        soon, held = rate(pid, SOON, dirtied), rate(pid, HELD)
         subprocess.run([DISCNICE, "detach", str(pid)], env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SOON)
         after = rate(pid, FREE)
-        shown = ["ended" if one is None else f"{one:.1f}" for one in (before, soon, held, after)]
-        print(f"{name:<10} {shown[0]:>7} {shown[1]:>9} {shown[2]:>9} {shown[3]:>9}", flush=True)
+        return before, soon, held, after
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def row(name, seen):
+    shown = ["ended" if one is None else f"{one:.1f}" for one in seen]
+    print(f"{name:<10} {shown[0]:>7} {shown[1]:>9} {shown[2]:>9} {shown[3]:>9}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="comma-separated")
     parser.add_argument("--limit", type=int, default=5, help="MiB/s")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--folder", default="/var/tmp")
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):
         sys.exit(f"build first: {DISCNICE}")
     print(f"{'program':<10} {'before':>7} {'first .3s':>9} {'at ' + str(options.limit) + 'M':>9} {'detached':>9}  MiB/s")
-    for name in options.programs.split(","):
-        if not (shutil.which(name) or name == "postgres" and glob.glob("/usr/lib/postgresql/*/bin")):
-            print(f"{name:<10} not installed")
-            continue
-        with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
-            runtime = os.path.join(folder, "run")
-            os.makedirs(runtime, mode=0o700)
-            measure(name, folder, dict(os.environ, XDG_RUNTIME_DIR=runtime, XDG_STATE_HOME=runtime), options.limit)
+    found = {}
+    for _ in range(options.rounds):
+        for name in options.programs.split(","):
+            if not (shutil.which(name) or name == "postgres" and glob.glob("/usr/lib/postgresql/*/bin")):
+                print(f"{name:<10} not installed")
+                continue
+            with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
+                runtime = os.path.join(folder, "run")
+                os.makedirs(runtime, mode=0o700)
+                environment = dict(os.environ, XDG_RUNTIME_DIR=runtime, XDG_STATE_HOME=runtime)
+                seen = measure(name, folder, environment, options.limit)
+            row(name, seen)
+            found.setdefault(name, []).append(seen)
+    if options.rounds > 1:
+        print("medians")
+        for name, rounds in found.items():
+            known = [[one for one in column if one is not None] for column in zip(*rounds)]
+            row(name, [statistics.median(column) if column else None for column in known])
 
 
 if __name__ == "__main__":

@@ -187,6 +187,13 @@ impl Meter {
         }
     }
 
+    /// Nothing passes as unused allowance of the time before `moment`.
+    pub fn forfeit(&self, moment: Nanos) {
+        if !self.rate().is_unlimited() {
+            let _ = self.frontier.fetch_max(moment.0, Ordering::AcqRel);
+        }
+    }
+
     /// Changes the rate that holds; the debt in units stays.
     pub fn set_rate(&self, window: Nanos, now: Nanos, rate: Rate) {
         let old = Rule { rate: self.rate(), window };
@@ -254,6 +261,21 @@ mod tests {
         }
         meter.rate.store(0, Ordering::Relaxed);
         assert_eq!(meter.reserve(WINDOW, NOW, u64::MAX), Some(NOW));
+    }
+
+    #[test]
+    fn what_is_forfeited_does_not_pass() {
+        let meter = Meter::new(Rate::per_second(1_000_000));
+        meter.forfeit(NOW);
+        meter.reserve(WINDOW, NOW, 100_000).unwrap();
+        let second = meter.reserve(WINDOW, NOW, 100_000).unwrap();
+        assert_eq!(second.minus(NOW).0 / 1_000_000, 100, "100 ms of work and no credit");
+        let owed = meter.frontier();
+        meter.forfeit(NOW);
+        assert_eq!(meter.frontier(), owed, "what is owed stays");
+        let free = Meter::new(Rate::UNLIMITED);
+        free.forfeit(NOW);
+        assert_eq!(free.frontier(), Nanos(0));
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl Class {
         self.hold(now, held, yields, (1, 1));
     }
 
+    /// Nothing passes as unused allowance of the time before `moment`, which may be yet to come.
+    pub fn forfeit_credit(&self, moment: Nanos) {
+        Resource::ALL.iter().for_each(|resource| self.meter(*resource).forfeit(moment));
+    }
+
     /// This class's part, relative to others' weights, while several that give way are held at once.
     #[must_use]
     pub fn weight(&self) -> u32 {

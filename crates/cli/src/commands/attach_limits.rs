@@ -26,6 +26,9 @@ use crate::watching;
 
 /// A line with rates is shown this often.
 const SHOW: Nanos = Nanos::from_millis(1000);
+/// What a running process moves before it stands for the first time is paid for in advance, without credit for the time in
+/// which it had no limit: it comes at full speed, and 50 ms of a limit are what passes between two looks.
+const ADVANCE: Nanos = Nanos::from_millis(50);
 /// A watcher shows that it lives at least this often.
 const BEAT: Nanos = Nanos::from_millis(250);
 
@@ -63,10 +66,14 @@ pub fn run(
         // It is there before anybody is limited: what passes while it starts is not to be paid for.
         call_daemon(&found, &pinned)?;
     }
+    if new {
+        found.class.forfeit_credit(time::now().plus(ADVANCE));
+    }
     for one in &pinned {
         enter(&found, one, Reason::Attached)?;
     }
-    enter_descendants(&found, &tree);
+    // While the daemon started, some have ended and others were born.
+    enter_descendants(&found, &Tree::new(&roots));
     if background {
         call_daemon(&found, &pinned)?;
         say!("limited in class {}; `discnice detach` ends it", found.name())?;
