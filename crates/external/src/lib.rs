@@ -14,7 +14,7 @@
 //! - [`census`]: who is new in the system;
 //! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
-//! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in;
+//! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
@@ -30,6 +30,7 @@ pub mod duty;
 mod helpers;
 pub mod hold;
 mod kindred;
+mod lead;
 pub mod member;
 mod number;
 pub mod process;

@@ -8,31 +8,13 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::account::{Io, OwnAccount, Rest};
-use crate::doing::Doing;
 use crate::duty::{self, Decision, Duty};
 use crate::helpers::Helpers;
 use crate::hold::{self, Grip, Hold, Refused, Signals};
+use crate::lead::Lead;
 use crate::process::{self, Pinned};
 use crate::read_ahead::ReadAhead;
 
-/// What a preloaded process may be ahead of its books, and how long, before it is held.
-struct Lead {
-    bytes: u64,
-    time: Nanos,
-    /// More than this, and no time.
-    most: u64,
-}
-
-/// A call that is in progress, or a few fast ones that it has not looked at yet; it takes less than this
-/// to be settled after it did its I/O.
-const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10), most: u64::MAX };
-/// A process that may read by page faults alone, or by workers of the kernel, for which no call stands; one
-/// that is in a long call must not be taken for it, as what it reserved would be charged twice. Who is seen in
-/// a fault, and in no call, is taken for it sooner: [`UNSEEN`].
-const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100), most: u64::MAX };
-/// A process that was seen in a fault, or waiting for the kernel's workers, and in no call. Books that are behind
-/// for other reasons are settled within a call.
-const UNSEEN: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(2), most: 2 << 20 };
 /// One that ran ahead is expected to do so again for so long.
 const CAUGHT: Nanos = Nanos::from_millis(1_000);
 /// One that has just run ahead is looked at closely for so long.
@@ -46,7 +28,8 @@ const GLANCES: u32 = 8;
 /// Where looks at one process are so far apart, it is asked first whether it has run at all: ten ticks of the
 /// slowest kernel, so that who runs just now is not overlooked for much longer.
 const SELDOM: Nanos = Nanos::from_millis(100);
-/// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well.
+/// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well; in its next hold
+/// already after the first such look.
 const SLIPS: u32 = 4;
 /// Who has read before it was known stands for so long at first: what the kernel reads ahead for it is switched
 /// off then, before it is a burst.
@@ -411,17 +394,6 @@ impl Watched {
         now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
     }
 
-    /// What it may be ahead, of one that is so much ahead.
-    fn lead(&self, ahead: u64) -> Lead {
-        if ahead >= UNSEEN.bytes && Doing::of(self.id()) == Doing::Unseen {
-            UNSEEN
-        } else if self.class.watcher().is_strict() {
-            STRICT
-        } else {
-            RUNAWAY
-        }
-    }
-
     /// Charges what a preloaded process did without any call that its library could have noticed.
     fn charge_if_ahead(&mut self) -> bool {
         let Some(member) = self.member() else { return false };
@@ -440,11 +412,11 @@ impl Watched {
             self.caught_until = Nanos(0);
         }
         if now >= self.caught_until {
-            if ahead < UNSEEN.bytes {
+            if ahead < Lead::LEAST {
                 self.suspect = None;
                 return false;
             }
-            let lead = self.lead(ahead);
+            let lead = Lead::of(self.id(), ahead, self.class.watcher().is_strict());
             match still {
                 _ if ahead >= lead.most => {}
                 Some((since, _)) if ahead >= lead.bytes && now >= since.plus(lead.time) => {}
@@ -553,7 +525,7 @@ impl Watched {
                 held.add_frozen(time::now().minus(since).0);
             }
             self.letting_go = true;
-            self.slips = 0;
+            self.slips = if self.slips < SLIPS { 0 } else { SLIPS - 1 };
         }
         if self.letting_go {
             self.letting_go = !self.hold.release();
