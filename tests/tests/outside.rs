@@ -2,9 +2,11 @@
 //! outside, and the class shows them while they run.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use discnice_tests::bare::assert_same;
@@ -206,4 +208,34 @@ fn programs_of_another_word_size_run() {
     let class = Class::new("50M");
     let bare = run(product::as_user(words[0]).arg(words[1]));
     assert_one_warning(&bare, &run(&mut class.command(words)));
+}
+
+/// Writes eight times 3 MB into a file that it has unlinked, and closes it before anybody had to write it.
+const PACKS: &str = r#"
+import os, sys, time
+sys.stdin.readline()
+for _ in range(8):
+    file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY, 0o600)
+    os.unlink(sys.argv[1])
+    os.write(file, bytes(3_000_000))
+    time.sleep(0.05)
+    os.close(file)
+"#;
+
+#[test]
+fn what_is_deleted_unwritten_costs_no_time() {
+    let folder = product::folder();
+    let mut packing = product::as_user("/usr/bin/python3");
+    packing.args(["-c", PACKS]).arg(folder.path().join("pack")).stdin(Stdio::piped());
+    let Ok(mut packing) = packing.spawn() else { skip!("no Python") };
+    // Whoever changes his user hides what he does until he executes something.
+    std::thread::sleep(Duration::from_millis(300));
+    let (class, id) = (Class::new("1M"), packing.id().to_string());
+    let words = ["attach", "--class", class.name(), "--disk", "1M", "--background", &id];
+    run(&mut product::discnice(words)).succeeded();
+    let begun = Instant::now();
+    writeln!(packing.stdin.take().expect("a pipe")).expect("it reads");
+    let ended = packing.wait().expect("it ends");
+    let took = begun.elapsed();
+    assert!(ended.success() && took < Duration::from_secs(5), "{took:?} of 24 at most");
 }

@@ -16,6 +16,7 @@
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
+//! - `nameless`: what it dirtied in files without a name is charged when it is written;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
 //! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
@@ -32,6 +33,7 @@ pub mod hold;
 mod kindred;
 mod lead;
 pub mod member;
+mod nameless;
 mod number;
 pub mod process;
 pub mod reactor;

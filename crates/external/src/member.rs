@@ -12,6 +12,7 @@ use crate::duty::{self, Decision, Duty};
 use crate::helpers::Helpers;
 use crate::hold::{self, Grip, Hold, Refused, Signals};
 use crate::lead::Lead;
+use crate::nameless::Nameless;
 use crate::process::{self, Pinned};
 use crate::read_ahead::ReadAhead;
 
@@ -75,6 +76,7 @@ pub struct Watched {
     hold: Box<dyn Hold>,
     helpers: Helpers,
     read_ahead: ReadAhead,
+    nameless: Nameless,
     /// Bytes dirtied since write-back was started last.
     dirtied: u64,
     held_since: Option<Nanos>,
@@ -121,6 +123,8 @@ impl Watched {
         let hold = hold::best(pinned.process);
         let now = time::now();
         let cancelled = account.own().cancelled;
+        let begun = role == Role::Outside && account.own().written > 0;
+        let nameless = if begun { Nameless::begun(pinned.id()) } else { Nameless::default() };
         let mut watched = Self {
             pinned,
             class,
@@ -132,6 +136,7 @@ impl Watched {
             hold,
             helpers,
             read_ahead: ReadAhead::default(),
+            nameless,
             dirtied: 0,
             duty: Duty::new(now),
             suspect: None,
@@ -285,6 +290,7 @@ impl Watched {
             self.account.set_rest(rest(self.role));
         }
         if self.account.look().is_err() || self.pinned.has_ended() {
+            self.nameless.forget();
             self.charge_own();
             self.let_go();
             return Err(Gone::Ended);
@@ -359,7 +365,12 @@ impl Watched {
         let Some(member) = self.member() else { return false };
         let own = self.account.own();
         let now = time::now();
-        let (new, paid_at) = ledger::charge(self.class, member.books(), now, own.into());
+        let mut charged = Charged::from(own);
+        if self.role == Role::Outside {
+            let back = self.nameless.of(self.id(), self.class, charged.written, now);
+            charged.written = charged.written.saturating_sub(back);
+        }
+        let (new, paid_at) = ledger::charge(self.class, member.books(), now, charged);
         let cancelled = own.cancelled.saturating_sub(self.cancelled);
         self.cancelled = self.cancelled.max(own.cancelled);
         ledger::credit(self.class, now, cancelled);
