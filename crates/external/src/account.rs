@@ -111,6 +111,14 @@ fn sum<'a>(accounts: impl IntoIterator<Item = &'a Io>) -> Io {
     accounts.into_iter().fold(Io::default(), |sum, io| sum.plus(*io))
 }
 
+/// What of a process's new bytes none of its threads did: children, or threads that ended. The process may have gone
+/// on before its threads were asked; those bytes come again with its next account.
+fn beyond(new: Io, by_threads: Io, early: &mut Io) -> Io {
+    let known = early.plus(by_threads);
+    *early = known.minus(new);
+    new.minus(known)
+}
+
 /// Whether the process has waited for a child: only then the kernel has added anything to it. A
 /// child that was waited for leaves its page faults with its parent; none ever ran without one.
 fn has_reaped(id: u32) -> bool {
@@ -130,6 +138,8 @@ pub struct OwnAccount {
     ran: Option<Nanos>,
     /// What its threads had done at the last look; `None` while it never had a child.
     threads: Option<HashMap<u32, Io>>,
+    /// What threads were seen to have done that the process's account, which is read before theirs, did not have yet.
+    early: Io,
     /// What of children's accounts, charged to them, is still to arrive in the process's.
     coming: Io,
     rest: Rest,
@@ -154,8 +164,8 @@ impl OwnAccount {
         let seen = source.read()?;
         let threads = (rest == Rest::Children || has_reaped(id)).then(|| threads(id));
         let own = threads.as_ref().map_or(seen, |threads| sum(threads.values()));
-        let (coming, ran) = (Io::default(), None);
-        let mut account = Self { id, source, seen, own, ran, threads, coming, rest };
+        let (coming, early, ran) = (Io::default(), Io::default(), None);
+        let mut account = Self { id, source, seen, own, ran, threads, early, coming, rest };
         account.raise(charged);
         Ok(account)
     }
@@ -235,8 +245,7 @@ impl OwnAccount {
                 let by_threads =
                     sum(&now.iter().map(|(t, io)| io.minus(before(t))).collect::<Vec<_>>());
                 *known = now;
-                // The rest came from children, or from threads that ended.
-                let rest = new.minus(by_threads);
+                let rest = beyond(new, by_threads, &mut self.early);
                 let children = match self.rest {
                     Rest::Known => rest.min(self.coming),
                     Rest::Children => rest,
@@ -278,6 +287,16 @@ mod tests {
         let mut command = Command::new("sh");
         command.current_dir(folder).args(["-c", &script]).stdin(Stdio::piped());
         command.spawn().unwrap()
+    }
+
+    #[test]
+    fn what_threads_did_between_two_looks_counts_once() {
+        let read = |read| Io { read, ..Io::default() };
+        let mut early = Io::default();
+        assert_eq!(beyond(read(100), read(150), &mut early), read(0));
+        assert_eq!(beyond(read(60), read(20), &mut early), read(0), "50 were seen before");
+        assert_eq!(beyond(read(10), read(0), &mut early), read(0), "and so were these");
+        assert_eq!(beyond(read(30), read(0), &mut early), read(30), "of a child");
     }
 
     #[test]
