@@ -20,9 +20,11 @@ const PORTION_MIN: u64 = 128 << 10;
 /// Larger ones cost the caller too long (166 us for each MiB).
 const PORTION_MAX: u64 = 2 << 20;
 /// A small file is left to the kernel when it is closed, because it may be deleted soon, until the
-/// class has left so much without deleting it: what the kernel writes at once, some day, stays below half
-/// a second's worth.
-const LEFT_TIME: Nanos = Nanos::from_millis(400);
+/// class has left so much without deleting it: what the kernel writes at once, some day, stays below a
+/// quarter of a second's worth.
+const LEFT_TIME: Nanos = Nanos::from_millis(200);
+/// So much is left at any rate.
+const LEFT_MIN: u64 = 64 << 10;
 /// More is not left at any rate.
 const LEFT_MAX: u64 = 4 << 20;
 
@@ -203,7 +205,7 @@ impl<H: Host> Regulator<'_, H> {
     /// count as left.
     fn leaves_too_much(&self, thread: &Thread, bytes: u64) -> bool {
         let rate = self.class.rule(Direction::Write).rate;
-        let most = rate.units_in(LEFT_TIME).clamp(PORTION_MIN, LEFT_MAX);
+        let most = rate.units_in(LEFT_TIME).clamp(LEFT_MIN, LEFT_MAX);
         let mut left = self.class.leave_dirty(bytes);
         if left >= most && !self.class.predicts() {
             // Perhaps much of it was deleted, which is expensive to ask.
