@@ -135,11 +135,11 @@ fn small_files_of_many_processes_are_not_left_to_the_kernel() {
         machine.started.take().iter().map(|(_, length)| length).sum::<u64>()
     };
     let some = |files: u64, cancelled| (0..files).map(|_| compile(cancelled)).sum::<u64>();
-    assert_eq!(some(6, 0), 0, "they may be deleted soon");
-    let started = some(34, 0);
-    assert!(40 * FILE - started <= 419_430, "{started}");
+    assert_eq!(some(3, 0), 0, "they may be deleted soon");
+    let started = some(37, 0);
+    assert!(40 * FILE - started <= 209_715, "{started}");
     // Somebody deletes what was left.
-    assert_eq!(some(5, 6 * FILE), 0);
+    assert_eq!(some(2, 3 * FILE), 0);
 }
 
 #[test]
