@@ -27,6 +27,13 @@ impl ProcessId {
     }
 }
 
+/// The processes of a group that run now.
+pub fn of_group(group: u32) -> impl Iterator<Item = (u32, Stat)> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|pid| Some((pid, Stat::of(pid)?))).filter(move |(_, stat)| stat.group == group)
+}
+
 /// What we use of /proc/PID/stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
@@ -67,7 +74,7 @@ pub struct Calls {
     pub bytes: u64,
     /// Calls that read or wrote.
     pub count: u64,
-    /// Bytes that the disk moved for it.
+    /// Bytes that the disk moved for it, less what was deleted before it was written.
     pub disk_bytes: u64,
 }
 
@@ -78,7 +85,9 @@ impl Calls {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default())
     }
 
-    fn parse(text: &str) -> Self {
+    /// Of such a file's text.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         let field = |name: &str| -> u64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
             line.and_then(|number| number.parse().ok()).unwrap_or(0)
@@ -86,7 +95,8 @@ impl Calls {
         Self {
             bytes: field("rchar") + field("wchar"),
             count: field("syscr") + field("syscw"),
-            disk_bytes: field("read_bytes") + field("write_bytes"),
+            disk_bytes: (field("read_bytes") + field("write_bytes"))
+                .saturating_sub(field("cancelled_write_bytes")),
         }
     }
 }
@@ -121,8 +131,9 @@ mod tests {
 
     #[test]
     fn calls_are_summed() {
-        let text = "rchar: 7\nwchar: 1\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 0\n";
-        assert_eq!(Calls::parse(text), Calls { bytes: 8, count: 3, disk_bytes: 4096 });
+        let text = "rchar: 7\nwchar: 1\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 8192\n\
+            cancelled_write_bytes: 4096\n";
+        assert_eq!(Calls::parse(text), Calls { bytes: 8, count: 3, disk_bytes: 8192 });
         assert_eq!(Calls::parse(""), Calls::default());
     }
 

@@ -29,7 +29,7 @@ impl Experiment for Overhead {
             let name = program.name();
             [(name.to_owned(), seconds), (format!("{name}{WITH}"), seconds)]
         });
-        (cases.collect(), scale.rounds(7, 2))
+        (cases.collect(), scale.rounds(7, 5))
     }
 
     fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {
@@ -42,7 +42,7 @@ impl Experiment for Overhead {
 
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
         let program = self.find(&step.case)?;
-        program.begin(lab, step.scale)?;
+        program.begin(lab)?;
         let mut command = program.command(lab, step.scale);
         if step.case.ends_with(WITH) {
             command = lab.limited(&["--disk", "unlimited"], &command)?;

@@ -62,7 +62,7 @@ impl Experiment for Throttle {
 
     fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
         let (program, rate) = self.find(&step.case)?;
-        program.begin(lab, step.scale)?;
+        program.begin(lab)?;
         let command = program.command(lab, step.scale);
         if step.case.ends_with(FREE) {
             return sample(lab, step, command);

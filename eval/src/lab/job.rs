@@ -87,8 +87,11 @@ impl Job {
     ///
     /// # Errors
     /// As [`Job::finish`].
-    pub fn finish_unless(mut self, give_up: impl Fn() -> bool) -> anyhow::Result<Option<f64>> {
-        const LOOK: Duration = Duration::from_millis(20);
+    pub fn finish_unless(
+        mut self,
+        mut give_up: impl FnMut() -> bool,
+    ) -> anyhow::Result<Option<f64>> {
+        const LOOK: Duration = Duration::from_millis(5);
         let pid = Pid::from_child(&self.child);
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while rustix::process::waitid(WaitId::Pid(pid), options)
@@ -202,13 +205,7 @@ mod tests {
 
     /// Processes of a group, without zombies that nobody has reaped yet.
     fn living(group: u32) -> usize {
-        let processes = std::fs::read_dir("/proc").expect("every system has it");
-        processes
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter_map(crate::proc::Stat::of)
-            .filter(|stat| stat.group == group && stat.state != 'Z')
-            .count()
+        crate::proc::of_group(group).filter(|(_, stat)| stat.state != 'Z').count()
     }
 
     #[test]

@@ -7,10 +7,12 @@ pub mod files;
 pub mod job;
 pub mod link;
 pub mod memory_limit;
+pub mod resident;
 pub mod sampler;
 pub mod scratch;
 pub mod swap;
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::chown;
@@ -21,6 +23,8 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use tempfile::TempDir;
 
+use self::job::Job;
+use self::resident::Resident;
 use crate::disk::{self, State};
 use crate::site::Site;
 
@@ -34,6 +38,7 @@ pub struct Lab {
     memory: TempDir,
     programs: TempDir,
     folder: PathBuf,
+    resident: RefCell<Resident>,
 }
 
 impl Lab {
@@ -59,7 +64,15 @@ impl Lab {
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         chown(&folder, Some(disk.owner.uid), Some(disk.owner.gid))?;
         std::mem::forget(guard);
-        Ok(Self { disk, site: site.clone(), owns_disk, memory, programs, folder })
+        Ok(Self {
+            disk,
+            site: site.clone(),
+            owns_disk,
+            memory,
+            programs,
+            folder,
+            resident: RefCell::default(),
+        })
     }
 
     /// A folder on the disk, the user's.
@@ -130,6 +143,19 @@ impl Lab {
         let mut command = self.command(self.programs.path().join("discnice-eval"));
         command.args(["workload", name]);
         command
+    }
+
+    /// Runs a job to its end, and holds in memory what its processes are made of as long as the lab is there.
+    ///
+    /// # Errors
+    /// The job fails, or a stop was requested.
+    pub fn make_resident(&self, job: Job) -> anyhow::Result<()> {
+        let group = job.group();
+        let look = || {
+            self.resident.borrow_mut().add(group);
+            false
+        };
+        job.finish_unless(look).map(drop)
     }
 
     /// Runs `prepare` while the disk answers at once; its files are on the platter afterwards.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::disk::DeviceCounters;
-use crate::proc::{Calls, Stat};
+use crate::proc::{self, Calls};
 
 /// Time between two readings. The papers plot means over one second.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -131,18 +131,13 @@ fn read(device: &std::path::Path, groups: &[(&'static str, u32)]) -> Reading {
 /// Of all processes of a group: disk bytes, calls and their bytes, and seconds of processor time.
 fn group_counters(group: u32) -> (Calls, f64) {
     let mut sum = Calls::default();
-    let Ok(processes) = fs::read_dir("/proc") else { return (sum, 0.0) };
     let mut ticks = 0;
-    for entry in processes.flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        let Some((pid, stat)) = pid.and_then(|pid| Some((pid, Stat::of(pid)?))) else { continue };
-        if stat.group == group {
-            let calls = Calls::of(pid);
-            sum.bytes += calls.bytes;
-            sum.count += calls.count;
-            sum.disk_bytes += calls.disk_bytes;
-            ticks += stat.cpu_ticks;
-        }
+    for (pid, stat) in proc::of_group(group) {
+        let calls = Calls::of(pid);
+        sum.bytes += calls.bytes;
+        sum.count += calls.count;
+        sum.disk_bytes += calls.disk_bytes;
+        ticks += stat.cpu_ticks;
     }
     (sum, ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }

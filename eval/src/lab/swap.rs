@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use discnice_units::Bytes;
 
+use super::resident::Locked;
 use super::{Lab, scratch};
 use crate::disk;
 use crate::tool;
@@ -14,6 +15,9 @@ use crate::tool;
 /// Swap; taken away when dropped.
 pub struct Swap {
     device: PathBuf,
+    // A kernel that takes back what lies idle would swap the file's pages to the file itself, whose device then
+    // waits for its own write for ever.
+    _pages: Locked,
 }
 
 impl Swap {
@@ -27,9 +31,11 @@ impl Swap {
             .and_then(|file| file.set_len(size.get()))
             .with_context(|| format!("cannot make {}", file.display()))?;
         let attach = ["--find".as_ref(), "--show".as_ref(), file.as_os_str()];
-        let swap = Self { device: tool::run("losetup", attach)?.into() };
+        let pages = Locked::new(&file)?;
+        let swap = Self { device: tool::run("losetup", attach)?.into(), _pages: pages };
         tool::run("mkswap", [&swap.device])?;
-        tool::run("swapon", [&swap.device])?;
+        // Before swap that the machine has of its own.
+        tool::run("swapon", ["--priority".as_ref(), "100".as_ref(), swap.device.as_os_str()])?;
         Ok(swap)
     }
 }
