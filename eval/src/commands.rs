@@ -65,6 +65,9 @@ struct How {
     /// Few repetitions and small files
     #[arg(long)]
     quick: bool,
+    /// Measure every case N times [default: as each experiment needs it]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
     #[command(flatten)]
     record: RecordDirectory,
     #[command(flatten)]
@@ -160,7 +163,8 @@ fn known<'a>(all: &'a [Entry], names: &[String]) -> anyhow::Result<Vec<&'a str>>
 fn measure(all: &[Entry], names: &[&str], how: How) -> anyhow::Result<()> {
     stop::on_signals()?;
     let archive = how.record.archive()?;
-    let plan = Run { site: &how.site, archive: &archive, scale: Scale { quick: how.quick } };
+    let scale = Scale { quick: how.quick, repetitions: how.rounds };
+    let plan = Run { site: &how.site, archive: &archive, scale };
     let result = runner::run(&plan, all, names);
     if stop::requested() {
         let directory = archive.directory().display();

@@ -250,7 +250,7 @@ mod tests {
         let times = [0.5, 1.0, 1.5, 2.0, 4.0, 5.0, 8.0, 24.0, 28.0, 150.0];
         let course: Vec<(f64, f64)> = times.iter().map(|time| (*time, 2e6)).collect();
         let number = |name: &String| (name.clone(), if name == "end" { 20.0 } else { 2.0 });
-        record.samples = steps(experiment, Scale { quick: true })
+        record.samples = steps(experiment, Scale { quick: true, repetitions: None })
             .into_iter()
             .map(|step| Sample {
                 case: step.case,

@@ -69,12 +69,6 @@ impl Peer {
         matches!(self, Self::Plain | Self::Nice | Self::Idle(_) | Self::CpuLimit(_))
     }
 
-    /// Whether goals of the product or its base are judged by it, and not only how others fare.
-    #[must_use]
-    pub const fn is_judged(self) -> bool {
-        matches!(self, Self::Alone | Self::Discnice(1) | Self::Polite)
-    }
-
     /// Why it cannot be had on this machine; `None` if it can.
     #[must_use]
     pub fn lack(self, lab: &Lab) -> Option<String> {

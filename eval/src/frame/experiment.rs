@@ -27,6 +27,8 @@ pub struct Step {
 pub struct Scale {
     /// Few repetitions: shows the phenomenon, not its spread.
     pub quick: bool,
+    /// Repetitions of every case, whatever an experiment would choose.
+    pub repetitions: Option<u32>,
 }
 
 impl Scale {
@@ -74,10 +76,14 @@ pub trait Experiment: Sync {
 /// All steps of an experiment: round by round, so that cases of one round can be paired.
 #[must_use]
 pub fn steps(experiment: &dyn Experiment, scale: Scale) -> Vec<Step> {
-    let (cases, rounds) = experiment.cases(scale);
-    (0..rounds)
+    let (cases, chosen) = experiment.cases(scale);
+    let rounds = move |case: &str| match scale.repetitions {
+        Some(repetitions) => repetitions,
+        None => experiment.rounds(case, scale, chosen),
+    };
+    (0..scale.repetitions.unwrap_or(chosen))
         .flat_map(|round| {
-            let wanted = move |case: &str| round < experiment.rounds(case, scale, rounds);
+            let wanted = move |case: &str| round < rounds(case);
             let measured = cases.iter().filter(move |(case, _)| wanted(case));
             measured.map(move |(case, seconds)| Step {
                 case: case.clone(),
