@@ -20,11 +20,11 @@ const PORTION_MIN: u64 = 128 << 10;
 /// Larger ones cost the caller too long (166 us for each MiB).
 const PORTION_MAX: u64 = 2 << 20;
 /// A small file is left to the kernel when it is closed, because it may be deleted soon, until the
-/// class has left so much without deleting it: what the kernel writes at once, some day, stays below a
-/// quarter of a second's worth.
-const LEFT_TIME: Nanos = Nanos::from_millis(200);
+/// class has left so much without deleting it: what the kernel writes at once, some day, stays below an
+/// eighth of a second's worth.
+const LEFT_TIME: Nanos = Nanos::from_millis(100);
 /// So much is left at any rate.
-const LEFT_MIN: u64 = 64 << 10;
+const LEFT_MIN: u64 = 32 << 10;
 /// More is not left at any rate.
 const LEFT_MAX: u64 = 4 << 20;
 
