@@ -23,7 +23,7 @@ const SEGMENT: usize = 56;
 const ENTRY: usize = 16;
 /// No linker writes as many program headers, or as many entries, of which a few hundred name
 /// libraries in the largest programs.
-const SEGMENTS: u16 = 64;
+const SEGMENTS: usize = 64;
 const ENTRIES: u32 = 1024;
 /// Segments of notes, and notes in one, that are looked at.
 const NOTES: usize = 16;
@@ -31,9 +31,9 @@ const NOTES: usize = 16;
 /// A program or library.
 #[derive(Debug)]
 pub struct Elf {
-    /// Offset and number of the program headers.
-    table: u64,
-    segments: u16,
+    /// The program headers, and how many bytes of them there are: read once, as each is looked at often.
+    headers: [u8; SEGMENTS * SEGMENT],
+    length: usize,
     /// Where in the file what is loaded ends.
     pub end: u64,
     /// Offset of the dynamic section; none in a static program.
@@ -74,8 +74,7 @@ impl Elf {
     /// Whether it is written in Go, whose runtime makes its system calls itself even where it is linked with libc:
     /// it has a note by Go's linker (cmd/link/internal/ld/elf.go, `ELF_NOTE_GO_NAME`).
     pub fn is_go(&self, file: &impl Bytes) -> bool {
-        let segments = (0..self.segments).filter_map(|index| self.segment(file, index));
-        let notes = segments.filter(|segment| segment.kind == PT_NOTE);
+        let notes = self.segments().filter(|segment| segment.kind == PT_NOTE);
         notes.take(NOTES).any(|segment| has_note(file, &segment, b"Go\0\0"))
     }
 
@@ -89,35 +88,31 @@ impl Elf {
         if !known {
             return None;
         }
-        let table = number::<8>(&header, 32);
-        let segments = (number::<2>(&header, 56) as u16).min(SEGMENTS);
-        let mut elf = Self { table, segments, end: 0, dynamic: None, interpreter: None };
-        for index in 0..segments {
-            let segment = elf.segment(file, index)?;
+        let mut headers = [0; SEGMENTS * SEGMENT];
+        let length = (number::<2>(&header, 56) as usize).min(SEGMENTS) * SEGMENT;
+        let table = headers.get_mut(..length)?;
+        if file.read_at(number::<8>(&header, 32), table) < length {
+            return None;
+        }
+        let (mut end, mut dynamic, mut interpreter) = (0u64, None, None);
+        for segment in segments(table) {
             match segment.kind {
-                PT_LOAD => elf.end = elf.end.max(segment.offset.checked_add(segment.length)?),
-                PT_DYNAMIC => elf.dynamic = Some(segment.offset),
-                PT_INTERP => elf.interpreter = Some(segment.offset),
+                PT_LOAD => end = end.max(segment.offset.checked_add(segment.length)?),
+                PT_DYNAMIC => dynamic = Some(segment.offset),
+                PT_INTERP => interpreter = Some(segment.offset),
                 _ => {}
             }
         }
-        Some(elf)
+        Some(Self { headers, length, end, dynamic, interpreter })
     }
 
-    fn segment(&self, file: &impl Bytes, index: u16) -> Option<Segment> {
-        let at = self.table.checked_add(u64::from(index) * SEGMENT as u64)?;
-        let header: [u8; SEGMENT] = file.array(at)?;
-        Some(Segment {
-            kind: number::<4>(&header, 0),
-            offset: number::<8>(&header, 8),
-            address: number::<8>(&header, 16),
-            length: number::<8>(&header, 32),
-        })
+    fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
+        segments(self.headers.get(..self.length).unwrap_or_default())
     }
 
     /// Where in the file lies what is loaded at this address.
-    fn offset_of(&self, file: &impl Bytes, address: u64) -> Option<u64> {
-        (0..self.segments).filter_map(|index| self.segment(file, index)).find_map(|segment| {
+    fn offset_of(&self, address: u64) -> Option<u64> {
+        self.segments().find_map(|segment| {
             let inside = address.checked_sub(segment.address)?;
             let found = segment.kind == PT_LOAD && inside < segment.length;
             if found { segment.offset.checked_add(inside) } else { None }
@@ -143,7 +138,7 @@ impl Elf {
                 _ => {}
             }
         }
-        let strings = self.offset_of(file, strings?)?;
+        let strings = self.offset_of(strings?)?;
         let run_path = run_path.or(old_path).and_then(|at| strings.checked_add(at));
         Some(Dynamic { section, strings, run_path })
     }
@@ -164,6 +159,16 @@ impl Dynamic {
         }
         None
     }
+}
+
+/// What a table of program headers says.
+fn segments(table: &[u8]) -> impl Iterator<Item = Segment> + '_ {
+    table.chunks_exact(SEGMENT).map(|header| Segment {
+        kind: number::<4>(header, 0),
+        offset: number::<8>(header, 8),
+        address: number::<8>(header, 16),
+        length: number::<8>(header, 32),
+    })
 }
 
 /// Whether one of the notes of a segment is by this owner. elf(5), "Notes"
