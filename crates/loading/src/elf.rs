@@ -23,17 +23,17 @@ const SEGMENT: usize = 56;
 const ENTRY: usize = 16;
 /// No linker writes as many program headers, or as many entries, of which a few hundred name
 /// libraries in the largest programs.
-const SEGMENTS: usize = 64;
+const SEGMENTS: u16 = 64;
 const ENTRIES: u32 = 1024;
+/// So many program headers are read at once: nearly always all of them, in what a thread with the smallest stack has.
+const AT_ONCE: u16 = 16;
 /// Segments of notes, and notes in one, that are looked at.
 const NOTES: usize = 16;
 
 /// A program or library.
 #[derive(Debug)]
 pub struct Elf {
-    /// The program headers, and how many bytes of them there are: read once, as each is looked at often.
-    headers: [u8; SEGMENTS * SEGMENT],
-    length: usize,
+    table: Table,
     /// Where in the file what is loaded ends.
     pub end: u64,
     /// Offset of the dynamic section; none in a static program.
@@ -50,6 +50,53 @@ pub struct Dynamic {
     strings: u64,
     /// Offset of the list of directories to search; `DT_RUNPATH` or the older `DT_RPATH`.
     pub run_path: Option<u64>,
+}
+
+/// Where the program headers are, and how many.
+#[derive(Debug, Clone, Copy)]
+struct Table {
+    at: u64,
+    count: u16,
+}
+
+/// Walks program headers; ends early where the file does.
+struct Segments<'a, B> {
+    file: &'a B,
+    table: Table,
+    next: u16,
+    /// The headers from the last multiple of [`AT_ONCE`] on.
+    read: [u8; AT_ONCE as usize * SEGMENT],
+}
+
+impl Table {
+    fn segments<B: Bytes>(self, file: &B) -> Segments<'_, B> {
+        Segments { file, table: self, next: 0, read: [0; AT_ONCE as usize * SEGMENT] }
+    }
+}
+
+impl<B: Bytes> Iterator for Segments<'_, B> {
+    type Item = Segment;
+
+    fn next(&mut self) -> Option<Segment> {
+        let left = self.table.count.checked_sub(self.next).filter(|left| *left > 0)?;
+        let index = self.next % AT_ONCE;
+        if index == 0 {
+            let at = self.table.at.checked_add(u64::from(self.next) * SEGMENT as u64)?;
+            let wanted = self.read.get_mut(..usize::from(left.min(AT_ONCE)) * SEGMENT)?;
+            if self.file.read_at(at, wanted) < wanted.len() {
+                self.next = self.table.count;
+                return None;
+            }
+        }
+        self.next += 1;
+        let header = self.read.get(usize::from(index) * SEGMENT..)?;
+        Some(Segment {
+            kind: number::<4>(header, 0),
+            offset: number::<8>(header, 8),
+            address: number::<8>(header, 16),
+            length: number::<8>(header, 32),
+        })
+    }
 }
 
 /// One program header.
@@ -74,7 +121,7 @@ impl Elf {
     /// Whether it is written in Go, whose runtime makes its system calls itself even where it is linked with libc:
     /// it has a note by Go's linker (cmd/link/internal/ld/elf.go, `ELF_NOTE_GO_NAME`).
     pub fn is_go(&self, file: &impl Bytes) -> bool {
-        let notes = self.segments().filter(|segment| segment.kind == PT_NOTE);
+        let notes = self.table.segments(file).filter(|segment| segment.kind == PT_NOTE);
         notes.take(NOTES).any(|segment| has_note(file, &segment, b"Go\0\0"))
     }
 
@@ -88,14 +135,13 @@ impl Elf {
         if !known {
             return None;
         }
-        let mut headers = [0; SEGMENTS * SEGMENT];
-        let length = (number::<2>(&header, 56) as usize).min(SEGMENTS) * SEGMENT;
-        let table = headers.get_mut(..length)?;
-        if file.read_at(number::<8>(&header, 32), table) < length {
-            return None;
-        }
-        let (mut end, mut dynamic, mut interpreter) = (0u64, None, None);
-        for segment in segments(table) {
+        let table = Table {
+            at: number::<8>(&header, 32),
+            count: (number::<2>(&header, 56) as u16).min(SEGMENTS),
+        };
+        let (mut end, mut dynamic, mut interpreter, mut count) = (0u64, None, None, 0);
+        for segment in table.segments(file) {
+            count += 1;
             match segment.kind {
                 PT_LOAD => end = end.max(segment.offset.checked_add(segment.length)?),
                 PT_DYNAMIC => dynamic = Some(segment.offset),
@@ -103,16 +149,13 @@ impl Elf {
                 _ => {}
             }
         }
-        Some(Self { headers, length, end, dynamic, interpreter })
-    }
-
-    fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        segments(self.headers.get(..self.length).unwrap_or_default())
+        // One that is cut is not loaded.
+        (count == table.count).then_some(Self { table, end, dynamic, interpreter })
     }
 
     /// Where in the file lies what is loaded at this address.
-    fn offset_of(&self, address: u64) -> Option<u64> {
-        self.segments().find_map(|segment| {
+    fn offset_of(&self, file: &impl Bytes, address: u64) -> Option<u64> {
+        self.table.segments(file).find_map(|segment| {
             let inside = address.checked_sub(segment.address)?;
             let found = segment.kind == PT_LOAD && inside < segment.length;
             if found { segment.offset.checked_add(inside) } else { None }
@@ -138,7 +181,7 @@ impl Elf {
                 _ => {}
             }
         }
-        let strings = self.offset_of(strings?)?;
+        let strings = self.offset_of(file, strings?)?;
         let run_path = run_path.or(old_path).and_then(|at| strings.checked_add(at));
         Some(Dynamic { section, strings, run_path })
     }
@@ -159,16 +202,6 @@ impl Dynamic {
         }
         None
     }
-}
-
-/// What a table of program headers says.
-fn segments(table: &[u8]) -> impl Iterator<Item = Segment> + '_ {
-    table.chunks_exact(SEGMENT).map(|header| Segment {
-        kind: number::<4>(header, 0),
-        offset: number::<8>(header, 8),
-        address: number::<8>(header, 16),
-        length: number::<8>(header, 32),
-    })
 }
 
 /// Whether one of the notes of a segment is by this owner. elf(5), "Notes"
