@@ -3,11 +3,9 @@
 //! `/proc/PID/task/TID/syscall` says in which call a thread sleeps, or that it sleeps in none: in a page
 //! fault. proc_pid_syscall(5)
 
-use std::fs;
-
 use discnice_sys::procfs;
 
-use crate::process;
+use crate::process::{self, Call};
 
 /// What the threads of a process that moved bytes are seen doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +60,7 @@ impl Doing {
                 doing = Self::Unseen;
                 continue;
             }
-            let text = fs::read_to_string(format!("/proc/{id}/task/{thread}/syscall"));
-            match text.map_or(Self::Unknown, |text| Self::parse(&text)) {
+            match process::call(id, thread).map_or(Self::Unknown, Self::in_call) {
                 Self::Call => return Self::Call,
                 Self::Unseen => doing = Self::Unseen,
                 Self::Unknown => {}
@@ -72,11 +69,10 @@ impl Doing {
         doing
     }
 
-    fn parse(text: &str) -> Self {
-        let number = text.split_whitespace().next().and_then(|number| number.parse::<i64>().ok());
-        match number {
-            Some(number) if MOVING.contains(&number) => Self::Call,
-            Some(number) if number < 0 || WAITING.contains(&number) => Self::Unseen,
+    fn in_call(call: Call) -> Self {
+        match call.number {
+            number if MOVING.contains(&number) => Self::Call,
+            number if number < 0 || WAITING.contains(&number) => Self::Unseen,
             _ => Self::Unknown,
         }
     }
@@ -89,11 +85,11 @@ mod tests {
 
     #[test]
     fn calls_are_told_from_faults() {
-        assert_eq!(Doing::parse("running\n"), Doing::Unknown);
-        assert_eq!(Doing::parse("-1 0x7ffe 0x7f12\n"), Doing::Unseen);
-        assert_eq!(Doing::parse(&format!("{} 0x3 0x7f12\n", libc::SYS_pread64)), Doing::Call);
-        assert_eq!(Doing::parse(&format!("{} 0x3\n", libc::SYS_io_uring_enter)), Doing::Unseen);
-        assert_eq!(Doing::parse(&format!("{} 0x3\n", libc::SYS_futex)), Doing::Unknown);
+        let doing = |number| Doing::in_call(Call { number, arguments: [0; 6] });
+        assert_eq!(doing(-1), Doing::Unseen);
+        assert_eq!(doing(libc::SYS_pread64), Doing::Call);
+        assert_eq!(doing(libc::SYS_io_uring_enter), Doing::Unseen);
+        assert_eq!(doing(libc::SYS_futex), Doing::Unknown);
     }
 
     #[test]

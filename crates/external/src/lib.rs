@@ -14,6 +14,7 @@
 //! - [`census`]: who is new in the system;
 //! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
+//! - `descriptors`: what another process has open;
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
 //! - `nameless`: what it dirtied in files without a name is charged when it is written;
@@ -26,6 +27,7 @@
 pub mod account;
 pub mod census;
 mod closed;
+mod descriptors;
 mod doing;
 pub mod duty;
 mod helpers;

@@ -7,15 +7,16 @@
 //! back, up to a bound: the kernel writes what stays dirty for half a minute, at once.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use discnice_budget::{Class, Direction};
 use discnice_sys::pagecache;
 use discnice_units::Nanos;
-use rustix::fs::OFlags;
+
+use crate::descriptors;
 
 /// How much of the limit is held back at most.
 const LONGEST: Nanos = Nanos(4 * Nanos::SECOND.0);
@@ -25,8 +26,6 @@ const MOST: u64 = 64 << 20;
 const DESCRIPTORS: usize = 256;
 /// Who had no such file is looked at again after so long.
 const AGAIN: Nanos = Nanos::from_millis(20);
-/// The owner's right to write, which a link in `/proc/PID/fd` has if the descriptor has it, proc(5).
-const WRITABLE: u32 = 0o200;
 const PAGE: u64 = 4096;
 /// File systems without a disk, whose pages are always dirty and in no account: tmpfs, ramfs, hugetlbfs (linux/magic.h).
 const IN_MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
@@ -78,12 +77,11 @@ impl Nameless {
 
 /// Bytes that are dirty in nameless files which the process has open for writing.
 fn dirty(id: u32) -> u64 {
-    let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
     let mut known = HashSet::new();
     let mut of = |path: &Path| {
-        let link = fs::symlink_metadata(path).ok()?;
+        let writable = descriptors::can_write(path)?;
         let found = fs::metadata(path).ok()?;
-        let wanted = link.mode() & WRITABLE != 0 && found.is_file() && found.nlink() == 0;
+        let wanted = writable && found.is_file() && found.nlink() == 0;
         if !wanted || found.size() == 0 || !known.insert((found.dev(), found.ino())) {
             return None;
         }
@@ -91,13 +89,12 @@ fn dirty(id: u32) -> u64 {
         let counts = pagecache::cachestat(opened.as_raw_fd(), 0, found.size()).ok()?;
         Some(counts.dirty * PAGE)
     };
-    entries.take(DESCRIPTORS).filter_map(|entry| of(&entry.path())).sum()
+    descriptors::of(id, DESCRIPTORS).filter_map(|path| of(&path)).sum()
 }
 
 /// Opened anew, if it lies on a disk.
 fn open(path: &Path) -> Option<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let opened = descriptors::open_anew(path)?;
     let system = rustix::fs::fstatfs(&opened).ok()?;
     let in_memory = u32::try_from(system.f_type).is_ok_and(|magic| IN_MEMORY.contains(&magic));
     (!in_memory).then_some(opened)

@@ -11,14 +11,16 @@
 //! reads around them by the mapping's advice (mm/filemap.c, `do_sync_mmap_readahead`).
 
 use std::collections::HashSet;
-use std::fs::{self, DirEntry, Metadata};
+use std::fs::{self, Metadata};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use discnice_budget::{Class, Direction};
 use discnice_sys::{file, mapped};
 use discnice_units::{Nanos, Rate};
 
+use crate::descriptors;
 use crate::process::Pinned;
 
 /// From this limit on whoever reads page by page would not reach it without read-ahead (facts of ADR 1:
@@ -30,8 +32,6 @@ const BURST: Nanos = Nanos::from_millis(50);
 const GROWN: u64 = 64 << 10;
 /// Descriptors of a process that are looked at.
 const DESCRIPTORS: usize = 256;
-/// The owner's right to write, which a link in `/proc/PID/fd` has if the descriptor has it, proc(5).
-const WRITABLE: u32 = 0o200;
 
 /// What became of one process's read-ahead.
 #[derive(Debug, Default)]
@@ -131,23 +131,18 @@ struct Found {
 
 /// All files that the process can only read and whose device has a window that is `wanted`.
 fn files(process: &Pinned, wanted: impl Fn(u64) -> Option<u64>) -> Vec<Found> {
-    let entries =
-        fs::read_dir(format!("/proc/{}/fd", process.id())).into_iter().flatten().flatten();
     // Most lie on one device.
     let mut last = None;
-    let find = |entry: DirEntry| {
-        let metadata = fs::metadata(entry.path()).ok().filter(Metadata::is_file)?;
+    let find = |link: PathBuf| {
+        let metadata = fs::metadata(&link).ok().filter(Metadata::is_file)?;
         let device = metadata.dev();
         let known = last.filter(|(known, _)| *known == device);
         let (_, window) = *last.insert(known.unwrap_or_else(|| (device, wanted(device))));
-        let (number, window) = (entry.file_name().to_str()?.parse().ok()?, window?);
+        let (number, window) = (descriptors::number(&link)?, window?);
         Some(Found { number, inode: metadata.ino(), window, borrowed: process.borrow(number)? })
     };
-    entries.take(DESCRIPTORS).filter(is_read_only).filter_map(find).collect()
-}
-
-fn is_read_only(link: &DirEntry) -> bool {
-    link.metadata().is_ok_and(|link| link.mode() & WRITABLE == 0)
+    let links = descriptors::of(process.id(), DESCRIPTORS);
+    links.filter(|link| descriptors::can_write(link) == Some(false)).filter_map(find).collect()
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 //! must never wait. Small files are closed before that one looks; [`crate::closed`] finds them.
 
 use std::cell::RefCell;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -21,11 +21,10 @@ use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::closed::Closed;
+use crate::descriptors;
 
 /// Descriptors of a process that are looked at; what more of them dirty the kernel writes, later.
 const DESCRIPTORS: usize = 1024;
-/// The owner's right to write, which a link in `/proc/PID/fd` has if the descriptor has it, proc(5).
-const WRITABLE: u32 = 0o200;
 /// When nobody has dirtied a portion for so long, no folder is watched any more.
 const QUIET: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
@@ -89,9 +88,8 @@ fn wait(pipe: &File, closed: &Closed) -> (bool, bool) {
 
 /// Starts to write the dirty pages of all files that the process has open for writing.
 fn start_all(id: u32, closed: &mut Closed) {
-    let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
-    for path in entries.take(DESCRIPTORS).map(|entry| entry.path()) {
-        let writable = fs::symlink_metadata(&path).is_ok_and(|link| link.mode() & WRITABLE != 0);
+    for path in descriptors::of(id, DESCRIPTORS) {
+        let writable = descriptors::can_write(&path) == Some(true);
         if let Some(found) = fs::metadata(&path).ok().filter(|found| writable && is_kept(found)) {
             start(&path);
             if let Some(name) = reachable(id, &path, &found) {
@@ -137,10 +135,7 @@ fn start_at(path: &Path) {
 
 /// Starts to write the dirty pages of a file.
 fn start(path: &Path) {
-    // Opened anew and for reading only: a descriptor that can write would keep the program
-    // in it from being executed (ETXTBSY) if the process closed its own meanwhile.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    if let Ok(opened) = OpenOptions::new().read(true).custom_flags(flags).open(path) {
+    if let Some(opened) = descriptors::open_anew(path) {
         let _ = file::start_write_back(opened.as_raw_fd(), 0, 0);
     }
 }

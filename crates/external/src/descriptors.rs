@@ -1,0 +1,52 @@
+//! What another process has open, by its links in `/proc/PID/fd` (proc(5)).
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// The owner's right to write, which a link has if its descriptor has it.
+const WRITABLE: u32 = 0o200;
+
+/// The links of the descriptors of process `id`, at most so many.
+pub(crate) fn of(id: u32, most: usize) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+    entries.take(most).map(|entry| entry.path())
+}
+
+/// The number of a link's descriptor.
+pub(crate) fn number(link: &Path) -> Option<i32> {
+    link.file_name()?.to_str()?.parse().ok()
+}
+
+/// Whether a link's descriptor can write; `None` when it was closed meanwhile.
+pub(crate) fn can_write(link: &Path) -> Option<bool> {
+    fs::symlink_metadata(link).ok().map(|link| link.mode() & WRITABLE != 0)
+}
+
+/// The file itself anew, for reading only: a descriptor that can write would keep the program in it from
+/// being executed (`ETXTBSY`) if the process closed its own meanwhile. Never waits for a pipe's other end.
+pub(crate) fn open_anew(path: &Path) -> Option<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn who_can_write_is_told_by_the_link() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let reader = open_anew(named.path()).unwrap();
+        let writable = |wanted: i32| {
+            let link = of(std::process::id(), usize::MAX).find(|link| number(link) == Some(wanted));
+            can_write(&link?)
+        };
+        assert_eq!(writable(named.as_file().as_raw_fd()), Some(true));
+        assert_eq!(writable(reader.as_raw_fd()), Some(false));
+        assert_eq!(writable(i32::MAX), None);
+    }
+}
