@@ -173,7 +173,7 @@ impl Caller {
             self.process.take_over();
             self.begin_here();
         }
-        self.settle(class);
+        self.settle(class, Some(waiting));
         if holder == Holder::Library {
             // It has its own books; what its class owes holds for all.
             let target = self.target(Some(waiting));
@@ -333,13 +333,14 @@ impl Caller {
         }
     }
 
-    /// Settles what the last call cost.
-    pub fn settle(&mut self, class: &'static Class) {
+    /// Settles what the last call cost. Who is `waiting` for the next one waits until most of what that has
+    /// dirtied is written back.
+    pub fn settle(&mut self, class: &'static Class, waiting: Option<(i32, u64)>) {
         let Some(previous) = self.previous.take() else { return };
         if self.process.holder() == Holder::Library {
             return;
         }
-        let target = self.target(None);
+        let target = self.target(waiting);
         let regulator = Regulator::new(&target, class, self.process.books());
         let (thread, ticket, at) = (&self.thread, previous.ticket, previous.at);
         let moved = previous.count.min(isize::MAX as u64) as isize;
@@ -348,17 +349,24 @@ impl Caller {
                 regulator.complete_read(thread, -1, &known.file, ticket, at, moved);
             }
             (Some(known), Kind::Write) => {
-                let fd = proc::borrow(self.process.id, previous.fd);
+                let fd = self.written(previous.fd, previous.count);
                 let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
                 regulator.complete_write(thread, raw, &known.file, ticket, at, moved);
             }
             (Some(known), Kind::Copy) => {
-                let fd = proc::borrow(self.process.id, previous.to);
+                let fd = self.written(previous.to, previous.count);
                 let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
                 regulator.complete_copy(thread, (raw, &known.file), ticket, moved);
             }
             _ => regulator.complete_metadata(thread, Access::Looks, ticket),
         }
+    }
+
+    /// A descriptor by which a call wrote so much, to write that back. One that is kept while the thread waits must
+    /// not be able to write: other threads may have closed it, and execute what is in the file.
+    fn written(&self, fd: i32, count: u64) -> Option<OwnedFd> {
+        let anew = (count > SHORT).then(|| proc::reopen(self.process.id, fd));
+        anew.flatten().or_else(|| proc::borrow(self.process.id, fd))
     }
 
     /// The thread ends, or all: its account is settled a last time. What a process leaves to

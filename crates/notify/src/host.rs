@@ -152,6 +152,10 @@ impl Host for Target<'_> {
         Linux.write_back(fd, offset, length);
     }
 
+    fn is_between_calls(&self) -> bool {
+        self.waiting.is_some() && !self.abandoned.get()
+    }
+
     fn drop_cached(&self, fd: i32, offset: u64, length: u64) {
         Linux.drop_cached(fd, offset, length);
     }

@@ -99,7 +99,9 @@ pub fn borrow(process: u32, fd: i32) -> Option<OwnedFd> {
     }
 }
 
-fn reopen(process: u32, fd: i32) -> Option<OwnedFd> {
+/// A regular file of a process anew, at the same offset and for reading only.
+#[must_use]
+pub fn reopen(process: u32, fd: i32) -> Option<OwnedFd> {
     let path = format!("/proc/{process}/fd/{fd}");
     // To open anything else may have effects: on a pipe's other end, on a tape.
     let regular = fs::metadata(&path).ok()?.is_file();

@@ -201,7 +201,7 @@ impl Supervisor {
     fn dismiss(&self, last: &Caller) {
         let mut callers = lock(&self.callers);
         let others = callers.extract_if(|_, caller| caller.process.id == last.process.id);
-        others.for_each(|(_, mut caller)| caller.settle(self.shared.class));
+        others.for_each(|(_, mut caller)| caller.settle(self.shared.class, None));
         drop(callers);
         last.process.leave();
         lock(&self.processes).remove(&last.process.id);

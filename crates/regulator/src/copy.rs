@@ -6,6 +6,7 @@ use discnice_estimator::blocks::{PAGE, Pages};
 use discnice_units::Nanos;
 
 use crate::host::Host;
+use crate::read::Ask;
 use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// Times of files are those of the last clock tick: 10 ms at 100 Hz.
@@ -41,8 +42,8 @@ impl<H: Host> Regulator<'_, H> {
         Ticket::of(forecast)
     }
 
-    /// Reserves what will be read of `count` bytes and starts reading it, if it is known where;
-    /// returns how much is still to be read, and how much can be copied.
+    /// Reserves what will be read of `count` bytes and starts reading it, if it is known where, a slice at a
+    /// time; returns how much is still to be read, and how much can be copied.
     fn admit_source(
         &self,
         thread: &Thread,
@@ -58,6 +59,12 @@ impl<H: Host> Regulator<'_, H> {
             self.reserve_and_wait(Direction::Read, length);
             return (length, length);
         };
+        let slice = self.slice(Direction::Read);
+        if length > slice && self.reads_ahead_for(from.0, from.1) {
+            let ask = Ask { fd: from.0, count: length, at: Some(begin) };
+            let _ = self.admit_large(thread, from.1, ask, slice);
+            return (0, length);
+        }
         let forecast = self.forecast_read(from.0, from.1, begin, length);
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);

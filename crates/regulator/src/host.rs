@@ -148,6 +148,11 @@ pub trait Host: System {
     fn write_through(&self, _fd: i32) -> Option<u32> {
         None
     }
+    /// Whether the thread waits now, before its next call: then what its last one dirtied can be written
+    /// back bit by bit.
+    fn is_between_calls(&self) -> bool {
+        false
+    }
     /// Waits until what is being written of a range is on the disk, for a moment at most.
     fn await_written(&self, fd: i32, offset: u64, length: u64);
     /// Drops what the page cache holds of a range and need not be written.

@@ -66,7 +66,7 @@ impl<H: Host> Regulator<'_, H> {
         owed
     }
 
-    fn frontier(&self, direction: Direction) -> Nanos {
+    pub(crate) fn frontier(&self, direction: Direction) -> Nanos {
         ledger::frontier(self.class, direction)
     }
 
@@ -107,6 +107,11 @@ impl<H: Host> Regulator<'_, H> {
             }
         }
         now
+    }
+
+    /// Waits until what is paid for then is paid for.
+    pub(crate) fn wait_until_paid(&self, at: Nanos) {
+        let _ = self.wait_until(at, self.class.total(), self.host.now());
     }
 
     /// Sleeps from `begun`, which is now, until `start`, which moves when the meter's rate is

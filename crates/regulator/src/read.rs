@@ -77,7 +77,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Whether we may read ahead on this descriptor at all.
-    fn reads_ahead_for(&self, fd: i32, file: &File) -> bool {
+    pub(crate) fn reads_ahead_for(&self, fd: i32, file: &File) -> bool {
         let may = file.is_regular() && !file.wants_random() && self.modules().read_size;
         // What is read past the cache is not to be read into it as well.
         may && !self.write_mode(fd, file).direct
@@ -302,7 +302,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// A read longer than a slice: brought into the cache slice by slice first, so that the one
     /// real call, which is never split, costs nothing.
-    fn admit_large(&self, thread: &Thread, file: &File, ask: Ask, slice: u64) -> Ticket {
+    pub(crate) fn admit_large(&self, thread: &Thread, file: &File, ask: Ask, slice: u64) -> Ticket {
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
         if forecast.read == 0 {

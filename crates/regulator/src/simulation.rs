@@ -52,6 +52,10 @@ pub struct Machine {
     pub log: RefCell<Vec<(u64, u64)>>,
     /// Ranges whose write-back was started.
     pub started: RefCell<Vec<(u64, u64)>>,
+    /// Moments and bytes of that.
+    pub flushed: RefCell<Vec<(u64, u64)>>,
+    /// Calls are seen before they are made only, as from outside.
+    pub outside: bool,
     pub longest_sleep: Cell<u64>,
     /// What others have read from the file's disk by a moment, in bytes.
     pub others: Cell<Others>,
@@ -102,6 +106,8 @@ impl Machine {
             missed: Cell::default(),
             log: RefCell::default(),
             started: RefCell::default(),
+            flushed: RefCell::default(),
+            outside: false,
             longest_sleep: Cell::default(),
             others: Cell::new(nobody),
             elsewhere: Cell::new(nobody),
@@ -281,6 +287,10 @@ impl Host for Machine {
         self.load(offset, offset + length);
     }
 
+    fn is_between_calls(&self) -> bool {
+        self.outside
+    }
+
     fn await_read(&self, _: i32, _: u64) {
         self.now.set(self.now.get() + self.piece.get());
     }
@@ -299,6 +309,7 @@ impl Host for Machine {
         let before = dirty.len();
         dirty.retain(|page| !(offset / PAGE..end.div_ceil(PAGE)).contains(page));
         let cleaned = (before - dirty.len()) as u64 * PAGE;
+        self.flushed.borrow_mut().push((self.now.get(), cleaned));
         self.started.borrow_mut().push((offset, if length == 0 { cleaned } else { length }));
     }
 }

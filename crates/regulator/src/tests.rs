@@ -55,6 +55,27 @@ fn what_is_read_past_the_cache_is_neither_read_ahead_nor_free() {
 }
 
 #[test]
+fn one_long_copy_is_paid_for_and_written_back_in_pieces() {
+    let mut machine = machine(16 << 20);
+    machine.outside = true;
+    let (books, class, thread) = (Books::new(), class(RATE), Thread::default());
+    let (regulator, from, to) = (Regulator::new(&machine, class, &books), File::new(), File::new());
+    let count = machine.size;
+    let ticket = regulator.admit_copy(&thread, (3, &from), true, (4, &to), count);
+    assert_eq!(machine.disk_reads(), count, "all of it was read before, at the limit's pace");
+    let result = machine.write(count);
+    regulator.complete_copy(&thread, (4, &to), ticket, result);
+    for (log, what) in [(&machine.log, "read"), (&machine.flushed, "written back")] {
+        let log = log.borrow();
+        assert_eq!(log.iter().map(|(_, bytes)| bytes).sum::<u64>(), count, "{what}");
+        let second = most(&log, 1_000_000_000);
+        assert!(second <= RATE * 6 / 5, "{what}: {second} bytes in a second");
+    }
+    let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+    assert!((6.0..6.6).contains(&seconds), "{seconds}");
+}
+
+#[test]
 fn a_silent_account_is_found_out_and_the_prediction_charged() {
     for honest in [true, false] {
         let mut machine = Machine::new(20 * RATE, honest);

@@ -156,7 +156,11 @@ impl<H: Host> Regulator<'_, H> {
     fn write_back(&self, fd: i32, file: &File) {
         let dirtied = file.dirtied();
         let Some((low, length)) = file.take_dirtied(|| self.host.position(fd)) else { return };
-        self.write_back_timed(fd, low, length, dirtied);
+        if length > 2 * portion(self.class) && self.host.is_between_calls() {
+            self.write_back_in_step(fd, low, length);
+        } else {
+            self.write_back_timed(fd, low, length, dirtied);
+        }
         if let Some((_, key)) = file.identity() {
             let regions = self.class.estimation().regions();
             if length > 0 {
@@ -165,6 +169,21 @@ impl<H: Host> Regulator<'_, H> {
                 regions.flushed(key);
             }
             file.forget_dirty();
+        }
+    }
+
+    /// Writes back what one call has dirtied that could not be made in pieces: as many as it would have been,
+    /// so that the last one is started when the class has paid for nearly all.
+    fn write_back_in_step(&self, fd: i32, low: u64, length: u64) {
+        let rate = self.class.rule(Direction::Write).rate;
+        let (mut paid, mut done) = (Nanos(u64::MAX), 0);
+        while done < length {
+            let piece = portion(self.class).min(length - done);
+            self.write_back_timed(fd, low + done, piece, piece);
+            done += piece;
+            // It is not the last one's turn while others reserve, but the limit may be raised.
+            paid = paid.min(self.frontier(Direction::Write));
+            self.wait_until_paid(paid.minus(rate.time_for(length - done)));
         }
     }
 
