@@ -5,8 +5,11 @@
 
 Each program reads or writes at full speed; then `discnice attach --background` limits it, and 5 s later `detach` lets it
 go. Prints, from the accounts of its processes (/proc/PID/io), the rate before, in the first 0.3 s after the command has
-returned, from then on, and from 0.3 s after `detach`; in MiB/s. What is just being written to the disk for it when it is
-attached is in its account already. Of several rounds, each in turn with the other programs, the medians come last.
+returned, from then on, and from 0.3 s after `detach`; in MiB/s. For the first 0.3 s it prints as well what the processes
+dirtied or read (`dirtied`: also what was deleted since and is never written, as the packs of restic, 16 MiB at once), and
+what the device of the folder moved (`disk`), whoever caused it: that counts, if nobody else uses it. What was dirtied before
+is in the account already, and may be written then. Of several rounds, each in turn with the other programs, the medians come
+last.
 
 Needs a release build; no rights (PostgreSQL refuses to run as root). Programs that are not installed are skipped, visibly.
 """
@@ -31,25 +34,24 @@ SOON, HELD, FREE = 0.3, 5, 3
 
 
 def dirtied(pid):
-    """What a process read or dirtied, also what was deleted since: a pack of restic's, 16 MiB at once."""
-    try:
-        with open(f"/proc/{pid}/io") as file:
-            fields = dict(line.split(": ") for line in file.read().splitlines())
-    except OSError:
-        return 0
-    return int(fields["read_bytes"]) + int(fields["write_bytes"])
+    read, written, _ = rates.counters(pid)
+    return read + written
 
 
 def moved(root, account=rates.account):
     return sum(map(account, rates.tree(root)))
 
 
-def rate(root, seconds, account=rates.account):
-    """MiB/s over so long; None if it ended meanwhile."""
-    begun, before = time.monotonic(), moved(root, account)
+def rates_of(counts, seconds):
+    """MiB/s of each over so long; None of what ended meanwhile."""
+    begun, before = time.monotonic(), [count() for count in counts]
     time.sleep(seconds)
-    after = moved(root, account)
-    return (after - before) / MIB / (time.monotonic() - begun) if after >= before > 0 else None
+    after, elapsed = [count() for count in counts], time.monotonic() - begun
+    return [(end - start) / MIB / elapsed if end >= start > 0 else None for start, end in zip(before, after)]
+
+
+def rate(root, seconds):
+    return rates_of([lambda: moved(root)], seconds)[0]
 
 
 def data(folder, mebibytes):
@@ -112,11 +114,14 @@ def measure(name, folder, environment, limit):
         title = f"attach-{os.getpid()}-{name}"
         subprocess.run([DISCNICE, "attach", "--class", title, "--disk", f"{limit}M", "--background", str(pid)],
                        env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        soon, held = rate(pid, SOON, dirtied), rate(pid, HELD)
+        number = os.stat(folder).st_dev
+        disk = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
+        counts = [lambda: moved(pid), lambda: moved(pid, dirtied), lambda: sum(rates.device(disk))]
+        soon, held = rates_of(counts, SOON), rate(pid, HELD)
         subprocess.run([DISCNICE, "detach", str(pid)], env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SOON)
         after = rate(pid, FREE)
-        return before, soon, held, after
+        return before, *soon, held, after
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -124,7 +129,7 @@ def measure(name, folder, environment, limit):
 
 def row(name, seen):
     shown = ["ended" if one is None else f"{one:.1f}" for one in seen]
-    print(f"{name:<10} {shown[0]:>7} {shown[1]:>9} {shown[2]:>9} {shown[3]:>9}", flush=True)
+    print(f"{name:<10} " + " ".join(f"{one:>9}" for one in shown), flush=True)
 
 
 def main():
@@ -136,7 +141,8 @@ def main():
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):
         sys.exit(f"build first: {DISCNICE}")
-    print(f"{'program':<10} {'before':>7} {'first .3s':>9} {'at ' + str(options.limit) + 'M':>9} {'detached':>9}  MiB/s")
+    titles = ["before", "first .3s", "dirtied", "disk", f"at {options.limit}M", "detached"]
+    print(f"{'program':<10} " + " ".join(f"{title:>9}" for title in titles) + "  MiB/s")
     found = {}
     for _ in range(options.rounds):
         for name in options.programs.split(","):

@@ -4,10 +4,10 @@
 Runs each program on cold caches on a loop device of its own (see rates.py), as an unprivileged user:
 static (glibc, musl, busybox, Go), page faults (a mapped scanner, ripgrep), io_uring and other fio
 engines, cleaned environments, daemons, Java, restic, rclone. (For attaching see attach.py.) For each
-and every rate it prints, from the device's counters, the mean rate and the highest 5 s window as
-fractions of the limit, the same after subtracting one read-ahead window, what part of the
+and every rate it prints, from the device's counters, the mean rate, that over the time in which it moves data at all (`own`:
+without pauses of half a second and more in which nothing is owed), and the highest 5 s window, all as fractions of the limit, the same after subtracting one read-ahead window, what part of the
 device's bytes the class was charged, and what part of them `status --json` accounts for, by mechanism. Each runs without limits first: that leaves the programs
-themselves in the cache (they lie on another disk), and tells what the limited run must print, leave
+themselves in the cache (they lie on another disk; what is of DiscNice is read before), and tells what the limited run must print, leave
 behind and return, byte for byte.
 
 Needs root (loop device, dropping caches). Programs that are not installed are skipped, visibly.
@@ -26,6 +26,8 @@ import rates
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MIB = 1 << 20
+# A program that moves nothing for so many seconds computes.
+PAUSE = 0.5
 
 COPIER = r"""
 #include <fcntl.h>
@@ -213,7 +215,7 @@ def measure(disk, discnice, name, text, command, options):
     title = f"escapes-{os.getpid()}-{abs(hash((name, text))) % 10**6}"
     # A list is executed by `discnice` itself, a line by a shell, whose child it is.
     script = command if isinstance(command, list) else ["sh", "-c", f"exec > {disk.mount}/out.printed; {command}"]
-    load(script)
+    load([discnice, os.path.join(os.path.dirname(os.path.realpath(discnice)), "libdiscnice.so"), *script])
     remount(disk)
     _, _, _, status = rates.run(script, disk, 200)
     unlimited = status, results(disk)
@@ -227,6 +229,18 @@ def measure(disk, discnice, name, text, command, options):
     return elapsed, samples, status, charges
 
 
+def busy(samples, elapsed, rate):
+    """Seconds in which the program moved data or owed for it, and pauses that were short."""
+    moved = idle = paid = last = 0
+    for now, _, bytes in [*samples, (elapsed, 0, float("inf"))]:
+        if bytes > moved:
+            pause = now - max(last, paid)
+            idle += pause if pause > PAUSE else 0
+            paid, last = max(paid, now) + (bytes - moved) / rate, now
+            moved = bytes
+    return elapsed - idle
+
+
 def row(name, text, window, elapsed, samples, status, charges):
     rate, total = float(text) * MIB, samples[-1][2]
     if total < MIB // 4:
@@ -236,8 +250,8 @@ def row(name, text, window, elapsed, samples, status, charges):
     most = rates.highest(samples, 2, span)
     accounted = sum(charges.how.values()) / total
     how = ", ".join(f"{name} {bytes / total:.3f}" for name, bytes in sorted(charges.how.items()) if bytes)
-    print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f} {total / elapsed / rate:6.3f} "
-          f"{most / rate / span:6.3f} {max(most - window, 0) / rate / span:6.3f} "
+    print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f} {total / elapsed / rate:6.3f} {total / busy(samples, elapsed, rate) / rate:6.3f} "
+          f"{most / rate / span:6.3f} {max(most - window, 0) / rate / span:7.3f} "
           f"{charges.most / total:8.3f} {accounted:7.3f}  {'same' if charges.same else 'OTHER'}  {how}{f'  exit {status}' if status else ''}", flush=True)
 
 
@@ -268,7 +282,7 @@ def main():
         os.makedirs(f"{disk.mount}/tree")
         rates.sh(f"cp -r /usr/include {disk.mount}/tree/; true", stderr=subprocess.DEVNULL)
         rates.sh(f"head -c 40M /dev/urandom > {disk.mount}/tree/large")
-        print(f"{'program':<26} {'limit':>5} {'time':>7} {'mean':>6} {'5 s':>6} {'-window':>6} "
+        print(f"{'program':<26} {'limit':>5} {'time':>7} {'mean':>6} {'own':>6} {'5 s':>6} {'-window':>7} "
               f"{'charged':>8} {'status':>7}  results, mechanisms")
         for text in arguments.rates.split(","):
             for name, command in programs(disk, float(text) * MIB, made).items():

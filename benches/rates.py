@@ -59,9 +59,7 @@ class Disk:
             raise
 
     def counters(self):
-        with open(f"/sys/block/{self.name}/stat") as file:
-            fields = file.read().split()
-        return int(fields[2]) * 512, int(fields[6]) * 512
+        return device(f"/sys/block/{self.name}")
 
     def cold(self, keep=()):
         """Drops all caches, but reads the files in `keep` again."""
@@ -98,14 +96,26 @@ def tree(root):
     return found
 
 
-def account(pid):
+def counters(pid):
+    """What a process has read, dirtied (or written directly), and of that deleted unwritten, in bytes."""
     try:
         with open(f"/proc/{pid}/io") as file:
             fields = dict(line.split(": ") for line in file.read().splitlines())
     except OSError:
-        return 0
-    return int(fields["read_bytes"]) + int(fields["write_bytes"]) - int(
-        fields["cancelled_write_bytes"])
+        return 0, 0, 0
+    return tuple(int(fields[f"{name}_bytes"]) for name in ("read", "write", "cancelled_write"))
+
+
+def account(pid):
+    read, written, cancelled = counters(pid)
+    return read + written - cancelled
+
+
+def device(folder):
+    """What was read from and written to a block device, in bytes; the folder is its own in sysfs(5)."""
+    with open(f"{folder}/stat") as file:
+        fields = file.read().split()
+    return int(fields[2]) * 512, int(fields[6]) * 512
 
 
 def processor_time():
