@@ -31,6 +31,7 @@ pub mod pair;
 mod pool;
 mod proc;
 mod process;
+mod search;
 mod supervisor;
 mod table;
 

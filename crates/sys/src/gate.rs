@@ -15,6 +15,8 @@ use crate::raw::{Errno, Syscall, call, syscall};
 /// Where the page lies: below what Linux gives to mappings by itself and above where programs are
 /// linked, on machines with 47 bits of addresses or more.
 pub const ADDRESS: usize = 0x3a5c_7e00_1000;
+/// Where its one system call leaves the instruction pointer.
+pub const BEHIND: usize = ADDRESS + if cfg!(target_arch = "x86_64") { 2 } else { 4 };
 /// An advice that posix_fadvise(2) does not know: our filter answers it with [`ANSWER`].
 pub const QUESTION: i32 = 0x4469_4e69;
 /// What only our filter answers.

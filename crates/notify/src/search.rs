@@ -1,0 +1,85 @@
+//! Which of some segments of numbers one is in, in as few comparisons as possible.
+
+use discnice_sys::seccomp::Instruction;
+
+/// Numbers that are treated alike, up to where the next segment begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment<F> {
+    /// The first of them.
+    pub(crate) begin: u32,
+    /// What becomes of them.
+    pub(crate) fate: F,
+    /// How often they are looked for.
+    pub(crate) weight: u32,
+}
+
+/// Segments for all numbers: those whose fate is given, the others with a fate of their own, which nobody looks for.
+pub(crate) fn segments<F: Copy + PartialEq>(
+    mut fates: Vec<(u32, F)>,
+    other: F,
+    weight: impl Fn(u32) -> u32,
+) -> Vec<Segment<F>> {
+    fates.sort_unstable_by_key(|(number, _)| *number);
+    let mut segments = vec![Segment { begin: 0, fate: other, weight: 0 }];
+    for (number, fate) in fates {
+        let weight = weight(number);
+        match segments.last_mut() {
+            // Nothing lies between.
+            Some(last) if last.begin == number => *last = Segment { begin: number, fate, weight },
+            _ => segments.push(Segment { begin: number, fate, weight }),
+        }
+        segments.push(Segment { begin: number + 1, fate: other, weight: 0 });
+    }
+    segments.dedup_by(|next, last| {
+        let same = next.fate == last.fate;
+        last.weight += if same { next.weight } else { 0 };
+        same
+    });
+    segments
+}
+
+/// Comparisons that lead to the instruction at `place` of a segment's fate, counted from behind them.
+pub(crate) fn compare<F: Copy>(
+    segments: &[Segment<F>],
+    place: impl Fn(F) -> usize,
+) -> Vec<Instruction> {
+    let splits = splits(segments);
+    let mut comparisons = Vec::new();
+    let mut todo = vec![(0, segments.len())];
+    while let Some((from, to)) = todo.pop() {
+        if to - from < 2 {
+            continue;
+        }
+        let split = splits[from][to];
+        // Behind this one come those of the lower half, then those of the upper one.
+        let (behind, lower) = (segments.len() - 1 - comparisons.len() - 1, split - from - 1);
+        let jump = |half: &[Segment<F>], further: usize| match half {
+            [one] => behind + place(one.fate),
+            _ => further,
+        };
+        let then = jump(&segments[split..to], lower) as u8;
+        let otherwise = jump(&segments[from..split], 0) as u8;
+        // BPF_JGE of linux/filter.h.
+        comparisons.push(Instruction { code: 0x35, then, otherwise, value: segments[split].begin });
+        todo.extend([(split, to), (from, split)]);
+    }
+    comparisons
+}
+
+/// Where to split the segments from one to another so that the frequent ones take the fewest comparisons.
+fn splits<F>(segments: &[Segment<F>]) -> Vec<Vec<usize>> {
+    let count = segments.len();
+    let mut cost = vec![vec![0u32; count + 1]; count + 1];
+    let mut splits = vec![vec![0; count + 1]; count + 1];
+    for length in 2..=count {
+        for (from, to) in (0..=count - length).map(|from| (from, from + length)) {
+            let weight: u32 = segments[from..to].iter().map(|segment| segment.weight).sum();
+            let best =
+                (from + 1..to).map(|split| (cost[from][split] + cost[split][to], split)).min();
+            if let Some((halves, split)) = best {
+                (cost[from][to], splits[from][to]) = (halves + weight, split);
+            }
+        }
+    }
+    splits
+}
