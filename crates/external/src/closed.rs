@@ -53,7 +53,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Somebody has the file at `path` open for writing and is likely to close others beside it.
+    /// Somebody has the file at `path` open for writing and is likely to close others beside it, or has just done so.
     pub fn expect_beside(&mut self, path: &Path, write_back: fn(&Path)) {
         let Some(folder) = path.parent() else { return };
         if self.known.get(folder) == Some(&Wanted::Files) || !self.watch(folder, Wanted::Files) {
@@ -64,8 +64,9 @@ impl Closed {
                 found.modified().ok().and_then(|when| SystemTime::now().duration_since(when).ok());
             age.is_none_or(|age| age < LATELY)
         };
-        for (path, _) in entries(folder).filter(|(_, found)| found.is_file() && changed(found)) {
-            write_back(&path);
+        let others = entries(folder).filter(|(other, _)| other != path);
+        for (other, _) in others.filter(|(_, found)| found.is_file() && changed(found)) {
+            write_back(&other);
         }
         self.expect_above(folder);
     }

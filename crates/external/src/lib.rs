@@ -16,7 +16,7 @@
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `descriptors`: what another process has open;
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
-//! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too;
+//! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too; `paced`: large ones bit by bit;
 //! - `nameless`: what it dirtied in files without a name is charged when it is written;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
@@ -37,6 +37,7 @@ mod lead;
 pub mod member;
 mod nameless;
 mod number;
+mod paced;
 pub mod process;
 pub mod reactor;
 mod read_ahead;

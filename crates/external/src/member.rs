@@ -13,6 +13,7 @@ use crate::helpers::Helpers;
 use crate::hold::{self, Grip, Hold, Refused, Signals};
 use crate::lead::Lead;
 use crate::nameless::Nameless;
+use crate::paced::Pace;
 use crate::process::{self, Pinned};
 use crate::read_ahead::ReadAhead;
 
@@ -394,7 +395,10 @@ impl Watched {
     fn write_back(&mut self) {
         if self.class.is_limited() && self.dirtied >= write_back_portion(self.class) {
             self.dirtied = 0;
-            self.helpers.write_back.of(self.id());
+            let portion = write_back_portion(self.class);
+            let period = self.class.rule(Direction::Write).rate.time_for(portion);
+            let class = std::ptr::from_ref(self.class).addr() as u64;
+            self.helpers.write_back.of(self.id(), Pace { class, portion, period });
         }
     }
 

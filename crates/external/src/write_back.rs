@@ -4,7 +4,8 @@
 //! slowly they were dirtied. So the files that a process has open for writing are written back in
 //! portions, as our library does from inside. sync_file_range(2) changes nothing that anybody could
 //! see; but it waits while the disk's queue is full, so a process of its own does it: who holds others
-//! must never wait. Small files are closed before that one looks; [`crate::closed`] finds them.
+//! must never wait. Small files are closed before that one looks; [`crate::closed`] finds them. Of large ones that were
+//! dirtied at once [`crate::paced`] writes a portion after the other.
 
 use std::cell::RefCell;
 use std::fs::{self, File, Metadata};
@@ -13,20 +14,23 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use discnice_benice::fork;
-use discnice_sys::file;
+use discnice_sys::{file, time};
+use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::closed::Closed;
 use crate::descriptors;
+use crate::paced::{Pace, Paced};
 
 /// Descriptors of a process that are looked at; what more of them dirty the kernel writes, later.
 const DESCRIPTORS: usize = 1024;
 /// When nobody has dirtied a portion for so long, no folder is watched any more.
-const QUIET: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+const QUIET: Duration = Duration::from_secs(5);
 
 /// The process that writes back, which all watched classes share; started when it is first needed. It
 /// ends with us.
@@ -36,17 +40,36 @@ pub struct WriteBack(Rc<RefCell<Option<File>>>);
 impl WriteBack {
     /// Has the dirty pages of all files that process `id` has open for writing written, soon. Where
     /// that is not possible the kernel's own write-back does it, later.
-    pub fn of(&self, id: u32) {
+    pub fn of(&self, id: u32, pace: Pace) {
         let mut pipe = self.0.borrow_mut();
         if pipe.is_none() {
             *pipe = begin().ok();
         }
-        let told = pipe.as_mut().map(|pipe| pipe.write_all(&id.to_ne_bytes()));
+        let told = pipe.as_mut().map(|pipe| pipe.write_all(&message(id, pace)));
         // A full pipe means that the disk is behind: to start more would not help.
         if told.is_some_and(|told| told.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock)) {
             *pipe = None;
         }
     }
+}
+
+/// Short enough for a pipe to take it as a whole.
+const MESSAGE: usize = 32;
+
+fn message(id: u32, pace: Pace) -> [u8; MESSAGE] {
+    let numbers = [id.into(), pace.class, pace.portion, pace.period.0];
+    let mut message = [0; MESSAGE];
+    let (places, _) = message.as_chunks_mut();
+    places.iter_mut().zip(numbers).for_each(|(place, number)| *place = u64::to_ne_bytes(number));
+    message
+}
+
+fn understand(message: [u8; MESSAGE]) -> Option<(u32, Pace)> {
+    let (places, _) = message.as_chunks();
+    let mut numbers = places.iter().copied().map(u64::from_ne_bytes);
+    let id = numbers.next()?.try_into().ok()?;
+    let (class, portion) = (numbers.next()?, numbers.next()?);
+    Some((id, Pace { class, portion, period: Nanos(numbers.next()?) }))
 }
 
 fn begin() -> io::Result<File> {
@@ -61,38 +84,48 @@ fn serve(mut pipe: File) {
     // The handlers that it was born with are its parent's.
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE]);
     let _ = rustix::thread::set_name(c"discnice-flush");
-    let (mut closed, mut id) = (Closed::default(), [0; size_of::<u32>()]);
+    let (mut closed, mut paced) = (Closed::default(), Paced::default());
+    let mut message = [0; MESSAGE];
     loop {
-        let (told, timed_out) = wait(&pipe, &closed);
+        let (told, timed_out) = wait(&pipe, &closed, paced.due());
         closed.follow(start_at);
         if told {
-            if pipe.read_exact(&mut id).is_err() {
+            if pipe.read_exact(&mut message).is_err() {
                 return;
             }
-            start_all(u32::from_ne_bytes(id), &mut closed);
-        } else if timed_out {
+            if let Some((id, pace)) = understand(message) {
+                start_all(id, pace, &mut closed, &mut paced);
+            }
+        } else if timed_out && paced.due().is_none() {
             closed = Closed::default();
         }
+        paced.go_on(time::now());
     }
 }
 
-/// Waits until we are told of somebody, or something was closed; whether the first, and whether neither
-/// came for long.
-fn wait(pipe: &File, closed: &Closed) -> (bool, bool) {
+/// Waits until we are told of somebody, or something was closed, or is `due`; whether the first, and whether neither
+/// of the first two came for long.
+fn wait(pipe: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
     let mut fds = vec![PollFd::new(pipe, PollFlags::IN)];
     fds.extend(closed.events().map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-    let timeout = closed.events().map(|_| &QUIET);
-    let ready = poll(&mut fds, timeout);
+    let until = due.map(|due| Duration::from_nanos(due.minus(time::now()).0));
+    let longest = until.or(closed.events().map(|_| QUIET));
+    let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
+    let ready = poll(&mut fds, timeout.as_ref());
     (fds.first().is_some_and(|fd| !fd.revents().is_empty()), ready == Ok(0))
 }
 
-/// Starts to write the dirty pages of all files that the process has open for writing.
-fn start_all(id: u32, closed: &mut Closed) {
+/// Starts to write the dirty pages of all files that the process has open for writing, or the first of them.
+fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
     for path in descriptors::of(id, DESCRIPTORS) {
         let writable = descriptors::can_write(&path) == Some(true);
         if let Some(found) = fs::metadata(&path).ok().filter(|found| writable && is_kept(found)) {
-            start(&path);
-            if let Some(name) = reachable(id, &path, &found) {
+            let name = reachable(id, &path, &found);
+            let paths = std::iter::once(path.clone()).chain(name.clone()).collect();
+            if !paced.take(time::now(), pace, &found, paths) {
+                start(&path);
+            }
+            if let Some(name) = name {
                 closed.expect_beside(&name, start_at);
             }
         }
@@ -136,7 +169,15 @@ fn start_at(path: &Path) {
 /// Starts to write the dirty pages of a file.
 fn start(path: &Path) {
     if let Some(opened) = descriptors::open_anew(path) {
-        let _ = file::start_write_back(opened.as_raw_fd(), 0, 0);
+        let fd = opened.as_raw_fd();
+        // Not what a long call dirties meanwhile: it would be followed to its end. A range on overlayfs would be dropped
+        // from the cache.
+        let end = if file::is_on_overlay(fd) {
+            Ok(0)
+        } else {
+            opened.metadata().map(|found| found.len())
+        };
+        let _ = file::start_write_back(fd, 0, end.unwrap_or(0));
     }
 }
 
@@ -151,7 +192,9 @@ mod tests {
         named.write_all(&[1; 1 << 20]).unwrap();
         let count = |file: &File| pagecache::cachestat(file.as_raw_fd(), 0, 0).map(|c| c.dirty);
         let Ok(before) = count(named.as_file()) else { return };
-        start_all(std::process::id(), &mut Closed::default());
+        let pace = Pace { class: 0, portion: 1 << 20, period: Nanos::SECOND };
+        assert_eq!(understand(message(5, pace)), Some((5, pace)));
+        start_all(std::process::id(), pace, &mut Closed::default(), &mut Paced::default());
         let after = count(named.as_file()).unwrap();
         assert!(before == 0 || after < before, "{before} dirty pages stay");
         assert!(is_kept(&named.as_file().metadata().unwrap()));
