@@ -1,0 +1,125 @@
+//! What the table is made of: a file's entry, which holds its first leaf, and the leaves apart from it.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use discnice_units::Nanos;
+
+use super::key::FileKey;
+use super::{DIRTY_MASK, EXPIRE, R};
+
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Leaf {
+    pub(super) key: AtomicU64,
+    /// A bit for each page that is dirty.
+    pub(super) bits: AtomicU64,
+    /// When the first of them became so.
+    pub(super) since: AtomicU64,
+}
+
+impl Leaf {
+    pub(super) const fn new() -> Self {
+        Self { key: AtomicU64::new(0), bits: AtomicU64::new(0), since: AtomicU64::new(0) }
+    }
+}
+
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct File {
+    pub(super) key: AtomicU64,
+    /// Generation (upper half) and dirty pages (lower half).
+    pub(super) state: AtomicU64,
+    /// The leaf of where it was first written: a bit for each page that is dirty.
+    pub(super) bits: AtomicU64,
+    /// Which leaf that is, and when the first of them became so: [`Moment`].
+    pub(super) own: AtomicU64,
+}
+
+impl File {
+    pub(super) const fn new() -> Self {
+        let [key, state, bits, own] = [const { AtomicU64::new(0) }; 4];
+        Self { key, state, bits, own }
+    }
+
+    pub(super) fn has(&self, file: FileKey) -> bool {
+        self.key.load(Ordering::Acquire) == file.0
+    }
+
+    /// What would be lost with it: nothing if nothing of it is dirty, and the less the older it is.
+    pub(super) fn loss(&self, now: Nanos) -> u64 {
+        let age = Moment(self.own.load(R)).apart(now);
+        let dirty = self.key.load(R) != 0 && self.state.load(R) & DIRTY_MASK > 0;
+        if dirty { u64::MAX - age.0 } else { 0 }
+    }
+}
+
+/// What a dirty range costs: an entry for a file with its first leaf, and a leaf for each other one.
+const _: () = assert!(size_of::<File>() <= 32 && size_of::<Leaf>() <= 32);
+
+/// A leaf's position (24 bits) and a time in units of 1024 ns (40 bits, 13 days), packed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment(pub(super) u64);
+
+impl Moment {
+    const TIME_BITS: u32 = 40;
+    const UNIT_SHIFT: u32 = 10;
+    /// The position of no leaf: those from there on, at 4 TiB, are never a file's own.
+    pub(super) const NOWHERE: u64 = (1 << (64 - Self::TIME_BITS)) - 1;
+
+    pub(super) fn new(chunk: u64, now: Nanos) -> Self {
+        let time = now.0 >> Self::UNIT_SHIFT & ((1 << Self::TIME_BITS) - 1);
+        Self(chunk.min(Self::NOWHERE) << Self::TIME_BITS | time)
+    }
+
+    pub(super) const fn chunk(self) -> u64 {
+        self.0 >> Self::TIME_BITS
+    }
+
+    /// How far this time and now are apart, whichever is first.
+    pub(super) fn apart(self, now: Nanos) -> Nanos {
+        let unused = 64 - Self::TIME_BITS;
+        let apart = ((now.0 >> Self::UNIT_SHIFT).wrapping_sub(self.0) << unused).cast_signed();
+        Nanos((apart >> unused).unsigned_abs() << Self::UNIT_SHIFT)
+    }
+}
+
+/// A leaf, wherever it is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kept<'a> {
+    WithFile(&'a File),
+    Apart(&'a Leaf),
+}
+
+impl<'a> Kept<'a> {
+    pub(super) const fn bits(self) -> &'a AtomicU64 {
+        match self {
+            Self::WithFile(file) => &file.bits,
+            Self::Apart(leaf) => &leaf.bits,
+        }
+    }
+
+    pub(super) fn is_expired(self, now: Nanos) -> bool {
+        match self {
+            Self::WithFile(file) => Moment(file.own.load(R)).apart(now) > EXPIRE,
+            // Also what will be dirtied in the future: a clock that was set back tells nothing of the past.
+            Self::Apart(leaf) => now.0.abs_diff(leaf.since.load(R)) > EXPIRE.0,
+        }
+    }
+
+    /// Its first page becomes dirty.
+    pub(super) fn begin(self, now: Nanos) {
+        match self {
+            Self::WithFile(file) => {
+                file.own.store(Moment::new(Moment(file.own.load(R)).chunk(), now).0, R);
+            }
+            Self::Apart(leaf) => leaf.since.store(now.0, R),
+        }
+    }
+
+    /// Takes bits out; returns how many there were and had not expired.
+    pub(super) fn cut(self, bits: u64, now: Nanos) -> u64 {
+        let expired = self.is_expired(now);
+        let before = self.bits().fetch_and(!bits, R) & bits;
+        if expired { 0 } else { before.count_ones().into() }
+    }
+}
