@@ -5,7 +5,7 @@ use discnice_budget::Class;
 use discnice_budget::member::Books;
 use discnice_estimator::{Estimator, Modules};
 
-use crate::simulation::{Machine, class, most, read, write};
+use crate::simulation::{Counted, Machine, class, most, read, write, yielding_class};
 use crate::{File, Regulator, Thread};
 
 const RATE: u64 = 5 << 20;
@@ -121,6 +121,59 @@ fn counters_that_lie_for_a_while_lose_no_more_than_they_hide() {
                 assert_held(&machine, 0, u64::MAX, &what);
             }
         }
+    }
+}
+
+/// Reads until so much time has passed.
+fn read_until(
+    machine: &Machine,
+    regulator: &Regulator<'_, Machine>,
+    (thread, file): (&Thread, &File),
+    end: u64,
+) {
+    while machine.passed() < end {
+        assert!(read(machine, regulator, thread, file, 64 << 10) > 0, "a file that long");
+    }
+}
+
+/// Bytes that were read between two moments.
+fn read_between(machine: &Machine, from: u64, to: u64) -> u64 {
+    machine.log.borrow().iter().filter(|one| (from..to).contains(&one.0)).map(|one| one.1).sum()
+}
+
+#[test]
+fn counters_of_the_disk_that_lie_neither_hold_who_is_alone_nor_hide_the_others_for_long() {
+    const TENTH: u64 = SECOND / 10;
+    let lies: [(&str, Counted); 6] = [
+        ("they run backwards", |truth| Some((1 << 50) - truth)),
+        ("they stand still", |_| Some(1 << 30)),
+        ("the disk vanishes", |_| None),
+        ("they begin anew", |truth| Some(truth % (10 << 20))),
+        ("they are enormous", |_| Some(u64::MAX)),
+        ("they jump ahead", |truth| Some(truth + (1 << 40))),
+    ];
+    for (what, lie) in lies {
+        let (machine, books) = (Machine::new(8 << 30, true), Books::new());
+        let (class, board) = yielding_class(RATE);
+        // 200 MB/s from 1.4 s to 3 s.
+        machine.others.set(|now| (now.clamp(14 * TENTH, 30 * TENTH) - 14 * TENTH) / 5);
+        let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
+        let (thread, file) = (Thread::default(), File::new());
+        let read_on = |end| read_until(&machine, &regulator, (&thread, &file), end);
+        read_on(2 * TENTH);
+        machine.counted.set(lie);
+        read_on(5 * TENTH);
+        machine.counted.set(Some);
+        read_on(45 * TENTH);
+        let longest = machine.longest_sleep.get();
+        assert!(longest <= SECOND, "{what}: held for {longest} ns");
+        let alone = read_between(&machine, 11 * TENTH, 14 * TENTH);
+        assert!(alone > 200 << 20, "{what}: full speed soon after: {alone}");
+        // What was charged meanwhile and seen nowhere, 64 MiB at most, explains the others' first.
+        let held = read_between(&machine, 20 * TENTH, 30 * TENTH);
+        assert!(held < 11 * RATE / 10, "{what}: the others are seen: {held}");
+        let again = read_between(&machine, 42 * TENTH, 45 * TENTH);
+        assert!(again > 200 << 20, "{what}: full speed again: {again}");
     }
 }
 

@@ -75,10 +75,15 @@ pub struct Machine {
     pub set_back_at: Cell<Option<(u64, i64)>>,
     /// What the account says instead of the truth: of reads, and of writes.
     pub told: Cell<fn(u64) -> u64>,
+    /// What the counters of the file's disk say instead of theirs; `None`: it is not listed.
+    pub counted: Cell<Counted>,
 }
 
 /// Bytes by nanoseconds since the start.
 pub type Others = fn(u64) -> u64;
+
+/// What a counter says for the truth, if it is there.
+pub type Counted = fn(u64) -> Option<u64>;
 
 const fn nobody(_: u64) -> u64 {
     0
@@ -118,6 +123,7 @@ impl Machine {
             clock: Cell::default(),
             set_back_at: Cell::default(),
             told: Cell::new(|truth| truth),
+            counted: Cell::new(Some),
         }
     }
 
@@ -245,9 +251,14 @@ impl Host for Machine {
 
     fn disks(&self, mut each: impl FnMut(DiskTraffic)) -> bool {
         let others = (self.others.get())(self.now.get());
-        let moved = Moved { inward: self.read.get() + others, outward: self.written.get() };
-        let busy = Nanos((self.busy.get())(self.now.get()));
-        each(DiskTraffic { id: DISK, physical: true, moved, busy });
+        let told = self.counted.get();
+        if let Some(inward) = told(self.read.get() + others)
+            && let Some(outward) = told(self.written.get())
+            && let Some(busy) = told((self.busy.get())(self.now.get()))
+        {
+            let moved = Moved { inward, outward };
+            each(DiskTraffic { id: DISK, physical: true, moved, busy: Nanos(busy) });
+        }
         // Another disk, on which the file is not.
         let moved = Moved { inward: (self.elsewhere.get())(self.now.get()), outward: 0 };
         each(DiskTraffic { id: DISK + 1, physical: true, moved, busy: Nanos(0) });

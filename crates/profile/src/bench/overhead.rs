@@ -31,12 +31,14 @@ pub struct Overhead {
     pub once: u64,
 }
 
-/// Makes files and counts what the disk writes; `None` where none is known below the folder.
+/// Makes files and counts what the disk writes; `None` where none is known below the folder, or where its
+/// counter lies each time.
 pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
     let Some(below) = disk_below(dir)? else { return Ok(None) };
     let mut least: Option<Overhead> = None;
     for _ in 0..ROUNDS {
-        let (one, many) = (round(dir, &below, 1)?, round(dir, &below, FILES)?);
+        let rounds = (round(dir, &below, 1)?, round(dir, &below, FILES)?);
+        let (Some(one), Some(many)) = rounds else { continue };
         let found = Overhead::of(&one, &many);
         least = Some(least.map_or(found, |before| Overhead {
             beside_data: before.beside_data.min(found.beside_data),
@@ -69,7 +71,20 @@ impl Overhead {
     }
 }
 
-fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Round> {
+impl Round {
+    /// From what the disk's counter said before and after; `None` if it was not there, went down, or stood still
+    /// although files were made.
+    fn of(files: u64, charged: u64, before: Option<u64>, after: Option<u64>) -> Option<Self> {
+        let written = after?.checked_sub(before?).filter(|written| *written > 0)?;
+        Some(Self {
+            files,
+            beside_data: written.saturating_sub(files * DATA),
+            beside_account: written.saturating_sub(charged),
+        })
+    }
+}
+
+fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Option<Round>> {
     let place = tempfile::tempdir_in(dir)?;
     let (root, base) = (File::open(place.path())?, File::open(&below.folder)?);
     // FUSE does not pass it on.
@@ -86,24 +101,18 @@ fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Round> {
     }
     let charged = thread_usage().written.saturating_sub(charged);
     sync()?;
-    let written = written(below.disk).saturating_sub(before);
-    Ok(Round {
-        files,
-        beside_data: written.saturating_sub(files * DATA),
-        beside_account: written.saturating_sub(charged),
-    })
+    Ok(Round::of(files, charged, before, written(below.disk)))
 }
 
-/// Bytes that the disk or partition with this number has written.
-fn written(id: u64) -> u64 {
-    let mut bytes = 0;
-    // Without /proc everything is zero, and so is the difference.
-    let _ = disks(|disk| {
+/// Bytes that the disk or partition with this number has written; `None` if it is not listed.
+fn written(id: u64) -> Option<u64> {
+    let mut bytes = None;
+    let read = disks(|disk| {
         if disk.id == id {
-            bytes = disk.moved.outward;
+            bytes = Some(disk.moved.outward);
         }
     });
-    bytes
+    read.ok().and(bytes)
 }
 
 /// File systems on top of each other.
@@ -154,6 +163,17 @@ mod tests {
         assert_eq!(found, Overhead { beside_data: 1000, beside_account: 500, once: 100_000 });
         let noise = Overhead::of(&made(1, 50, 50), &made(2000, 0, 0));
         assert_eq!(noise, Overhead { beside_data: 0, beside_account: 0, once: 50 });
+    }
+
+    #[test]
+    fn a_counter_that_lies_says_nothing() {
+        let lies = [(Some(5000), Some(4999)), (Some(5000), Some(5000)), (None, Some(5000))];
+        for (before, after) in lies.into_iter().chain([(Some(5000), None), (None, None)]) {
+            assert!(Round::of(1, 0, before, after).is_none(), "{before:?} {after:?}");
+        }
+        let round = Round::of(1, 4096, Some(0), Some(u64::MAX)).expect("an enormous one");
+        let found = Overhead::of(&round, &round);
+        assert_eq!((found.beside_data, found.beside_account), (0, 0));
     }
 
     #[test]
