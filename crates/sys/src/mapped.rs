@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_was_touched_is_mapped() {
-        let mut file = tempfile();
+        let mut file = tempfile("touched");
         std::io::Write::write_all(&mut file, &[1; 64 * PAGE]).unwrap();
         let mapping = Mapping::of(file.as_raw_fd(), 0, 64 * PAGE as u64, libc::PROT_READ).unwrap();
         let seen = || {
@@ -126,9 +126,26 @@ mod tests {
         assert_eq!(seen(), [(0, 64)]);
     }
 
-    fn tempfile() -> std::fs::File {
+    #[test]
+    fn runs_end_at_gaps_and_go_on_across_questions() {
+        let pages = 2 * AT_ONCE + 8;
+        let mut file = tempfile("gaps");
+        std::io::Write::write_all(&mut file, &std::vec![1; pages * PAGE]).unwrap();
+        let length = (pages * PAGE) as u64;
+        let mapping = Mapping::of(file.as_raw_fd(), 0, length, libc::PROT_READ).unwrap();
+        mapping.advise(0, mapping.length, 22).unwrap();
+        for gap in [0, 5, AT_ONCE] {
+            mapping.advise(gap * PAGE, PAGE, libc::MADV_DONTNEED).unwrap();
+        }
+        let mut all = Vec::new();
+        runs(mapping.start, mapping.length, |first, count| all.push((first, count))).unwrap();
+        let border = AT_ONCE as u64;
+        assert_eq!(all, [(1, 4), (6, border - 6), (border + 1, border + 7)]);
+    }
+
+    fn tempfile(name: &str) -> std::fs::File {
         let path =
-            std::env::temp_dir().join(std::format!("discnice-mapped-{}", std::process::id()));
+            std::env::temp_dir().join(std::format!("discnice-{name}-{}", std::process::id()));
         let options = &mut std::fs::OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
         std::fs::remove_file(path).unwrap();
