@@ -75,7 +75,16 @@ pub fn status_at(directory: i32, name: *const c_char) -> Result<Status, Errno> {
     status_named(directory, name, libc::AT_SYMLINK_NOFOLLOW)
 }
 
-/// The same, symbolic links followed.
+/// The same, asked anew of whoever serves the file. Of one with two names on FUSE the kernel keeps two statuses for
+/// a while, and making the second name changes only one: `AT_STATX_FORCE_SYNC`.
+///
+/// # Errors
+/// As [`status_at`].
+pub fn status_now(directory: i32, name: *const c_char) -> Result<Status, Errno> {
+    status_named(directory, name, libc::AT_SYMLINK_NOFOLLOW | libc::AT_STATX_FORCE_SYNC)
+}
+
+/// As [`status_at`], symbolic links followed.
 ///
 /// # Errors
 /// As [`status_at`].
@@ -88,6 +97,7 @@ fn status_named(directory: i32, name: *const c_char, flags: i32) -> Result<Statu
         Err(error) if is_refusal(error) => {}
         answer => return answer,
     }
+    let flags = flags & !libc::AT_STATX_FORCE_SYNC;
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel fills one struct stat, and answers EFAULT if it cannot read the name.
     unsafe { call!(libc::SYS_newfstatat, directory, name, stat.as_mut_ptr(), flags)? };

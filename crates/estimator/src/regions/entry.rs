@@ -45,11 +45,13 @@ impl File {
         self.key.load(Ordering::Acquire) == file.0
     }
 
-    /// What would be lost with it: nothing if nothing of it is dirty, and the less the older it is.
-    pub(super) fn loss(&self, now: Nanos) -> u64 {
+    /// What would be lost with it, in the order of comparison: nothing if nothing of it is dirty, the less the
+    /// older it is, and of those that are equally old the less the fewer pages it has.
+    pub(super) fn loss(&self, now: Nanos) -> (u64, u64) {
         let age = Moment(self.own.load(R)).apart(now);
-        let dirty = self.key.load(R) != 0 && self.state.load(R) & DIRTY_MASK > 0;
-        if dirty { u64::MAX - age.0 } else { 0 }
+        let pages = self.state.load(R) & DIRTY_MASK;
+        let dirty = self.key.load(R) != 0 && pages > 0;
+        if dirty { (u64::MAX - age.0, pages) } else { (0, 0) }
     }
 }
 

@@ -62,7 +62,9 @@ impl UpdateRegions {
     /// for the same file one wins: who chose the same place finds its state changed, and who chose another did
     /// so as the first was taken, and finds that behind his own.
     fn claim_place(&self, file: FileKey, chunk: u64, now: Nanos) -> Option<Place> {
-        let loss = |index: &usize| self.files.get(*index).map_or(u64::MAX, |slot| slot.loss(now));
+        let loss = |index: &usize| {
+            self.files.get(*index).map_or((u64::MAX, u64::MAX), |slot| slot.loss(now))
+        };
         let index = slots(file.0, FILES).min_by_key(loss)?;
         let slot = self.files.get(index)?;
         let (old, state) = (slot.key.load(Ordering::Acquire), slot.state.load(Ordering::Acquire));

@@ -115,7 +115,7 @@ fn finish_metadata(local: &Local, access: Access, ticket: Ticket) {
 /// last one. `path` is the program's.
 pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -> i32 {
     name();
-    let status = watched(|| file::status_at(directory, path).ok())
+    let status = watched(|| file::status_now(directory, path).ok())
         .filter(|status| status.regular && status.links == 1);
     let result = metadata_of(Access::Changes, real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
