@@ -138,6 +138,13 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    /// Whether what is dirty is written steadily: of a class whose writes nothing holds, nor will hold while others
+    /// are busy, the kernel may write when it likes.
+    fn writes_steadily(&self) -> bool {
+        let held = !self.class.rule(Direction::Write).rate.is_unlimited();
+        !self.class.is_free() && (held || self.class.yields())
+    }
+
     /// Counts dirtied bytes towards the next portion.
     pub(crate) fn note_dirtied(
         &self,
@@ -147,6 +154,9 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         moved: u64,
     ) {
+        if !self.writes_steadily() {
+            return;
+        }
         if file.add_dirtied(written, at, moved) >= portion(self.class) {
             self.write_back(fd, file);
             self.write_through(fd, file);
@@ -210,7 +220,7 @@ impl<H: Host> Regulator<'_, H> {
             // File systems do so by themselves, for programs that replace a file without fsync.
             self.synced(file);
         }
-        if !self.class.is_free()
+        if self.writes_steadily()
             && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied))
         {
             self.write_back(fd, file);
