@@ -24,7 +24,7 @@ const TRUTH: Told = |truth| truth;
 fn machines() -> impl Iterator<Item = (Machine, &'static Class, Estimator)> {
     Estimator::ALL.into_iter().map(|(_, estimator)| {
         let (machine, class) = (Machine::new(WHOLE * RATE, true), class(RATE));
-        class.estimation().choose(estimator, Modules::ALL_ON);
+        class.choose(estimator, Modules::ALL_ON);
         (machine, class, estimator)
     })
 }

@@ -455,3 +455,19 @@ fn nothing_is_brought_in_at_high_limits() {
         assert_eq!(machine.disk_reads(), 0);
     }
 }
+
+#[test]
+fn who_is_only_predicted_writes_when_the_kernel_likes() {
+    for (rate, steadily) in [(u64::MAX, false), (RATE, true)] {
+        let (machine, books, class) = (machine(RATE), Books::new(), class(rate));
+        class.choose(Estimator::Predict, Modules::ALL_ON);
+        let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+        let file = File::new();
+        for _ in 0..64 {
+            write(&regulator, &machine, &thread, &file, 128 << 10);
+        }
+        regulator.before_close(&thread, 3, &file);
+        assert_eq!(class.direction(Direction::Write).total(), 8 << 20);
+        assert_eq!(!machine.started.borrow().is_empty(), steadily);
+    }
+}

@@ -415,6 +415,7 @@ mod tests {
                 told(status_at(libc::AT_FDCWD, c"/dev/null".as_ptr())),
                 told(status_at(libc::AT_FDCWD, c"/not there".as_ptr())),
                 told(status_at(libc::AT_FDCWD, core::ptr::null())),
+                told(status_now(libc::AT_FDCWD, c"/dev/null".as_ptr())),
             ]
         };
         let by_statx = all();

@@ -126,6 +126,17 @@ fn a_full_table_forgets_the_oldest() {
     assert!(kept.count() >= 495);
 }
 
+#[test]
+fn of_what_is_equally_old_the_largest_is_kept() {
+    static SAME: UpdateRegions = UpdateRegions::new();
+    let (large, all, now) = (FileKey::new(9, 0), Pages { first: 0, end: 300 }, Nanos(1));
+    assert_eq!(SAME.register(large, all, now), 300);
+    for inode in 1..40_000 {
+        SAME.register(FileKey::new(9, inode), Pages { first: 0, end: 2 }, now);
+    }
+    assert_eq!(SAME.clean(large, all, now), 0);
+}
+
 /// Pages that four threads are charged for who write the same 2,001.
 fn charged_to_four() -> u64 {
     let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
