@@ -131,6 +131,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// After reads that missed the cache were charged for this part of what they read.
+    #[must_use]
+    pub fn of_reads(charged: f64) -> Self {
+        if charged * (SILENT as f64) < 1.0 { Self::Silent } else { Self::Accounted }
+    }
+
     /// The name that machine output uses; stable.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -433,6 +439,17 @@ mod tests {
             predicted
         });
         assert!(later.sum::<u64>() < 20 * BLOCK);
+    }
+
+    #[test]
+    fn calibration_says_first_whether_the_account_speaks() {
+        let fs = FileSystem::default();
+        for (charged, verdict) in [(0.0, Verdict::Silent), (1.0, Verdict::Accounted)] {
+            fs.calibrate(Verdict::of_reads(charged));
+            assert_eq!(fs.verdict(), verdict);
+        }
+        fs.note(Kind::Read, ENOUGH, 0);
+        assert_eq!(fs.verdict(), Verdict::Silent, "what is seen says more");
     }
 
     #[test]

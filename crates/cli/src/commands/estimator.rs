@@ -6,7 +6,7 @@ use clap::Args;
 use discnice_estimator::behind::InodeTable;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::file_systems::OTHERS;
-use discnice_estimator::{Estimation, Estimator, Modules, Overhead};
+use discnice_estimator::{Estimation, Estimator, Modules, Overhead, Verdict};
 use discnice_profile::{Profile, Trust};
 
 use crate::classes::Found;
@@ -54,16 +54,16 @@ impl EstimatorArgs {
         let modules = self.estimator_modules.unwrap_or_else(|| now.modules());
         let estimator = self.estimator.unwrap_or_else(|| now.estimator());
         if estimator != Estimator::Account {
-            tell_overheads(now);
+            tell_calibrated(now);
             tell_served(now);
         }
         found.class.choose(estimator, modules);
     }
 }
 
-/// Tells the class what making a file costs where, as far as the host profile knows: on the file systems
-/// that were calibrated, and on others of their types.
-fn tell_overheads(estimation: &Estimation) {
+/// Tells the class what making a file costs where, and whether the kernel keeps an account there, as far as the
+/// host profile knows: of the file systems that were calibrated, and of others of their types.
+fn tell_calibrated(estimation: &Estimation) {
     let Ok(profile) = Profile::load() else { return };
     for mount in discnice_profile::mounts() {
         let same_type = |trust: &&Trust| trust.file_system == mount.kind;
@@ -81,6 +81,7 @@ fn tell_overheads(estimation: &Estimation) {
                 beside_account: bytes(trust.file_uncharged_bytes),
                 once: bytes(trust.transaction_bytes),
             });
+            fs.calibrate(trust.reads_frac.map_or(Verdict::Undecided, Verdict::of_reads));
         }
     }
 }
