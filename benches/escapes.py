@@ -111,6 +111,8 @@ def programs(disk, rate, made):
               f"--size={half}M --verify=crc32c --output=/dev/null")
     # Its temporary packs are to be on the disk that is measured: it is held for them as well.
     repo = f"export RESTIC_PASSWORD=x RESTIC_CACHE_DIR={out}/cache TMPDIR={out}/tmp; mkdir -p {out}/tmp"
+    restic = (f"{repo}; restic init -q -r {out}/r && restic -q -r {out}/r backup {data} && "
+              f"restic -q -r {out}/r restore latest --target {out}/restored")
     direct = (f"cd {disk.mount} && mkdir -p out && fio --name=direct --directory={out} --rw=write --direct=1 --bs=128k "
               f"--size={half}M --buffer_pattern=0x5eedbeef --output=/dev/null --iodepth=16")
     wanted = {
@@ -132,8 +134,8 @@ def programs(disk, rate, made):
         "daemon": (f"sh -c 'setsid sh -c \"dd if={data} of={out} bs=64k status=none; touch {out}.done\" &' ; "
                    f"while [ ! -e {out}.done ]; do sleep 0.1; done"),
         "java": f"java -cp {disk.mount} Reader {data}",
-        "restic": (f"{repo}; restic init -q -r {out}/r && restic -q -r {out}/r backup {data} && "
-                   f"restic -q -r {out}/r restore latest --target {out}/restored"),
+        "restic": ["busybox", "sh", "-c", restic],
+        "child: restic": restic,
         "rclone sync": f"rclone --config /dev/null sync {disk.mount}/tree {out}",
         **{f"fio {engine}": f"{fio} --ioengine={engine} --iodepth=16"
            for engine in ("psync", "pvsync2", "mmap", "posixaio", "io_uring")},
