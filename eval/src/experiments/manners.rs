@@ -158,13 +158,18 @@ impl Experiment for Manners {
         ];
         (
             cases.map(|(case, seconds)| (case.to_owned(), seconds)).into(),
-            scale.rounds(5, if self.pair == Pair::Database { 2 } else { 1 }),
+            scale.rounds(5, if self.pair == Pair::Database { 3 } else { 1 }),
         )
     }
 
     fn rounds(&self, name: &str, scale: Scale, all: u32) -> u32 {
-        let once = [case::BOTH, case::NICE].contains(&name);
-        if scale.quick && once { 1 } else { all }
+        let quick = match name {
+            // One that stands still once, alone, for whatever the machine does, is not to decide.
+            case::REGULATED | case::BACKGROUND => 3,
+            case::FOREGROUND | case::POLITE => 2,
+            _ => 1,
+        };
+        if scale.quick { all.min(quick) } else { all }
     }
 
     fn prepare(&self, lab: &Lab, _scale: Scale) -> anyhow::Result<()> {

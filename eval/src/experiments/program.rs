@@ -62,7 +62,7 @@ impl Program {
         let (full, quick) = match self {
             Self::Create => (400, 40),
             Self::Tar => (200, 30),
-            Self::Grep => (200, 15),
+            Self::Grep => (200, 10),
             Self::Make => (75, 7),
             _ => (600, 60),
         };

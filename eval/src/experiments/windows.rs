@@ -46,16 +46,21 @@ pub fn table(records: &[Record]) -> Study {
 /// How evenly disk I/O comes where calls do not: figure 5.
 ///
 /// Keys: `PROGRAM file` and `PROGRAM disk`: standard deviation of the rate over a second, over its
-/// mean.
+/// mean; `PROGRAM smoothed`: the first over the second.
 pub fn regularity(records: &[Record]) -> Study {
     let mut study = Study::default();
     for (program, _) in PROGRAMS {
         let found = samples(records, program);
-        for (key, name) in [("file", "program calls"), ("disk", "device")] {
+        let variations = |name: &str| -> Vec<f64> {
             let courses = found.iter().filter_map(|sample| sample.series.get(name));
-            let variations = courses.filter_map(|course| variation(course));
-            study.report(&format!("{} {key}", program.name()), variations.collect());
-        }
+            courses.filter_map(|course| variation(course)).collect()
+        };
+        let (file, disk) = (variations("program calls"), variations("device"));
+        let smoothed = file.iter().zip(&disk).map(|(file, disk)| file / disk);
+        let smoothed = smoothed.filter(|times| times.is_finite()).collect();
+        study.report(&format!("{} smoothed", program.name()), smoothed);
+        study.report(&format!("{} file", program.name()), file);
+        study.report(&format!("{} disk", program.name()), disk);
         let Some(sample) = found.first() else { continue };
         let sizes = sample.series.get("device").zip(sample.series.get("requests"));
         let points = sizes.map_or_else(Vec::new, |(bytes, requests)| {
