@@ -43,6 +43,9 @@ pub fn table(records: &[Record]) -> Study {
     study
 }
 
+/// A rate that varies by less of its mean does not vary.
+const STEADY: f64 = 0.001;
+
 /// How evenly disk I/O comes where calls do not: figure 5.
 ///
 /// Keys: `PROGRAM file` and `PROGRAM disk`: standard deviation of the rate over a second, over its
@@ -56,9 +59,8 @@ pub fn regularity(records: &[Record]) -> Study {
             courses.filter_map(|course| variation(course)).collect()
         };
         let (file, disk) = (variations("program calls"), variations("device"));
-        let smoothed = file.iter().zip(&disk).map(|(file, disk)| file / disk);
-        let smoothed = smoothed.filter(|times| times.is_finite()).collect();
-        study.report(&format!("{} smoothed", program.name()), smoothed);
+        let smoothed = file.iter().zip(&disk).map(|(file, disk)| file / disk.max(STEADY));
+        study.report(&format!("{} smoothed", program.name()), smoothed.collect());
         study.report(&format!("{} file", program.name()), file);
         study.report(&format!("{} disk", program.name()), disk);
         let Some(sample) = found.first() else { continue };
