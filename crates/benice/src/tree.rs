@@ -92,7 +92,9 @@ impl Tree {
         }
     }
 
-    /// Reads the known members again, without looking for new ones; forgets the ended.
+    /// Reads the known members again, forgets the ended, and takes in children of the members' first
+    /// threads, which is where most come from: without them a shell whose commands last less than a second seems to
+    /// do nothing until [`Self::refresh`] looks at all processes.
     pub fn update(&mut self) {
         self.members.retain(|process, known| match process.stat() {
             Some(now) => {
@@ -101,6 +103,16 @@ impl Tree {
             }
             None => false,
         });
+        let mut parents: Vec<u32> = self.members.keys().map(|member| member.id()).collect();
+        while let Some(parent) = parents.pop() {
+            procfs::children(parent, |child| parents.extend(self.adopt(child)));
+        }
+    }
+
+    /// Takes in a member's child, unless it is known; its id, if not.
+    fn adopt(&mut self, child: u32) -> Option<u32> {
+        let stat = living(child).filter(|stat| self.left_out != Some(stat.id))?;
+        self.members.insert(Process::of(&stat), stat).is_none().then_some(child)
     }
 
     /// Whether all have ended.

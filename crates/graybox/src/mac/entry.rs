@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use discnice_sys::procfs;
+
 /// First bytes of every slot in use; changes when the layout does.
 const MAGIC: u64 = u64::from_le_bytes(*b"dnmem\0\0\x01");
 /// Bytes of a slot.
@@ -81,11 +83,7 @@ impl Entry {
 /// Field 22 of /proc/PID/stat; `None` of a process that has ended, also if nobody has waited for
 /// it yet.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, field 2, may contain anything but ends at the last parenthesis.
-    let mut after = stat.rsplit_once(')')?.1.split_whitespace();
-    (after.next()? != "Z").then_some(())?;
-    after.nth(18)?.parse().ok()
+    procfs::stat(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.started)
 }
 
 /// Anonymous memory of a process and its descendants, in bytes.
@@ -94,10 +92,8 @@ fn resident(pid: u32) -> u64 {
     let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let own: u64 =
         anonymous.and_then(|text| text.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0);
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = children.unwrap_or_default();
-    let below: u64 =
-        children.split_whitespace().filter_map(|child| child.parse().ok()).map(resident).sum();
+    let mut below = 0;
+    procfs::children(pid, |child| below += resident(child));
     own * 1024 + below
 }
 
