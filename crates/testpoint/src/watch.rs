@@ -218,6 +218,8 @@ pub struct Watch {
     signals: Option<(Pose, Signals)>,
     /// Bytes that the job dirtied and that no disk has seen yet: their writing is the job's.
     owed: f64,
+    /// Bytes that the job's account has and that the disk had not read at the last look.
+    in_flight: f64,
 }
 
 /// Two looks closer than this give the first one's result: processor ticks are 10 ms.
@@ -272,7 +274,7 @@ impl Watch {
         let Traffic { read, written } = now.traffic_since(was);
         let paid = written.min(self.owed);
         self.owed -= paid;
-        let read = (read - (own.read - used.read)).max(0.0);
+        let read = self.read_by_others(read, (own.read - used.read).max(0.0));
         // While the job's own data is being written, a busy disk says nothing of others.
         let busy = if paid > 0.0 { 0.0 } else { rate(now.busiest_disk, was.busiest_disk) };
         Signals {
@@ -281,6 +283,15 @@ impl Watch {
             disk_busy_frac: busy,
             ..Signals::default()
         }
+    }
+
+    /// Of the bytes that disks have read, those that the job did not ask for. The job's account has a request when
+    /// it is made, the disk when it is done: one window of read-ahead at a look would count as others'. What
+    /// is older than a look was read from what is no disk here.
+    fn read_by_others(&mut self, read: f64, own: f64) -> f64 {
+        let due = self.in_flight + own;
+        self.in_flight = (due - read).clamp(0.0, own);
+        (read - due).max(0.0)
     }
 }
 
@@ -319,6 +330,17 @@ mod tests {
         let later = Totals { disks: Traffic { written: 9e6, ..disks }, ..now };
         let signals = watch.rates(1.0, &now, &later, &own, &own);
         assert!((signals.disk - 1e6).abs() < 1e-9, "{signals:?}");
+    }
+
+    #[test]
+    fn what_the_job_asked_for_before_the_look_and_got_after_it_is_not_others() {
+        let mut watch = Watch::default();
+        assert!(watch.read_by_others(9e6, 10e6).abs() < 1e-9);
+        assert!(watch.read_by_others(11e6, 10e6).abs() < 1e-9);
+        assert!((watch.read_by_others(11e6, 10e6) - 1e6).abs() < 1e-9);
+        // What comes from memory or a network never reaches a disk, and hides nobody for long.
+        (0..100).for_each(|_| assert!(watch.read_by_others(0.0, 10e6).abs() < 1e-9));
+        assert!((watch.read_by_others(30e6, 10e6) - 10e6).abs() < 1e-9);
     }
 
     #[test]
