@@ -3,13 +3,12 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 
 use crate::frame::experiment::Scale;
 use crate::lab::{Lab, files};
-use crate::tool;
 
 /// Compiles quickly into an object of about this many bytes, beside its code.
 const TABLE_BYTES: usize = 90_000;
@@ -40,18 +39,7 @@ pub fn make(lab: &Lab, scale: Scale) -> anyhow::Result<()> {
         fs::write(folder.join(format!("part{number:03}.c")), source(number))
             .context("cannot write a source file")?;
     }
-    warm(&folder)?;
     files::give(lab, &folder)
-}
-
-/// Brings compiler and linker into the cache: loading them is not what is measured.
-fn warm(folder: &Path) -> anyhow::Result<()> {
-    let object = folder.join("part000.o");
-    let words = ["--silent".as_ref(), "-C".as_ref(), folder.as_os_str(), "part000.o".as_ref()];
-    tool::run("make", words)?;
-    let linked = folder.join("linked.o");
-    tool::run("ld", ["-r".as_ref(), "-o".as_ref(), linked.as_os_str(), object.as_os_str()])?;
-    fs::remove_file(object).and_then(|()| fs::remove_file(linked)).context("cannot clear up")
 }
 
 /// One translation unit.
