@@ -23,6 +23,8 @@ use crate::lab::{Lab, files};
 const BACKUP_BYTES: u64 = 600_000_000;
 /// As many pairs as a median needs.
 const ROUNDS: u32 = 5;
+/// As many as tell a peer from a neighbour, in a quick run.
+const NEAR: u32 = 3;
 /// So long the background runs before the foreground starts.
 const HEAD_START: Duration = Duration::from_secs(1);
 
@@ -44,12 +46,15 @@ impl Foreground {
         }
     }
 
-    /// Whether a quick run repeats this case: goals are judged by it, or it comes near what is judged.
-    fn repeats(self, peer: Peer) -> bool {
-        let judged = matches!(peer, Peer::Alone | Peer::Discnice(1) | Peer::Polite);
-        let near = matches!(peer, Peer::OwnLimit(1) | Peer::Cgroup(1) | Peer::Idle("mq-deadline"));
-        // tar is short, and what the kernel writes back meanwhile varies.
-        judged || near && self == Self::Tar
+    /// How often a quick run measures this case: goals are judged by some, and others come near what is judged.
+    fn quick_rounds(self, peer: Peer) -> u32 {
+        match peer {
+            Peer::Alone | Peer::Discnice(1) | Peer::Polite => ROUNDS,
+            Peer::OwnLimit(1) | Peer::Cgroup(1) => NEAR,
+            // tar is short, and what the kernel writes back meanwhile varies.
+            Peer::Idle("mq-deadline") if self == Self::Tar => NEAR,
+            _ => 1,
+        }
     }
 
     /// What it reads.
@@ -122,8 +127,8 @@ impl Experiment for Contention {
     }
 
     fn rounds(&self, case: &str, scale: Scale, all: u32) -> u32 {
-        let repeated = self.peer(case).is_ok_and(|peer| self.foreground.repeats(peer));
-        if scale.quick && !repeated { 1 } else { all }
+        let quick = self.peer(case).map_or(1, |peer| self.foreground.quick_rounds(peer));
+        if scale.quick { all.min(quick) } else { all }
     }
 
     fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {
