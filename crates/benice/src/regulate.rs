@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use discnice_manners::polling::Polling;
 use discnice_manners::superintendent::Resources;
 use discnice_manners::{
-    Config, Judgment, Others, QuietDetector, Regulator, Skip, Testpoint, Verdict,
+    Config, Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict,
 };
 use discnice_sys::procfs;
 use discnice_testpoint::arbiter::Seat;
@@ -125,6 +125,8 @@ struct Job<'a> {
     detector: QuietDetector,
     watch: Watch,
     others: Others,
+    /// What the last look at others has seen, until progress is judged.
+    seen: Option<Signals>,
     kept: Kept,
     seat: Option<Seat>,
     used: Used,
@@ -158,6 +160,7 @@ impl<'a> Job<'a> {
             detector: QuietDetector::default(),
             watch: Watch::default(),
             others: Others::Unknown,
+            seen: None,
             kept: Kept::new(options),
             seat: options.take_turns.then(seat).flatten(),
             // At the first look.
@@ -200,18 +203,17 @@ impl<'a> Job<'a> {
     fn look(&mut self, fresh: bool) -> bool {
         let metrics = self.read();
         let at = clock::now();
-        let mut seen = None;
         if fresh {
             let own = self.used.total(&self.tree, self.seat.as_ref());
-            seen = self.watch.look(at, own, Pose::Running);
-        }
-        if let Some(signals) = &seen {
-            self.others = self.detector.while_running(signals);
+            if let Some(signals) = self.watch.look(at, own, Pose::Running) {
+                self.others = self.detector.while_running(&signals);
+                self.seen = Some(signals);
+            }
         }
         let call = Testpoint { at, index: 0, metrics: &metrics, others: self.others };
         let verdict = self.regulator.testpoint(&mut self.kept.targets, &call);
         if verdict == Verdict::Proceed(Judgment::Good) {
-            self.detector.good(seen.as_ref());
+            self.detector.good(self.seen.take().as_ref());
         }
         self.obey(verdict, at);
         verdict != Verdict::Skipped(Skip::NoProgress)
@@ -226,6 +228,8 @@ impl<'a> Job<'a> {
             // It is slow, but because of its limits and not because of others.
             Verdict::Suspend(_) if held => self.regulator.resumed(at, false),
             Verdict::Suspend(suspend) => {
+                // It shows no good times.
+                self.seen = None;
                 self.summary.suspensions += 1;
                 self.post(true);
                 let stopped = self.step_aside(suspend.until, suspend.early_from);

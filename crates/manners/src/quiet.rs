@@ -79,7 +79,9 @@ pub enum Others {
 /// Decides whether a suspended job may probe early.
 #[derive(Debug, Clone, Default)]
 pub struct QuietDetector {
+    /// Zero until somebody has looked in good times.
     good: [f64; SIGNALS],
+    has_seen_good: bool,
     at_suspension: [f64; SIGNALS],
     agreeing: u32,
     /// The last suspension showed others at work to its end, and nothing has spoken against it since.
@@ -91,9 +93,13 @@ impl QuietDetector {
     pub fn good(&mut self, signals: Option<&Signals>) {
         self.others_stayed = false;
         let Some(signals) = signals else { return };
+        // The first look is the average so far: a level that rose from nothing would take a dozen looks to
+        // reach what serves the job all the time (who decrypts its disk), and be exceeded by it until then.
+        let weight = if self.has_seen_good { GOOD_WEIGHT } else { 1.0 };
+        self.has_seen_good = true;
         for ((level, now), own) in self.good.iter_mut().zip(signals.array()).zip(OWN) {
             if !own {
-                *level += GOOD_WEIGHT * (now - *level);
+                *level += weight * (now - *level);
             }
         }
     }
@@ -167,6 +173,19 @@ mod tests {
         assert!(!detector.look(&Signals { cpu: 1.5, ..daemon }));
         assert!(!detector.look(&daemon));
         assert!(detector.look(&daemon));
+    }
+
+    #[test]
+    fn who_was_there_in_good_times_is_usual_from_the_first_look_on() {
+        let server = Signals { cpu: 0.3, ..Signals::default() };
+        let mut detector = QuietDetector::default();
+        detector.good(None);
+        detector.good(Some(&server));
+        assert_eq!(detector.while_running(&server), Others::AsUsual);
+        assert_eq!(detector.while_running(&busy()), Others::Busy);
+        // One louder moment hardly raises what is usual.
+        detector.good(Some(&busy()));
+        assert_eq!(detector.while_running(&busy()), Others::Busy);
     }
 
     #[test]

@@ -157,7 +157,11 @@ impl Supervised {
             return Self::told(verdict, at);
         }
         match verdict {
-            Verdict::Suspend(suspend) => self.step_aside(suspend.until, suspend.early_from),
+            Verdict::Suspend(suspend) => {
+                // It shows no good times.
+                self.seen = None;
+                self.step_aside(suspend.until, suspend.early_from)
+            }
             Verdict::Hold(until) => self.step_aside(until, None),
             Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(),
         }
