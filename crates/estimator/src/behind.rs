@@ -28,6 +28,8 @@ const FILES: usize = 1 << 10;
 const MARKS: usize = 1 << 12;
 /// The longest request that a daemon gets, in pages: FUSE's own read-ahead, 128 KiB.
 const REQUEST: u64 = 32;
+/// Holes from so many pages on are left out, which are in no program's object files: 64 MiB.
+const HOLE: u64 = 1 << 14;
 /// Pages in a cache do not expire as dirty ones do: all were brought in at one moment.
 const ALWAYS: Nanos = Nanos(1);
 /// A longer read is not followed page by page, in pages: 1 GiB.
@@ -155,9 +157,24 @@ impl Behind {
         }
     }
 
+    /// The daemon lists a directory of so many bytes; returns how many pages the disk reads for that. One below a page
+    /// lies in its inode.
+    pub fn listed(&self, directory: FileKey, size: u64) -> u64 {
+        self.cached.register(directory, Pages { first: 0, end: size / PAGE }, ALWAYS)
+    }
+
     /// The daemon has these pages: they were written, or read in another way.
     pub fn brought_in(&self, key: FileKey, pages: Pages) {
         let _ = self.cached.register(key, pages, ALWAYS);
+    }
+
+    /// These pages were written of a file that had so many bytes before. What lies between is a hole, of which no disk
+    /// has anything: assemblers write the end of an object file first.
+    pub fn written(&self, key: FileKey, pages: Pages, size: u64) {
+        let end = size.div_ceil(PAGE);
+        let hole = Pages { first: end, end: pages.first };
+        let first = if hole.count() < HOLE { pages.first.min(end) } else { pages.first };
+        self.brought_in(key, Pages { first, ..pages });
     }
 
     /// How many of these the daemon does not have, as far as is known.
@@ -271,11 +288,27 @@ mod tests {
     }
 
     #[test]
+    fn directories_are_read_once_by_blocks() {
+        let (behind, key) = (behind(), FileKey::new(7, 2));
+        let list = |size| behind.listed(key, size);
+        assert_eq!((list(60), list(4096), list(8192), list(8192)), (0, 1, 1, 0));
+    }
+
+    #[test]
     fn what_was_written_is_there() {
         let (behind, file) = (behind(), file(SIZE, 2048));
         behind.brought_in(file.key, touched(0, SIZE));
         assert_eq!(behind.missing(file.key, touched(0, SIZE)), 0);
         assert_eq!(behind.read(file, touched(4096, 1 << 20)), 0);
+    }
+
+    #[test]
+    fn a_hole_before_what_was_written_costs_nothing() {
+        let (behind, file) = (behind(), file(80_188, 2048));
+        behind.written(file.key, touched(80_176, 12), 0);
+        assert_eq!(behind.read(file, touched(0, 1024)), 0);
+        behind.written(file.key, Pages::touched(1 << 50, 1), 80_188);
+        assert_eq!(behind.missing(file.key, touched(100_000, 4096)), 2, "too long to be entered");
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub enum Access {
     /// It makes, changes or removes them, or closes a file. On FUSE it waits for the daemon, who mostly has
     /// seen them when they were looked up.
     Changes,
+    /// It looks at what a daemon serves whose inodes and directories are counted one by one
+    /// ([`crate::behind::Behind::looked_at`]).
+    Counted,
 }
 
 /// What kind of call a disk access is put down to.
@@ -228,7 +231,7 @@ impl FileSystem {
     /// or too much so far. Where the account is silent, it is an inode's share of a block.
     #[must_use]
     pub fn waited(&self, waits: u32, access: Access) -> u64 {
-        if waits == 0 {
+        if waits == 0 || access == Access::Counted {
             return 0;
         }
         let before = self.waits.fetch_add(waits, R);
@@ -242,7 +245,7 @@ impl FileSystem {
             _ if u64::from(before) >= SILENT_WAITS => match access {
                 Access::Looks if self.inode_table() != InodeTable::default() => NAME,
                 Access::Looks => ANSWER,
-                Access::Changes => 0,
+                Access::Changes | Access::Counted => 0,
             },
             _ => BLOCK,
         };

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::behind::Behind;
+use crate::behind::{Behind, InodeTable};
 use crate::file_systems::{Compared, FileSystem, FileSystems, Kind, OTHERS};
 use crate::modules::{Estimator, Modules};
 use crate::regions::UpdateRegions;
@@ -71,6 +71,14 @@ impl Estimation {
     #[must_use]
     pub fn behind(&self) -> &Behind {
         &self.behind
+    }
+
+    /// Whether what daemons read of inodes and directories is followed: where there is one who reads from a file system
+    /// of which that is known.
+    #[must_use]
+    pub fn follows_daemons(&self) -> bool {
+        let known = |fs: &FileSystem| fs.inode_table() != InodeTable::default();
+        self.estimator() != Estimator::Account && self.file_systems.get(OTHERS).is_some_and(known)
     }
 
     /// Prediction and account, of all file systems.

@@ -13,8 +13,10 @@ use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
 use crate::{engine, faults, files};
 
-use names::metadata_of;
-pub use names::{change, delete, metadata, name, open, open_named, operation, truncate};
+use names::{Object, metadata_of};
+pub use names::{
+    change, delete, list, look, metadata, name, open, open_named, operation, truncate,
+};
 
 /// A longer read is worth a look at what it is about to read.
 const SHORT: usize = 128 << 10;
@@ -437,7 +439,7 @@ pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
         // Before the call: afterwards the number may be another thread's new descriptor.
         files::forget(fd);
     }
-    metadata_of(Access::Changes, real)
+    metadata_of(Access::Changes, Object::Unknown, real)
 }
 
 #[cold]

@@ -47,6 +47,12 @@ pub mod unheld {
         is_unheld() && local().thread.passes(0)
     }
 
+    /// Whether a call passes that returns an entry of a directory.
+    #[inline(always)]
+    pub fn list() -> bool {
+        metadata()
+    }
+
     /// Whether a call on names or inodes passes.
     #[inline(always)]
     pub fn operation() -> bool {
@@ -127,6 +133,12 @@ pub mod held {
     #[inline(always)]
     pub fn metadata() -> bool {
         is_held_on_disk_alone() && local().thread.passes_untimed()
+    }
+
+    /// Whether a call passes that returns an entry of a directory: no daemon's reading of it is followed.
+    #[inline(always)]
+    pub fn list() -> bool {
+        !engine::class().is_some_and(|class| class.estimation().follows_daemons()) && metadata()
     }
 
     /// Whether a call on names or inodes passes.

@@ -178,6 +178,7 @@ pub(crate) use reals;
 
 reals! {
     FILENO = c"fileno_unlocked";
+    DIRFD = c"dirfd";
 }
 
 /// The descriptor below a stream of libc's, or -1. fileno(3)
@@ -185,10 +186,26 @@ reals! {
 /// # Safety
 /// `stream` is an open stream.
 pub unsafe fn descriptor(stream: *mut c_void) -> c_int {
-    type Fileno = unsafe extern "C" fn(*mut c_void) -> c_int;
+    // SAFETY: the caller vouches for the stream.
+    unsafe { descriptor_by(&FILENO, stream) }
+}
+
+/// The same of a directory's stream. dirfd(3)
+///
+/// # Safety
+/// `directory` is an open one.
+pub unsafe fn descriptor_of_directory(directory: *mut c_void) -> c_int {
+    // SAFETY: the caller vouches for the stream.
+    unsafe { descriptor_by(&DIRFD, directory) }
+}
+
+/// # Safety
+/// `real` is one of the functions that take a stream which `stream` is, and return its descriptor.
+unsafe fn descriptor_by(real: &Real, stream: *mut c_void) -> c_int {
+    type Descriptor = unsafe extern "C" fn(*mut c_void) -> c_int;
     let before = errno();
     // SAFETY: libc's function has this signature, and the caller vouches for the stream.
-    let fd = unsafe { core::mem::transmute::<*mut c_void, Fileno>(FILENO.get())(stream) };
+    let fd = unsafe { core::mem::transmute::<*mut c_void, Descriptor>(real.get())(stream) };
     // A stream without a descriptor (fmemopen) is no error of the program's.
     set_errno(before);
     fd

@@ -70,7 +70,7 @@ impl<H: Host> Regulator<'_, H> {
         self.class.estimation().modules()
     }
 
-    fn file_system(&self, slot: usize) -> Option<&FileSystem> {
+    pub(crate) fn file_system(&self, slot: usize) -> Option<&FileSystem> {
         self.class.estimation().file_system(slot)
     }
 
@@ -94,21 +94,6 @@ impl<H: Host> Regulator<'_, H> {
                 fs.note(Kind::Write, charged, 0);
                 self.settle_as(Ticket::FREE, 0, charged);
             }
-        }
-    }
-
-    /// Where a daemon serves the file: he opened it as well, which reads its inode for him.
-    fn opened_behind(&self, slot: usize, key: FileKey, status: FileStatus) {
-        let (Some(behind), Some(fs)) = (self.behind(slot), self.file_system(slot)) else { return };
-        behind.opened(key);
-        let pages = behind.looked_at(status.device, status.inode, fs.inode_table());
-        if pages == 0 || status.size == 0 {
-            return;
-        }
-        let read = pages.saturating_mul(PAGE);
-        fs.note(Kind::Metadata, read, 0);
-        if self.trusts_prediction(slot) {
-            self.settle_as(Ticket::FREE, read, 0);
         }
     }
 
@@ -255,7 +240,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// The behind of a file's file system, where a daemon serves it.
-    fn behind(&self, slot: usize) -> Option<&Behind> {
+    pub(crate) fn behind(&self, slot: usize) -> Option<&Behind> {
         let served = self.file_system(slot).is_some_and(|fs| fs.served().is_some());
         served.then(|| self.class.estimation().behind())
     }
@@ -309,7 +294,7 @@ impl<H: Host> Regulator<'_, H> {
             forecast.read = missing.sum::<u64>().saturating_mul(PAGE);
         }
         if let Some(behind) = self.behind(slot) {
-            behind.brought_in(key, pages);
+            behind.written(key, pages, status.size);
         }
         forecast
     }

@@ -32,6 +32,7 @@ mod metadata;
 mod net;
 mod pacing;
 mod read;
+mod served;
 mod steps;
 mod thread;
 mod undo;

@@ -331,7 +331,8 @@ impl Thread {
     }
 
     /// How often the last call on names or directories waited.
-    pub(crate) fn waited(&self) -> u32 {
+    #[must_use]
+    pub fn waited(&self) -> u32 {
         self.waited.get()
     }
 

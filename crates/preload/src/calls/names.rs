@@ -1,6 +1,6 @@
 //! Calls on names, inodes and directories.
 
-use core::ffi::c_char;
+use core::ffi::{c_char, c_void};
 
 use discnice_budget::Class;
 use discnice_policy::Resource;
@@ -8,41 +8,66 @@ use discnice_regulator::{Access, Thread, Ticket};
 use discnice_sys::{cycles, file, process};
 
 use crate::thread::{Local, local};
-use crate::{engine, faults, files};
+use crate::{engine, faults, files, real};
+
+/// What a call looks at, as far as it can be asked about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Object {
+    Unknown,
+    /// A name, below a directory's descriptor.
+    Named(i32, *const c_char),
+    /// What a descriptor means.
+    Open(i32),
+}
+
+impl Object {
+    fn status(self) -> Option<file::Status> {
+        match self {
+            Self::Unknown => None,
+            Self::Named(directory, name) => file::status_at(directory, name).ok(),
+            Self::Open(fd) => file::status(fd).ok(),
+        }
+    }
+}
 
 /// A call that may read directories or inodes, or do I/O as a side effect.
 #[inline(always)]
 pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
-    metadata_of(Access::Looks, real)
+    metadata_of(Access::Looks, Object::Unknown, real)
 }
 
 #[inline(always)]
-pub(super) fn metadata_of<T>(access: Access, real: impl FnOnce() -> T) -> T {
+pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
     if class.is_free() {
         let result = real();
         if !local.thread.passes(0) {
-            finish_metadata(local, access, Ticket::FREE);
+            finish_metadata(local, access, object, Ticket::FREE);
         }
         return result;
     }
     if class.predicts() {
-        return predicted_metadata(local, access, real);
+        return predicted_metadata(local, access, object, real);
     }
     let ticket = if local.thread.missed() { admit_metadata(local) } else { Ticket::FREE };
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
     if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) || faults::any() {
-        finish_metadata(local, access, ticket);
+        finish_metadata(local, access, object, ticket);
     }
     result
 }
 
 /// The same where the prediction alone counts: whether it waited says what its time leaves open.
 #[inline(never)]
-fn predicted_metadata<T>(local: &Local, access: Access, real: impl FnOnce() -> T) -> T {
+fn predicted_metadata<T>(
+    local: &Local,
+    access: Access,
+    object: Object,
+    real: impl FnOnce() -> T,
+) -> T {
     let thread = &local.thread;
     let ticket = if thread.missed() { admit_metadata(local) } else { Ticket::FREE };
     thread.waits_before(process::waits);
@@ -50,7 +75,7 @@ fn predicted_metadata<T>(local: &Local, access: Access, real: impl FnOnce() -> T
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
     if thread.is_due_by_waits(cycles, process::waits) || ticket != Ticket::FREE || faults::any() {
-        finish_metadata(local, access, ticket);
+        finish_metadata(local, access, object, ticket);
     }
     result
 }
@@ -62,11 +87,51 @@ pub fn operation<T>(real: impl FnOnce() -> T) -> T {
     metadata(real)
 }
 
+/// The same of one that looks at what stands for `name`, below `directory`.
+#[inline(always)]
+pub fn look<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
+    name();
+    metadata_of(Access::Looks, Object::Named(directory, path), real)
+}
+
+/// A call that returns the next entry of a directory.
+///
+/// # Safety
+/// `directory` is an open stream, and `real` returns null or one of its entries.
+#[inline(always)]
+pub unsafe fn list(directory: *mut c_void, real: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if !follows_daemons() {
+        return metadata(real);
+    }
+    // SAFETY: the caller vouches for the stream.
+    let fd = unsafe { real::descriptor_of_directory(directory) };
+    let entry = metadata_of(Access::Looks, Object::Open(fd), real);
+    if !entry.is_null() {
+        // SAFETY: struct dirent of 64-bit machines begins with the number of the inode, and an entry stays until
+        // the next call on its stream.
+        note_entry(fd, unsafe { entry.cast::<u64>().read_unaligned() });
+    }
+    entry
+}
+
+#[inline(always)]
+fn follows_daemons() -> bool {
+    engine::class().is_some_and(|class| class.estimation().follows_daemons())
+}
+
+#[cold]
+#[inline(never)]
+fn note_entry(fd: i32, inode: u64) {
+    if let (Ok(status), Some(regulator)) = (file::status(fd), engine::regulator()) {
+        regulator.listed(status.into(), inode);
+    }
+}
+
 /// A metadata operation that changes what is mostly known by then.
 #[inline(always)]
 pub fn change<T>(real: impl FnOnce() -> T) -> T {
     name();
-    metadata_of(Access::Changes, real)
+    metadata_of(Access::Changes, Object::Unknown, real)
 }
 
 /// Waits for the place of one metadata operation, or only counts it.
@@ -104,8 +169,12 @@ fn admit_metadata(local: &Local) -> Ticket {
 }
 
 #[cold]
-fn finish_metadata(local: &Local, access: Access, ticket: Ticket) {
+fn finish_metadata(local: &Local, access: Access, object: Object, ticket: Ticket) {
     if let Some(regulator) = engine::regulator() {
+        let waited = local.thread.waited() > 0 && follows_daemons();
+        let status = if waited { object.status() } else { None };
+        let counted = status.is_some_and(|status| regulator.looked_at(status.into()));
+        let access = if counted { Access::Counted } else { access };
         regulator.complete_metadata(&local.thread, access, ticket);
         faults::check();
     }
@@ -117,7 +186,7 @@ pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -
     name();
     let status = watched(|| file::status_now(directory, path).ok())
         .filter(|status| status.regular && status.links == 1);
-    let result = metadata_of(Access::Changes, real);
+    let result = metadata_of(Access::Changes, Object::Unknown, real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
         regulator.deleted(status.into());
     }
@@ -167,7 +236,7 @@ pub fn open_named(
     } else if flags & libc::O_ACCMODE == libc::O_RDONLY
         || !engine::class().is_some_and(Class::predicts)
     {
-        open(real)
+        files::opened(look(directory, name, real))
     } else {
         open_to_write(real)
     }

@@ -12,14 +12,14 @@ hooks! {
     fn [opendir] (path: *const c_char) -> *mut c_void, real,
         free by operation() => {
         // SAFETY: the program's own argument.
-        calls::operation(|| unsafe { real(path) })
+        calls::look(libc::AT_FDCWD, path, || unsafe { real(path) })
     }
 
     /// readdir(3).
     fn [readdir readdir64] (directory: *mut c_void) -> *mut c_void, real,
-        free by metadata() => {
-        // SAFETY: the program's own argument.
-        calls::metadata(|| unsafe { real(directory) })
+        free by list() => {
+        // SAFETY: the program's own argument, of which libc returns entries.
+        unsafe { calls::list(directory, || real(directory)) }
     }
 
     /// readdir_r(3).

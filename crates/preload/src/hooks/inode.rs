@@ -11,7 +11,7 @@ hooks! {
     fn [stat stat64 lstat lstat64] (path: *const c_char, status: *mut c_void) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(path, status) })
+        calls::look(libc::AT_FDCWD, path, || unsafe { real(path, status) })
     }
 
     /// fstatat(2). With an empty path it asks about the descriptor, which only the kernel may look
@@ -19,56 +19,56 @@ hooks! {
     fn [fstatat fstatat64] (directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(directory, path, status, flags) })
+        calls::look(directory, path, || unsafe { real(directory, path, status, flags) })
     }
 
     /// statx(2).
     fn [statx] (directory: c_int, path: *const c_char, flags: c_int, mask: c_uint, status: *mut c_void) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(directory, path, flags, mask, status) })
+        calls::look(directory, path, || unsafe { real(directory, path, flags, mask, status) })
     }
 
     /// stat(2), lstat(2) of programs that were linked with glibc 2.32 or older.
     fn [__xstat __xstat64 __lxstat __lxstat64] (version: c_int, path: *const c_char, status: *mut c_void) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(version, path, status) })
+        calls::look(libc::AT_FDCWD, path, || unsafe { real(version, path, status) })
     }
 
     /// fstatat(2) of such programs.
     fn [__fxstatat __fxstatat64] (version: c_int, directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(version, directory, path, status, flags) })
+        calls::look(directory, path, || unsafe { real(version, directory, path, status, flags) })
     }
 
     /// access(2), euidaccess(3).
     fn [access euidaccess eaccess] (path: *const c_char, mode: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(path, mode) })
+        calls::look(libc::AT_FDCWD, path, || unsafe { real(path, mode) })
     }
 
     /// faccessat(2).
     fn [faccessat] (directory: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(directory, path, mode, flags) })
+        calls::look(directory, path, || unsafe { real(directory, path, mode, flags) })
     }
 
     /// readlink(2).
     fn [readlink] (path: *const c_char, buffer: *mut c_char, length: usize) -> isize, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(path, buffer, length) })
+        calls::look(libc::AT_FDCWD, path, || unsafe { real(path, buffer, length) })
     }
 
     /// readlinkat(2).
     fn [readlinkat] (directory: c_int, path: *const c_char, buffer: *mut c_char, length: usize) -> isize, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::operation(|| unsafe { real(directory, path, buffer, length) })
+        calls::look(directory, path, || unsafe { real(directory, path, buffer, length) })
     }
 
     /// chmod(2), lchmod(3).
