@@ -176,6 +176,8 @@ pub struct FileSystem {
     once: AtomicU32,
     /// One once any file was made, whatever became of it.
     made: AtomicU32,
+    /// Pages that a page fault reads around itself, where its device number does not tell; zero where not known.
+    around: AtomicU32,
 }
 
 /// What a file system writes for each small file that is made, besides its data: journal, inode tables,
@@ -283,6 +285,18 @@ impl FileSystem {
     #[must_use]
     pub fn served(&self) -> Option<u64> {
         u64::from(self.served.load(R)).checked_sub(1)
+    }
+
+    /// A page fault reads so many pages around itself, which the device number of files does not tell (btrfs,
+    /// overlayfs).
+    pub fn set_read_around(&self, pages: u32) {
+        self.around.store(pages, R);
+    }
+
+    /// What was set so; `None` if nothing was.
+    #[must_use]
+    pub fn read_around(&self) -> Option<u64> {
+        Some(u64::from(self.around.load(R))).filter(|pages| *pages > 0)
     }
 
     /// Where inodes are read from that calls on names look at. Of the slot that stands for all others: of some

@@ -113,7 +113,8 @@ fn window(file: Mapped, start: usize) -> u64 {
     if faults::is_ours(start) {
         return 0;
     }
-    mapped::read_around(file.device).map_or(WINDOW, |bytes| bytes / PAGE)
+    let of_device = || Some(mapped::read_around(file.device)? / PAGE);
+    file.window.or_else(of_device).unwrap_or(WINDOW)
 }
 
 /// How a fault on the mapping at `start` reads has changed: alone, or with the pages around it.

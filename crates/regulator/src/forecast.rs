@@ -61,6 +61,8 @@ pub struct Mapped {
     pub pages: u64,
     /// Device number of its file system, as stat(2) encodes it.
     pub device: u64,
+    /// Pages that a page fault reads around itself, where the class was told and `device` does not tell.
+    pub window: Option<u64>,
     /// `FileKey::get` of the file where a daemon serves it, else zero.
     pub served: u64,
 }
@@ -380,6 +382,7 @@ impl<H: Host> Regulator<'_, H> {
             told: told(),
             pages: status.size.div_ceil(PAGE),
             device: status.device,
+            window: self.file_system(slot).and_then(FileSystem::read_around),
             served: self
                 .behind(slot)
                 .map_or(0, |_| FileKey::new(status.device, status.inode).get()),

@@ -1,13 +1,14 @@
 //! Which estimator a class follows, as options.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use discnice_estimator::behind::InodeTable;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::file_systems::OTHERS;
 use discnice_estimator::{Estimation, Estimator, Modules, Overhead, Verdict};
-use discnice_profile::{Profile, Trust};
+use discnice_profile::{Mount, Profile, Trust};
 
 use crate::classes::Found;
 
@@ -55,6 +56,7 @@ impl EstimatorArgs {
         let estimator = self.estimator.unwrap_or_else(|| now.estimator());
         if estimator != Estimator::Account {
             tell_calibrated(now);
+            tell_windows(now);
             tell_served(now);
         }
         found.class.choose(estimator, modules);
@@ -86,6 +88,51 @@ fn tell_calibrated(estimation: &Estimation) {
     }
 }
 
+/// Tells the class how far a page fault reads where the device number of files does not say it.
+fn tell_windows(estimation: &Estimation) {
+    for mount in discnice_profile::mounts() {
+        if matches!(mount.kind.as_str(), "btrfs" | "overlay")
+            && let (Some(window), Ok(device)) = (window_of(&mount, LAYERS), mount.device_of_files())
+            && let Some(fs) = estimation.file_system(estimation.file_systems().slot(device))
+        {
+            fs.set_read_around(u32::try_from(window / PAGE).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// File systems that are looked for below each other. A path may lead back to where it came from, if something is
+/// mounted over it.
+const LAYERS: usize = 3;
+
+/// The read-ahead window of what is mounted, in bytes, as far as that is told.
+fn window_of(mount: &Mount, layers: usize) -> Option<u64> {
+    match mount.kind.as_str() {
+        "btrfs" => btrfs_window(mount.below()),
+        _ => window_at(mount.below(), layers.checked_sub(1)?),
+    }
+}
+
+/// The same of the files in a folder.
+fn window_at(folder: &Path, layers: usize) -> Option<u64> {
+    let device = std::fs::metadata(folder).ok()?.dev();
+    discnice_sys::mapped::read_around(device).or_else(|| {
+        let here = |mount: &&Mount| {
+            matches!(mount.kind.as_str(), "btrfs" | "overlay")
+                && mount.device_of_files().is_ok_and(|number| number == device)
+        };
+        window_of(discnice_profile::mounts().iter().find(here)?, layers)
+    })
+}
+
+/// A btrfs has a window of its own, longer than that of its disks: Documentation/ABI/testing/sysfs-fs-btrfs
+fn btrfs_window(disk: &Path) -> Option<u64> {
+    let name = disk.file_name()?;
+    let is_its = |folder: &PathBuf| folder.join("devices").join(name).exists();
+    let mut all = std::fs::read_dir("/sys/fs/btrfs").ok()?.flatten().map(|entry| entry.path());
+    let kibibytes = std::fs::read_to_string(all.find(is_its)?.join("bdi/read_ahead_kb")).ok()?;
+    Some(kibibytes.trim().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
 /// Tells the class which file systems a daemon serves, and how far the kernel reads ahead for him.
 fn tell_served(estimation: &Estimation) {
     for mount in discnice_profile::mounts() {
@@ -96,14 +143,16 @@ fn tell_served(estimation: &Estimation) {
         let below = Some(mount.below()).filter(|path| path.is_absolute());
         let device = below.and_then(|path| std::fs::metadata(path).ok()).map(|status| status.dev());
         let window =
-            device.and_then(discnice_sys::mapped::read_around).map_or(WINDOW, |bytes| bytes / PAGE);
+            below.and_then(|path| window_at(path, LAYERS)).map_or(WINDOW, |bytes| bytes / PAGE);
         let table = device.map(discnice_profile::file_system);
         let Some(served) = mount.number() else { continue };
         let slot = estimation.file_systems().slot(served);
         if let Some(fs) = estimation.file_system(slot) {
             let table = table.map_or(InodeTable::default(), |name| InodeTable::of(&name));
             fs.serve(u32::try_from(window).unwrap_or(u32::MAX), table);
-            if let Some(others) = estimation.file_system(OTHERS) {
+            if table != InodeTable::default()
+                && let Some(others) = estimation.file_system(OTHERS)
+            {
                 others.set_inode_table(table);
             }
         }

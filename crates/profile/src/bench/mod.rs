@@ -191,11 +191,21 @@ impl Mount {
         Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
     }
 
-    /// What lies below it: a disk, or the folder that it shows again (bindfs) or writes to (overlayfs).
+    /// What lies below it: a disk, or the folder that it shows again (bindfs), or writes to or else reads from
+    /// (overlayfs).
     #[must_use]
     pub fn below(&self) -> &Path {
-        let upper = self.options.split(',').find_map(|option| option.strip_prefix("upperdir="));
-        Path::new(upper.unwrap_or(&self.source))
+        let named = |name| self.options.split(',').find_map(|option| option.strip_prefix(name));
+        let lower = || named("lowerdir=").or_else(|| named("lowerdir+="))?.split(':').next();
+        Path::new(named("upperdir=").or_else(lower).unwrap_or(&self.source))
+    }
+
+    /// The device number of the files in its uppermost folder, which on btrfs no list of mounts tells.
+    ///
+    /// # Errors
+    /// Those of stat(2).
+    pub fn device_of_files(&self) -> io::Result<u64> {
+        Ok(rustix::fs::stat(&self.point)?.st_dev)
     }
 
     /// The one in which a folder lies.
@@ -253,6 +263,8 @@ mod tests {
         assert_eq!(mount.below(), Path::new("/dev/root"));
         let line = "9 1 0:44 / /m rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w";
         assert_eq!(Mount::parse(line).unwrap().below(), Path::new("/u"));
+        let line = "9 1 0:44 / /m ro - overlay overlay ro,lowerdir=/l:/k";
+        assert_eq!(Mount::parse(line).unwrap().below(), Path::new("/l"));
         assert_eq!(Mount::parse("36 35 98:0"), None);
         assert!(Mount::of(Path::new("/proc")).is_some_and(|mount| mount.kind == "proc"));
     }
