@@ -178,6 +178,15 @@ pub struct FileSystem {
     made: AtomicU32,
     /// Pages that a page fault reads around itself, where its device number does not tell; zero where not known.
     around: AtomicU32,
+    /// Whether it is made of memory alone: [`Substance`], zero where nobody has asked.
+    substance: AtomicU32,
+}
+
+/// What the files of a file system lie on, as stored.
+#[repr(u32)]
+enum Substance {
+    Disk = 1,
+    Memory = 2,
 }
 
 /// What a file system writes for each small file that is made, besides its data: journal, inode tables,
@@ -285,6 +294,22 @@ impl FileSystem {
     #[must_use]
     pub fn served(&self) -> Option<u64> {
         u64::from(self.served.load(R)).checked_sub(1)
+    }
+
+    /// Whether it is made of memory alone (tmpfs), so that nothing of it is predicted; `ask` is asked once.
+    pub fn is_in_memory(&self, ask: impl FnOnce() -> bool) -> bool {
+        match self.substance.load(R) {
+            0 => {
+                let answer = ask();
+                let found = if answer { Substance::Memory } else { Substance::Disk };
+                // What stands for all others is none of them.
+                if self.device().is_some() {
+                    self.substance.store(found as u32, R);
+                }
+                answer
+            }
+            known => known == Substance::Memory as u32,
+        }
     }
 
     /// A page fault reads so many pages around itself, which the device number of files does not tell (btrfs,
@@ -467,6 +492,17 @@ mod tests {
         }
         fs.note(Kind::Read, ENOUGH, 0);
         assert_eq!(fs.verdict(), Verdict::Silent, "what is seen says more");
+    }
+
+    #[test]
+    fn what_lies_in_memory_is_asked_once_of_each_but_the_common_one() {
+        let all = FileSystems::default();
+        let (memory, disk) = (all.get(all.slot(1)).unwrap(), all.get(all.slot(2)).unwrap());
+        assert!(memory.is_in_memory(|| true) && !disk.is_in_memory(|| false));
+        let asked = || unreachable!("it is known");
+        assert!(memory.is_in_memory(asked) && !disk.is_in_memory(asked));
+        let others = all.get(OTHERS).unwrap();
+        assert!(others.is_in_memory(|| true) && !others.is_in_memory(|| false));
     }
 
     #[test]

@@ -132,6 +132,10 @@ impl Host for Target<'_> {
         Linux.can_write(fd)
     }
 
+    fn is_in_memory(&self, fd: i32) -> bool {
+        Linux.is_in_memory(fd)
+    }
+
     fn read_ahead(&self, fd: i32, offset: u64, length: u64) {
         self.reading_for_it(|| Linux.read_ahead(fd, offset, length));
     }

@@ -82,6 +82,10 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         let slot = self.class.estimation().file_systems().slot(status.device);
+        let memory = |fs: &FileSystem| fs.is_in_memory(|| self.host.is_in_memory(fd));
+        if self.file_system(slot).is_some_and(memory) {
+            return;
+        }
         let key = FileKey::new(status.device, status.inode);
         file.set_identity(slot, key);
         file.set_predicted(self.predicts(slot, key));

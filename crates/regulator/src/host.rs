@@ -121,6 +121,10 @@ pub trait Host: System {
     fn is_shared(&self, _fd: i32, _offset: u64) -> Option<bool> {
         None
     }
+    /// Whether a file lies on a file system without a disk (tmpfs).
+    fn is_in_memory(&self, _fd: i32) -> bool {
+        false
+    }
     /// For how long a file of a file system that copies files when they are opened to be written (overlayfs)
     /// has been there that is; `None` of others.
     fn age_of_copy(&self, _fd: i32) -> Option<Nanos> {

@@ -74,6 +74,10 @@ impl Host for Linux {
         extents::is_shared(fd, offset).ok()
     }
 
+    fn is_in_memory(&self, fd: i32) -> bool {
+        file::is_in_memory(fd)
+    }
+
     fn age_of_copy(&self, fd: i32) -> Option<Nanos> {
         if file::is_on_overlay(fd) { file::age(fd).ok() } else { None }
     }

@@ -44,6 +44,8 @@ pub struct Machine {
     pub honest: bool,
     /// The account leaves reads out, as on FUSE.
     pub silent: bool,
+    /// The file lies on no disk, as on tmpfs.
+    pub memory: bool,
     /// The file is read past the cache (`O_DIRECT`).
     pub direct: bool,
     /// Calls of the program that had to wait for the disk.
@@ -107,6 +109,7 @@ impl Machine {
             questions: Cell::default(),
             honest,
             silent: false,
+            memory: false,
             direct: false,
             missed: Cell::default(),
             log: RefCell::default(),
@@ -280,6 +283,10 @@ impl Host for Machine {
             inode,
             allocated: self.size.next_multiple_of(PAGE) - self.hole.get(),
         })
+    }
+
+    fn is_in_memory(&self, _: i32) -> bool {
+        self.memory
     }
 
     fn data(&self, _: i32, offset: u64, length: u64) -> Option<u64> {

@@ -2,13 +2,14 @@
 
 use discnice_budget::Direction;
 use discnice_budget::member::Books;
+use discnice_estimator::behind::InodeTable;
 use discnice_estimator::{Estimator, Modules, System, Verdict};
 use discnice_policy::pace::Rule;
 use discnice_units::{Nanos, Rate};
 use proptest::prelude::*;
 
 use crate::simulation::{self, Machine, class, most, read_all, write};
-use crate::{Advice, File, Host, Regulator, Thread, Ticket};
+use crate::{Advice, File, FileStatus, Host, Regulator, Thread, Ticket};
 
 const RATE: u64 = 5 << 20;
 
@@ -88,6 +89,49 @@ fn a_silent_account_is_found_out_and_the_prediction_charged() {
         assert!((19.0..21.5).contains(&seconds), "honest {honest}: {seconds} s");
         let slot = class.estimation().file_systems().iter().next().map(|fs| fs.verdict());
         assert_eq!(slot, Some(Verdict::Silent));
+    }
+}
+
+#[test]
+fn what_lies_in_memory_costs_nothing() {
+    for estimator in [Estimator::Auto, Estimator::Predict] {
+        let (mut machine, books, class) = (machine(0), Books::new(), class(RATE));
+        machine.memory = true;
+        machine.told.set(|_| 0);
+        class.choose(estimator, Modules::ALL_ON);
+        let (regulator, thread, file) =
+            (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+        for _ in 0..100 {
+            write(&regulator, &machine, &thread, &file, 64 << 10);
+        }
+        assert_eq!(class.total().total(), 0, "{estimator:?}");
+    }
+}
+
+#[test]
+fn who_lists_what_a_daemon_serves_pays_for_directories_and_inodes_once() {
+    for (estimator, table, paid) in [
+        (Estimator::Predict, "ext4", true),
+        (Estimator::Auto, "ext4", true),
+        (Estimator::Account, "ext4", false),
+        (Estimator::Predict, "tmpfs", false),
+    ] {
+        let (machine, books, class) = (machine(8192), Books::new(), class(RATE));
+        class.choose(estimator, Modules::ALL_ON);
+        let regulator = Regulator::new(&machine, class, &books);
+        let directory = FileStatus { regular: false, ..machine.status(3).unwrap() };
+        let systems = class.estimation().file_systems();
+        let fs = systems.get(systems.slot(directory.device)).unwrap();
+        fs.calibrate(Verdict::Silent);
+        assert!(!regulator.looked_at(directory), "nobody serves it");
+        fs.serve(32, InodeTable::of(table));
+        // All in one stretch of the table but the last.
+        let first = directory.inode / 512 * 512;
+        for inode in [first, first + 1, first + 511, first + 512, first] {
+            regulator.listed(directory, inode);
+        }
+        let wanted = if paid { (32 + 32 + 2) * 4096 } else { 0 };
+        assert_eq!(class.direction(Direction::Read).total(), wanted, "{estimator:?} {table}");
     }
 }
 
