@@ -135,11 +135,14 @@ impl<H: Host> Regulator<'_, H> {
             return ticket;
         }
         if known {
-            if thread.was_slow() {
+            let unprobed = file.passes_unprobed();
+            // Who did not wait has read nothing, and only lost the processor: what is known of the cache is true.
+            let waited = || unprobed || thread.has_waited(self.host.switches());
+            if thread.was_slow() && waited() {
                 // It was not as cached as it was known to be.
                 file.detector.doubt();
             }
-            if file.passes_unprobed() && self.surprises(thread) {
+            if unprobed && self.surprises(thread) {
                 return self.charge_late(fd, file, ticket, at, result);
             }
             return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
