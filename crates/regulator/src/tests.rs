@@ -372,6 +372,27 @@ fn a_cached_read_that_was_slow_for_another_reason_is_not_charged() {
 }
 
 #[test]
+fn what_is_known_of_the_cache_stays_known_to_who_only_lost_the_processor() {
+    let (machine, books, class) = (machine(1 << 20), Books::new(), class(1 << 30));
+    class.choose(Estimator::Predict, Modules::ALL_ON);
+    machine.cache_all();
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    regulator.classify(3, &file);
+    thread.waits_before(|| machine.missed.get());
+    let known_after_a_slow_read = || {
+        let _ = regulator.forecast_read(3, &file, 8192, 4096);
+        assert!(file.knows_cached(4096, Some(8192)));
+        assert!(thread.is_due(10_000_000, 4096));
+        regulator.complete_read(&thread, 3, &file, Ticket::FREE, Some(8192), 4096);
+        file.knows_cached(4096, Some(8192))
+    };
+    assert!(known_after_a_slow_read());
+    machine.missed.set(machine.missed.get() + 1);
+    assert!(!known_after_a_slow_read(), "it waited");
+}
+
+#[test]
 fn a_predicted_write_that_fails_or_ends_early_costs_what_it_moved() {
     let (machine, books, class) = (machine(0), Books::new(), class(1 << 40));
     class.choose(Estimator::Predict, Modules::ALL_ON);
