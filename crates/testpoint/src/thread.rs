@@ -160,7 +160,7 @@ impl Supervised {
             Verdict::Suspend(suspend) => {
                 // It shows no good times.
                 self.seen = None;
-                self.step_aside(suspend.until, suspend.early_from)
+                self.step_aside(suspend.until, suspend.early_from);
             }
             Verdict::Hold(until) => self.step_aside(until, None),
             Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(),
