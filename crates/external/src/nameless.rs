@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use discnice_budget::{Class, Direction};
-use discnice_sys::pagecache;
+use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
 use crate::descriptors;
@@ -27,8 +27,6 @@ const DESCRIPTORS: usize = 256;
 /// Who had no such file is looked at again after so long.
 const AGAIN: Nanos = Nanos::from_millis(20);
 const PAGE: u64 = 4096;
-/// File systems without a disk, whose pages are always dirty and in no account: tmpfs, ramfs, hugetlbfs (linux/magic.h).
-const IN_MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
 /// What of one process's account is held back.
 #[derive(Debug, Default)]
@@ -92,12 +90,9 @@ fn dirty(id: u32) -> u64 {
     descriptors::of(id, DESCRIPTORS).filter_map(|path| of(&path)).sum()
 }
 
-/// Opened anew, if it lies on a disk.
+/// Opened anew, if it lies on a disk: pages of memory alone are always dirty, and in no account.
 fn open(path: &Path) -> Option<File> {
-    let opened = descriptors::open_anew(path)?;
-    let system = rustix::fs::fstatfs(&opened).ok()?;
-    let in_memory = u32::try_from(system.f_type).is_ok_and(|magic| IN_MEMORY.contains(&magic));
-    (!in_memory).then_some(opened)
+    descriptors::open_anew(path).filter(|opened| !file::is_in_memory(opened.as_raw_fd()))
 }
 
 #[cfg(test)]

@@ -115,14 +115,15 @@ pub fn is_on_overlay(fd: i32) -> bool {
     file_system(fd) == Some(OVERLAYFS)
 }
 
-/// `TMPFS_MAGIC`, `RAMFS_MAGIC`. statfs(2)
+/// `TMPFS_MAGIC`, `RAMFS_MAGIC`, `HUGETLBFS_MAGIC`. statfs(2)
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
+const HUGETLBFS: u64 = 0x9584_58f6;
 
 /// Whether a file lies on a file system that is made of memory alone. fstatfs(2)
 #[must_use]
 pub fn is_in_memory(fd: i32) -> bool {
-    matches!(file_system(fd), Some(TMPFS | RAMFS))
+    matches!(file_system(fd), Some(TMPFS | RAMFS | HUGETLBFS))
 }
 
 /// Type of the file system that a file lies on.

@@ -91,13 +91,18 @@ fn tell_calibrated(estimation: &Estimation) {
 /// Tells the class how far a page fault reads where the device number of files does not say it.
 fn tell_windows(estimation: &Estimation) {
     for mount in discnice_profile::mounts() {
-        if matches!(mount.kind.as_str(), "btrfs" | "overlay")
+        if hides_devices(&mount)
             && let (Some(window), Ok(device)) = (window_of(&mount, LAYERS), mount.device_of_files())
             && let Some(fs) = estimation.file_system(estimation.file_systems().slot(device))
         {
             fs.set_read_around(u32::try_from(window / PAGE).unwrap_or(u32::MAX));
         }
     }
+}
+
+/// Whether its files bear a device number that is of no disk, but made up for the file system.
+fn hides_devices(mount: &Mount) -> bool {
+    matches!(mount.kind.as_str(), "btrfs" | "overlay")
 }
 
 /// File systems that are looked for below each other. A path may lead back to where it came from, if something is
@@ -117,8 +122,7 @@ fn window_at(folder: &Path, layers: usize) -> Option<u64> {
     let device = std::fs::metadata(folder).ok()?.dev();
     discnice_sys::mapped::read_around(device).or_else(|| {
         let here = |mount: &&Mount| {
-            matches!(mount.kind.as_str(), "btrfs" | "overlay")
-                && mount.device_of_files().is_ok_and(|number| number == device)
+            hides_devices(mount) && mount.device_of_files().is_ok_and(|number| number == device)
         };
         window_of(discnice_profile::mounts().iter().find(here)?, layers)
     })
