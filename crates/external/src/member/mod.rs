@@ -1,46 +1,37 @@
 //! One process under watch.
 
+mod charging;
+mod holding;
+
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Held, Mechanism, Reason};
-use discnice_budget::{Class, Direction, Member, MemberId, State};
-use discnice_regulator::{ledger, write_back_portion};
+use discnice_budget::{Class, Member, MemberId, State};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::account::{Io, OwnAccount, Rest};
 use crate::duty::{self, Decision, Duty};
 use crate::helpers::Helpers;
-use crate::hold::{self, Grip, Hold, Refused, Signals};
-use crate::lead::Lead;
+use crate::hold::{self, Hold};
 use crate::nameless::Nameless;
-use crate::paced::Pace;
 use crate::process::{self, Pinned};
 use crate::read_ahead::ReadAhead;
 
-/// One that ran ahead is expected to do so again for so long.
-const CAUGHT: Nanos = Nanos::from_millis(1_000);
 /// One that has just run ahead is looked at closely for so long.
 const CLOSELY: Nanos = Nanos::from_millis(20);
 /// Preloaded processes are looked at this often at most: they charge themselves.
 const PRELOADED: Nanos = Nanos::from_millis(2);
-/// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
-const LOOKING: u64 = 25;
 /// Of so many looks at a process that does nothing, one finds out whether it has ended.
 const GLANCES: u32 = 8;
 /// Where looks at one process are so far apart, it is asked first whether it has run at all: ten ticks of the
 /// slowest kernel, so that who runs just now is not overlooked for much longer.
 const SELDOM: Nanos = Nanos::from_millis(100);
-/// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well; in its next hold
-/// already after the first such look.
-const SLIPS: u32 = 4;
 /// Who has read before it was known stands for so long at first: what the kernel reads ahead for it is switched
 /// off then, before it is a burst.
 const GREETING: Nanos = Nanos::from_millis(10);
 /// So long after a process was attached, children of its may end that ran before and that nobody has found yet: what they
 /// did in all their lives is not its own.
 const MEETING: Nanos = Nanos::from_millis(100);
-/// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
-const BELIEVABLE: u64 = 64 << 20;
 
 /// Who charges the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -359,205 +350,6 @@ impl Watched {
             self.account.set_rest(rest(role));
             self.note_how(reason);
         }
-    }
-
-    /// Charges all that is new; returns whether anything was.
-    fn charge_own(&mut self) -> bool {
-        let Some(member) = self.member() else { return false };
-        let own = self.account.own();
-        let now = time::now();
-        let mut charged = Charged::from(own);
-        if self.role == Role::Outside {
-            let back = self.nameless.of(self.id(), self.class, charged.written, now);
-            charged.written = charged.written.saturating_sub(back);
-        }
-        let (new, paid_at) = ledger::charge(self.class, member.books(), now, charged);
-        let cancelled = own.cancelled.saturating_sub(self.cancelled);
-        self.cancelled = self.cancelled.max(own.cancelled);
-        ledger::credit(self.class, now, cancelled);
-        self.class.watcher().note_credited(self.hold.mechanism(), cancelled);
-        let bytes = new.read + new.written;
-        if bytes == 0 {
-            return false;
-        }
-        self.dirtied = (self.dirtied + new.written).saturating_sub(cancelled);
-        self.read_ahead.note(new.read);
-        if let Some(held) = self.held() {
-            held.add_escaped(bytes);
-        }
-        self.class.watcher().note_charged(self.hold.mechanism(), bytes);
-        let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
-        self.duty.owe(now, paid_at.min(self.believable(now, new)));
-        true
-    }
-
-    /// Has what it dirtied written back, by now while it stands with its files open.
-    fn write_back(&mut self) {
-        if self.class.is_limited() && self.dirtied >= write_back_portion(self.class) {
-            self.dirtied = 0;
-            let portion = write_back_portion(self.class);
-            let period = self.class.rule(Direction::Write).rate.time_for(portion);
-            let class = std::ptr::from_ref(self.class).addr() as u64;
-            self.helpers.write_back.of(self.id(), Pace { class, portion, period });
-        }
-    }
-
-    /// A frontier beyond this was scribbled.
-    fn believable(&self, now: Nanos, new: Charged) -> Nanos {
-        let time = |bytes: u64, way| self.class.rule(way).rate.time_for(bytes + BELIEVABLE);
-        let longest = time(new.read, Direction::Read).max(time(new.written, Direction::Write));
-        now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
-    }
-
-    /// Charges what a preloaded process did without any call that its library could have noticed.
-    fn charge_if_ahead(&mut self) -> bool {
-        let Some(member) = self.member() else { return false };
-        let charged = member.books().charged();
-        self.account.raise(charged);
-        let own = self.account.own();
-        let ahead =
-            own.read.saturating_sub(charged.read) + own.written.saturating_sub(charged.written);
-        let now = time::now();
-        let still = self.suspect.filter(|(_, books)| *books == charged);
-        if now < self.caught_until && self.held_since.is_some() {
-            // It stands: that it is not ahead says nothing.
-            self.caught_until = now.plus(CAUGHT);
-        } else if now < self.caught_until && still.is_none() {
-            // It charges itself again, and waits for that itself.
-            self.caught_until = Nanos(0);
-        }
-        if now >= self.caught_until {
-            if ahead < Lead::LEAST {
-                self.suspect = None;
-                return false;
-            }
-            let lead = Lead::of(self.id(), ahead, self.class.watcher().is_strict());
-            match still {
-                _ if ahead >= lead.most => {}
-                Some((since, _)) if ahead >= lead.bytes && now >= since.plus(lead.time) => {}
-                Some(_) => return false,
-                None => {
-                    self.suspect = Some((now, charged));
-                    return false;
-                }
-            }
-            self.reason = Reason::RanAhead;
-            self.note_how(Reason::RanAhead);
-        }
-        if ahead > 0 {
-            self.caught_until = now.plus(CAUGHT);
-        }
-        let moved = self.charge_own();
-        self.suspect = Some((now, member.books().charged()));
-        moved
-    }
-
-    fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
-        if !moved && now < self.press_at {
-            return until.min(duty::close(now));
-        }
-        // Somebody who waits for a pipe most of the time is asleep whenever he is to be stopped.
-        self.slips += u32::from(moved && self.held_since.is_some());
-        let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
-        match pressed {
-            Ok(grip) => {
-                if self.held_since.is_none() {
-                    self.held_since = Some(now);
-                }
-                let after = time::now();
-                self.press_at = after.plus(Nanos(after.minus(now).0 * LOOKING));
-                if grip == Grip::Firm { until } else { until.min(duty::close(after)) }
-            }
-            Err(refused) => self.resort(refused, now),
-        }
-    }
-
-    /// Another mechanism, or none for a while.
-    fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
-        self.let_go();
-        if refused == Refused::Forbidden && self.hold.mechanism() == Mechanism::Freeze {
-            self.hold = Box::new(Signals::new(self.pinned.process, self.helpers.stopper.clone()));
-            self.note_how(self.reason);
-            return now;
-        }
-        if let Some(held) = self.held() {
-            held.set_how(Mechanism::None, refused.reason());
-        }
-        self.refused_until = now.plus(duty::SLICE);
-        self.refused_until
-    }
-
-    /// It stands until then, whatever it owes, so that its pages grow old; again and again while it is to.
-    pub fn rest(&mut self, until: Nanos) {
-        let now = time::now();
-        if self.rests_until <= now
-            && let Some(held) = self.held()
-        {
-            held.set_how(self.hold.mechanism(), Reason::Memory);
-        }
-        self.rests_until = until;
-        self.duty.owe(now, until);
-    }
-
-    /// It need not stand for its memory any more.
-    pub fn wake(&mut self) {
-        if std::mem::take(&mut self.rests_until) > Nanos(0) {
-            self.limits_changed();
-            self.note_how(self.reason);
-        }
-    }
-
-    /// Whether it, or something of it, is held.
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.held_since.is_some() || self.letting_go
-    }
-
-    /// What has stopped or ended is taken note of.
-    pub fn tend(&mut self) {
-        if self.is_held() {
-            self.hold.tend();
-        }
-        if self.letting_go {
-            self.letting_go = !self.hold.release();
-        }
-    }
-
-    /// Nobody watches it any more: it is to read as it was found to, and to be let go as soon as possible.
-    pub fn leave(&mut self) {
-        self.read_ahead.give_back(&self.pinned);
-        self.let_go();
-    }
-
-    /// Lets go of the process as soon as possible.
-    pub fn let_go(&mut self) {
-        if let Some(since) = self.held_since.take() {
-            // What was being read when it was stopped has come by now.
-            if self.role == Role::Outside || self.reason == Reason::RanAhead {
-                self.read_ahead.shape(&self.pinned, self.class);
-            }
-            if let Some(held) = self.held() {
-                held.add_frozen(time::now().minus(since).0);
-            }
-            self.letting_go = true;
-            self.slips = if self.slips < SLIPS { 0 } else { SLIPS - 1 };
-        }
-        if self.letting_go {
-            self.letting_go = !self.hold.release();
-        }
-    }
-
-    /// Whether something of it is still to be let go.
-    #[must_use]
-    pub fn is_letting_go(&self) -> bool {
-        self.letting_go
-    }
-
-    /// The limits changed.
-    pub fn limits_changed(&mut self) {
-        self.read_ahead.follow(&self.pinned, self.class);
-        let both = Charged { read: 1, written: 1 };
-        self.duty.relent(ledger::paid_at(self.class, both));
     }
 }
 

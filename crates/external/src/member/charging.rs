@@ -1,0 +1,110 @@
+//! What a member moved is charged to its class.
+
+use discnice_budget::Direction;
+use discnice_budget::member::Charged;
+use discnice_budget::outside::Reason;
+use discnice_regulator::{ledger, write_back_portion};
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use super::{Role, Watched};
+use crate::lead::Lead;
+use crate::paced::Pace;
+
+/// One that ran ahead is expected to do so again for so long.
+const CAUGHT: Nanos = Nanos::from_millis(1_000);
+/// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
+const BELIEVABLE: u64 = 64 << 20;
+
+impl Watched {
+    /// Charges all that is new; returns whether anything was.
+    pub(super) fn charge_own(&mut self) -> bool {
+        let Some(member) = self.member() else { return false };
+        let own = self.account.own();
+        let now = time::now();
+        let mut charged = Charged::from(own);
+        if self.role == Role::Outside {
+            let back = self.nameless.of(self.id(), self.class, charged.written, now);
+            charged.written = charged.written.saturating_sub(back);
+        }
+        let (new, paid_at) = ledger::charge(self.class, member.books(), now, charged);
+        let cancelled = own.cancelled.saturating_sub(self.cancelled);
+        self.cancelled = self.cancelled.max(own.cancelled);
+        ledger::credit(self.class, now, cancelled);
+        self.class.watcher().note_credited(self.hold.mechanism(), cancelled);
+        let bytes = new.read + new.written;
+        if bytes == 0 {
+            return false;
+        }
+        self.dirtied = (self.dirtied + new.written).saturating_sub(cancelled);
+        self.read_ahead.note(new.read);
+        if let Some(held) = self.held() {
+            held.add_escaped(bytes);
+        }
+        self.class.watcher().note_charged(self.hold.mechanism(), bytes);
+        let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
+        self.duty.owe(now, paid_at.min(self.believable(now, new)));
+        true
+    }
+
+    /// Has what it dirtied written back, by now while it stands with its files open.
+    pub(super) fn write_back(&mut self) {
+        if self.class.is_limited() && self.dirtied >= write_back_portion(self.class) {
+            self.dirtied = 0;
+            let portion = write_back_portion(self.class);
+            let period = self.class.rule(Direction::Write).rate.time_for(portion);
+            let class = std::ptr::from_ref(self.class).addr() as u64;
+            self.helpers.write_back.of(self.id(), Pace { class, portion, period });
+        }
+    }
+
+    /// A frontier beyond this was scribbled.
+    fn believable(&self, now: Nanos, new: Charged) -> Nanos {
+        let time = |bytes: u64, way| self.class.rule(way).rate.time_for(bytes + BELIEVABLE);
+        let longest = time(new.read, Direction::Read).max(time(new.written, Direction::Write));
+        now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
+    }
+
+    /// Charges what a preloaded process did without any call that its library could have noticed.
+    pub(super) fn charge_if_ahead(&mut self) -> bool {
+        let Some(member) = self.member() else { return false };
+        let charged = member.books().charged();
+        self.account.raise(charged);
+        let own = self.account.own();
+        let ahead =
+            own.read.saturating_sub(charged.read) + own.written.saturating_sub(charged.written);
+        let now = time::now();
+        let still = self.suspect.filter(|(_, books)| *books == charged);
+        if now < self.caught_until && self.held_since.is_some() {
+            // It stands: that it is not ahead says nothing.
+            self.caught_until = now.plus(CAUGHT);
+        } else if now < self.caught_until && still.is_none() {
+            // It charges itself again, and waits for that itself.
+            self.caught_until = Nanos(0);
+        }
+        if now >= self.caught_until {
+            if ahead < Lead::LEAST {
+                self.suspect = None;
+                return false;
+            }
+            let lead = Lead::of(self.id(), ahead, self.class.watcher().is_strict());
+            match still {
+                _ if ahead >= lead.most => {}
+                Some((since, _)) if ahead >= lead.bytes && now >= since.plus(lead.time) => {}
+                Some(_) => return false,
+                None => {
+                    self.suspect = Some((now, charged));
+                    return false;
+                }
+            }
+            self.reason = Reason::RanAhead;
+            self.note_how(Reason::RanAhead);
+        }
+        if ahead > 0 {
+            self.caught_until = now.plus(CAUGHT);
+        }
+        let moved = self.charge_own();
+        self.suspect = Some((now, member.books().charged()));
+        moved
+    }
+}

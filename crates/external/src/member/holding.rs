@@ -1,0 +1,127 @@
+//! A member stands, and goes on.
+
+use discnice_budget::member::Charged;
+use discnice_budget::outside::{Mechanism, Reason};
+use discnice_regulator::ledger;
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use super::{Role, Watched};
+use crate::duty;
+use crate::hold::{Grip, Refused, Signals};
+
+/// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
+const LOOKING: u64 = 25;
+/// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well; in its next hold
+/// already after the first such look.
+const SLIPS: u32 = 4;
+
+impl Watched {
+    pub(super) fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
+        if !moved && now < self.press_at {
+            return until.min(duty::close(now));
+        }
+        // Somebody who waits for a pipe most of the time is asleep whenever he is to be stopped.
+        self.slips += u32::from(moved && self.held_since.is_some());
+        let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
+        match pressed {
+            Ok(grip) => {
+                if self.held_since.is_none() {
+                    self.held_since = Some(now);
+                }
+                let after = time::now();
+                self.press_at = after.plus(Nanos(after.minus(now).0 * LOOKING));
+                if grip == Grip::Firm { until } else { until.min(duty::close(after)) }
+            }
+            Err(refused) => self.resort(refused, now),
+        }
+    }
+
+    /// Another mechanism, or none for a while.
+    fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
+        self.let_go();
+        if refused == Refused::Forbidden && self.hold.mechanism() == Mechanism::Freeze {
+            self.hold = Box::new(Signals::new(self.pinned.process, self.helpers.stopper.clone()));
+            self.note_how(self.reason);
+            return now;
+        }
+        if let Some(held) = self.held() {
+            held.set_how(Mechanism::None, refused.reason());
+        }
+        self.refused_until = now.plus(duty::SLICE);
+        self.refused_until
+    }
+
+    /// It stands until then, whatever it owes, so that its pages grow old; again and again while it is to.
+    pub fn rest(&mut self, until: Nanos) {
+        let now = time::now();
+        if self.rests_until <= now
+            && let Some(held) = self.held()
+        {
+            held.set_how(self.hold.mechanism(), Reason::Memory);
+        }
+        self.rests_until = until;
+        self.duty.owe(now, until);
+    }
+
+    /// It need not stand for its memory any more.
+    pub fn wake(&mut self) {
+        if std::mem::take(&mut self.rests_until) > Nanos(0) {
+            self.limits_changed();
+            self.note_how(self.reason);
+        }
+    }
+
+    /// Whether it, or something of it, is held.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held_since.is_some() || self.letting_go
+    }
+
+    /// What has stopped or ended is taken note of.
+    pub fn tend(&mut self) {
+        if self.is_held() {
+            self.hold.tend();
+        }
+        if self.letting_go {
+            self.letting_go = !self.hold.release();
+        }
+    }
+
+    /// Nobody watches it any more: it is to read as it was found to, and to be let go as soon as possible.
+    pub fn leave(&mut self) {
+        self.read_ahead.give_back(&self.pinned);
+        self.let_go();
+    }
+
+    /// Lets go of the process as soon as possible.
+    pub fn let_go(&mut self) {
+        if let Some(since) = self.held_since.take() {
+            // What was being read when it was stopped has come by now.
+            if self.role == Role::Outside || self.reason == Reason::RanAhead {
+                self.read_ahead.shape(&self.pinned, self.class);
+            }
+            if let Some(held) = self.held() {
+                held.add_frozen(time::now().minus(since).0);
+            }
+            self.letting_go = true;
+            self.slips = if self.slips < SLIPS { 0 } else { SLIPS - 1 };
+        }
+        if self.letting_go {
+            self.letting_go = !self.hold.release();
+        }
+    }
+
+    /// Whether something of it is still to be let go.
+    #[must_use]
+    pub fn is_letting_go(&self) -> bool {
+        self.letting_go
+    }
+
+    /// The limits changed.
+    pub fn limits_changed(&mut self) {
+        self.read_ahead.follow(&self.pinned, self.class);
+        let both = Charged { read: 1, written: 1 };
+        self.duty.relent(ledger::paid_at(self.class, both));
+    }
+}
