@@ -30,8 +30,7 @@ impl Watched {
         let (new, paid_at) = ledger::charge(self.class, member.books(), now, charged);
         let cancelled = own.cancelled.saturating_sub(self.cancelled);
         self.cancelled = self.cancelled.max(own.cancelled);
-        ledger::credit(self.class, now, cancelled);
-        self.class.watcher().note_credited(self.hold.mechanism(), cancelled);
+        self.take_back(now, cancelled);
         let bytes = new.read + new.written;
         if bytes == 0 {
             return false;
@@ -45,6 +44,17 @@ impl Watched {
         let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
         self.duty.owe(now, paid_at.min(self.believable(now, new)));
         true
+    }
+
+    /// What the kernel dropped unwritten need not be paid for. It drops a large file bit by bit, so that the process may stand
+    /// for the rest of it already.
+    fn take_back(&mut self, now: Nanos, cancelled: u64) {
+        if cancelled == 0 {
+            return;
+        }
+        ledger::credit(self.class, now, cancelled);
+        self.class.watcher().note_credited(self.hold.mechanism(), cancelled);
+        self.relent();
     }
 
     /// Has what it dirtied written back, by now while it stands with its files open.

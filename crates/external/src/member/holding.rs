@@ -121,7 +121,12 @@ impl Watched {
     /// The limits changed.
     pub fn limits_changed(&mut self) {
         self.read_ahead.follow(&self.pinned, self.class);
+        self.relent();
+    }
+
+    /// It stands no longer than for what its class owes now, or for its memory.
+    pub(super) fn relent(&mut self) {
         let both = Charged { read: 1, written: 1 };
-        self.duty.relent(ledger::paid_at(self.class, both));
+        self.duty.relent(ledger::paid_at(self.class, both).max(self.rests_until));
     }
 }
