@@ -1,4 +1,4 @@
-//! Which of some segments of numbers one is in, in as few comparisons as possible.
+//! Which of some segments of numbers one is in, in few comparisons.
 
 use discnice_sys::seccomp::Instruction;
 
@@ -43,14 +43,14 @@ pub(crate) fn compare<F: Copy>(
     segments: &[Segment<F>],
     place: impl Fn(F) -> usize,
 ) -> Vec<Instruction> {
-    let splits = splits(segments);
+    let before = running_sums(segments);
     let mut comparisons = Vec::new();
     let mut todo = vec![(0, segments.len())];
     while let Some((from, to)) = todo.pop() {
         if to - from < 2 {
             continue;
         }
-        let split = splits[from][to];
+        let split = split(&before, from, to);
         // Behind this one come those of the lower half, then those of the upper one.
         let (behind, lower) = (segments.len() - 1 - comparisons.len() - 1, split - from - 1);
         let jump = |half: &[Segment<F>], further: usize| match half {
@@ -66,20 +66,22 @@ pub(crate) fn compare<F: Copy>(
     comparisons
 }
 
-/// Where to split the segments from one to another so that the frequent ones take the fewest comparisons.
-fn splits<F>(segments: &[Segment<F>]) -> Vec<Vec<usize>> {
-    let count = segments.len();
-    let mut cost = vec![vec![0u32; count + 1]; count + 1];
-    let mut splits = vec![vec![0; count + 1]; count + 1];
-    for length in 2..=count {
-        for (from, to) in (0..=count - length).map(|from| (from, from + length)) {
-            let weight: u32 = segments[from..to].iter().map(|segment| segment.weight).sum();
-            let best =
-                (from + 1..to).map(|split| (cost[from][split] + cost[split][to], split)).min();
-            if let Some((halves, split)) = best {
-                (cost[from][to], splits[from][to]) = (halves + weight, split);
-            }
-        }
-    }
-    splits
+/// How often all segments before each are looked for, and behind the last all.
+fn running_sums<F>(segments: &[Segment<F>]) -> Vec<u32> {
+    let mut before = Vec::with_capacity(segments.len() + 1);
+    before.push(0);
+    before.extend(segments.iter().scan(0, |sum, segment| {
+        *sum += segment.weight;
+        Some(*sum)
+    }));
+    before
+}
+
+/// Where to split the segments from one to another so that both halves are looked for about as often: then frequent ones take
+/// few comparisons. `before` has, for each segment, how often those before it are looked for.
+fn split(before: &[u32], from: usize, to: usize) -> usize {
+    let whole = before[from] + before[to];
+    let upper = from + 1 + before[from + 1..to - 1].partition_point(|sum| 2 * sum < whole);
+    let distance = |place: usize| (2 * before[place]).abs_diff(whole);
+    if upper > from + 1 && distance(upper - 1) <= distance(upper) { upper - 1 } else { upper }
 }
