@@ -61,17 +61,25 @@ impl Freeze {
         self.tend();
         let threads: Vec<u32> =
             process::threads(self.id).filter(|thread| !self.threads.contains_key(thread)).collect();
+        let shared = threads.len() + self.threads.len() > 1;
         let mut asleep = false;
         for thread in threads {
             match procfs::stat(thread) {
                 Some(stat) if stat.flags & process::WORKER != 0 => {}
                 Some(stat) if wanted.contains(&stat.state) => self.take(thread)?,
+                Some(_) if shared && self.waits_for_another(thread) => self.take(thread)?,
                 Some(_) => asleep = true,
                 None => {}
             }
         }
         let moving = self.threads.values().any(|state| *state == State::Moving);
         Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
+    }
+
+    /// Whether a thread waits for another one of its process, which may wake it just before it is stopped itself. Futex(2)
+    /// calls go on after a stop as if nothing had been.
+    fn waits_for_another(&self, thread: u32) -> bool {
+        process::call(self.id, thread).is_some_and(|call| call.number == libc::SYS_futex)
     }
 
     /// What to remember of a seized thread.
