@@ -51,11 +51,8 @@ impl ReadAhead {
     /// Whether a process that has read so much before it was known is likely to have windows in progress: then
     /// its descriptors are looked at when it stands next.
     pub fn expect(&mut self, read: u64) -> bool {
-        let grown = read >= GROWN;
-        if grown {
-            self.read = self.read.max(GROWN);
-        }
-        grown
+        self.read = self.read.max(read);
+        read >= GROWN
     }
 
     /// Switches it off where it is a burst under the class's limit. The process still stands.
@@ -70,7 +67,7 @@ impl ReadAhead {
         for found in files(process, burst) {
             let is_new = self.off.insert((found.number, found.inode));
             if switch_off(&found.borrowed, is_new) && (is_new || read > found.window / 2) {
-                break_chain(&found.borrowed, found.window);
+                break_chain(&found.borrowed, read.min(2 * found.window));
             }
         }
     }
@@ -109,14 +106,14 @@ fn switch_off(borrowed: &OwnedFd, is_new: bool) -> bool {
 
 /// Advice does not end what goes on: in each window one page is marked, and whoever reads that starts the
 /// next one (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the window that is being read
-/// and the next one, which it has started, are dropped, and read again when they are asked for. Where the
-/// offset stays zero, as for pread(2), nobody tells where they are.
-fn break_chain(borrowed: &OwnedFd, window: u64) {
+/// and the next one, which it has started, are dropped, and read again when they are asked for; no more than was
+/// read lately, as what others have in the cache is theirs. Where the offset stays zero, as for pread(2), nobody tells where they are.
+fn break_chain(borrowed: &OwnedFd, ahead: u64) {
     if let Ok(position) = rustix::fs::tell(borrowed)
         && position > 0
     {
         let fd = borrowed.as_raw_fd();
-        let _ = file::advise_range(fd, position, 2 * window, libc::POSIX_FADV_DONTNEED);
+        let _ = file::advise_range(fd, position, ahead, libc::POSIX_FADV_DONTNEED);
     }
 }
 
