@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
+use crate::paced::Pace;
+
 /// More folders than this are not watched; the kernel writes back, later, what is closed in others.
 const FOLDERS: usize = 4096;
 /// Entries of a folder that are looked at.
@@ -44,19 +46,36 @@ impl Wanted {
     }
 }
 
+/// What is known of a folder.
+#[derive(Debug, Clone, Copy)]
+struct Folder {
+    wanted: Wanted,
+    /// Of who was seen writing there last, or above it.
+    pace: Pace,
+}
+
+/// Has a file written back at this pace.
+pub(crate) type WriteBack<'a> = &'a mut dyn FnMut(&Path, Pace);
+
 /// The watched folders.
 #[derive(Debug, Default)]
 pub struct Closed {
     inotify: Option<OwnedFd>,
     folders: HashMap<i32, PathBuf>,
-    known: HashMap<PathBuf, Wanted>,
+    known: HashMap<PathBuf, Folder>,
 }
 
 impl Closed {
     /// Somebody has the file at `path` open for writing and is likely to close others beside it, or has just done so.
-    pub fn expect_beside(&mut self, path: &Path, write_back: fn(&Path)) {
+    pub(crate) fn expect_beside(&mut self, path: &Path, pace: Pace, write_back: WriteBack<'_>) {
         let Some(folder) = path.parent() else { return };
-        if self.known.get(folder) == Some(&Wanted::Files) || !self.watch(folder, Wanted::Files) {
+        if let Some(known) = self.known.get_mut(folder)
+            && known.wanted == Wanted::Files
+        {
+            known.pace = pace;
+            return;
+        }
+        if !self.watch(folder, Folder { wanted: Wanted::Files, pace }) {
             return;
         }
         let changed = |found: &Metadata| {
@@ -66,19 +85,19 @@ impl Closed {
         };
         let others = entries(folder).filter(|(other, _)| other != path);
         for (other, _) in others.filter(|(_, found)| found.is_file() && changed(found)) {
-            write_back(&other);
+            write_back(&other, pace);
         }
-        self.expect_above(folder);
+        self.expect_above(folder, pace);
     }
 
     /// Somebody who writes may make folders in this one, his own.
-    pub fn expect_in(&mut self, folder: &Path) {
+    pub(crate) fn expect_in(&mut self, folder: &Path, pace: Pace) {
         if !self.known.contains_key(folder) {
-            self.watch(folder, Wanted::Folders);
+            self.watch(folder, Folder { wanted: Wanted::Folders, pace });
         }
     }
 
-    fn expect_above(&mut self, folder: &Path) {
+    fn expect_above(&mut self, folder: &Path, pace: Pace) {
         let Ok(own) = fs::symlink_metadata(folder) else { return };
         for above in folder.ancestors().skip(1).take(ABOVE) {
             let his = fs::symlink_metadata(above)
@@ -86,7 +105,7 @@ impl Closed {
             if !his {
                 return;
             }
-            self.expect_in(above);
+            self.expect_in(above, pace);
         }
     }
 
@@ -96,18 +115,18 @@ impl Closed {
     }
 
     /// Has what was closed since the last call written back, and looks into new folders.
-    pub fn follow(&mut self, write_back: fn(&Path)) {
-        for (path, is_folder) in self.take_events() {
+    pub(crate) fn follow(&mut self, write_back: WriteBack<'_>) {
+        for (path, is_folder, pace) in self.take_events() {
             if is_folder {
-                self.enter(path, write_back);
+                self.enter(path, pace, write_back);
             } else {
-                write_back(&path);
+                write_back(&path, pace);
             }
         }
     }
 
     /// Which files were closed, and which folders are new.
-    fn take_events(&mut self) -> Vec<(PathBuf, bool)> {
+    fn take_events(&mut self) -> Vec<(PathBuf, bool, Pace)> {
         let Self { inotify: Some(inotify), folders, known } = self else { return Vec::new() };
         let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(inotify.as_fd(), &mut buffer);
@@ -119,35 +138,38 @@ impl Closed {
                 folders.remove(&event.wd());
                 continue;
             }
-            let Some(name) = event.file_name() else { continue };
+            let (Some(name), Some(known)) = (event.file_name(), known.get(folder)) else {
+                continue;
+            };
             let is_folder = event.events().contains(ReadFlags::ISDIR);
             let closed = event.events().intersects(ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO);
-            if is_folder || closed && known.get(folder) == Some(&Wanted::Files) {
-                found.push((folder.join(OsStr::from_bytes(name.to_bytes())), is_folder));
+            if is_folder || closed && known.wanted == Wanted::Files {
+                let path = folder.join(OsStr::from_bytes(name.to_bytes()));
+                found.push((path, is_folder, known.pace));
             }
         }
         found
     }
 
     /// A folder that was just made, with all that was made in it since.
-    fn enter(&mut self, folder: PathBuf, write_back: fn(&Path)) {
+    fn enter(&mut self, folder: PathBuf, pace: Pace, write_back: WriteBack<'_>) {
         let mut todo = vec![folder];
         while let Some(folder) = todo.pop() {
-            if !self.watch(&folder, Wanted::Files) {
+            if !self.watch(&folder, Folder { wanted: Wanted::Files, pace }) {
                 continue;
             }
             for (path, found) in entries(&folder) {
                 if found.is_dir() {
                     todo.push(path);
                 } else if found.is_file() {
-                    write_back(&path);
+                    write_back(&path, pace);
                 }
             }
         }
     }
 
     /// Whether the folder is watched now.
-    fn watch(&mut self, folder: &Path, wanted: Wanted) -> bool {
+    fn watch(&mut self, folder: &Path, known: Folder) -> bool {
         if self.folders.len() >= FOLDERS {
             return false;
         }
@@ -155,9 +177,11 @@ impl Closed {
             self.inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         }
         let Some(inotify) = &self.inotify else { return false };
-        let Ok(number) = inotify::add_watch(inotify, folder, wanted.flags()) else { return false };
+        let Ok(number) = inotify::add_watch(inotify, folder, known.wanted.flags()) else {
+            return false;
+        };
         self.folders.insert(number, folder.to_path_buf());
-        self.known.insert(folder.to_path_buf(), wanted);
+        self.known.insert(folder.to_path_buf(), known);
         true
     }
 }
@@ -170,22 +194,27 @@ fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
+    use discnice_units::Nanos;
 
-    thread_local! {
-        static WRITTEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-    }
+    const SLOW: Pace = Pace { class: 1, portion: 4096, period: Nanos::SECOND };
+    const FAST: Pace = Pace { class: 2, ..SLOW };
 
-    fn note(path: &Path) {
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        WRITTEN.with_borrow_mut(|written| written.push(name));
-    }
-
-    fn written(closed: &mut Closed) -> Vec<String> {
-        closed.follow(note);
-        let mut names = WRITTEN.take();
+    /// Runs something that has files written back; which they were, and for which class.
+    fn noted(act: impl FnOnce(WriteBack<'_>)) -> Vec<(String, u64)> {
+        let mut names = Vec::new();
+        act(&mut |path, pace| {
+            names.push((path.file_name().unwrap().to_str().unwrap().to_owned(), pace.class));
+        });
         names.sort();
         names
+    }
+
+    fn written(closed: &mut Closed) -> Vec<(String, u64)> {
+        noted(|note| closed.follow(note))
+    }
+
+    fn slowly<const N: usize>(names: [&str; N]) -> Vec<(String, u64)> {
+        names.map(|name| (name.to_owned(), SLOW.class)).into()
     }
 
     #[test]
@@ -197,17 +226,22 @@ mod tests {
         put("beside/unseen");
         let mut closed = Closed::default();
         assert!(closed.events().is_none());
-        closed.expect_beside(&folder.path().join("open"), note);
+        let open = folder.path().join("open");
+        let before = noted(|note| closed.expect_beside(&open, SLOW, note));
+        assert_eq!(before, slowly(["before"]), "it was there a moment before");
         put("first");
-        assert_eq!(written(&mut closed), ["before", "first"], "one was there a moment before");
+        assert_eq!(written(&mut closed), slowly(["first"]));
         fs::create_dir_all(folder.path().join("new/inner")).unwrap();
         put("new/early");
         put("new/inner/early");
-        assert_eq!(written(&mut closed), ["early", "early"]);
+        assert_eq!(written(&mut closed), slowly(["early", "early"]));
         put("new/inner/late");
         fs::rename(folder.path().join("first"), folder.path().join("renamed")).unwrap();
         put("beside/unseen");
-        assert_eq!(written(&mut closed), ["late", "renamed"]);
+        assert_eq!(written(&mut closed), slowly(["late", "renamed"]));
+        assert!(noted(|note| closed.expect_beside(&open, FAST, note)).is_empty());
+        put("second");
+        assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
         fs::remove_dir_all(folder.path().join("new")).unwrap();
         let _ = written(&mut closed);
         assert!(!closed.known.contains_key(&folder.path().join("new")), "it is forgotten");
@@ -217,12 +251,12 @@ mod tests {
     fn only_new_folders_count_where_nobody_was_seen_writing() {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut closed = Closed::default();
-        closed.expect_in(folder.path());
+        closed.expect_in(folder.path(), SLOW);
         fs::write(folder.path().join("file"), "x").unwrap();
         assert!(written(&mut closed).is_empty());
         fs::create_dir(folder.path().join("new")).unwrap();
         assert!(written(&mut closed).is_empty());
         fs::write(folder.path().join("new/file"), "x").unwrap();
-        assert_eq!(written(&mut closed), ["file"]);
+        assert_eq!(written(&mut closed), slowly(["file"]));
     }
 }

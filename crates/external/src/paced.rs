@@ -57,32 +57,36 @@ fn key(found: &Metadata) -> (u64, u64) {
 }
 
 impl Paced {
-    /// Takes a file of which more is dirty than should be written at once; false if it is not so much, or nobody
-    /// tells.
+    /// Takes a file of which more is dirty than should be written at once; if it is not so much, or nobody tells, that fails
+    /// with the paths to it.
     pub(crate) fn take(
         &mut self,
         now: Nanos,
         pace: Pace,
         found: &Metadata,
         paths: Vec<PathBuf>,
-    ) -> bool {
+    ) -> Result<(), Vec<PathBuf>> {
         let queue = self.0.get_mut(&pace.class);
         if let Some(queue) = queue {
             queue.pace = pace;
             if let Some(known) = queue.files.iter_mut().find(|known| known.key == key(found)) {
                 (known.paths, known.offset) = (paths, 0);
-                return true;
+                return Ok(());
             }
+        }
+        if found.size() <= FEW * pace.portion {
+            return Err(paths);
         }
         let spread = Spread { paths, key: key(found), offset: 0 };
         let much = spread.open().is_some_and(|(opened, size)| {
             dirty(&opened, 0, size).is_some_and(|dirty| dirty > FEW * pace.portion)
         });
-        if much {
-            let queue = || Queue { pace, due: now, files: VecDeque::new() };
-            self.0.entry(pace.class).or_insert_with(queue).files.push_back(spread);
+        if !much {
+            return Err(spread.paths);
         }
-        much
+        let queue = || Queue { pace, due: now, files: VecDeque::new() };
+        self.0.entry(pace.class).or_insert_with(queue).files.push_back(spread);
+        Ok(())
     }
 
     /// When there is something to do next.
@@ -175,7 +179,7 @@ mod tests {
         let pace = Pace { class: 7, portion: PORTION, period: Nanos::from_millis(100) };
         let found = named.as_file().metadata().unwrap();
         let take = |paced: &mut Paced| paced.take(now, pace, &found, vec![named.path().into()]);
-        assert!(take(&mut paced) && take(&mut paced), "once, however often it is told");
+        assert!(take(&mut paced).is_ok() && take(&mut paced).is_ok(), "it is taken once");
         for portions in 1..=8 {
             let due = paced.due().unwrap();
             assert!(due <= now.plus(Nanos::from_millis(100 * (portions - 1))), "{due:?}");
@@ -185,7 +189,7 @@ mod tests {
         }
         paced.go_on(paced.due().unwrap());
         assert_eq!(paced.due(), None);
-        assert!(!take(&mut paced), "nothing is dirty");
+        assert!(take(&mut paced).is_err(), "nothing is dirty");
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn serve(mut pipe: File) {
     let mut message = [0; MESSAGE];
     loop {
         let (told, timed_out) = wait(&pipe, &closed, paced.due());
-        closed.follow(start_at);
+        closed.follow(&mut |path, pace| start_at(path, pace, &mut paced));
         if told {
             if pipe.read_exact(&mut message).is_err() {
                 return;
@@ -121,16 +121,15 @@ fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
         let writable = descriptors::can_write(&path) == Some(true);
         if let Some(found) = fs::metadata(&path).ok().filter(|found| writable && is_kept(found)) {
             let name = reachable(id, &path, &found);
-            let paths = std::iter::once(path.clone()).chain(name.clone()).collect();
-            if !paced.take(time::now(), pace, &found, paths) {
-                start(&path);
-            }
+            let paths = std::iter::once(path).chain(name.clone()).collect();
+            start_paced(&found, paths, pace, paced);
             if let Some(name) = name {
-                closed.expect_beside(&name, start_at);
+                let start = &mut |path: &Path, pace| start_at(path, pace, paced);
+                closed.expect_beside(&name, pace, start);
             }
         }
     }
-    expect_in_work(id, closed);
+    expect_in_work(id, pace, closed);
 }
 
 /// Whether what is dirty of it belongs on the disk: without a name it need never get there.
@@ -139,12 +138,12 @@ fn is_kept(found: &Metadata) -> bool {
 }
 
 /// Who writes into many folders begins with the one that he works in, if it is his.
-fn expect_in_work(id: u32, closed: &mut Closed) {
+fn expect_in_work(id: u32, pace: Pace, closed: &mut Closed) {
     let link = PathBuf::from(format!("/proc/{id}/cwd"));
     let Ok(found) = fs::metadata(&link) else { return };
     let his = fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == found.uid());
     if let Some(folder) = reachable(id, &link, &found).filter(|_| his) {
-        closed.expect_in(&folder);
+        closed.expect_in(&folder, pace);
     }
 }
 
@@ -159,9 +158,18 @@ fn reachable(id: u32, link: &Path, found: &Metadata) -> Option<PathBuf> {
     [name, inside].into_iter().find(same)
 }
 
-/// As [`start`], if a file is there.
-fn start_at(path: &Path) {
-    if fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+/// As [`start_paced`], if a file is there.
+fn start_at(path: &Path, pace: Pace, paced: &mut Paced) {
+    if let Some(found) = fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
+        start_paced(&found, vec![path.into()], pace, paced);
+    }
+}
+
+/// Starts to write the dirty pages of the file that these paths lead to; of many the first, and the others in their turn.
+fn start_paced(found: &Metadata, paths: Vec<PathBuf>, pace: Pace, paced: &mut Paced) {
+    if let Err(paths) = paced.take(time::now(), pace, found, paths)
+        && let Some(path) = paths.first()
+    {
         start(path);
     }
 }
