@@ -237,5 +237,5 @@ fn what_is_deleted_unwritten_costs_no_time() {
     writeln!(packing.stdin.take().expect("a pipe")).expect("it reads");
     let ended = packing.wait().expect("it ends");
     let took = begun.elapsed();
-    assert!(ended.success() && took < Duration::from_secs(5), "{took:?} of 24 at most");
+    assert!(ended.success() && took < Duration::from_secs(3), "{took:?} of 24 at most");
 }

@@ -24,8 +24,10 @@ const LONGEST: Nanos = Nanos(4 * Nanos::SECOND.0);
 const MOST: u64 = 64 << 20;
 /// Descriptors of a process that are looked at.
 const DESCRIPTORS: usize = 256;
-/// Who had no such file is looked at again after so long.
+/// Who had no such file is looked at again after so long, or when he has written what the limit has in that time.
 const AGAIN: Nanos = Nanos::from_millis(20);
+/// No file is longer.
+const WHOLE: u64 = i64::MAX as u64;
 const PAGE: u64 = 4096;
 
 /// What of one process's account is held back.
@@ -39,8 +41,8 @@ pub(crate) struct Nameless {
     before: u64,
     /// It had such a file once: it is likely to have the next one soon.
     has: bool,
-    /// When to look again, of one that had none.
-    again: Nanos,
+    /// When to look again, of one that had none, or beyond how many bytes.
+    again: (Nanos, u64),
 }
 
 impl Nameless {
@@ -55,13 +57,15 @@ impl Nameless {
             self.seen = written;
             return 0;
         }
-        if self.has || now >= self.again {
-            let most = class.rule(Direction::Write).rate.units_in(LONGEST).min(MOST);
+        let (at, beyond) = self.again;
+        if self.has || now >= at || written > beyond {
+            let rate = class.rule(Direction::Write).rate;
+            let most = rate.units_in(LONGEST).min(MOST);
             let found = dirty(id);
             self.has |= found > 0;
             self.before = self.before.min(found);
             self.back = (found - self.before).min(most);
-            self.again = now.plus(AGAIN);
+            self.again = (now.plus(AGAIN), written.saturating_add(rate.units_in(AGAIN)));
         }
         self.seen = written;
         self.back
@@ -69,7 +73,7 @@ impl Nameless {
 
     /// All is to be charged: the process has ended.
     pub(crate) fn forget(&mut self) {
-        *self = Self { again: Nanos(u64::MAX), ..Self::default() };
+        *self = Self { again: (Nanos(u64::MAX), u64::MAX), ..Self::default() };
     }
 }
 
@@ -80,11 +84,12 @@ fn dirty(id: u32) -> u64 {
         let writable = descriptors::can_write(path)?;
         let found = fs::metadata(path).ok()?;
         let wanted = writable && found.is_file() && found.nlink() == 0;
-        if !wanted || found.size() == 0 || !known.insert((found.dev(), found.ino())) {
+        if !wanted || !known.insert((found.dev(), found.ino())) {
             return None;
         }
         let opened = open(path)?;
-        let counts = pagecache::cachestat(opened.as_raw_fd(), 0, found.size()).ok()?;
+        // Its size does not tell: that grows when a page, of up to 2 MiB, has been filled.
+        let counts = pagecache::cachestat(opened.as_raw_fd(), 0, WHOLE).ok()?;
         Some(counts.dirty * PAGE)
     };
     descriptors::of(id, DESCRIPTORS).filter_map(|path| of(&path)).sum()
