@@ -164,9 +164,8 @@ impl Experiment for Manners {
 
     fn rounds(&self, name: &str, scale: Scale, all: u32) -> u32 {
         let quick = match name {
-            // One that stands still once, alone, for whatever the machine does, is not to decide.
-            case::REGULATED | case::BACKGROUND => 3,
-            case::FOREGROUND | case::POLITE => 2,
+            // One that stands still once for whatever the machine does is not to decide.
+            case::REGULATED | case::BACKGROUND | case::FOREGROUND | case::POLITE => 2,
             _ => 1,
         };
         if scale.quick { all.min(quick) } else { all }

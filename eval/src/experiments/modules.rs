@@ -42,7 +42,7 @@ pub(super) struct Sizes {
 impl Sizes {
     const fn of(scale: Scale) -> Self {
         if scale.quick {
-            Self { random: 5 * MEGABYTE, stride: 40 * MEGABYTE, times: 1000 }
+            Self { random: 3 * MEGABYTE, stride: 40 * MEGABYTE, times: 500 }
         } else {
             Self { random: 200 * MEGABYTE, stride: 200 * MEGABYTE, times: 10_000 }
         }

@@ -20,7 +20,7 @@ const FOREGROUND: &str = "foreground";
 
 const fn sizes(scale: Scale) -> Sizes {
     if scale.quick {
-        Sizes { random: 4 * MEGABYTE, stride: 24 * MEGABYTE, times: 600 }
+        Sizes { random: 3 * MEGABYTE, stride: 24 * MEGABYTE, times: 300 }
     } else {
         Sizes { random: 20 * MEGABYTE, stride: 60 * MEGABYTE, times: 3000 }
     }

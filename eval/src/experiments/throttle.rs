@@ -49,13 +49,7 @@ impl Experiment for Throttle {
             let limited = (program.name().to_owned(), bytes / *rate as f64);
             [limited, (format!("{}{FREE}", program.name()), bytes / 20e6)]
         });
-        (cases.collect(), scale.rounds(5, 3))
-    }
-
-    fn rounds(&self, case: &str, scale: Scale, all: u32) -> u32 {
-        // The highest second decides, at a threshold that has three pieces a second: with the journal or without.
-        let varies = case == Program::Make.name();
-        if scale.quick && !varies { 1 } else { all }
+        (cases.collect(), scale.rounds(5, 1))
     }
 
     fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {
