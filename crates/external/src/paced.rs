@@ -11,6 +11,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use discnice_budget::{Class, Direction};
+use discnice_regulator::write_back_portion;
 use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
@@ -29,6 +31,15 @@ pub(crate) struct Pace {
     pub(crate) portion: u64,
     /// How long the class pays for them.
     pub(crate) period: Nanos,
+}
+
+impl Pace {
+    /// That of a class.
+    pub(crate) fn of(class: &Class) -> Self {
+        let portion = write_back_portion(class);
+        let period = class.rule(Direction::Write).rate.time_for(portion);
+        Self { class: std::ptr::from_ref(class).addr() as u64, portion, period }
+    }
 }
 
 /// The files of each class that wait.

@@ -18,6 +18,7 @@ use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
 use crate::process::{Pinned, pin};
+use crate::served::Through;
 
 /// All slots of the class are looked through this often, should a newcomer have been missed.
 const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
@@ -61,6 +62,8 @@ pub struct Watch {
     changes: u32,
     /// [`Watcher::arrivals`](discnice_budget::outside::Watcher::arrivals) at the last look.
     arrivals: u32,
+    /// What members write through daemons.
+    through: Through,
     helpers: Helpers,
 }
 
@@ -85,6 +88,7 @@ impl Watch {
             roll_calls: 0,
             changes: class.changes().load(Ordering::Acquire),
             arrivals: class.watcher().arrivals(),
+            through: Through::default(),
             helpers,
         }
     }
@@ -171,6 +175,7 @@ impl Watch {
             member.is_letting_go()
         });
         self.step_members(now, crowd);
+        self.through.follow(now, self.class, &self.helpers.write_back);
         // After those who are known: to look for others may take its time.
         if !std::mem::replace(&mut self.begun, true)
             && let Some((started, id)) = self.members.values().map(Watched::birth).min()

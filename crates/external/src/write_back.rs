@@ -26,6 +26,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::closed::Closed;
 use crate::descriptors;
 use crate::paced::{Pace, Paced};
+use crate::served::Daemons;
 
 /// Descriptors of a process that are looked at; what more of them dirty the kernel writes, later.
 const DESCRIPTORS: usize = 1024;
@@ -41,11 +42,20 @@ impl WriteBack {
     /// Has the dirty pages of all files that process `id` has open for writing written, soon. Where
     /// that is not possible the kernel's own write-back does it, later.
     pub fn of(&self, id: u32, pace: Pace) {
+        self.tell(message(id, pace));
+    }
+
+    /// The same of the user's daemons that serve files.
+    pub(crate) fn of_daemons(&self, pace: Pace) {
+        self.tell(message(DAEMONS, pace));
+    }
+
+    fn tell(&self, message: [u8; MESSAGE]) {
         let mut pipe = self.0.borrow_mut();
         if pipe.is_none() {
             *pipe = begin().ok();
         }
-        let told = pipe.as_mut().map(|pipe| pipe.write_all(&message(id, pace)));
+        let told = pipe.as_mut().map(|pipe| pipe.write_all(&message));
         // A full pipe means that the disk is behind: to start more would not help.
         if told.is_some_and(|told| told.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock)) {
             *pipe = None;
@@ -53,6 +63,8 @@ impl WriteBack {
     }
 }
 
+/// Stands for the daemons in a message: nobody has this number.
+const DAEMONS: u32 = 0;
 /// Short enough for a pipe to take it as a whole.
 const MESSAGE: usize = 32;
 
@@ -85,20 +97,28 @@ fn serve(mut pipe: File) {
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE]);
     let _ = rustix::thread::set_name(c"discnice-flush");
     let (mut closed, mut paced) = (Closed::default(), Paced::default());
+    let mut daemons = Daemons::default();
     let mut message = [0; MESSAGE];
     loop {
-        let (told, timed_out) = wait(&pipe, &closed, paced.due());
+        let due = [paced.due(), daemons.due()].into_iter().flatten().min();
+        let (told, timed_out) = wait(&pipe, &closed, due);
         closed.follow(&mut |path, pace| start_at(path, pace, &mut paced));
         if told {
             if pipe.read_exact(&mut message).is_err() {
                 return;
             }
-            if let Some((id, pace)) = understand(message) {
-                start_all(id, pace, &mut closed, &mut paced);
+            match understand(message) {
+                Some((DAEMONS, pace)) => {
+                    let ids = daemons.ids(time::now(), pace);
+                    ids.iter().for_each(|id| start_all(*id, pace, &mut closed, &mut paced));
+                }
+                Some((id, pace)) => start_all(id, pace, &mut closed, &mut paced),
+                None => {}
             }
-        } else if timed_out && paced.due().is_none() {
+        } else if timed_out && due.is_none() {
             closed = Closed::default();
         }
+        daemons.go_on(time::now(), |id, pace| expect_all(id, pace, &mut closed, &mut paced));
         paced.go_on(time::now());
     }
 }
@@ -117,19 +137,32 @@ fn wait(pipe: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
 
 /// Starts to write the dirty pages of all files that the process has open for writing, or the first of them.
 fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
-    for path in descriptors::of(id, DESCRIPTORS) {
-        let writable = descriptors::can_write(&path) == Some(true);
-        if let Some(found) = fs::metadata(&path).ok().filter(|found| writable && is_kept(found)) {
-            let name = reachable(id, &path, &found);
-            let paths = std::iter::once(path).chain(name.clone()).collect();
-            start_paced(&found, paths, pace, paced);
-            if let Some(name) = name {
-                let start = &mut |path: &Path, pace| start_at(path, pace, paced);
-                closed.expect_beside(&name, pace, start);
-            }
+    for (path, found) in written_by(id) {
+        let name = reachable(id, &path, &found);
+        let paths = std::iter::once(path).chain(name.clone()).collect();
+        start_paced(&found, paths, pace, paced);
+        if let Some(name) = name {
+            closed.expect_beside(&name, pace, &mut |path, pace| start_at(path, pace, paced));
         }
     }
     expect_in_work(id, pace, closed);
+}
+
+/// Those beside files that the process has open for writing are expected to be closed.
+fn expect_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
+    for name in written_by(id).filter_map(|(path, found)| reachable(id, &path, &found)) {
+        closed.expect_beside(&name, pace, &mut |path, pace| start_at(path, pace, paced));
+    }
+}
+
+/// The files that a process has open for writing.
+fn written_by(id: u32) -> impl Iterator<Item = (PathBuf, Metadata)> {
+    let written = |path: PathBuf| {
+        let writable = descriptors::can_write(&path)?;
+        let found = fs::metadata(&path).ok().filter(|found| writable && is_kept(found))?;
+        Some((path, found))
+    };
+    descriptors::of(id, DESCRIPTORS).filter_map(written)
 }
 
 /// Whether what is dirty of it belongs on the disk: without a name it need never get there.
@@ -206,6 +239,9 @@ mod tests {
         let after = count(named.as_file()).unwrap();
         assert!(before == 0 || after < before, "{before} dirty pages stay");
         assert!(is_kept(&named.as_file().metadata().unwrap()));
+        let mut beside = Closed::default();
+        expect_all(std::process::id(), pace, &mut beside, &mut Paced::default());
+        assert!(beside.events().is_some(), "others are likely to be closed beside it");
         let nameless = tempfile::tempfile_in("/var/tmp").unwrap();
         assert!(!is_kept(&nameless.metadata().unwrap()), "its owner deletes it soon");
     }

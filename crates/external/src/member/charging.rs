@@ -61,10 +61,7 @@ impl Watched {
     pub(super) fn write_back(&mut self) {
         if self.class.is_limited() && self.dirtied >= write_back_portion(self.class) {
             self.dirtied = 0;
-            let portion = write_back_portion(self.class);
-            let period = self.class.rule(Direction::Write).rate.time_for(portion);
-            let class = std::ptr::from_ref(self.class).addr() as u64;
-            self.helpers.write_back.of(self.id(), Pace { class, portion, period });
+            self.helpers.write_back.of(self.id(), Pace::of(self.class));
         }
     }
 
