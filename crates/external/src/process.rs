@@ -157,13 +157,20 @@ pub fn examine(pinned: &Pinned) -> Result<(), Refusal> {
     }
     match tracer(id) {
         Some(tracer) => Err(Refusal::Traced(id, tracer)),
-        None if fs::read(format!("/proc/{id}/io")).is_err() => Err(Refusal::Hidden(id)),
+        None if is_hidden(pinned.id()) => Err(Refusal::Hidden(id)),
         None => Ok(()),
     }
 }
 
 fn is_missing(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
+}
+
+/// Whether the account of a process may not be read by us. ptrace(2), access mode checking
+#[must_use]
+pub fn is_hidden(id: u32) -> bool {
+    fs::read(format!("/proc/{id}/io"))
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 /// Whether the process runs: one that has ended may exist for long, if nobody waits for it.

@@ -17,7 +17,7 @@ use crate::census::{Census, Newcomer};
 use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
-use crate::process::{Pinned, pin};
+use crate::process::{Pinned, is_hidden, pin};
 use crate::served::Through;
 
 /// All slots of the class are looked through this often, should a newcomer have been missed.
@@ -287,10 +287,26 @@ impl Watch {
         for (slot, id) in listed {
             if let Ok(pinned) = pin(id.cast_signed())
                 && let Some(stat) = procfs::stat(id)
-                && self.is_his(slot, &stat.into())
             {
-                self.adopt(pinned, (slot, id), Reason::None, stat.parent);
+                if self.is_his(slot, &stat.into()) {
+                    self.adopt(pinned, (slot, id), Reason::None, stat.parent);
+                } else {
+                    self.note_if_hidden(slot, &pinned);
+                }
             }
+        }
+    }
+
+    /// Of one that nobody charges and that may not be looked at, its user is told: a watcher that was started in
+    /// another group (newgrp(1)) may not (ptrace(2), access mode checking).
+    fn note_if_hidden(&self, slot: MemberId, listed: &Pinned) {
+        if let Some(member) = self.class.member(slot, listed.id())
+            && matches!(member.state(), State::Executing | State::Outside)
+            && let Some(held) = self.class.held(slot)
+            && is_hidden(listed.id())
+        {
+            held.begin(member, listed.process.started);
+            held.set_how(Mechanism::None, Reason::Hidden);
         }
     }
 

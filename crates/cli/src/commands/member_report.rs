@@ -87,7 +87,9 @@ fn explain(reason: Reason) -> Option<&'static str> {
         Reason::Traced => "is being traced by a debugger",
         Reason::Forbidden => "may be neither traced nor stopped",
         Reason::Foreground => "could only be stopped by a signal, which its terminal would show",
-        Reason::Hidden => "hides its I/O from its user",
+        Reason::Hidden => {
+            "hides its I/O from whoever watches its class (it is not dumpable, or of another group)"
+        }
         Reason::Memory => "stands still, as others wait for memory",
     })
 }
@@ -99,9 +101,10 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
     if held.is_some() {
         return None;
     }
+    let reason = outside.map_or(Reason::None, |account| account.reason);
     let why = match member.state() {
+        State::Executing if reason == Reason::Hidden => explain(reason),
         State::Outside => {
-            let reason = outside.map_or(Reason::None, |account| account.reason);
             return Some(explain(reason).unwrap_or("nobody watches its class").to_owned());
         }
         State::Executing => None,
