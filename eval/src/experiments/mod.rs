@@ -200,7 +200,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::frame::experiment::{Experiment, Scale, steps};
+    use crate::frame::experiment::{Experiment, Scale, Step, steps};
     use crate::frame::facts::Facts;
     use crate::frame::paper::Paper;
     use crate::frame::record::{Record, Sample, Settings};
@@ -278,6 +278,21 @@ mod tests {
                 Some(study(&records.collect::<Vec<_>>()))
             }
         }
+    }
+
+    #[test]
+    fn who_compares_small_differences_goes_back_and_forth() {
+        let all = all();
+        let overhead = all.iter().find(|entry| entry.name == "discnice-table-8");
+        let Some(Body::Measured(experiment)) = overhead.map(|entry| &entry.body) else {
+            panic!("it is measured")
+        };
+        let steps = steps(*experiment, Scale { quick: true, repetitions: Some(2) });
+        let (there, back) = steps.split_at(steps.len() / 2);
+        let names = |step: &Step| step.case.clone();
+        let back: Vec<String> = back.iter().rev().map(names).collect();
+        assert_eq!(there.iter().map(names).collect::<Vec<_>>(), back);
+        assert!(there.iter().all(|step| step.round == 0));
     }
 
     #[test]

@@ -39,6 +39,10 @@ impl Experiment for Overhead {
         (cases.collect(), scale.rounds(7, 5))
     }
 
+    fn alternates(&self) -> bool {
+        true
+    }
+
     fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {
         self.find(case).ok()?.lack(lab)
     }

@@ -10,6 +10,7 @@ use discnice_units::Bytes;
 use serde::Deserialize;
 
 use super::program::{self, Program};
+use crate::frame::course::Sums;
 use crate::frame::experiment::{Experiment, Scale, Step};
 use crate::frame::record::{Record, Sample};
 use crate::frame::requirement::Requirement;
@@ -35,6 +36,8 @@ pub const MAKE_RATE: u64 = 500_000;
 
 /// The case of a program that nothing holds has this behind its name.
 pub const FREE: &str = ", not limited";
+/// Rates are means over so many seconds.
+const SECOND: f64 = 1.0;
 /// The course of calls a second that read or write.
 pub const OPERATIONS: &str = "program operations";
 
@@ -127,12 +130,12 @@ fn sample(lab: &Lab, step: &Step, mut command: Command) -> anyhow::Result<Sample
         Sample { case: step.case.clone(), round: step.round, commands, ..Sample::default() };
     sample.values.insert("seconds".into(), seconds);
     sample.values.insert("rate".into(), courses.total("device") / seconds);
-    let course = courses.rate("device", 1.0);
+    let course = courses.rate("device", SECOND);
     let peak = course.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     sample.values.insert("peak".into(), peak);
     sample.series.insert("device".into(), course);
     for name in ["requests", "program calls"] {
-        sample.series.insert(name.into(), courses.rate(name, 1.0));
+        sample.series.insert(name.into(), courses.rate(name, SECOND));
     }
     // As fine as it is sampled: a hundred calls may take less than a second.
     sample.series.insert(OPERATIONS.into(), courses.rate(OPERATIONS, 0.0));
@@ -169,7 +172,7 @@ struct Bar {
 }
 
 /// What the kernel flushes dirty data after (vm.dirty_writeback_centisecs), in seconds.
-const FLUSH: usize = 5;
+const FLUSH: f64 = 5.0;
 
 /// Disk rates of the limited writers as means from one flush to the next: DiscNice figure 14.
 ///
@@ -181,7 +184,7 @@ pub fn flushes(records: &[Record]) -> Study {
         let samples = records.iter().flat_map(|record| &record.samples);
         let courses: Vec<Vec<(f64, f64)>> = samples
             .filter(|sample| sample.case == name)
-            .filter_map(|sample| Some(means(sample.series.get("device")?)))
+            .filter_map(|sample| Some(Sums::of(sample.series.get("device")?, SECOND).means(FLUSH)))
             .collect();
         let highest =
             |course: &Vec<(f64, f64)>| course.iter().map(|(_, r)| r / rate).fold(0.0, f64::max);
@@ -199,15 +202,6 @@ pub fn flushes(records: &[Record]) -> Study {
         });
     }
     study
-}
-
-/// Means over [`FLUSH`] points, which are a second each; of all points where they are fewer.
-fn means(course: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mean = |points: &[(f64, f64)]| {
-        let end = points.last()?.0;
-        Some((end, points.iter().map(|(_, rate)| rate).sum::<f64>() / points.len() as f64))
-    };
-    course.windows(FLUSH.min(course.len().max(1))).filter_map(mean).collect()
 }
 
 impl Throttle {

@@ -5,6 +5,7 @@ use discnice_plot::{Chart, Plot, Series};
 
 use super::program::Program;
 use super::throttle::{FREE, GREP_RATE, MAKE_RATE, OPERATIONS, TAR_RATE};
+use crate::frame::course::Sums;
 use crate::frame::record::{Record, Sample};
 use crate::frame::study::Study;
 
@@ -48,17 +49,16 @@ const STEADY: f64 = 0.001;
 
 /// How evenly disk I/O comes where calls do not: figure 5.
 ///
-/// Keys: `PROGRAM file` and `PROGRAM disk`: standard deviation of the rate over a second, over its
-/// mean; `PROGRAM smoothed`: the first over the second.
+/// Keys: `PROGRAM file` and `PROGRAM disk`: standard deviation of the number of calls in a second, and of the
+/// bytes that the disk moves in one, over its mean; `PROGRAM smoothed`: the first over the second.
 pub fn regularity(records: &[Record]) -> Study {
     let mut study = Study::default();
     for (program, _) in PROGRAMS {
         let found = samples(records, program);
-        let variations = |name: &str| -> Vec<f64> {
-            let courses = found.iter().filter_map(|sample| sample.series.get(name));
-            courses.filter_map(|course| variation(course)).collect()
-        };
-        let (file, disk) = (variations("program calls"), variations("device"));
+        let courses = |name| found.iter().filter_map(move |sample| sample.series.get(name));
+        let disk: Vec<f64> = courses("device").filter_map(|course| variation(course)).collect();
+        let seconds = courses(OPERATIONS).map(|course| Sums::of(course, 0.0).seconds());
+        let file: Vec<f64> = seconds.filter_map(|course| variation(&course)).collect();
         let smoothed = file.iter().zip(&disk).map(|(file, disk)| file / disk.max(STEADY));
         study.report(&format!("{} smoothed", program.name()), smoothed.collect());
         study.report(&format!("{} file", program.name()), file);
@@ -175,30 +175,10 @@ pub fn sizes(records: &[Record]) -> Study {
 
 /// How long the last calls took, at each point of a course of calls a second.
 fn windows(course: &[(f64, f64)]) -> Vec<f64> {
-    let Some(&(first, _)) = course.first() else { return Vec::new() };
-    // The calls that there had been by each moment; what was before the first point is not known.
-    let mut counts = vec![(first, 0.0)];
-    for pair in course.windows(2) {
-        let &[(from, _), (to, rate)] = pair else { continue };
-        let before = counts.last().map_or(0.0, |last| last.1);
-        counts.push((to, before + rate * (to - from)));
-    }
-    let full = counts.iter().filter(|(_, count)| *count >= WINDOW_CALLS);
-    full.map(|(now, count)| {
-        let begin = moment_of(&counts, count - WINDOW_CALLS);
-        (now - begin).min(WINDOW_SECONDS)
-    })
-    .collect()
-}
-
-/// When so many calls had been made, if they came evenly between two points.
-fn moment_of(counts: &[(f64, f64)], wanted: f64) -> f64 {
-    let after = counts.partition_point(|(_, count)| *count <= wanted);
-    match (after.checked_sub(1).and_then(|last| counts.get(last)), counts.get(after)) {
-        (Some((from, low)), Some((to, high))) => from + (to - from) * (wanted - low) / (high - low),
-        (Some((at, _)), None) | (None, Some((at, _))) => *at,
-        (None, None) => 0.0,
-    }
+    let calls = Sums::of(course, 0.0);
+    let full = calls.points().filter(|(_, count)| *count >= WINDOW_CALLS);
+    full.map(|(now, count)| (now - calls.moment_of(count - WINDOW_CALLS)).min(WINDOW_SECONDS))
+        .collect()
 }
 
 /// How many sizes fall into each quarter of a second, by where it begins.

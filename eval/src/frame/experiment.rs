@@ -52,6 +52,12 @@ pub trait Experiment: Sync {
         all
     }
 
+    /// Whether every second round goes through the cases backwards: where they differ by less than a machine
+    /// drifts while a round lasts.
+    fn alternates(&self) -> bool {
+        false
+    }
+
     /// Why a case cannot be measured on this machine; `None` if it can.
     fn cannot(&self, _lab: &Lab, _case: &str) -> Option<String> {
         None
@@ -77,20 +83,24 @@ pub trait Experiment: Sync {
 #[must_use]
 pub fn steps(experiment: &dyn Experiment, scale: Scale) -> Vec<Step> {
     let (cases, chosen) = experiment.cases(scale);
-    let rounds = move |case: &str| match scale.repetitions {
+    let rounds = |case: &str| match scale.repetitions {
         Some(repetitions) => repetitions,
         None => experiment.rounds(case, scale, chosen),
     };
     (0..scale.repetitions.unwrap_or(chosen))
         .flat_map(|round| {
-            let wanted = move |case: &str| round < rounds(case);
-            let measured = cases.iter().filter(move |(case, _)| wanted(case));
-            measured.map(move |(case, seconds)| Step {
+            let wanted = cases.iter().filter(|(case, _)| round < rounds(case));
+            let step = |(case, seconds): &(String, f64)| Step {
                 case: case.clone(),
                 round,
                 seconds: *seconds,
                 scale,
-            })
+            };
+            let mut steps: Vec<Step> = wanted.map(step).collect();
+            if experiment.alternates() && round % 2 == 1 {
+                steps.reverse();
+            }
+            steps
         })
         .collect()
 }
