@@ -2,7 +2,8 @@
 //!
 //! Who unpacks an archive has each file open for some microseconds. So the folders in which a process was
 //! seen writing are watched (inotify(7)) for files that are closed there, and they and those above them for
-//! new folders, in which it goes on. What is watched pins nothing: it can be removed and unmounted.
+//! new folders, in which it goes on; those that it has just made are looked for. What is watched pins nothing: it can be
+//! removed and unmounted.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -78,26 +79,30 @@ impl Closed {
         if !self.watch(folder, Folder { wanted: Wanted::Files, pace }) {
             return;
         }
-        let changed = |found: &Metadata| {
-            let age =
-                found.modified().ok().and_then(|when| SystemTime::now().duration_since(when).ok());
-            age.is_none_or(|age| age < LATELY)
-        };
         let others = entries(folder).filter(|(other, _)| other != path);
-        for (other, _) in others.filter(|(_, found)| found.is_file() && changed(found)) {
-            write_back(&other, pace);
+        for (other, found) in others {
+            if found.is_file() && is_lately(changed(&found)) {
+                write_back(&other, pace);
+            } else if is_new_folder(&found) {
+                self.enter(other, pace, write_back);
+            }
         }
-        self.expect_above(folder, pace);
+        self.expect_above(folder, pace, write_back);
     }
 
-    /// Somebody who writes may make folders in this one, his own.
-    pub(crate) fn expect_in(&mut self, folder: &Path, pace: Pace) {
-        if !self.known.contains_key(folder) {
-            self.watch(folder, Folder { wanted: Wanted::Folders, pace });
+    /// Somebody who writes may make folders in this one, his own, or has just done so.
+    pub(crate) fn expect_in(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
+        if self.known.contains_key(folder)
+            || !self.watch(folder, Folder { wanted: Wanted::Folders, pace })
+        {
+            return;
+        }
+        for (path, _) in entries(folder).filter(|(_, found)| is_new_folder(found)) {
+            self.enter(path, pace, write_back);
         }
     }
 
-    fn expect_above(&mut self, folder: &Path, pace: Pace) {
+    fn expect_above(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
         let Ok(own) = fs::symlink_metadata(folder) else { return };
         for above in folder.ancestors().skip(1).take(ABOVE) {
             let his = fs::symlink_metadata(above)
@@ -105,7 +110,7 @@ impl Closed {
             if !his {
                 return;
             }
-            self.expect_in(above, pace);
+            self.expect_in(above, pace, write_back);
         }
     }
 
@@ -155,7 +160,8 @@ impl Closed {
     fn enter(&mut self, folder: PathBuf, pace: Pace, write_back: WriteBack<'_>) {
         let mut todo = vec![folder];
         while let Some(folder) = todo.pop() {
-            if !self.watch(&folder, Folder { wanted: Wanted::Files, pace }) {
+            let known = self.known.get(&folder).is_some_and(|known| known.wanted == Wanted::Files);
+            if known || !self.watch(&folder, Folder { wanted: Wanted::Files, pace }) {
                 continue;
             }
             for (path, found) in entries(&folder) {
@@ -184,6 +190,22 @@ impl Closed {
         self.known.insert(folder.to_path_buf(), known);
         true
     }
+}
+
+/// When anything of it was changed; when it was modified programs set to what they like (`rsync --times`).
+fn changed(found: &Metadata) -> SystemTime {
+    let since = (found.ctime().try_into().unwrap_or(0), found.ctime_nsec().try_into().unwrap_or(0));
+    SystemTime::UNIX_EPOCH + Duration::new(since.0, since.1)
+}
+
+/// Whether that was a moment ago, or after now, as far as a clock that was set back tells.
+fn is_lately(when: SystemTime) -> bool {
+    SystemTime::now().duration_since(when).map_or(true, |age| age < LATELY)
+}
+
+/// A folder that was made a moment ago: not one that was only moved, with all that is in it.
+fn is_new_folder(found: &Metadata) -> bool {
+    found.is_dir() && found.created().is_ok_and(is_lately)
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
@@ -228,7 +250,7 @@ mod tests {
         assert!(closed.events().is_none());
         let open = folder.path().join("open");
         let before = noted(|note| closed.expect_beside(&open, SLOW, note));
-        assert_eq!(before, slowly(["before"]), "it was there a moment before");
+        assert_eq!(before, slowly(["before", "unseen"]), "they were there a moment before");
         put("first");
         assert_eq!(written(&mut closed), slowly(["first"]));
         fs::create_dir_all(folder.path().join("new/inner")).unwrap();
@@ -238,7 +260,7 @@ mod tests {
         put("new/inner/late");
         fs::rename(folder.path().join("first"), folder.path().join("renamed")).unwrap();
         put("beside/unseen");
-        assert_eq!(written(&mut closed), slowly(["late", "renamed"]));
+        assert_eq!(written(&mut closed), slowly(["late", "renamed", "unseen"]));
         assert!(noted(|note| closed.expect_beside(&open, FAST, note)).is_empty());
         put("second");
         assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
@@ -250,8 +272,11 @@ mod tests {
     #[test]
     fn only_new_folders_count_where_nobody_was_seen_writing() {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::create_dir(folder.path().join("early")).unwrap();
+        fs::write(folder.path().join("early/inner"), "x").unwrap();
         let mut closed = Closed::default();
-        closed.expect_in(folder.path(), SLOW);
+        assert_eq!(noted(|note| closed.expect_in(folder.path(), SLOW, note)), slowly(["inner"]));
+        assert!(noted(|note| closed.expect_in(folder.path(), SLOW, note)).is_empty());
         fs::write(folder.path().join("file"), "x").unwrap();
         assert!(written(&mut closed).is_empty());
         fs::create_dir(folder.path().join("new")).unwrap();

@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::closed::Closed;
+use crate::closed::{self, Closed};
 use crate::descriptors;
 use crate::paced::{Pace, Paced};
 use crate::served::Daemons;
@@ -145,7 +145,7 @@ fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
             closed.expect_beside(&name, pace, &mut |path, pace| start_at(path, pace, paced));
         }
     }
-    expect_in_work(id, pace, closed);
+    expect_in_work(id, pace, closed, &mut |path, pace| start_at(path, pace, paced));
 }
 
 /// Those beside files that the process has open for writing are expected to be closed.
@@ -171,12 +171,12 @@ fn is_kept(found: &Metadata) -> bool {
 }
 
 /// Who writes into many folders begins with the one that he works in, if it is his.
-fn expect_in_work(id: u32, pace: Pace, closed: &mut Closed) {
+fn expect_in_work(id: u32, pace: Pace, closed: &mut Closed, write_back: closed::WriteBack<'_>) {
     let link = PathBuf::from(format!("/proc/{id}/cwd"));
     let Ok(found) = fs::metadata(&link) else { return };
     let his = fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == found.uid());
     if let Some(folder) = reachable(id, &link, &found).filter(|_| his) {
-        closed.expect_in(&folder, pace);
+        closed.expect_in(&folder, pace, write_back);
     }
 }
 
