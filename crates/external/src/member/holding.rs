@@ -26,6 +26,8 @@ impl Watched {
         let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
         match pressed {
             Ok(grip) => {
+                // Threads that could not be let go yet, as they wait for a disk, stay.
+                self.letting_go = false;
                 if self.held_since.is_none() {
                     self.held_since = Some(now);
                 }
