@@ -368,3 +368,76 @@ fn rest(role: Role) -> Rest {
         Role::Preloaded => Rest::Children,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::{Grip, Refused};
+    use discnice_policy::{Limits, Resource, pace};
+    use discnice_units::Rate;
+    use std::alloc::{Layout, alloc_zeroed};
+    use std::cell::Cell;
+    use std::process::Command;
+    use std::ptr::NonNull;
+    use std::rc::Rc;
+
+    /// Tells whether it holds. One thread can never be let go.
+    #[derive(Debug)]
+    struct Stuck(Rc<Cell<bool>>);
+
+    impl Hold for Stuck {
+        fn mechanism(&self) -> Mechanism {
+            Mechanism::Freeze
+        }
+
+        fn press(&mut self) -> Result<Grip, Refused> {
+            self.0.set(true);
+            Ok(Grip::Loose)
+        }
+
+        fn tend(&mut self) {}
+
+        fn release(&mut self) -> bool {
+            self.0.set(false);
+            false
+        }
+    }
+
+    #[allow(unsafe_code, reason = "a class lives in raw memory")]
+    fn class() -> &'static Class {
+        let layout = Layout::from_size_align(Class::SIZE, 4096).unwrap();
+        // SAFETY: the layout's size is not zero; the memory is fresh, large enough and never freed.
+        let class = unsafe {
+            let start = NonNull::new(alloc_zeroed(layout)).unwrap();
+            Class::create(start, layout.size(), 1, b"watched", 0).unwrap()
+        };
+        let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1 << 20));
+        class.set_limits(Nanos(0), &limits, pace::WINDOW);
+        class
+    }
+
+    #[test]
+    fn who_could_not_be_let_go_as_a_whole_is_held_again() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (id, class) = (child.id(), class());
+        let (slot, _) = class.register(id, Charged::default(), |_| true).unwrap();
+        let pinned = crate::process::pin(id.cast_signed()).unwrap();
+        let watched = Watched::new(pinned, class, (slot, id), Reason::None, Helpers::default());
+        let (mut watched, holds) = (watched.unwrap(), Rc::new(Cell::new(false)));
+        watched.hold = Box::new(Stuck(Rc::clone(&holds)));
+        let now = time::now();
+        watched.duty.owe(now, now.plus(Nanos(60 * Nanos::SECOND.0)));
+        watched.step(now, Nanos(0)).unwrap();
+        assert!(holds.get(), "it owes");
+        watched.let_go();
+        assert!(!holds.get() && watched.is_letting_go());
+        let held_again = (0..100).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            watched.step(time::now(), Nanos(0)).unwrap();
+            holds.get()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(held_again, "it still owes");
+    }
+}
