@@ -10,6 +10,10 @@ use crate::recent::Recent;
 /// further ahead was scribbled, or is the debt of one enormous page fault: then the rest is waived.
 const BELIEVABLE: u64 = 64 << 20;
 
+/// Nor do all the members that are charged from outside, each for what it did since it was looked at
+/// last, owe longer than this many bytes take.
+const BELIEVABLE_OUTSIDE: u64 = 1 << 30;
+
 /// What an operation weighs where amounts are weighed in bytes: as much as the smallest piece that
 /// passes at once.
 const OPERATION: u64 = 128 << 10;
@@ -94,7 +98,7 @@ impl Meter {
         if rule.rate.is_unlimited() {
             return Some(now);
         }
-        self.heal(now, self.rate());
+        self.heal(now, rule.rate);
         let mut start = None;
         let moved = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
             let Reservation { start: at, frontier } = rule.reserve(Nanos(frontier), now, amount)?;
@@ -102,6 +106,30 @@ impl Meter {
             Some(frontier.0)
         });
         moved.ok().and(start)
+    }
+
+    /// When everything charged so far is paid for, `bytes` just now from outside; zero without a
+    /// threshold. A scribbled frontier is brought back first.
+    #[must_use]
+    pub fn paid_at(&self, now: Nanos, bytes: u64) -> Nanos {
+        self.paid_by(self.rate(), now, bytes)
+    }
+
+    /// The same for operations ([`Meter::reserve_operations`]).
+    #[must_use]
+    pub fn operations_paid_at(&self, now: Nanos, count: u64) -> Nanos {
+        self.paid_by(self.rate().times(OPERATION), now, count.saturating_mul(OPERATION))
+    }
+
+    fn paid_by(&self, rate: Rate, now: Nanos, amount: u64) -> Nanos {
+        if rate.is_unlimited() {
+            return Nanos(0);
+        }
+        let longest = rate.time_for(amount.saturating_add(BELIEVABLE_OUTSIDE));
+        if self.frontier() > now.plus(longest) {
+            self.heal(now, rate);
+        }
+        self.frontier()
     }
 
     /// Brings a frontier back that cannot be ours.
@@ -259,7 +287,16 @@ mod tests {
             assert!(later <= NOW.plus(Nanos(3 * Nanos::SECOND.0)));
             assert!(meter.reserve(WINDOW, later, 1).is_some());
         }
+        let debt = |scribbled: Nanos| {
+            meter.frontier.store(scribbled.0, Ordering::Relaxed);
+            meter.paid_at(NOW, 1).minus(NOW)
+        };
+        let many = Nanos(15 * Nanos::SECOND.0);
+        assert_eq!(debt(NOW.plus(many)), many, "the windows of many members");
+        assert_eq!(debt(Nanos(u64::MAX)), Nanos(3 * Nanos::SECOND.0));
+        assert_eq!(meter.frontier(), NOW.plus(Nanos(3 * Nanos::SECOND.0)), "brought back");
         meter.rate.store(0, Ordering::Relaxed);
+        assert_eq!(debt(Nanos(u64::MAX)), Nanos(0), "nothing is owed without a threshold");
         assert_eq!(meter.reserve(WINDOW, NOW, u64::MAX), Some(NOW));
     }
 

@@ -41,14 +41,20 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
 pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Charged, Nanos) {
     let new = books.enter(account);
     settle(class, now, Ticket::FREE, new);
-    (new, paid_at(class, new))
+    (new, paid_at(class, now, new))
 }
 
-/// When everything charged to the class is paid for, of the directions in which `moved` went.
+/// When everything charged to the class is paid for, of the directions in which `moved` went just now.
 #[must_use]
-pub fn paid_at(class: &Class, moved: Charged) -> Nanos {
-    let of = |bytes, way| if bytes > 0 { frontier(class, way) } else { Nanos(0) };
-    of(moved.read, Direction::Read).max(of(moved.written, Direction::Write))
+pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
+    let Charged { read, written } = moved;
+    let of =
+        |bytes, way| if bytes > 0 { class.direction(way).paid_at(now, bytes) } else { Nanos(0) };
+    let count = operations(read) + operations(written);
+    of(read, Direction::Read)
+        .max(of(written, Direction::Write))
+        .max(class.total().paid_at(now, read.saturating_add(written)))
+        .max(class.operations().operations_paid_at(now, count))
 }
 
 /// Takes back `bytes` that were charged as written and that the kernel dropped unwritten.

@@ -1,6 +1,5 @@
 //! What a member moved is charged to its class.
 
-use discnice_budget::Direction;
 use discnice_budget::member::Charged;
 use discnice_budget::outside::Reason;
 use discnice_regulator::{ledger, write_back_portion};
@@ -13,8 +12,6 @@ use crate::paced::Pace;
 
 /// One that ran ahead is expected to do so again for so long.
 const CAUGHT: Nanos = Nanos::from_millis(1_000);
-/// No debt is believed that is larger than this and the queue's two seconds; as the ledger itself.
-const BELIEVABLE: u64 = 64 << 20;
 
 impl Watched {
     /// Charges all that is new; returns whether anything was.
@@ -41,8 +38,8 @@ impl Watched {
             held.add_escaped(bytes);
         }
         self.class.watcher().note_charged(self.hold.mechanism(), bytes);
-        let paid_at = if cancelled > 0 { ledger::paid_at(self.class, new) } else { paid_at };
-        self.duty.owe(now, paid_at.min(self.believable(now, new)));
+        let paid_at = if cancelled > 0 { ledger::paid_at(self.class, now, new) } else { paid_at };
+        self.duty.owe(now, paid_at);
         true
     }
 
@@ -63,13 +60,6 @@ impl Watched {
             self.dirtied = 0;
             self.helpers.write_back.of(self.id(), Pace::of(self.class));
         }
-    }
-
-    /// A frontier beyond this was scribbled.
-    fn believable(&self, now: Nanos, new: Charged) -> Nanos {
-        let time = |bytes: u64, way| self.class.rule(way).rate.time_for(bytes + BELIEVABLE);
-        let longest = time(new.read, Direction::Read).max(time(new.written, Direction::Write));
-        now.plus(longest).plus(Nanos(2 * Nanos::SECOND.0))
     }
 
     /// Charges what a preloaded process did without any call that its library could have noticed.

@@ -129,6 +129,6 @@ impl Watched {
     /// It stands no longer than for what its class owes now, or for its memory.
     pub(super) fn relent(&mut self) {
         let both = Charged { read: 1, written: 1 };
-        self.duty.relent(ledger::paid_at(self.class, both).max(self.rests_until));
+        self.duty.relent(ledger::paid_at(self.class, time::now(), both).max(self.rests_until));
     }
 }
