@@ -1,11 +1,21 @@
 //! Files that are on the disk and not in the page cache.
 
-#![allow(unsafe_code, reason = "posix_fadvise(3) has no safe wrapper in the standard library")]
+#![allow(
+    unsafe_code,
+    reason = "posix_fadvise(3) and cachestat(2) have no safe wrapper in the standard library"
+)]
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The kernel drops no page that somebody else, such as a processor's list of new pages, just holds: it is asked
+/// again for so long.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The number of cachestat(2), the same on all architectures.
+const CACHESTAT: libc::c_long = 451;
 
 /// Makes a file of `size` bytes that do not compress, written to the disk and dropped from the
 /// cache.
@@ -58,11 +68,25 @@ pub fn drop_all(path: &Path) -> io::Result<()> {
 fn drop_file(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;
-    // SAFETY: numbers only; the descriptor is open.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // SAFETY: numbers only; the descriptor is open.
+        match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+            0 if cached(&file) == 0 || Instant::now() > deadline => return Ok(()),
+            0 => std::thread::sleep(Duration::from_millis(1)),
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
     }
+}
+
+/// Pages of a file in the cache, by cachestat(2); 0 as well where the kernel does not tell.
+fn cached(file: &File) -> u64 {
+    /// `struct cachestat_range`: up to the end of the file.
+    static ALL: [u64; 2] = [0, 0];
+    let mut counts = [0_u64; 5];
+    // SAFETY: the kernel reads the range and writes as many counts as `struct cachestat` has.
+    unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const ALL, &raw mut counts, 0) };
+    counts[0]
 }
 
 /// Bytes written by this process and by children that it has waited for which never reached a disk,

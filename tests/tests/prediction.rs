@@ -8,7 +8,9 @@ use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
 use discnice_tests::{cold, product, skip};
 
-const SIZE: u64 = 4 << 20;
+const SIZE: usize = 4 << 20;
+/// So much that what is read between two looks from outside, even on a busy machine, is little of it.
+const LARGE: usize = 32 << 20;
 
 #[test]
 fn files_change_while_they_are_read() {
@@ -46,7 +48,11 @@ const CALLS: [(&str, &[i64]); 12] = [
 ];
 
 fn cold_file(folder: &Path) {
-    cold::make(&folder.join("cold"), SIZE as usize).expect("a file");
+    cold::make(&folder.join("cold"), SIZE).expect("a file");
+}
+
+fn large_cold_file(folder: &Path) {
+    cold::make(&folder.join("cold"), LARGE).expect("a file");
 }
 
 #[test]
@@ -81,9 +87,10 @@ fn what_is_read_is_charged_without_the_calls_that_tell_about_the_cache() {
     let words = [program.to_str().expect("UTF-8"), "451,27", "38", "cat", "cold"];
     for estimator in ["account", "predict", "auto"] {
         let class = Class::estimated("50M", estimator);
-        let _ = Place::default().run(&mut class.command(words), cold_file).succeeded();
-        let charged = class.charged().0;
-        // The kernel does not drop every page that it is asked to drop.
-        assert!((SIZE / 2..SIZE + SIZE / 8).contains(&charged), "{estimator}: {charged}");
+        let _ = Place::default().run(&mut class.command(words), large_cold_file).succeeded();
+        let charged = class.charged().0 as usize;
+        // A filter is in force, so it is charged from outside: what it read just before its end may be missing. And
+        // perhaps the command itself had to be read as well.
+        assert!((LARGE / 4 * 3..LARGE / 8 * 9).contains(&charged), "{estimator}: {charged}");
     }
 }
