@@ -48,6 +48,7 @@ PYTHON = "/usr/bin/python3 -SEc"
 # What compilers write for each other goes to memory: of what `auto` charges only a sixteenth of the files
 # is told by file system.
 ON_NO_DISK = "export TMPDIR=/dev/shm; "
+HEADERS = ("stdio", "stdlib", "string", "math", "errno", "signal", "time", "unistd", "pthread", "netdb", "sys/socket", "sys/stat")
 
 
 class Place:
@@ -125,6 +126,30 @@ def write_file(path, size, owner):
     sh(f"head -c {size} /dev/urandom > {path}; chown {owner}:{owner} {path}; chmod 644 {path}")
 
 
+def write_project(project, scale):
+    """Sources of 8 MB, of which make writes 40 MB: objects with what a debugger wants to know, an archive of each folder,
+    and a program (as Apache 2.0.52, DiscNice, 6.3)."""
+    folders, each = max(1, round(20 * scale)), 10
+    headers = "".join(f"#include <{name}.h>\n" for name in HEADERS)
+    for folder in range(folders):
+        os.makedirs(f"{project}/{folder}")
+        for part in range(each):
+            number = folder * each + part
+            numbers = ",".join(str((number + 1) * n % 9973) for n in range(8_000))
+            with open(f"{project}/{folder}/part{part}.c", "w") as file:
+                file.write(f"{headers}int table{number}[] = {{{numbers}}};\nint of{number}(int n) {{ return table{number}[n]; }}\n")
+    with open(f"{project}/main.c", "w") as file:
+        called = [f"of{number}" for number in range(folders * each)]
+        file.write("".join(f"int {name}(int);\n" for name in called))
+        file.write(f"int main(void) {{ return {'+'.join(f'{name}(0)' for name in called)}; }}\n")
+    archives = [f"{folder}/all.a" for folder in range(folders)]
+    with open(f"{project}/Makefile", "w") as file:
+        file.write(f"program: main.o {' '.join(archives)}\n\tgcc -o $@ $^\n%.o: %.c\n\tgcc -g -c -o $@ $<\n")
+        for folder, archive in enumerate(archives):
+            objects = " ".join(f"{folder}/part{part}.o" for part in range(each))
+            file.write(f"{archive}: {objects}\n\tar rcs $@ $^\n")
+
+
 def prepare(place, scale, owner):
     """Makes the files that the programs below read."""
     data = f"{place.below}/data"
@@ -135,14 +160,7 @@ def prepare(place, scale, owner):
        f"cp -r /usr/share/doc {tree}/ 2>/dev/null; find {tree} -type l -delete; true")
     sh(f"tar -cf {place.below}/archive.tar -C {tree} .")
     project = f"{place.below}/project"
-    os.makedirs(project)
-    for number in range(40):
-        with open(f"{project}/part{number}.c", "w") as file:
-            numbers = ",".join(str((number + 1) * n % 9973) for n in range(20_000))
-            file.write(f"#include <stdio.h>\n#include <math.h>\nint table{number}[] = {{{numbers}}};\n")
-    objects = " ".join(f"part{number}.o" for number in range(40))
-    with open(f"{project}/Makefile", "w") as file:
-        file.write(f"all: {objects}\n%.o: %.c\n\tgcc -c -o $@ $<\n")
+    write_project(project, scale)
     sh(f"chown -R {owner}:{owner} {tree} {place.below}/archive.tar; "
        f"chown -R {NOBODY}:{NOBODY} {project}")
     # Python's own modules, as sources and compiled.
@@ -196,7 +214,8 @@ def programs(folder, scale):
 
 
 def run(arguments, place, command):
-    sh(f"rm -rf {place.below}/out {place.folder}/out {place.below}/project/*.o")
+    sh(f"rm -rf {place.below}/out {place.folder}/out {place.below}/project/program; "
+       f"find {place.below}/project -name '*.[oa]' -delete")
     place.cold()
     name = f"estimator-{os.getpid()}"
     before = place.disk.counters()
@@ -293,6 +312,7 @@ def main():
             if arguments.calibrate:
                 calibrate(arguments, place)
             for name in [n for n in arguments.programs.split(",") if n] or list(wanted):
+                run(arguments, place, wanted[name])  # Loads the programs from wherever they are.
                 results = [run(arguments, place, wanted[name]) for _ in range(arguments.runs)]
                 record.append({"fs": fs, "program": name, "results": results})
                 row(fs, name, results, asked(name, arguments.scale))
