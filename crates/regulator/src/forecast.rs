@@ -192,7 +192,8 @@ impl<H: Host> Regulator<'_, H> {
         let Some(status) = self.host.status(fd) else { return forecast };
         let asked = Pages::read(at, count, status.size);
         let subject = Subject { fd, size: status.size };
-        let detected = modules.cache_detector && !file.write_mode().is_some_and(|mode| mode.direct);
+        let cached = modules.cache_detector && !file.write_mode().is_some_and(|mode| mode.direct);
+        let detected = cached && !self.is_told_soon(fd, file, asked);
         let missing =
             if detected { file.detector.missing(self.host, subject, asked) } else { asked.count() };
         let missing =
@@ -204,6 +205,12 @@ impl<H: Host> Regulator<'_, H> {
             missing.saturating_mul(PAGE).min(count)
         };
         forecast
+    }
+
+    /// Whether the account will tell what a question would answer at a price: a probe reads page by page, one after the
+    /// other, what the call reads at once.
+    fn is_told_soon(&self, fd: i32, file: &File, asked: Pages) -> bool {
+        !file.is_predicted() && file.detector.must_probe(self.host, fd, asked)
     }
 
     /// Of the pages that are not cached, those that the disk has: a file with fewer bytes than its

@@ -186,6 +186,24 @@ fn a_cached_foreign_file_is_soon_read_without_probes_and_probed_again_after_a_mi
 }
 
 #[test]
+fn a_foreign_file_is_not_probed_where_the_account_tells() {
+    let (machine, books, class) = (Machine::new(4 << 20, false), Books::new(), class(RATE));
+    class.choose(Estimator::Account, Modules::ALL_ON);
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    // As many readers of one descriptor do: no stream that anybody could follow.
+    for page in (0..1024).step_by(6) {
+        machine.seek(page * 4096);
+        let _ = simulation::read(&machine, &regulator, &thread, &file, 8192);
+    }
+    assert_eq!(machine.probes.get(), 0);
+    assert!(machine.disk_reads() >= 170 * 8192);
+    assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
+    let paced = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+    assert!(paced >= 0.5 * machine.disk_reads() as f64 / RATE as f64, "held for {paced} s");
+}
+
+#[test]
 fn small_files_of_many_processes_are_not_left_to_the_kernel() {
     const FILE: u64 = 32 << 10;
     let class = class(1 << 20);
