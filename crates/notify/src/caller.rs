@@ -13,6 +13,7 @@ use discnice_sys::{cycles, file};
 
 use crate::calls::{Amount, Kind, Request};
 use crate::host::{Accounted, Target};
+use crate::place;
 use crate::proc::{self, Account};
 use crate::process::{Descriptor, Holder, Process};
 
@@ -214,6 +215,7 @@ impl Caller {
     /// Writes back what a file that is about to be closed has left: nobody is told of it later.
     fn close(&self, class: &'static Class, fd: i32) {
         let Some(descriptor) = self.process.known(fd) else { return };
+        descriptor.may_ask();
         if descriptor.file.dirtied() > 0
             && let Some(borrowed) = proc::borrow(self.process.id, fd)
         {
@@ -238,13 +240,13 @@ impl Caller {
         fd: i32,
         borrowed: &OwnedFd,
     ) -> Option<(Arc<Descriptor>, file::Status)> {
-        let status = file::status(borrowed.as_raw_fd()).ok()?;
+        let (status, is_local) = place::status(borrowed.as_raw_fd()).ok()?;
         if status.kind == file::Kind::Other {
             self.other = (fd, 0);
             return None;
         }
         let descriptor = self.process.descriptor(fd);
-        descriptor.recognise(&status);
+        descriptor.recognise(&status, is_local);
         Some((descriptor, status))
     }
 
@@ -344,6 +346,9 @@ impl Caller {
         let regulator = Regulator::new(&target, class, self.process.books());
         let (thread, ticket, at) = (&self.thread, previous.ticket, previous.at);
         let moved = previous.count.min(isize::MAX as u64) as isize;
+        if let Some(known) = &previous.descriptor {
+            known.may_ask();
+        }
         match (&previous.descriptor, previous.kind) {
             (Some(known), Kind::Read) => {
                 regulator.complete_read(thread, -1, &known.file, ticket, at, moved);

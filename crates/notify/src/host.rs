@@ -12,6 +12,7 @@ use discnice_regulator::{
 use discnice_sys::{futex, seccomp, time};
 use discnice_units::Nanos;
 
+use crate::lead::may_take_long;
 use crate::proc::{self, Account, Look};
 use crate::process::Process;
 
@@ -51,6 +52,7 @@ pub struct Target<'a> {
 impl Target<'_> {
     /// Reads for the thread, which is charged for it: the kernel charges us.
     fn reading_for_it<T>(&self, read: impl FnOnce() -> T) -> T {
+        may_take_long();
         let before = Linux.read_by_thread();
         let done = read();
         let bytes = Linux.read_by_thread().saturating_sub(before);
@@ -100,6 +102,7 @@ impl Host for Target<'_> {
     }
 
     fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken {
+        may_take_long();
         while !self.abandoned.get() {
             let now = time::now();
             match futex::wait(word, seen, until.min(now.plus(LOOK))) {
@@ -149,10 +152,12 @@ impl Host for Target<'_> {
     }
 
     fn await_written(&self, fd: i32, offset: u64, length: u64) {
+        may_take_long();
         Linux.await_written(fd, offset, length);
     }
 
     fn write_back(&self, fd: i32, offset: u64, length: u64) {
+        may_take_long();
         Linux.write_back(fd, offset, length);
     }
 
@@ -161,6 +166,7 @@ impl Host for Target<'_> {
     }
 
     fn drop_cached(&self, fd: i32, offset: u64, length: u64) {
+        may_take_long();
         Linux.drop_cached(fd, offset, length);
     }
 

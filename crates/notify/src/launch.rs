@@ -14,9 +14,9 @@ use rustix::net::{
 };
 
 use crate::filter::{self, Reach};
-use crate::pair;
 use crate::supervisor::{self, Shared};
 use crate::table::Table;
+use crate::{interrupt, pair};
 
 /// Descriptors that two supervisors need to begin with: the listener, two for each other, their table, and some to spare.
 const NEEDED: usize = 12;
@@ -190,7 +190,7 @@ fn settle_down(connection: &OwnedFd) -> io::Result<()> {
     rustix::process::chdir("/")?;
     rustix::thread::set_name(c"discnice-notify")?;
     raise_descriptors();
-    pair::notice_the_others_end()
+    interrupt::prepare()
 }
 
 /// Whether there are descriptors enough: once the filter is there it is too late to say that there are not.

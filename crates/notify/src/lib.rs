@@ -14,8 +14,8 @@
 //!
 //! - [`launch`]: how a program gets below a filter;
 //! - [`pair`]: two processes, of which each can replace the other;
-//! - [`supervisor`], [`pool`], [`table`]: receiving, waiting, answering;
-//! - [`caller`], [`process`]: what is known of a thread and of a process;
+//! - [`supervisor`], [`lead`], [`interrupt`], [`table`]: receiving, waiting, answering;
+//! - [`caller`], [`process`], [`place`]: what is known of a thread, a process and a file system;
 //! - [`host`], [`proc`]: the mechanism, from outside.
 //!
 //! Two things must hold whatever happens: a call that waits is answered, and nobody but the kernel
@@ -26,9 +26,11 @@ mod caller;
 pub mod calls;
 pub mod filter;
 mod host;
+mod interrupt;
 pub mod launch;
+mod lead;
 pub mod pair;
-mod pool;
+mod place;
 mod proc;
 mod process;
 mod search;

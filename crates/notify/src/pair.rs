@@ -33,40 +33,6 @@ pub fn start(shared: &'static Shared) -> io::Result<OwnedFd> {
     }
 }
 
-/// Lets the end of the second process interrupt whatever the supervisor waits for.
-///
-/// A signal that comes just before a wait begins does not interrupt it; for that there is
-/// [`interrupt_every_second`].
-///
-/// # Errors
-/// None is known.
-pub fn notice_the_others_end() -> io::Result<()> {
-    extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: the handler does nothing, and without SA_RESTART a wait ends with EINTR; children
-    // that end are not waited for.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as *const () as usize;
-        action.sa_flags = libc::SA_NOCLDWAIT;
-        let all: libc::sigset_t = std::mem::zeroed();
-        let both = libc::sigaction(libc::SIGCHLD, &raw const action, std::ptr::null_mut())
-            | libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut())
-            | libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-        if both != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
-}
-
-/// Interrupts whatever this process waits for every second, or no longer.
-pub fn interrupt_every_second(on: bool) {
-    let time = libc::timeval { tv_sec: on.into(), tv_usec: 0 };
-    let timer = libc::itimerval { it_interval: time, it_value: time };
-    // SAFETY: the kernel reads one timer; its signal's handler does nothing.
-    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
-}
-
 /// Waits for the supervisor's end, and replaces it.
 fn stand_by(shared: &'static Shared, supervisor: &OwnedFd) -> ! {
     loop {

@@ -10,6 +10,8 @@ use discnice_budget::member::Charged;
 use rustix::fs::SeekFrom;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::lead::may_take_long;
+
 /// What the kernel has charged to one thread. Unlike the process's own file in /proc this does not
 /// count again what children did that it has waited for.
 #[derive(Debug)]
@@ -99,9 +101,10 @@ pub fn borrow(process: u32, fd: i32) -> Option<OwnedFd> {
     }
 }
 
-/// A regular file of a process anew, at the same offset and for reading only.
+/// A regular file of a process anew, at the same offset and for reading only. Who serves it may be asked.
 #[must_use]
 pub fn reopen(process: u32, fd: i32) -> Option<OwnedFd> {
+    may_take_long();
     let path = format!("/proc/{process}/fd/{fd}");
     // To open anything else may have effects: on a pipe's other end, on a tape.
     let regular = fs::metadata(&path).ok()?.is_file();

@@ -1,7 +1,7 @@
 //! A supervised process: its books, and what is known of its descriptors.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use discnice_budget::member::{Books, Charged};
@@ -11,6 +11,7 @@ use discnice_regulator::File;
 use discnice_sys::file::Status;
 use discnice_sys::process;
 
+use crate::lead::may_take_long;
 use crate::proc;
 
 /// What is known of one descriptor.
@@ -21,11 +22,21 @@ pub struct Descriptor {
     /// The file that they are about.
     device: AtomicU64,
     inode: AtomicU64,
+    /// Somebody else than the kernel serves it.
+    is_served: AtomicBool,
 }
 
 impl Descriptor {
+    /// Passes the lead on if who serves the file may be asked about it.
+    pub fn may_ask(&self) {
+        if self.is_served.load(Ordering::Relaxed) {
+            may_take_long();
+        }
+    }
+
     /// Forgets what was known, if the number means another file now.
-    pub fn recognise(&self, status: &Status) {
+    pub fn recognise(&self, status: &Status, is_local: bool) {
+        self.is_served.store(!is_local, Ordering::Relaxed);
         let known = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
         if known != (status.device, status.inode) {
             self.file.forget();

@@ -1,8 +1,9 @@
 //! The supervisor: receives calls, and answers each when its turn has come.
 //!
-//! Calls that cost the disk nothing, as far as known, are answered at once by the thread that
-//! receives. The others go to a [`Pool`], where the [`Regulator`](discnice_regulator::Regulator)
-//! that also works inside programs admits them; so they are answered out of order.
+//! Calls that cost the disk nothing, as far as known, are answered without a look at anything. The others the
+//! [`Regulator`](discnice_regulator::Regulator) admits that also works inside programs. The thread that
+//! receives serves both; if it has to wait then another receives meanwhile ([`Lead`]), so calls are answered
+//! out of order.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,11 +17,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::caller::Caller;
 use crate::calls::{self, Kind};
-use crate::pair;
-use crate::pool::Pool;
-use crate::proc;
+use crate::lead::{self, Lead};
 use crate::process::Process;
 use crate::table::{SLOTS, Table};
+use crate::{interrupt, pair, proc};
 
 /// The slot in which calls are received that are answered at once.
 const FIRST: usize = 0;
@@ -42,12 +42,15 @@ pub struct Shared {
     pub table: Table,
 }
 
-/// A call to be served by the pool.
-struct Job {
-    supervisor: &'static Supervisor,
-    slot: usize,
-    call: Notification,
-    caller: Caller,
+/// What whoever receives has to look after besides.
+#[derive(Debug)]
+struct Watch {
+    /// The connection to the process that would take over.
+    peer: Option<OwnedFd>,
+    /// When those who were killed were last looked for.
+    swept: Nanos,
+    /// Calls came since.
+    busy: bool,
 }
 
 /// The supervisor of all threads below one filter.
@@ -57,7 +60,8 @@ pub struct Supervisor {
     callers: Mutex<HashMap<u32, Caller>>,
     processes: Mutex<HashMap<u32, Arc<Process>>>,
     free: Mutex<Vec<usize>>,
-    pool: Pool<Job>,
+    /// Of whoever receives.
+    watch: Mutex<Watch>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -72,13 +76,13 @@ pub fn run(shared: &'static Shared, peer: Option<OwnedFd>) -> ! {
         callers: Mutex::default(),
         processes: Mutex::default(),
         free: Mutex::new((FIRST + 1..SLOTS).rev().collect()),
-        pool: Pool::new(serve),
+        watch: Mutex::new(Watch { peer, swept: time::now(), busy: false }),
     }));
     // On an older kernel an answer takes longer to arrive.
     let _ = seccomp::take_turns(supervisor.listener());
     supervisor.take_over();
-    supervisor.receive_all(peer);
-    pair::end()
+    let lead: &'static Lead = Box::leak(Box::new(Lead::new(|| supervisor.receive_all())));
+    lead.follow()
 }
 
 impl Supervisor {
@@ -90,36 +94,37 @@ impl Supervisor {
     fn take_over(&'static self) {
         for slot in FIRST..SLOTS {
             let Some(call) = self.shared.table.get(slot) else { continue };
-            match slot {
-                FIRST => self.shared.table.answer(self.listener(), slot, call.id),
-                _ => {
-                    lock(&self.free).retain(|free| *free != slot);
-                    self.serve_later(slot, call);
-                }
+            if slot == FIRST {
+                self.shared.table.answer(self.listener(), slot, call.id);
+                continue;
+            }
+            lock(&self.free).retain(|free| *free != slot);
+            if !lead::aside(move || self.serve(slot, call)) {
+                self.release(slot, call.id);
             }
         }
     }
 
-    fn receive_all(&'static self, mut peer: Option<OwnedFd>) {
-        let mut swept = time::now();
-        let mut busy = false;
-        loop {
-            let Some((called, alone)) = self.wait(peer.as_ref()) else { return };
-            if alone || peer.is_none() {
-                peer = pair::start(self.shared).ok();
-            }
-            if called {
-                if !busy {
-                    pair::interrupt_every_second(true);
-                }
-                busy = true;
-                self.receive_some();
+    /// Receives until another thread does; ends the process when nobody is left to supervise.
+    fn receive_all(&'static self) {
+        while lead::is_here() {
+            let mut watch = lock(&self.watch);
+            let Some((called, alone)) = self.wait(watch.peer.as_ref()) else { pair::end() };
+            if alone || watch.peer.is_none() {
+                watch.peer = pair::start(self.shared).ok();
             }
             let now = time::now();
-            if busy && now.minus(swept) >= SWEEP {
+            if called && !watch.busy {
+                watch.busy = true;
+                interrupt::every_second(true);
+            } else if watch.busy && now.minus(watch.swept) >= SWEEP {
                 self.sweep();
-                (swept, busy) = (now, called);
-                pair::interrupt_every_second(busy);
+                (watch.swept, watch.busy) = (now, called);
+                interrupt::every_second(called);
+            }
+            drop(watch);
+            if called {
+                self.receive_some();
             }
         }
     }
@@ -150,7 +155,7 @@ impl Supervisor {
         Some((events.contains(PollFlags::IN), alone))
     }
 
-    /// Receives one call; false when there was none, or when none is likely to follow at once.
+    /// Receives one call; false when there was none, or when another thread receives the next.
     fn receive(&'static self) -> bool {
         let Ok(call) = self.shared.table.receive(self.listener(), FIRST) else { return false };
         let request = calls::decode(&call.call);
@@ -167,20 +172,31 @@ impl Supervisor {
         match free {
             Some(slot) => {
                 self.shared.table.put(slot, FIRST);
-                self.serve_later(slot, call);
+                self.serve(slot, call);
             }
             // Thousands are held: rather one too fast than one that waits for all of them.
             None => self.shared.table.answer(self.listener(), FIRST, call.id),
         }
-        false
+        lead::is_here()
     }
 
-    fn serve_later(&'static self, slot: usize, call: Notification) {
+    /// Answers a call when its turn has come.
+    fn serve(&'static self, slot: usize, call: Notification) {
         let known = lock(&self.callers).remove(&call.thread).filter(|caller| !caller.is_gone());
-        match known.or_else(|| self.meet(call.thread)) {
-            Some(caller) => self.pool.submit(Job { supervisor: self, slot, call, caller }),
-            None => self.release(slot, call.id),
+        if let Some(mut caller) = known.or_else(|| self.meet(call.thread)) {
+            let request = calls::decode(&call.call);
+            caller.admit(self.shared.class, &request, (self.listener(), call.id));
+            match request.kind {
+                Kind::Exit => self.dismiss(&caller),
+                Kind::End => {}
+                _ => {
+                    caller.is_answered();
+                    // Before the answer: then the thread may make its next call.
+                    lock(&self.callers).insert(call.thread, caller);
+                }
+            }
         }
+        self.release(slot, call.id);
     }
 
     /// A thread that is not known.
@@ -201,8 +217,9 @@ impl Supervisor {
     fn dismiss(&self, last: &Caller) {
         let mut callers = lock(&self.callers);
         let others = callers.extract_if(|_, caller| caller.process.id == last.process.id);
-        others.for_each(|(_, mut caller)| caller.settle(self.shared.class, None));
+        let others: Vec<Caller> = others.map(|(_, caller)| caller).collect();
         drop(callers);
+        others.into_iter().for_each(|mut caller| caller.settle(self.shared.class, None));
         last.process.leave();
         lock(&self.processes).remove(&last.process.id);
     }
@@ -228,24 +245,6 @@ impl Supervisor {
             used
         });
     }
-}
-
-/// What a thread of the pool does.
-fn serve(job: Job) {
-    let Job { supervisor, slot, call, mut caller } = job;
-    let request = calls::decode(&call.call);
-    let waiting = (supervisor.listener(), call.id);
-    caller.admit(supervisor.shared.class, &request, waiting);
-    match request.kind {
-        Kind::Exit => supervisor.dismiss(&caller),
-        Kind::End => {}
-        _ => {
-            caller.is_answered();
-            // Before the answer: then the thread may make its next call.
-            lock(&supervisor.callers).insert(call.thread, caller);
-        }
-    }
-    supervisor.release(slot, call.id);
 }
 
 impl Shared {

@@ -66,6 +66,15 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
     Ok(Status::from(unsafe { stat.assume_init() }))
 }
 
+/// What a descriptor was when the kernel was last told: who serves it, over FUSE or a network, is not asked.
+/// `AT_STATX_DONT_SYNC` of statx(2)
+///
+/// # Errors
+/// `EBADF` when the descriptor is closed, `ENOSYS` and the like without statx(2).
+pub fn status_as_known(fd: i32) -> Result<Status, Errno> {
+    ask(fd, c"".as_ptr(), libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC)
+}
+
 /// The status of the file that a name stands for, symbolic links not followed. statx(2), or
 /// fstatat(2).
 ///
@@ -124,6 +133,26 @@ const HUGETLBFS: u64 = 0x9584_58f6;
 #[must_use]
 pub fn is_in_memory(fd: i32) -> bool {
     matches!(file_system(fd), Some(TMPFS | RAMFS | HUGETLBFS))
+}
+
+/// Those of memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS (linux/magic.h, and their own headers).
+const LOCAL: [u64; 9] = [
+    TMPFS,
+    RAMFS,
+    HUGETLBFS,
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0xf2f5_2010,
+    0xca45_1a4e,
+    0x2fc1_2fc1,
+];
+
+/// Whether the kernel alone serves a file, by one of the common file systems; overlayfs asks others. To ask this
+/// may take long. fstatfs(2)
+#[must_use]
+pub fn is_local(fd: i32) -> bool {
+    file_system(fd).is_some_and(|kind| LOCAL.contains(&kind))
 }
 
 /// Type of the file system that a file lies on.

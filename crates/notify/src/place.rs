@@ -1,0 +1,59 @@
+//! Which files can be asked about without waiting for anybody: those that the kernel alone serves.
+//!
+//! A daemon that serves a file system (FUSE) may be below the same filter as who uses it. Then its own calls
+//! must be received while it is asked.
+
+use std::sync::{Mutex, PoisonError};
+
+use discnice_sys::Errno;
+use discnice_sys::file::{self, Kind, Status};
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use crate::lead::may_take_long;
+
+/// File systems that are remembered.
+const REMEMBERED: usize = 64;
+/// For how long: the number of one that has no device is given to another some time after it was unmounted.
+const VALID: Nanos = Nanos::SECOND;
+
+/// A file system that was asked about.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    device: u64,
+    is_local: bool,
+    at: Nanos,
+}
+
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// What a descriptor is, and whether the kernel alone serves it. Who serves it otherwise is asked, which
+/// may take long.
+///
+/// # Errors
+/// As [`file::status`].
+pub fn status(fd: i32) -> Result<(Status, bool), Errno> {
+    if let Ok(status) = file::status_as_known(fd)
+        && (status.kind == Kind::Other || is_local(status.device, fd))
+    {
+        return Ok((status, true));
+    }
+    may_take_long();
+    Ok((file::status(fd)?, false))
+}
+
+fn is_local(device: u64, fd: i32) -> bool {
+    let now = time::now();
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let valid = |known: &&Known| known.device == device && now.minus(known.at) < VALID;
+    if let Some(known) = known().iter().find(valid) {
+        return known.is_local;
+    }
+    may_take_long();
+    let is_local = file::is_local(fd);
+    let mut all = known();
+    all.retain(|known| known.device != device);
+    all.truncate(REMEMBERED - 1);
+    all.insert(0, Known { device, is_local, at: now });
+    is_local
+}
