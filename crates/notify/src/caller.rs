@@ -191,7 +191,7 @@ impl Caller {
         }
         self.note(request);
         let borrowed = match request.kind {
-            Kind::Read | Kind::Write | Kind::Copy => proc::borrow(self.process.id, request.fd),
+            Kind::Read | Kind::Write | Kind::Copy => self.process.borrow(request.fd),
             _ => None,
         };
         match (request.kind, borrowed) {
@@ -217,7 +217,7 @@ impl Caller {
         let Some(descriptor) = self.process.known(fd) else { return };
         descriptor.may_ask();
         if descriptor.file.dirtied() > 0
-            && let Some(borrowed) = proc::borrow(self.process.id, fd)
+            && let Some(borrowed) = self.process.borrow(fd)
         {
             let target = self.target(None);
             let regulator = Regulator::new(&target, class, self.process.books());
@@ -304,7 +304,7 @@ impl Caller {
         from: &OwnedFd,
         waiting: (i32, u64),
     ) {
-        let Some(to) = proc::borrow(self.process.id, request.to) else { return };
+        let Some(to) = self.process.borrow(request.to) else { return };
         let source = self.recognise(request.fd, from);
         let sink = self.recognise(request.to, &to);
         if source.is_none() && sink.is_none() {
@@ -371,7 +371,7 @@ impl Caller {
     /// not be able to write: other threads may have closed it, and execute what is in the file.
     fn written(&self, fd: i32, count: u64) -> Option<OwnedFd> {
         let anew = (count > SHORT).then(|| proc::reopen(self.process.id, fd));
-        anew.flatten().or_else(|| proc::borrow(self.process.id, fd))
+        anew.flatten().or_else(|| self.process.borrow(fd))
     }
 
     /// The thread ends, or all: its account is settled a last time. What a process leaves to
@@ -387,7 +387,7 @@ impl Caller {
             if descriptor.file.is_untouched() {
                 continue;
             }
-            if let Some(borrowed) = proc::borrow(self.process.id, fd) {
+            if let Some(borrowed) = self.process.borrow(fd) {
                 regulator.unshape(borrowed.as_raw_fd(), &descriptor.file);
             }
         }

@@ -85,16 +85,21 @@ pub fn name_of(process: u32) -> Vec<u8> {
     name
 }
 
-/// A descriptor of a waiting process, as one of ours: to ask and advise, and to close at once.
+/// A process, whatever becomes of its number. pidfd_open(2)
+#[must_use]
+pub fn pin(process: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(process.try_into().ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// A descriptor of a process that is pinned, as one of ours: to ask and advise, and to close at once.
 /// Kept, it would hold pipes open and files busy that the program believes closed.
 ///
 /// Where Yama forbids to take descriptors (`ptrace_scope` 1 and more), a regular file is opened
 /// anew instead: then read-ahead can be started, but not shaped.
 #[must_use]
-pub fn borrow(process: u32, fd: i32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(process.try_into().ok()?)?;
-    let target = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    match pidfd_getfd(&target, fd, PidfdGetfdFlags::empty()) {
+pub fn borrow(process: u32, pinned: &OwnedFd, fd: i32) -> Option<OwnedFd> {
+    match pidfd_getfd(pinned, fd, PidfdGetfdFlags::empty()) {
         Ok(fd) => Some(fd),
         Err(rustix::io::Errno::PERM) => reopen(process, fd),
         Err(_) => None,

@@ -1,6 +1,7 @@
 //! A supervised process: its books, and what is known of its descriptors.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,6 +72,8 @@ enum Ledger {
 pub struct Process {
     /// Its id.
     pub id: u32,
+    /// Itself; none where there was no descriptor left.
+    pinned: Option<OwnedFd>,
     class: &'static Class,
     ledger: Ledger,
     read: AtomicU64,
@@ -103,6 +106,7 @@ impl Process {
         };
         Self {
             id,
+            pinned: proc::pin(id),
             class,
             ledger,
             read: AtomicU64::new(charged.read),
@@ -149,6 +153,14 @@ impl Process {
         let read = self.read.fetch_add(new.read, Ordering::Relaxed) + new.read;
         let written = self.written.fetch_add(new.written, Ordering::Relaxed) + new.written;
         Charged { read, written }
+    }
+
+    /// One of its descriptors: see [`proc::borrow`].
+    pub fn borrow(&self, fd: i32) -> Option<OwnedFd> {
+        match &self.pinned {
+            Some(pinned) => proc::borrow(self.id, pinned, fd),
+            None => proc::borrow(self.id, &proc::pin(self.id)?, fd),
+        }
     }
 
     /// What is known of a descriptor.
