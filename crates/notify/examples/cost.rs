@@ -151,8 +151,12 @@ fn measure(path: &str) -> Result<(), Box<dyn Error>> {
     let mut answering = Command::new(std::env::current_exe()?).args(["answer", &guest]).spawn()?;
     let measured: Result<(), _> =
         (0..ROUNDS).try_for_each(|_| guests.iter_mut().try_for_each(Guest::round));
-    answering.kill()?;
-    answering.wait()?;
+    // Without who answers it a guest could not even end by itself.
+    let children = guests.iter_mut().map(|guest| &mut guest.process).chain([&mut answering]);
+    for child in children {
+        child.kill()?;
+        child.wait()?;
+    }
     measured?;
     println!("{:<12}{}", "", WAYS.map(|way| format!("  {way:>17}")).concat());
     for (work, name) in WORK.iter().enumerate() {
