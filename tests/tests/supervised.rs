@@ -139,6 +139,21 @@ fn a_whole_tree_is_supervised_when_asked_for() {
     assert!(class.charged().0 >= 4 << 20, "{:#}", class.show());
 }
 
+/// Whoever is held waits in the supervisor, which goes on receiving meanwhile.
+#[test]
+fn others_go_on_while_one_is_held() {
+    let folder = product::folder();
+    let data = folder.path().join("data");
+    cold::make(&data, 8 << 20).expect("a file");
+    let class = Class::new("1M");
+    // Each turn of the loop writes, and each line is read.
+    let others = "seq 20000 | while read -r line; do echo $line; done | wc -l";
+    let script =
+        format!("cat {} > /dev/null & sleep 1; {others}; kill $! && echo held; wait", text(&data));
+    let outcome = run(class.run_by("seccomp").args(["sh", "-c", &script]));
+    assert_eq!(outcome.text(), "20000\nheld\n", "{outcome:?}");
+}
+
 #[test]
 fn io_uring_does_not_exist_where_nothing_may_escape() {
     let python = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); \
