@@ -239,49 +239,57 @@ mod tests {
         names.map(|name| (name.to_owned(), SLOW.class)).into()
     }
 
+    /// A folder so deep that what others do beside the scene is not seen from it.
+    fn deep() -> (tempfile::TempDir, PathBuf) {
+        let scene = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = (0..ABOVE).fold(scene.path().to_owned(), |above, _| above.join("below"));
+        fs::create_dir_all(&folder).unwrap();
+        (scene, folder)
+    }
+
     #[test]
     fn files_that_are_closed_in_folders_new_and_known_are_found() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let put = |name: &str| fs::write(folder.path().join(name), "x").unwrap();
+        let (_scene, folder) = deep();
+        let put = |name: &str| fs::write(folder.join(name), "x").unwrap();
         put("before");
-        fs::create_dir(folder.path().join("beside")).unwrap();
+        fs::create_dir(folder.join("beside")).unwrap();
         put("beside/unseen");
         let mut closed = Closed::default();
         assert!(closed.events().is_none());
-        let open = folder.path().join("open");
+        let open = folder.join("open");
         let before = noted(|note| closed.expect_beside(&open, SLOW, note));
         assert_eq!(before, slowly(["before", "unseen"]), "they were there a moment before");
         put("first");
         assert_eq!(written(&mut closed), slowly(["first"]));
-        fs::create_dir_all(folder.path().join("new/inner")).unwrap();
+        fs::create_dir_all(folder.join("new/inner")).unwrap();
         put("new/early");
         put("new/inner/early");
         assert_eq!(written(&mut closed), slowly(["early", "early"]));
         put("new/inner/late");
-        fs::rename(folder.path().join("first"), folder.path().join("renamed")).unwrap();
+        fs::rename(folder.join("first"), folder.join("renamed")).unwrap();
         put("beside/unseen");
         assert_eq!(written(&mut closed), slowly(["late", "renamed", "unseen"]));
         assert!(noted(|note| closed.expect_beside(&open, FAST, note)).is_empty());
         put("second");
         assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
-        fs::remove_dir_all(folder.path().join("new")).unwrap();
+        fs::remove_dir_all(folder.join("new")).unwrap();
         let _ = written(&mut closed);
-        assert!(!closed.known.contains_key(&folder.path().join("new")), "it is forgotten");
+        assert!(!closed.known.contains_key(&folder.join("new")), "it is forgotten");
     }
 
     #[test]
     fn only_new_folders_count_where_nobody_was_seen_writing() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        fs::create_dir(folder.path().join("early")).unwrap();
-        fs::write(folder.path().join("early/inner"), "x").unwrap();
+        let (_scene, folder) = deep();
+        fs::create_dir(folder.join("early")).unwrap();
+        fs::write(folder.join("early/inner"), "x").unwrap();
         let mut closed = Closed::default();
-        assert_eq!(noted(|note| closed.expect_in(folder.path(), SLOW, note)), slowly(["inner"]));
-        assert!(noted(|note| closed.expect_in(folder.path(), SLOW, note)).is_empty());
-        fs::write(folder.path().join("file"), "x").unwrap();
+        assert_eq!(noted(|note| closed.expect_in(&folder, SLOW, note)), slowly(["inner"]));
+        assert!(noted(|note| closed.expect_in(&folder, SLOW, note)).is_empty());
+        fs::write(folder.join("file"), "x").unwrap();
         assert!(written(&mut closed).is_empty());
-        fs::create_dir(folder.path().join("new")).unwrap();
+        fs::create_dir(folder.join("new")).unwrap();
         assert!(written(&mut closed).is_empty());
-        fs::write(folder.path().join("new/file"), "x").unwrap();
+        fs::write(folder.join("new/file"), "x").unwrap();
         assert_eq!(written(&mut closed), slowly(["file"]));
     }
 }
