@@ -142,6 +142,9 @@ pub struct OwnAccount {
     early: Io,
     /// What of children's accounts, charged to them, is still to arrive in the process's.
     coming: Io,
+    /// What no living thread did, nor any child that is known to have ended; the process's own unless such a child is
+    /// told of before the next look.
+    unclaimed: Io,
     rest: Rest,
 }
 
@@ -164,8 +167,10 @@ impl OwnAccount {
         let seen = source.read()?;
         let threads = (rest == Rest::Children || has_reaped(id)).then(|| threads(id));
         let own = threads.as_ref().map_or(seen, |threads| sum(threads.values()));
-        let (coming, early, ran) = (Io::default(), Io::default(), None);
-        let mut account = Self { id, source, seen, own, ran, threads, early, coming, rest };
+        let [early, coming, unclaimed] = [Io::default(); 3];
+        let ran = None;
+        let mut account =
+            Self { id, source, seen, own, ran, threads, early, coming, unclaimed, rest };
         account.raise(charged);
         Ok(account)
     }
@@ -234,6 +239,7 @@ impl OwnAccount {
     pub fn look(&mut self) -> io::Result<Io> {
         let seen = self.source.read()?;
         let new = seen.minus(std::mem::replace(&mut self.seen, seen));
+        self.own = self.own.plus(std::mem::take(&mut self.unclaimed));
         if new == Io::default() {
             return Ok(self.own);
         }
@@ -251,11 +257,19 @@ impl OwnAccount {
                     Rest::Children => rest,
                 };
                 self.coming = self.coming.minus(children);
-                by_threads.plus(rest.minus(children))
+                self.unclaimed = rest.minus(children);
+                by_threads
             }
         };
         self.own = self.own.plus(own);
         Ok(self.own)
+    }
+
+    /// Whether the process may have waited for a child that ended unnoticed: look at its children now, and then at it
+    /// again.
+    #[must_use]
+    pub fn may_be_bereaved(&self) -> bool {
+        self.unclaimed != Io::default()
     }
 
     /// The process has a child: what the kernel will add of it must be told from its own.
@@ -265,10 +279,12 @@ impl OwnAccount {
         }
     }
 
-    /// A child has ended: its account arrives when the process waits for it.
+    /// A child has ended: its account arrives when the process waits for it, if it has not done so already.
     pub fn inherit(&mut self, child: Io) {
         self.expect_children();
-        self.coming = self.coming.plus(child);
+        let arrived = self.unclaimed.min(child);
+        self.unclaimed = self.unclaimed.minus(arrived);
+        self.coming = self.coming.plus(child.minus(arrived));
     }
 }
 
@@ -319,12 +335,40 @@ mod tests {
 
     #[test]
     fn a_childs_account_is_not_the_parents() {
+        is_not_the_parents(true);
+    }
+
+    #[test]
+    fn nor_is_that_of_one_whose_end_is_noticed_late() {
+        is_not_the_parents(false);
+    }
+
+    #[test]
+    fn what_no_child_claims_is_ones_own() {
+        let mut account =
+            OwnAccount::open(std::process::id(), Charged::default(), Rest::Known).unwrap();
+        let (before, rest) = (account.own(), Io { read: 5 << 20, ..CHILD });
+        account.unclaimed = rest;
+        account.inherit(Io { read: 1 << 20, ..CHILD });
+        assert_eq!(account.coming, Io::default());
+        assert!(
+            account.look().unwrap().read >= before.read + (4 << 20) && !account.may_be_bereaved()
+        );
+    }
+
+    const CHILD: Io = Io { read: 0, written: 4 << 20, cancelled: 0 };
+
+    /// Of a child whose end is told of before what it did arrives, or after that.
+    fn is_not_the_parents(told: bool) {
         use std::io::Write;
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut child = shell(folder.path(), 4, 0);
         std::thread::sleep(Duration::from_millis(50));
         let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
-        account.inherit(Io { read: 0, written: 4 << 20, cancelled: 0 });
+        account.expect_children();
+        if told {
+            account.inherit(CHILD);
+        }
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         while account.seen.written < 4 << 20 {
@@ -333,6 +377,12 @@ mod tests {
             let own = account.look().unwrap();
             assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
         }
+        if !told {
+            assert!(account.may_be_bereaved());
+            account.inherit(CHILD);
+        }
+        let own = account.look().unwrap();
+        assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
         let later = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
         assert!(later.own().written < 1 << 20, "{later:?}: also for one who comes later");
         child.kill().unwrap();

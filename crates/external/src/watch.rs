@@ -226,13 +226,25 @@ impl Watch {
                 if member.bears_outside() {
                     self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
                 }
-                member.due = batched(next, now, crowd);
+                let bereaved = member.may_be_bereaved();
+                member.due = if bereaved { now.plus(Nanos(1)) } else { batched(next, now, crowd) };
                 self.queue.push(Reverse((member.due, id)));
                 if member.is_held() {
                     self.held.insert(id);
                 }
+                if bereaved {
+                    self.look_at_children(id, now);
+                }
             }
             Err(gone) => self.part(id, gone),
+        }
+    }
+
+    /// Has the children of a member looked at, before the member itself is again: one may have ended.
+    fn look_at_children(&mut self, id: u32, now: Nanos) {
+        for (child, member) in self.members.iter_mut().filter(|(_, member)| member.parent == id) {
+            member.due = now;
+            self.queue.push(Reverse((now, *child)));
         }
     }
 

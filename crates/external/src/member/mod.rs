@@ -198,6 +198,12 @@ impl Watched {
         self.account.own()
     }
 
+    /// Whether it may have waited for a child whose end nobody has noticed.
+    #[must_use]
+    pub fn may_be_bereaved(&self) -> bool {
+        self.account.may_be_bereaved()
+    }
+
     /// It has a child that is watched too.
     pub fn expect_children(&mut self) {
         self.account.expect_children();
@@ -233,7 +239,8 @@ impl Watched {
         let next = self.duty.idle(now, crowd)?;
         let state = self.member()?.state();
         let same = state != State::Free && role(self.class, state) == self.role;
-        if !same || self.letting_go || self.glances >= GLANCES {
+        let sure = same && !self.letting_go && !self.may_be_bereaved();
+        if !sure || self.glances >= GLANCES {
             return None;
         }
         let preloaded = self.role == Role::Preloaded;
