@@ -6,7 +6,8 @@ static (glibc, musl, busybox, Go), page faults (a mapped scanner, ripgrep), io_u
 engines, cleaned environments, daemons, Java, restic, rclone. (For attaching see attach.py.) For each
 and every rate it prints, from the device's counters, the mean rate, that over the time in which it moves data at all (`own`:
 without pauses of half a second and more in which nothing is owed), and the highest 5 s window, all as fractions of the limit, the same after subtracting one read-ahead window, what part of the
-device's bytes the class was charged, and what part of them `status --json` accounts for, by mechanism. Each runs without limits first: that leaves the programs
+device's bytes the class was charged, and what part of them `status --json` accounts for: by mechanism, and what the file system
+wrote besides for the files that were made, as `discnice calibrate` found before on this disk. Each runs without limits first: that leaves the programs
 themselves in the cache (they lie on another disk; what is of DiscNice is read before), and tells what the limited run must print, leave
 behind and return, byte for byte.
 
@@ -159,7 +160,7 @@ class Charges:
     """What `discnice status --json` says of the class of a job."""
 
     def __init__(self, discnice, name):
-        self.discnice, self.name, self.most, self.how, self.same = discnice, name, 0, {}, False
+        self.discnice, self.name, self.most, self.how, self.besides, self.same = discnice, name, 0, {}, 0, False
 
     def look(self):
         shown = subprocess.run(as_nobody(self.discnice, "status", "--json"), stdout=subprocess.PIPE,
@@ -167,6 +168,17 @@ class Charges:
         for one in json.loads(shown or "{}").get("classes", []):
             if one["name"] == self.name:
                 self.most, self.how = one["read"] + one["written"], one["by_mechanism"]
+                self.besides = sum(fs["file_uncharged_bytes"] for fs in one["prediction"]["file_systems"])
+
+
+def calibrate(discnice, disk, folder):
+    """Has the host profile of the user who measures know what making a file costs on this disk."""
+    profile = os.path.join(folder, "profile")
+    os.mkdir(profile)
+    os.chown(profile, rates.NOBODY, rates.NOBODY)
+    os.environ["XDG_CACHE_HOME"] = profile
+    subprocess.run(as_nobody(discnice, "calibrate", "--force", "--dir", disk.mount), check=True, cwd="/",
+                   stdout=subprocess.DEVNULL)
 
 
 def load(script):
@@ -250,8 +262,9 @@ def row(name, text, window, elapsed, samples, status, charges):
         return
     span = max(min(elapsed, 5.0), 0.5)
     most = rates.highest(samples, 2, span)
-    accounted = sum(charges.how.values()) / total
-    how = ", ".join(f"{name} {bytes / total:.3f}" for name, bytes in sorted(charges.how.items()) if bytes)
+    accounted = (sum(charges.how.values()) + charges.besides) / total
+    parts = [*sorted(charges.how.items()), ("files made", charges.besides)]
+    how = ", ".join(f"{name} {bytes / total:.3f}" for name, bytes in parts if bytes)
     print(f"{name:<26} {text + 'M':>5} {elapsed:7.2f} {total / elapsed / rate:6.3f} {total / busy(samples, elapsed, rate) / rate:6.3f} "
           f"{most / rate / span:6.3f} {max(most - window, 0) / rate / span:7.3f} "
           f"{charges.most / total:8.3f} {accounted:7.3f}  {'same' if charges.same else 'OTHER'}  {how}{f'  exit {status}' if status else ''}", flush=True)
@@ -286,8 +299,11 @@ def main():
         rates.sh(f"head -c 40M /dev/urandom > {disk.mount}/tree/large")
         print(f"{'program':<26} {'limit':>5} {'time':>7} {'mean':>6} {'own':>6} {'5 s':>6} {'-window':>7} "
               f"{'charged':>8} {'status':>7}  results, mechanisms")
-        for text in arguments.rates.split(","):
-            for name, command in programs(disk, float(text) * MIB, made).items():
+        # All files are made here: what is closed beside a limited program's files is written back with them.
+        by_rate = {text: programs(disk, float(text) * MIB, made) for text in arguments.rates.split(",")}
+        calibrate(arguments.discnice, disk, folder)
+        for text, commands in by_rate.items():
+            for name, command in commands.items():
                 if any(part in name for part in arguments.programs.split(",")):
                     result = measure(disk, arguments.discnice, name, text, command,
                                      ["--mechanism", arguments.mechanism])

@@ -350,6 +350,13 @@ impl FileSystem {
         self.charged_for_metadata()
     }
 
+    /// So many files were made by processes that are watched from outside, which are charged what the account has.
+    pub fn made_outside(&self, files: u64) {
+        self.made.store(1, R);
+        let more = u32::try_from(files).unwrap_or(u32::MAX);
+        let _ = self.creations.fetch_update(R, R, |count| Some(count.saturating_add(more)));
+    }
+
     /// A file that was made is gone, and was never written: its name and inode are not, either. Returns what
     /// [`FileSystem::created`] did.
     #[must_use]

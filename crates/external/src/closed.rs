@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
+use crate::made::Made;
 use crate::paced::Pace;
 
 /// More folders than this are not watched; the kernel writes back, later, what is closed in others.
@@ -53,6 +54,8 @@ struct Folder {
     wanted: Wanted,
     /// Of who was seen writing there last, or above it.
     pace: Pace,
+    /// Its file system's number.
+    device: u64,
 }
 
 /// Has a file written back at this pace.
@@ -64,6 +67,8 @@ pub struct Closed {
     inotify: Option<OwnedFd>,
     folders: HashMap<i32, PathBuf>,
     known: HashMap<PathBuf, Folder>,
+    /// Files that were made in them.
+    pub(crate) made: Made,
 }
 
 impl Closed {
@@ -76,11 +81,16 @@ impl Closed {
             known.pace = pace;
             return;
         }
-        if !self.watch(folder, Folder { wanted: Wanted::Files, pace }) {
+        if !self.watch(folder, Wanted::Files, pace) {
             return;
         }
-        let others = entries(folder).filter(|(other, _)| other != path);
-        for (other, found) in others {
+        for (other, found) in entries(folder) {
+            if found.is_file() && found.created().is_ok_and(is_lately) {
+                self.made.note(pace.class, found.dev());
+            }
+            if other == path {
+                continue;
+            }
             if found.is_file() && is_lately(changed(&found)) {
                 write_back(&other, pace);
             } else if is_new_folder(&found) {
@@ -92,9 +102,7 @@ impl Closed {
 
     /// Somebody who writes may make folders in this one, his own, or has just done so.
     pub(crate) fn expect_in(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
-        if self.known.contains_key(folder)
-            || !self.watch(folder, Folder { wanted: Wanted::Folders, pace })
-        {
+        if self.known.contains_key(folder) || !self.watch(folder, Wanted::Folders, pace) {
             return;
         }
         for (path, _) in entries(folder).filter(|(_, found)| is_new_folder(found)) {
@@ -132,7 +140,7 @@ impl Closed {
 
     /// Which files were closed, and which folders are new.
     fn take_events(&mut self) -> Vec<(PathBuf, bool, Pace)> {
-        let Self { inotify: Some(inotify), folders, known } = self else { return Vec::new() };
+        let Self { inotify: Some(inotify), folders, known, made } = self else { return Vec::new() };
         let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(inotify.as_fd(), &mut buffer);
         let mut found = Vec::new();
@@ -147,6 +155,12 @@ impl Closed {
                 continue;
             };
             let is_folder = event.events().contains(ReadFlags::ISDIR);
+            if !is_folder
+                && known.wanted == Wanted::Files
+                && event.events().contains(ReadFlags::CREATE)
+            {
+                made.note(known.pace.class, known.device);
+            }
             let closed = event.events().intersects(ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO);
             if is_folder || closed && known.wanted == Wanted::Files {
                 let path = folder.join(OsStr::from_bytes(name.to_bytes()));
@@ -161,13 +175,14 @@ impl Closed {
         let mut todo = vec![folder];
         while let Some(folder) = todo.pop() {
             let known = self.known.get(&folder).is_some_and(|known| known.wanted == Wanted::Files);
-            if known || !self.watch(&folder, Folder { wanted: Wanted::Files, pace }) {
+            if known || !self.watch(&folder, Wanted::Files, pace) {
                 continue;
             }
             for (path, found) in entries(&folder) {
                 if found.is_dir() {
                     todo.push(path);
                 } else if found.is_file() {
+                    self.made.note(pace.class, found.dev());
                     write_back(&path, pace);
                 }
             }
@@ -175,7 +190,7 @@ impl Closed {
     }
 
     /// Whether the folder is watched now.
-    fn watch(&mut self, folder: &Path, known: Folder) -> bool {
+    fn watch(&mut self, folder: &Path, wanted: Wanted, pace: Pace) -> bool {
         if self.folders.len() >= FOLDERS {
             return false;
         }
@@ -183,11 +198,12 @@ impl Closed {
             self.inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         }
         let Some(inotify) = &self.inotify else { return false };
-        let Ok(number) = inotify::add_watch(inotify, folder, known.wanted.flags()) else {
+        let Ok(number) = inotify::add_watch(inotify, folder, wanted.flags()) else {
             return false;
         };
+        let device = fs::symlink_metadata(folder).map_or(0, |found| found.dev());
         self.folders.insert(number, folder.to_path_buf());
-        self.known.insert(folder.to_path_buf(), known);
+        self.known.insert(folder.to_path_buf(), Folder { wanted, pace, device });
         true
     }
 }
@@ -272,6 +288,8 @@ mod tests {
         assert!(noted(|note| closed.expect_beside(&open, FAST, note)).is_empty());
         put("second");
         assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
+        let made = [SLOW, FAST].map(|pace| closed.made.files(pace.class));
+        assert_eq!(made, [6, 1], "not what was only written again, or moved");
         fs::remove_dir_all(folder.join("new")).unwrap();
         let _ = written(&mut closed);
         assert!(!closed.known.contains_key(&folder.join("new")), "it is forgotten");

@@ -17,6 +17,7 @@
 //! - `descriptors`: what another process has open;
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too; `paced`: large ones bit by bit;
+//! - `made`: files that members made are counted;
 //! - `served`: what members wrote through daemons (FUSE) is written back;
 //! - `nameless`: what it dirtied in files without a name is charged when it is written;
 //! - [`reactor`]: sleeping until something is to be done.
@@ -37,6 +38,7 @@ mod helpers;
 pub mod hold;
 mod kindred;
 mod lead;
+mod made;
 pub mod member;
 mod nameless;
 mod number;

@@ -38,7 +38,7 @@ impl Pace {
     pub(crate) fn of(class: &Class) -> Self {
         let portion = write_back_portion(class);
         let period = class.rule(Direction::Write).rate.time_for(portion);
-        Self { class: std::ptr::from_ref(class).addr() as u64, portion, period }
+        Self { class: class.nonce(), portion, period }
     }
 }
 

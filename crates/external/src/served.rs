@@ -45,6 +45,7 @@ impl Through {
             return;
         }
         self.due = now.plus(LOOK);
+        write_back.enter_made(class);
         let (pace, written) = (Pace::of(class), written(class));
         if written.saturating_sub(self.told) >= pace.portion {
             self.told = written;

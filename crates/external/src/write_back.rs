@@ -17,14 +17,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use discnice_benice::fork;
+use discnice_budget::Class;
 use discnice_sys::{file, time};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::closed::{self, Closed};
 use crate::descriptors;
+use crate::made::Made;
 use crate::paced::{Pace, Paced};
 use crate::served::Daemons;
 
@@ -36,7 +37,15 @@ const QUIET: Duration = Duration::from_secs(5);
 /// The process that writes back, which all watched classes share; started when it is first needed. It
 /// ends with us.
 #[derive(Debug, Clone, Default)]
-pub struct WriteBack(Rc<RefCell<Option<File>>>);
+pub struct WriteBack(Rc<RefCell<Helper>>);
+
+/// What we have of it.
+#[derive(Debug, Default)]
+struct Helper {
+    /// Where it is told whose files to write, and tells what was made; `None` while there is none.
+    socket: Option<File>,
+    made: Made,
+}
 
 impl WriteBack {
     /// Has the dirty pages of all files that process `id` has open for writing written, soon. Where
@@ -51,21 +60,29 @@ impl WriteBack {
     }
 
     fn tell(&self, message: [u8; MESSAGE]) {
-        let mut pipe = self.0.borrow_mut();
-        if pipe.is_none() {
-            *pipe = begin().ok();
+        let socket = &mut self.0.borrow_mut().socket;
+        if socket.is_none() {
+            *socket = begin().ok();
         }
-        let told = pipe.as_mut().map(|pipe| pipe.write_all(&message));
-        // A full pipe means that the disk is behind: to start more would not help.
+        let told = socket.as_mut().map(|socket| socket.write_all(&message));
+        // A full queue means that the disk is behind: to start more would not help.
         if told.is_some_and(|told| told.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock)) {
-            *pipe = None;
+            *socket = None;
         }
+    }
+
+    /// Enters the files that members of this class were seen making.
+    pub(crate) fn enter_made(&self, class: &Class) {
+        let Helper { socket, made } = &mut *self.0.borrow_mut();
+        if let Some(socket) = socket {
+            made.hear(socket);
+        }
+        made.enter(class);
     }
 }
 
 /// Stands for the daemons in a message: nobody has this number.
 const DAEMONS: u32 = 0;
-/// Short enough for a pipe to take it as a whole.
 const MESSAGE: usize = 32;
 
 fn message(id: u32, pace: Pace) -> [u8; MESSAGE] {
@@ -85,14 +102,15 @@ fn understand(message: [u8; MESSAGE]) -> Option<(u32, Pace)> {
 }
 
 fn begin() -> io::Result<File> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK)?;
-    fork::detached(reader, serve)?;
-    Ok(writer.into())
+    // Each message arrives as a whole.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    fork::detached(its, serve)?;
+    Ok(ours.into())
 }
 
 /// The helper's whole life.
-fn serve(mut pipe: File) {
+fn serve(mut socket: File) {
     // The handlers that it was born with are its parent's.
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE]);
     let _ = rustix::thread::set_name(c"discnice-flush");
@@ -101,10 +119,11 @@ fn serve(mut pipe: File) {
     let mut message = [0; MESSAGE];
     loop {
         let due = [paced.due(), daemons.due()].into_iter().flatten().min();
-        let (told, timed_out) = wait(&pipe, &closed, due);
+        let (told, timed_out) = wait(&socket, &closed, due);
         closed.follow(&mut |path, pace| start_at(path, pace, &mut paced));
+        closed.made.tell(&mut socket);
         if told {
-            if pipe.read_exact(&mut message).is_err() {
+            if socket.read_exact(&mut message).is_err() {
                 return;
             }
             match understand(message) {
@@ -125,8 +144,8 @@ fn serve(mut pipe: File) {
 
 /// Waits until we are told of somebody, or something was closed, or is `due`; whether the first, and whether neither
 /// of the first two came for long.
-fn wait(pipe: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
-    let mut fds = vec![PollFd::new(pipe, PollFlags::IN)];
+fn wait(socket: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
+    let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
     fds.extend(closed.events().map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
     let until = due.map(|due| Duration::from_nanos(due.minus(time::now()).0));
     let longest = until.or(closed.events().map(|_| QUIET));

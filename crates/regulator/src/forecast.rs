@@ -76,9 +76,9 @@ impl<H: Host> Regulator<'_, H> {
         self.class.estimation().file_system(slot)
     }
 
-    /// Notes which file it is, and whether its calls are predicted.
+    /// Notes which file it is, whether its calls are predicted, and whether it was made just now.
     pub(crate) fn identify(&self, fd: i32, file: &File, status: FileStatus) {
-        if self.class.estimation().estimator() == Estimator::Account || !status.regular {
+        if !status.regular {
             return;
         }
         let slot = self.class.estimation().file_systems().slot(status.device);
@@ -86,10 +86,12 @@ impl<H: Host> Regulator<'_, H> {
         if self.file_system(slot).is_some_and(memory) {
             return;
         }
-        let key = FileKey::new(status.device, status.inode);
-        file.set_identity(slot, key);
-        file.set_predicted(self.predicts(slot, key));
-        self.opened_behind(slot, key, status);
+        if self.class.estimation().estimator() != Estimator::Account {
+            let key = FileKey::new(status.device, status.inode);
+            file.set_identity(slot, key);
+            file.set_predicted(self.predicts(slot, key));
+            self.opened_behind(slot, key, status);
+        }
         if status.size == 0
             && let Some(fs) = self.file_system(slot)
             && self.host.can_write(fd)

@@ -46,16 +46,17 @@ fn modules(text: &str) -> Result<Modules, &'static str> {
 }
 
 impl EstimatorArgs {
-    /// Makes the class follow what was given, and leaves the rest as it is.
+    /// Makes the class follow what was given, and leaves the rest as it is. What files cost that it makes it is told
+    /// in any case.
     pub fn apply(&self, found: &Found) {
+        let now = found.class.estimation();
+        tell_calibrated(now);
         if self.estimator.is_none() && self.estimator_modules.is_none() {
             return;
         }
-        let now = found.class.estimation();
         let modules = self.estimator_modules.unwrap_or_else(|| now.modules());
         let estimator = self.estimator.unwrap_or_else(|| now.estimator());
         if estimator != Estimator::Account {
-            tell_calibrated(now);
             tell_windows(now);
             tell_served(now);
         }

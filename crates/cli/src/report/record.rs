@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use discnice_budget::waits::{self, BUCKETS, Counts};
-use discnice_estimator::Estimator;
 use discnice_policy::Resource;
 use serde::Serialize;
 
@@ -122,11 +121,6 @@ impl Record {
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
         let (_, beside_account) = found.class.estimation().overhead();
-        let file_overhead_bytes = match found.class.estimation().estimator() {
-            // A prediction has what an account would have.
-            Estimator::Predict | Estimator::Auto => Some(beside_account),
-            Estimator::Account => None,
-        };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (status, signal) = match ended {
             Ended::Exited(status) => (Some(status), None),
@@ -144,7 +138,8 @@ impl Record {
                 read_bytes: read,
                 written_bytes: written,
                 predicted_bytes: predicts.then(|| found.class.prediction().predicted),
-                file_overhead_bytes,
+                // A prediction has what an account would have.
+                file_overhead_bytes: Some(beside_account),
                 operations: total.total(Resource::Operations),
                 bytes_per_second: (read + written) as f64 / seconds.max(1e-3),
             },
