@@ -136,23 +136,34 @@ pub fn is_in_memory(fd: i32) -> bool {
 }
 
 /// Those of memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS (linux/magic.h, and their own headers).
-const LOCAL: [u64; 9] = [
-    TMPFS,
-    RAMFS,
-    HUGETLBFS,
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0xf2f5_2010,
-    0xca45_1a4e,
-    0x2fc1_2fc1,
-];
+const LOCAL: [u64; 9] =
+    [TMPFS, RAMFS, HUGETLBFS, 0xef53, 0x5846_5342, BTRFS, 0xf2f5_2010, 0xca45_1a4e, 0x2fc1_2fc1];
 
 /// Whether the kernel alone serves a file, by one of the common file systems; overlayfs asks others. To ask this
 /// may take long. fstatfs(2)
 #[must_use]
 pub fn is_local(fd: i32) -> bool {
     file_system(fd).is_some_and(|kind| LOCAL.contains(&kind))
+}
+
+/// `BTRFS_SUPER_MAGIC`. statfs(2)
+const BTRFS: u64 = 0x9123_683e;
+/// `BTRFS_IOC_SYNC`: `_IO(0x94, 8)` (linux/btrfs.h).
+const BTRFS_SYNC: usize = 0x9408;
+
+/// Has a file's whole file system written, and waits for it. syncfs(2); on btrfs its own request, as the trees that
+/// syncfs(2) writes there are changed and written once more by the commit that follows, which one that is not asked
+/// for does not do.
+///
+/// # Errors
+/// `EBADF`; `EIO` and others of the disk.
+pub fn commit(fd: i32) -> Result<(), Errno> {
+    if file_system(fd) == Some(BTRFS) {
+        // SAFETY: a request without an argument.
+        return unsafe { call!(libc::SYS_ioctl, fd, BTRFS_SYNC, 0) }.map(drop);
+    }
+    // SAFETY: a number only.
+    unsafe { call!(libc::SYS_syncfs, fd) }.map(drop)
 }
 
 /// Type of the file system that a file lies on.

@@ -3,9 +3,10 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use discnice_sys::file;
 use discnice_sys::process::thread_usage;
 use discnice_sys::traffic::{self, disks};
 
@@ -88,7 +89,10 @@ fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Option<Round>> {
     let place = tempfile::tempdir_in(dir)?;
     let (root, base) = (File::open(place.path())?, File::open(&below.folder)?);
     // FUSE does not pass it on.
-    let sync = || rustix::fs::syncfs(root.as_fd()).and_then(|()| rustix::fs::syncfs(base.as_fd()));
+    let sync = || {
+        let done = file::commit(root.as_raw_fd()).and_then(|()| file::commit(base.as_raw_fd()));
+        done.map_err(|why| io::Error::from_raw_os_error(why.0))
+    };
     sync()?;
     let (before, charged) = (written(below.disk), thread_usage().written);
     let mut folder = place.path().to_owned();
