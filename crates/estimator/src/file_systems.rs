@@ -1,8 +1,12 @@
 //! Prediction against account, for each file system and kind of call (the self-check).
 
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+mod made;
+
+use core::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::behind::InodeTable;
+
+pub use made::{Overhead, TINY};
 
 /// Relaxed everywhere: sums, of which nothing else depends.
 const R: Ordering = Ordering::Relaxed;
@@ -181,6 +185,10 @@ pub struct FileSystem {
     around: AtomicU32,
     /// Whether it is made of memory alone: [`Substance`], zero where nobody has asked.
     substance: AtomicU32,
+    /// Of the files that were made, those seen to be tiny when they were closed.
+    tinies: AtomicU32,
+    /// What such a one costs the disk more than another, or less: zero where that is not marked.
+    tiny_more: AtomicI32,
 }
 
 /// What the files of a file system lie on, as stored.
@@ -188,18 +196,6 @@ pub struct FileSystem {
 enum Substance {
     Disk = 1,
     Memory = 2,
-}
-
-/// What a file system writes for each small file that is made, besides its data: journal, inode tables,
-/// directories, allocation maps; in bytes. As calibration found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Overhead {
-    /// All of it.
-    pub beside_data: u32,
-    /// What no process was charged for.
-    pub beside_account: u32,
-    /// What making the first one costs besides: a transaction with its superblocks and copies of trees.
-    pub once: u32,
 }
 
 impl FileSystem {
@@ -276,13 +272,6 @@ impl FileSystem {
         self.calibrated.store(verdict as u32, R);
     }
 
-    /// The same of what making a file costs.
-    pub fn set_overhead(&self, Overhead { beside_data, beside_account, once }: Overhead) {
-        self.once.store(once, R);
-        self.beside_data.store(beside_data, R);
-        self.beside_account.store(beside_account, R);
-    }
-
     /// A daemon serves it, which reads from a disk with a read-ahead window of so many pages, and inodes from
     /// such a table.
     pub fn serve(&self, window: u32, table: InodeTable) {
@@ -339,45 +328,6 @@ impl FileSystem {
             inodes_per_page: self.inodes_per_page.load(R),
             stretch: self.inode_stretch.load(R),
         }
-    }
-
-    /// A file was made; returns what of its metadata an account has (btrfs charges its trees to whoever
-    /// dirties them), which a prediction of the account must have as well. In bytes.
-    #[must_use]
-    pub fn created(&self) -> u64 {
-        self.made.store(1, R);
-        self.creations.fetch_add(1, R);
-        self.charged_for_metadata()
-    }
-
-    /// So many files were made by processes that are watched from outside, which are charged what the account has.
-    pub fn made_outside(&self, files: u64) {
-        self.made.store(1, R);
-        let more = u32::try_from(files).unwrap_or(u32::MAX);
-        let _ = self.creations.fetch_update(R, R, |count| Some(count.saturating_add(more)));
-    }
-
-    /// A file that was made is gone, and was never written: its name and inode are not, either. Returns what
-    /// [`FileSystem::created`] did.
-    #[must_use]
-    pub fn uncreated(&self) -> u64 {
-        let known = self.creations.fetch_update(R, R, |count| count.checked_sub(1));
-        known.map_or(0, |_| self.charged_for_metadata())
-    }
-
-    fn charged_for_metadata(&self) -> u64 {
-        self.beside_data.load(R).saturating_sub(self.beside_account.load(R)).into()
-    }
-
-    /// What the files made so far have cost the disk that no prediction of calls counts: beside the data
-    /// that was predicted, and beside what the kernel charged. In bytes.
-    #[must_use]
-    pub fn overhead(&self) -> (u64, u64) {
-        let made = u64::from(self.creations.load(R));
-        // Names that came and went are a transaction as well.
-        let once = if self.made.load(R) != 0 { self.once.load(R).into() } else { 0 };
-        let cost = |each: &AtomicU32| made.saturating_mul(each.load(R).into()).saturating_add(once);
-        (cost(&self.beside_data), cost(&self.beside_account))
     }
 
     /// Whether the account can be believed: by what reads have shown, which cost the disk at once,
@@ -520,21 +470,6 @@ mod tests {
         assert!(memory.is_in_memory(asked) && !disk.is_in_memory(asked));
         let others = all.get(OTHERS).unwrap();
         assert!(others.is_in_memory(|| true) && !others.is_in_memory(|| false));
-    }
-
-    #[test]
-    fn files_cost_more_than_their_data() {
-        let fs = FileSystem::default();
-        assert_eq!(fs.uncreated(), 0);
-        (0..10).for_each(|_| assert_eq!(fs.created(), 0));
-        assert_eq!(fs.overhead(), (0, 0), "never calibrated");
-        fs.set_overhead(Overhead { beside_data: 3000, beside_account: 1000, once: 100_000 });
-        assert_eq!(fs.uncreated(), 2000, "as it was charged");
-        assert_eq!(fs.overhead(), (127_000, 109_000));
-        (0..9).for_each(|_| assert_eq!(fs.uncreated(), 2000));
-        assert_eq!(fs.overhead(), (100_000, 100_000), "names came and went");
-        assert_eq!((fs.uncreated(), fs.created()), (0, 2000));
-        assert_eq!(size_of::<FileSystem>(), 192, "a part of the class's layout");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! new folders, in which it goes on; those that it has just made are looked for. What is watched pins nothing: it can be
 //! removed and unmounted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,6 +23,8 @@ use crate::paced::Pace;
 const FOLDERS: usize = 4096;
 /// Entries of a folder that are looked at.
 const ENTRIES: usize = 4096;
+/// So many files that were made and have not been closed are remembered.
+const OPEN: usize = 4096;
 /// So many folders above one in which somebody writes, if they are its owner's.
 const ABOVE: usize = 4;
 /// What was changed so long ago in a folder that is looked at for the first time is somebody else's.
@@ -58,8 +60,40 @@ struct Folder {
     device: u64,
 }
 
-/// Has a file written back at this pace.
-pub(crate) type WriteBack<'a> = &'a mut dyn FnMut(&Path, Pace);
+/// Has a file written back at this pace; what it is, if it is there.
+pub(crate) type WriteBack<'a> = &'a mut dyn FnMut(&Path, Pace) -> Option<Metadata>;
+
+/// What happened in a watched folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    NewFolder,
+    /// A file that was made there is closed for the first time.
+    Made,
+    /// Another is closed, or was moved there.
+    Changed,
+}
+
+/// Files that were made and have not been closed since.
+#[derive(Debug, Default)]
+struct Open(HashSet<PathBuf>);
+
+impl Open {
+    /// What happened to what is at this path; `None` if a file was made.
+    fn follow(&mut self, events: ReadFlags, path: &Path) -> Option<Event> {
+        if events.contains(ReadFlags::ISDIR) {
+            return Some(Event::NewFolder);
+        }
+        if events.contains(ReadFlags::CREATE) {
+            if self.0.len() >= OPEN {
+                // What only got another name (link(2)) is never closed.
+                self.0.clear();
+            }
+            self.0.insert(path.to_path_buf());
+            return None;
+        }
+        Some(if self.0.remove(path) { Event::Made } else { Event::Changed })
+    }
+}
 
 /// The watched folders.
 #[derive(Debug, Default)]
@@ -69,6 +103,7 @@ pub struct Closed {
     known: HashMap<PathBuf, Folder>,
     /// Files that were made in them.
     pub(crate) made: Made,
+    open: Open,
 }
 
 impl Closed {
@@ -87,12 +122,13 @@ impl Closed {
         for (other, found) in entries(folder) {
             if found.is_file() && found.created().is_ok_and(is_lately) {
                 self.made.note(pace.class, found.dev());
+                self.made.note_closed(pace.class, &found);
             }
             if other == path {
                 continue;
             }
             if found.is_file() && is_lately(changed(&found)) {
-                write_back(&other, pace);
+                let _ = write_back(&other, pace);
             } else if is_new_folder(&found) {
                 self.enter(other, pace, write_back);
             }
@@ -129,18 +165,22 @@ impl Closed {
 
     /// Has what was closed since the last call written back, and looks into new folders.
     pub(crate) fn follow(&mut self, write_back: WriteBack<'_>) {
-        for (path, is_folder, pace) in self.take_events() {
-            if is_folder {
+        for (path, event, pace) in self.take_events() {
+            if event == Event::NewFolder {
                 self.enter(path, pace, write_back);
-            } else {
-                write_back(&path, pace);
+            } else if let Some(found) = write_back(&path, pace)
+                && event == Event::Made
+            {
+                self.made.note_closed(pace.class, &found);
             }
         }
     }
 
-    /// Which files were closed, and which folders are new.
-    fn take_events(&mut self) -> Vec<(PathBuf, bool, Pace)> {
-        let Self { inotify: Some(inotify), folders, known, made } = self else { return Vec::new() };
+    /// Which files were closed or moved, and which folders are new.
+    fn take_events(&mut self) -> Vec<(PathBuf, Event, Pace)> {
+        let Self { inotify: Some(inotify), folders, known, made, open } = self else {
+            return Vec::new();
+        };
         let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(inotify.as_fd(), &mut buffer);
         let mut found = Vec::new();
@@ -155,16 +195,13 @@ impl Closed {
                 continue;
             };
             let is_folder = event.events().contains(ReadFlags::ISDIR);
-            if !is_folder
-                && known.wanted == Wanted::Files
-                && event.events().contains(ReadFlags::CREATE)
-            {
-                made.note(known.pace.class, known.device);
+            if !is_folder && known.wanted != Wanted::Files {
+                continue;
             }
-            let closed = event.events().intersects(ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO);
-            if is_folder || closed && known.wanted == Wanted::Files {
-                let path = folder.join(OsStr::from_bytes(name.to_bytes()));
-                found.push((path, is_folder, known.pace));
+            let path = folder.join(OsStr::from_bytes(name.to_bytes()));
+            match open.follow(event.events(), &path) {
+                Some(happened) => found.push((path, happened, known.pace)),
+                None => made.note(known.pace.class, known.device),
             }
         }
         found
@@ -183,7 +220,8 @@ impl Closed {
                     todo.push(path);
                 } else if found.is_file() {
                     self.made.note(pace.class, found.dev());
-                    write_back(&path, pace);
+                    self.made.note_closed(pace.class, &found);
+                    let _ = write_back(&path, pace);
                 }
             }
         }
@@ -242,6 +280,7 @@ mod tests {
         let mut names = Vec::new();
         act(&mut |path, pace| {
             names.push((path.file_name().unwrap().to_str().unwrap().to_owned(), pace.class));
+            fs::symlink_metadata(path).ok()
         });
         names.sort();
         names
@@ -289,7 +328,7 @@ mod tests {
         put("second");
         assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
         let made = [SLOW, FAST].map(|pace| closed.made.files(pace.class));
-        assert_eq!(made, [6, 1], "not what was only written again, or moved");
+        assert_eq!(made, [(6, 6), (1, 1)], "not what was only written again, or moved");
         fs::remove_dir_all(folder.join("new")).unwrap();
         let _ = written(&mut closed);
         assert!(!closed.known.contains_key(&folder.join("new")), "it is forgotten");

@@ -5,34 +5,52 @@
 //! class's memory: it tells through a socket. Whoever else makes files in such a folder is counted with them.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 
 use discnice_budget::Class;
+use discnice_estimator::file_systems::TINY;
 
 /// Files made, by the nonce of a class and the device number of their file system, that were not told yet.
 #[derive(Debug, Default)]
-pub(crate) struct Made(HashMap<(u64, u64), u64>);
+pub(crate) struct Made(HashMap<(u64, u64), Count>);
 
-const MESSAGE: usize = 24;
+/// How many.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    files: u64,
+    /// Of these, those that were tiny when they were closed.
+    tinies: u64,
+}
+
+const MESSAGE: usize = 32;
 
 impl Made {
     /// One more.
     pub(crate) fn note(&mut self, class: u64, device: u64) {
-        self.add((class, device), 1);
+        self.add((class, device), Count { files: 1, tinies: 0 });
     }
 
-    fn add(&mut self, key: (u64, u64), files: u64) {
+    /// One that was noted was found like this when it was closed.
+    pub(crate) fn note_closed(&mut self, class: u64, found: &Metadata) {
+        if (1..=TINY).contains(&found.len()) {
+            self.add((class, found.dev()), Count { files: 0, tinies: 1 });
+        }
+    }
+
+    fn add(&mut self, key: (u64, u64), more: Count) {
         let known = self.0.entry(key).or_default();
-        *known = known.saturating_add(files);
+        known.files = known.files.saturating_add(more.files);
+        known.tinies = known.tinies.saturating_add(more.tinies);
     }
 
     /// Tells through a socket that is not waited for; what does not fit is told the next time.
     pub(crate) fn tell(&mut self, socket: &mut File) {
-        self.0.retain(|(class, device), files| {
+        self.0.retain(|(class, device), count| {
             let mut message = [0; MESSAGE];
             let (places, _) = message.as_chunks_mut();
-            let numbers = [*class, *device, *files];
+            let numbers = [*class, *device, count.files, count.tinies];
             places.iter_mut().zip(numbers).for_each(|(place, one)| *place = u64::to_ne_bytes(one));
             socket.write_all(&message).is_err()
         });
@@ -43,30 +61,32 @@ impl Made {
         let mut message = [0; MESSAGE];
         while socket.read_exact(&mut message).is_ok() {
             let (places, _) = message.as_chunks();
-            if let [class, device, files] = *places {
+            if let [class, device, files, tinies] = *places {
                 let number = u64::from_ne_bytes;
-                self.add((number(class), number(device)), number(files));
+                let count = Count { files: number(files), tinies: number(tinies) };
+                self.add((number(class), number(device)), count);
             }
         }
     }
 
-    /// Of a class, on all file systems.
+    /// Of a class, on all file systems, and how many of these are tiny.
     #[cfg(test)]
-    pub(crate) fn files(&self, class: u64) -> u64 {
-        self.0.iter().filter(|((whose, _), _)| *whose == class).map(|(_, files)| files).sum()
+    pub(crate) fn files(&self, class: u64) -> (u64, u64) {
+        let own = self.0.iter().filter(|((whose, _), _)| *whose == class);
+        own.fold((0, 0), |sum, (_, count)| (sum.0 + count.files, sum.1 + count.tinies))
     }
 
     /// Enters those of a class with its file systems. What it writes through daemons was counted where it did so.
     pub(crate) fn enter(&mut self, class: &Class) {
         let file_systems = class.estimation().file_systems();
         let by_daemons = file_systems.iter().any(|fs| fs.served().is_some());
-        self.0.retain(|(whose, device), files| {
+        self.0.retain(|(whose, device), count| {
             let own = *whose == class.nonce();
             if own
                 && !by_daemons
                 && let Some(fs) = file_systems.get(file_systems.slot(*device))
             {
-                fs.made_outside(*files);
+                fs.made_outside(count.files, count.tinies);
             }
             !own
         });
@@ -96,6 +116,14 @@ mod tests {
         here.tell(&mut writer);
         there.hear(&mut reader);
         assert_eq!(there.0.len(), 20_000);
-        assert_eq!((there.files(1), there.files(2)), (10_001, 10_000));
+        here.note_closed(2, &reader.metadata().unwrap());
+        let tiny = tempfile::NamedTempFile::new().unwrap();
+        for size in [0, 1, TINY, TINY + 1] {
+            tiny.as_file().set_len(size).unwrap();
+            here.note_closed(2, &tiny.as_file().metadata().unwrap());
+        }
+        here.tell(&mut writer);
+        there.hear(&mut reader);
+        assert_eq!((there.files(1), there.files(2)), ((10_001, 0), (10_000, 2)));
     }
 }

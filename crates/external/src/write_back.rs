@@ -210,11 +210,11 @@ fn reachable(id: u32, link: &Path, found: &Metadata) -> Option<PathBuf> {
     [name, inside].into_iter().find(same)
 }
 
-/// As [`start_paced`], if a file is there.
-fn start_at(path: &Path, pace: Pace, paced: &mut Paced) {
-    if let Some(found) = fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
-        start_paced(&found, vec![path.into()], pace, paced);
-    }
+/// As [`start_paced`], if a file is there; what it is.
+fn start_at(path: &Path, pace: Pace, paced: &mut Paced) -> Option<Metadata> {
+    let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+    start_paced(&found, vec![path.into()], pace, paced);
+    Some(found)
 }
 
 /// Starts to write the dirty pages of the file that these paths lead to; of many the first, and the others in their turn.

@@ -212,11 +212,11 @@ impl Caller {
         }
     }
 
-    /// Writes back what a file that is about to be closed has left: nobody is told of it later.
+    /// Writes back what a file that is about to be closed has left, and counts it: nobody is told of it later.
     fn close(&self, class: &'static Class, fd: i32) {
         let Some(descriptor) = self.process.known(fd) else { return };
         descriptor.may_ask();
-        if descriptor.file.dirtied() > 0
+        if (descriptor.file.dirtied() > 0 || descriptor.file.is_made())
             && let Some(borrowed) = self.process.borrow(fd)
         {
             let target = self.target(None);

@@ -433,7 +433,7 @@ pub fn start_io_on<T>(fd: i32, real: impl FnOnce() -> T) -> T {
 #[inline(always)]
 pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
     if let Some(file) = files::get(fd) {
-        if file.dirtied() > 0 || file.rewrites() {
+        if file.is_unfinished() {
             before_close(fd, file);
         }
         // Before the call: afterwards the number may be another thread's new descriptor.

@@ -97,6 +97,10 @@ pub struct Trust {
     /// The same beside what the kernel charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_uncharged_bytes: Option<u64>,
+    /// The same for one of 1 KiB, which a file system may keep among its own data: below zero where more was charged than
+    /// is written. None where this was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiny_file_uncharged_bytes: Option<i64>,
     /// The same besides for the first one: a transaction's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_bytes: Option<u64>,
@@ -303,6 +307,36 @@ mod tests {
         assert_eq!(back.device(FigureName::Seek, rustix::fs::makedev(8, 1)), Some(8e6));
         assert_eq!(back.device(FigureName::Seek, rustix::fs::makedev(8, 2)), None);
         assert_eq!(back.host(FigureName::Seek), None);
+    }
+
+    #[test]
+    fn an_older_profile_says_nothing_of_tiny_files() {
+        let trust = Trust {
+            device: "8:1".into(),
+            file_system: "btrfs".into(),
+            reads_frac: Some(1.0),
+            writes_frac: 1.0,
+            rewrites_frac: 0.0,
+            file_overhead_bytes: Some(1300),
+            file_uncharged_bytes: Some(975),
+            tiny_file_uncharged_bytes: Some(-1090),
+            transaction_bytes: Some(170_000),
+            cachestat: true,
+            mincore: true,
+            date: "2026-01-01T00:00:00Z".into(),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profile.toml");
+        let mut now = Profile { trusts: vec![trust], ..profile() };
+        now.save_to(&path).unwrap();
+        assert_eq!(Profile::load_from(&path).unwrap(), now);
+        let text = fs::read_to_string(&path).unwrap();
+        let older: String =
+            text.split_inclusive('\n').filter(|line| !line.starts_with("tiny_")).collect();
+        fs::write(&path, &older).unwrap();
+        now.trusts[0].tiny_file_uncharged_bytes = None;
+        assert!(older.len() < text.len());
+        assert_eq!(Profile::load_from(&path).unwrap(), now);
     }
 
     #[test]

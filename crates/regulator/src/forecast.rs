@@ -98,6 +98,9 @@ impl<H: Host> Regulator<'_, H> {
         {
             // New, or emptied, which the file system notes as well.
             let charged = fs.created();
+            if fs.minds_tiny() {
+                file.set_made();
+            }
             if charged > 0 && self.trusts_prediction(slot) {
                 fs.note(Kind::Write, charged, 0);
                 self.settle_as(Ticket::FREE, 0, charged);

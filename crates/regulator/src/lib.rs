@@ -41,6 +41,8 @@ mod write;
 #[cfg(test)]
 mod lies;
 #[cfg(test)]
+mod made;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;

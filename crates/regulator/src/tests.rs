@@ -3,7 +3,7 @@
 use discnice_budget::Direction;
 use discnice_budget::member::Books;
 use discnice_estimator::behind::InodeTable;
-use discnice_estimator::{Estimator, Modules, Overhead, System, Verdict};
+use discnice_estimator::{Estimator, Modules, System, Verdict};
 use discnice_policy::pace::Rule;
 use discnice_units::{Nanos, Rate};
 use proptest::prelude::*;
@@ -201,23 +201,6 @@ fn a_foreign_file_is_not_probed_where_the_account_tells() {
     assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
     let paced = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
     assert!(paced >= 0.5 * machine.disk_reads() as f64 / RATE as f64, "held for {paced} s");
-}
-
-#[test]
-fn files_that_are_made_are_counted_whoever_is_believed() {
-    for (_, estimator) in Estimator::ALL {
-        let (books, class) = (Books::new(), class(RATE));
-        class.choose(estimator, Modules::ALL_ON);
-        for size in [0, 1 << 20] {
-            let machine = machine(size);
-            let device = machine.status(3).unwrap().device;
-            let systems = class.estimation().file_systems();
-            let fs = systems.get(systems.slot(device)).unwrap();
-            fs.set_overhead(Overhead { beside_account: 500, ..Overhead::default() });
-            Regulator::new(&machine, class, &books).classify(3, &File::new());
-        }
-        assert_eq!(class.estimation().overhead(), (0, 500), "{estimator:?}");
-    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use discnice_budget::{Class, Direction};
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::Pages;
+use discnice_estimator::file_systems::TINY;
 use discnice_units::Nanos;
 
 use crate::host::Host;
@@ -207,6 +208,9 @@ impl<H: Host> Regulator<'_, H> {
 
     /// The program is about to close the descriptor.
     pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
+        if file.is_made() {
+            self.count_if_tiny(fd);
+        }
         if file.rewrites() && !self.class.is_free() {
             // Some of what passed as rewriting did not rewrite.
             let _ = self.settle(thread, Ticket::FREE);
@@ -220,13 +224,25 @@ impl<H: Host> Regulator<'_, H> {
             // File systems do so by themselves, for programs that replace a file without fsync.
             self.synced(file);
         }
-        if self.writes_steadily()
+        if dirtied > 0
+            && self.writes_steadily()
             && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied))
         {
             self.write_back(fd, file);
             if dirtied >= PORTION_MIN {
                 self.write_through(fd, file);
             }
+        }
+    }
+
+    /// A file that was made has the size now that it will be written with.
+    fn count_if_tiny(&self, fd: i32) {
+        let Some(status) = self.host.status(fd).filter(|status| status.regular) else { return };
+        let slot = self.class.estimation().file_systems().slot(status.device);
+        if (1..=TINY).contains(&status.size)
+            && let Some(fs) = self.file_system(slot)
+        {
+            fs.made_tiny();
         }
     }
 

@@ -17,7 +17,9 @@ use super::Mount;
 const FILES: u64 = 2000;
 const FOLDER: u64 = 10;
 /// Data of each: a page.
-const DATA: u64 = 4096;
+const DATA: usize = 4096;
+/// The same of a tiny one, half of what btrfs keeps in its trees (`max_inline`).
+const TINY: usize = 1024;
 /// Rounds. What others write meanwhile makes one more expensive, nothing makes it cheaper.
 const ROUNDS: u32 = 3;
 
@@ -30,6 +32,9 @@ pub struct Overhead {
     pub beside_account: u64,
     /// Written besides for the first one: the transaction's own.
     pub once: u64,
+    /// Written for a tiny one beside what the kernel charged; below zero if it charged more, such as a page that is
+    /// never written.
+    pub tiny_beside_account: i64,
 }
 
 /// Makes files and counts what the disk writes; `None` where none is known below the folder, or where its
@@ -38,13 +43,15 @@ pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
     let Some(below) = disk_below(dir)? else { return Ok(None) };
     let mut least: Option<Overhead> = None;
     for _ in 0..ROUNDS {
-        let rounds = (round(dir, &below, 1)?, round(dir, &below, FILES)?);
-        let (Some(one), Some(many)) = rounds else { continue };
-        let found = Overhead::of(&one, &many);
+        let of = |files, data| round(dir, &below, files, data);
+        let rounds = (of(1, &[BYTE; DATA])?, of(FILES, &[BYTE; DATA])?, of(FILES, &[BYTE; TINY])?);
+        let (Some(one), Some(many), Some(tiny)) = rounds else { continue };
+        let found = Overhead::of(&one, &many, &tiny);
         least = Some(least.map_or(found, |before| Overhead {
             beside_data: before.beside_data.min(found.beside_data),
             beside_account: before.beside_account.min(found.beside_account),
             once: before.once.min(found.once),
+            tiny_beside_account: before.tiny_beside_account.min(found.tiny_beside_account),
         }));
     }
     Ok(least)
@@ -54,20 +61,23 @@ pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
 struct Round {
     files: u64,
     beside_data: u64,
-    beside_account: u64,
+    beside_account: i64,
 }
 
 impl Overhead {
     /// What makes the difference between one file and many is each file's, the rest of the one's the
     /// transaction's.
-    fn of(one: &Round, many: &Round) -> Self {
+    fn of(one: &Round, many: &Round, tiny: &Round) -> Self {
         let files = (many.files - one.files).max(1);
         let each = |one: u64, many: u64| many.saturating_sub(one) / files;
         let beside_data = each(one.beside_data, many.beside_data);
+        let uncharged = |round: &Round| round.beside_account.max(0).unsigned_abs();
+        let tinies = i64::try_from(tiny.files - one.files).unwrap_or(i64::MAX).max(1);
         Self {
             beside_data,
-            beside_account: each(one.beside_account, many.beside_account),
+            beside_account: each(uncharged(one), uncharged(many)),
             once: one.beside_data.saturating_sub(beside_data),
+            tiny_beside_account: tiny.beside_account.saturating_sub(one.beside_account) / tinies,
         }
     }
 }
@@ -75,17 +85,28 @@ impl Overhead {
 impl Round {
     /// From what the disk's counter said before and after; `None` if it was not there, went down, or stood still
     /// although files were made.
-    fn of(files: u64, charged: u64, before: Option<u64>, after: Option<u64>) -> Option<Self> {
+    fn of(
+        files: u64,
+        data: u64,
+        charged: u64,
+        before: Option<u64>,
+        after: Option<u64>,
+    ) -> Option<Self> {
         let written = after?.checked_sub(before?).filter(|written| *written > 0)?;
         Some(Self {
             files,
-            beside_data: written.saturating_sub(files * DATA),
-            beside_account: written.saturating_sub(charged),
+            beside_data: written.saturating_sub(files * data),
+            beside_account: i64::try_from(written)
+                .unwrap_or(i64::MAX)
+                .saturating_sub_unsigned(charged),
         })
     }
 }
 
-fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Option<Round>> {
+/// What the files are filled with.
+const BYTE: u8 = 0x5A;
+
+fn round(dir: &Path, below: &Below, files: u64, data: &[u8]) -> io::Result<Option<Round>> {
     let place = tempfile::tempdir_in(dir)?;
     let (root, base) = (File::open(place.path())?, File::open(&below.folder)?);
     // FUSE does not pass it on.
@@ -101,11 +122,11 @@ fn round(dir: &Path, below: &Below, files: u64) -> io::Result<Option<Round>> {
             folder = place.path().join(number.to_string());
             fs::create_dir(&folder)?;
         }
-        fs::write(folder.join(format!("file{number}")), [0x5A; DATA as usize])?;
+        fs::write(folder.join(format!("file{number}")), data)?;
     }
     let charged = thread_usage().written.saturating_sub(charged);
     sync()?;
-    Ok(Round::of(files, charged, before, written(below.disk)))
+    Ok(Round::of(files, data.len() as u64, charged, before, written(below.disk)))
 }
 
 /// Bytes that the disk or partition with this number has written; `None` if it is not listed.
@@ -163,20 +184,31 @@ mod tests {
     fn a_transactions_own_cost_is_told_from_that_of_files() {
         let made =
             |files, beside_data, beside_account| Round { files, beside_data, beside_account };
-        let found = Overhead::of(&made(1, 101_000, 90_000), &made(2001, 2_101_000, 1_090_000));
-        assert_eq!(found, Overhead { beside_data: 1000, beside_account: 500, once: 100_000 });
-        let noise = Overhead::of(&made(1, 50, 50), &made(2000, 0, 0));
-        assert_eq!(noise, Overhead { beside_data: 0, beside_account: 0, once: 50 });
+        let (one, many) = (made(1, 101_000, 90_000), made(2001, 2_101_000, 1_090_000));
+        let found = Overhead::of(&one, &many, &made(2001, 0, -1_910_000));
+        let each = Overhead {
+            beside_data: 1000,
+            beside_account: 500,
+            once: 100_000,
+            tiny_beside_account: -1000,
+        };
+        assert_eq!(found, each);
+        let noise = Overhead::of(&made(1, 50, 50), &made(2000, 0, 0), &made(2000, 0, 50));
+        let nothing =
+            Overhead { beside_data: 0, beside_account: 0, once: 50, tiny_beside_account: 0 };
+        assert_eq!(noise, nothing);
     }
 
     #[test]
     fn a_counter_that_lies_says_nothing() {
         let lies = [(Some(5000), Some(4999)), (Some(5000), Some(5000)), (None, Some(5000))];
         for (before, after) in lies.into_iter().chain([(Some(5000), None), (None, None)]) {
-            assert!(Round::of(1, 0, before, after).is_none(), "{before:?} {after:?}");
+            assert!(Round::of(1, 4096, 0, before, after).is_none(), "{before:?} {after:?}");
         }
-        let round = Round::of(1, 4096, Some(0), Some(u64::MAX)).expect("an enormous one");
-        let found = Overhead::of(&round, &round);
+        let of = |charged| Round::of(1, 4096, charged, Some(0), Some(u64::MAX));
+        let round = of(4096).expect("an enormous one");
+        let found =
+            Overhead::of(&round, &round, &of(u64::MAX).expect("one that is charged too much"));
         assert_eq!((found.beside_data, found.beside_account), (0, 0));
     }
 
@@ -185,7 +217,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         // What it costs depends on the file system; a hundred blocks it never does.
         let found = measure(dir.path()).unwrap();
-        assert!(found.is_none_or(|found| found.beside_data < 100 * DATA), "{found:?}");
+        assert!(found.is_none_or(|found| found.beside_data < 100 * DATA as u64), "{found:?}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

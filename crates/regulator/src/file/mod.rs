@@ -6,6 +6,7 @@ mod writing;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use discnice_estimator::cache::Detector;
+use discnice_estimator::file_systems::FILE_SYSTEMS;
 use discnice_estimator::regions::FileKey;
 
 use crate::host::FileStatus;
@@ -47,6 +48,10 @@ const OWED_SHIFT: u32 = 17;
 const OWED_MASK: u32 = 0x7f << OWED_SHIFT;
 /// The slot of its file system.
 const SLOT_SHIFT: u32 = 24;
+const SLOT_MASK: u32 = (FILE_SYSTEMS as u32 - 1) << SLOT_SHIFT;
+/// It was made, where it must be known whether it is tiny when it is closed.
+const MADE: u32 = 1 << 29;
+const _: () = assert!(FILE_SYSTEMS.is_power_of_two() && SLOT_MASK < MADE);
 
 /// Hints about one descriptor; all zeroes means that nothing is known.
 ///
@@ -217,13 +222,13 @@ impl File {
 
     /// The slot of the file system, and the file's key.
     pub(crate) fn identity(&self) -> Option<(usize, FileKey)> {
-        let slot = (self.flags.load(R) >> SLOT_SHIFT) as usize;
+        let slot = ((self.flags.load(R) & SLOT_MASK) >> SLOT_SHIFT) as usize;
         Some((slot, FileKey::from_number(self.key.load(R))?))
     }
 
     pub(crate) fn set_identity(&self, slot: usize, key: FileKey) {
-        self.flags.fetch_and(!(u32::MAX << SLOT_SHIFT), R);
-        self.flags.fetch_or((slot as u32) << SLOT_SHIFT, R);
+        self.flags.fetch_and(!SLOT_MASK, R);
+        self.flags.fetch_or(((slot as u32) << SLOT_SHIFT) & SLOT_MASK, R);
         self.key.store(key.get(), R);
     }
 

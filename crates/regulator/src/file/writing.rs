@@ -3,8 +3,8 @@
 use discnice_estimator::blocks::PAGE;
 
 use super::{
-    APPENDS, DIRECT, EMPTIED, File, MODE_KNOWN, OWED_MASK, OWED_SHIFT, PREDICTED, R, REWRITES,
-    SYNCHRONOUS,
+    APPENDS, DIRECT, EMPTIED, File, MADE, MODE_KNOWN, OWED_MASK, OWED_SHIFT, PREDICTED, R,
+    REWRITES, SYNCHRONOUS,
 };
 use crate::host::WriteMode;
 
@@ -81,6 +81,23 @@ impl File {
 
     pub(crate) fn set_rewrites(&self, on: bool) {
         self.set(REWRITES, on);
+    }
+
+    /// It was made by who has it open, and must be looked at when it is closed.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        self.has(MADE)
+    }
+
+    pub(crate) fn set_made(&self) {
+        self.set(MADE, true);
+    }
+
+    /// Something is left to be done when it is closed.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.dirtied() > 0 || self.has(REWRITES | MADE)
     }
 
     /// We were told of an error that the program should have been.
