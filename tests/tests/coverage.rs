@@ -12,6 +12,8 @@ use discnice_tests::{cold, product, skip};
 
 /// Of the kernel's account, this share must be charged.
 const SHARE: f64 = 0.95;
+/// Who causes less on cold caches found them warm.
+const LEAST: u64 = 1 << 20;
 
 /// A program and what it does in a folder with `data` (6 MiB), `text` (60,000 lines), `tree`
 /// (60 files), `source.c`, `repository`, `base.db`.
@@ -114,6 +116,13 @@ fn measure(folder: &Path, script: &str) -> Measured {
     }
 }
 
+/// Files were found cached after they had been dropped, once in some twenty runs beside much other work on the disk; why is
+/// not known. That shows nothing, so it is measured again, up to three times in all.
+fn measure_cold(folder: &Path, script: &str) -> Measured {
+    let first = measure(folder, script);
+    (0..2).fold(first, |last, _| if last.caused > LEAST { last } else { measure(folder, script) })
+}
+
 #[test]
 fn real_programs_are_charged_what_they_cause() {
     let folder = product::folder();
@@ -128,11 +137,11 @@ fn real_programs_are_charged_what_they_cause() {
             say_skipped(program);
             continue;
         }
-        let measured = measure(folder.path(), script);
+        let measured = measure_cold(folder.path(), script);
         let Measured { charged, caused, cancelled } = measured;
         let line = format!("{charged:>10} of {caused:>10} - {cancelled:>8}  {script}");
         println!("{line}");
-        assert!(caused > 1 << 20, "not cold, so it shows nothing: {line}");
+        assert!(caused > LEAST, "not cold, so it shows nothing: {line}");
         if !measured.is_fair() {
             poor.push(line);
         }
