@@ -97,10 +97,10 @@ pub struct Trust {
     /// The same beside what the kernel charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_uncharged_bytes: Option<u64>,
-    /// The same for one of 1 KiB, which a file system may keep among its own data: below zero where more was charged than
-    /// is written. None where this was not measured.
+    /// The same as `file_overhead_bytes` for one of 1 KiB, beside a page: below zero where a file system keeps it among its own
+    /// data, so that the page is never written. None where this was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tiny_file_uncharged_bytes: Option<i64>,
+    pub tiny_file_overhead_bytes: Option<i64>,
     /// The same besides for the first one: a transaction's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_bytes: Option<u64>,
@@ -319,7 +319,7 @@ mod tests {
             rewrites_frac: 0.0,
             file_overhead_bytes: Some(1300),
             file_uncharged_bytes: Some(975),
-            tiny_file_uncharged_bytes: Some(-1090),
+            tiny_file_overhead_bytes: Some(-700),
             transaction_bytes: Some(170_000),
             cachestat: true,
             mincore: true,
@@ -334,7 +334,7 @@ mod tests {
         let older: String =
             text.split_inclusive('\n').filter(|line| !line.starts_with("tiny_")).collect();
         fs::write(&path, &older).unwrap();
-        now.trusts[0].tiny_file_uncharged_bytes = None;
+        now.trusts[0].tiny_file_overhead_bytes = None;
         assert!(older.len() < text.len());
         assert_eq!(Profile::load_from(&path).unwrap(), now);
     }

@@ -46,13 +46,13 @@ fn tiny_files_that_are_made_are_counted_when_they_are_closed() {
         let calibrated = |tiny| {
             fs.set_overhead(Overhead {
                 beside_account: 5000,
-                tiny_beside_account: tiny,
+                tiny_beside_data: tiny,
                 ..Overhead::default()
             });
         };
         calibrated(None);
         make(0, 1);
-        calibrated(Some(-1000));
+        calibrated(Some(-6000));
         assert_eq!(class.estimation().overhead().1, 5000, "it was like any other then");
         [2049, 1 << 20, 0].into_iter().for_each(|size| make(0, size));
         assert_eq!(class.estimation().overhead().1, 20_000, "{estimator:?}");

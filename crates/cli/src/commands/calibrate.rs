@@ -110,8 +110,11 @@ fn print(profile: &Profile, path: &Path) -> anyhow::Result<()> {
                 "a small file costs {overhead} beside its data, {uncharged} beside what is charged, the first one {} more",
                 Bytes::new(trust.transaction_bytes.unwrap_or(0))
             )?;
-            if let Some(less) = trust.tiny_file_uncharged_bytes.filter(|bytes| *bytes < 0) {
-                say!("of 1 KiB it costs {} less than is charged", Bytes::new(less.unsigned_abs()))?;
+            if let Some(less) = trust.tiny_file_overhead_bytes.filter(|bytes| *bytes < 0) {
+                say!(
+                    "of 1 KiB it costs {} less than the page that it dirties",
+                    Bytes::new(less.unsigned_abs())
+                )?;
             }
         }
     }

@@ -79,12 +79,12 @@ fn tell_calibrated(estimation: &Estimation) {
         let slot = estimation.file_systems().slot(device);
         if let (Some(trust), Some(fs)) = (found, estimation.file_system(slot)) {
             let bytes = |told: Option<u64>| u32::try_from(told.unwrap_or(0)).unwrap_or(u32::MAX);
-            let tiny = trust.tiny_file_uncharged_bytes;
+            let tiny = trust.tiny_file_overhead_bytes;
             fs.set_overhead(Overhead {
                 beside_data: bytes(trust.file_overhead_bytes),
                 beside_account: bytes(trust.file_uncharged_bytes),
                 once: bytes(trust.transaction_bytes),
-                tiny_beside_account: tiny.and_then(|bytes| i32::try_from(bytes).ok()),
+                tiny_beside_data: tiny.and_then(|bytes| i32::try_from(bytes).ok()),
             });
             fs.calibrate(trust.reads_frac.map_or(Verdict::Undecided, Verdict::of_reads));
         }

@@ -21,17 +21,17 @@ pub struct Overhead {
     pub beside_account: u32,
     /// What making the first one costs besides: a transaction with its superblocks and copies of trees.
     pub once: u32,
-    /// What no process was charged for of a tiny one ([`TINY`]): below zero where more was charged than is written.
+    /// All of it of a tiny one ([`TINY`]), beside the page that it dirties: below zero where that is never written.
     /// `None`: as of any.
-    pub tiny_beside_account: Option<i32>,
+    pub tiny_beside_data: Option<i32>,
 }
 
 impl FileSystem {
     /// Notes what calibration found that making a file costs.
     pub fn set_overhead(&self, found: Overhead) {
-        let Overhead { beside_data, beside_account, once, tiny_beside_account } = found;
-        let usual = i32::try_from(beside_account).unwrap_or(i32::MAX);
-        let more = tiny_beside_account.map_or(0, |tiny| tiny.saturating_sub(usual));
+        let Overhead { beside_data, beside_account, once, tiny_beside_data } = found;
+        let usual = i32::try_from(beside_data).unwrap_or(i32::MAX);
+        let more = tiny_beside_data.map_or(0, |tiny| tiny.saturating_sub(usual));
         self.tiny_more.store(if more.unsigned_abs() >= MARKED { more } else { 0 }, R);
         self.once.store(once, R);
         self.beside_data.store(beside_data, R);
@@ -127,11 +127,11 @@ mod tests {
     fn tiny_files_cost_less_where_they_are_kept_in_trees() {
         let fs = FileSystem::default();
         let found = Overhead { beside_data: 3000, beside_account: 1000, ..Overhead::default() };
-        for tiny in [None, Some(1000), Some(0), Some(1000 + MARKED as i32 - 1)] {
-            fs.set_overhead(Overhead { tiny_beside_account: tiny, ..found });
+        for tiny in [None, Some(3000), Some(2000), Some(3000 + MARKED as i32 - 1)] {
+            fs.set_overhead(Overhead { tiny_beside_data: tiny, ..found });
             assert!(!fs.minds_tiny(), "{tiny:?}");
         }
-        fs.set_overhead(Overhead { tiny_beside_account: Some(-1500), ..found });
+        fs.set_overhead(Overhead { tiny_beside_data: Some(500), ..found });
         assert!(fs.minds_tiny());
         (0..10).for_each(|_| assert_eq!(fs.created(), 2000));
         assert_eq!(fs.overhead(), (30_000, 10_000));
@@ -141,11 +141,10 @@ mod tests {
         assert_eq!(fs.overhead(), (15_000, 0), "nothing is written less than not at all");
         (0..9).for_each(|_| assert_eq!(fs.uncreated(), 2000));
         assert_eq!(fs.overhead(), (500, 0), "there are no more tiny files than files");
-        fs.set_overhead(Overhead { tiny_beside_account: Some(4000), ..found });
+        fs.set_overhead(Overhead { tiny_beside_data: Some(6000), ..found });
         assert_eq!(fs.overhead(), (6000, 4000), "they may cost more as well");
         for tiny in [i32::MIN, i32::MAX] {
-            let most =
-                Overhead { beside_account: u32::MAX, tiny_beside_account: Some(tiny), ..found };
+            let most = Overhead { beside_data: u32::MAX, tiny_beside_data: Some(tiny), ..found };
             fs.set_overhead(most);
             let _ = fs.overhead();
         }

@@ -18,7 +18,8 @@ const FILES: u64 = 2000;
 const FOLDER: u64 = 10;
 /// Data of each: a page.
 const DATA: usize = 4096;
-/// The same of a tiny one, half of what btrfs keeps in its trees (`max_inline`).
+/// The same of a tiny one, half of what btrfs keeps in its trees (`max_inline`). The page that it dirties counts as its data,
+/// for an account as for a prediction.
 const TINY: usize = 1024;
 /// Rounds. What others write meanwhile makes one more expensive, nothing makes it cheaper.
 const ROUNDS: u32 = 3;
@@ -32,9 +33,8 @@ pub struct Overhead {
     pub beside_account: u64,
     /// Written besides for the first one: the transaction's own.
     pub once: u64,
-    /// Written for a tiny one beside what the kernel charged; below zero if it charged more, such as a page that is
-    /// never written.
-    pub tiny_beside_account: i64,
+    /// Written for a tiny one beside its page; below zero where that is never written.
+    pub tiny_beside_data: i64,
 }
 
 /// Makes files and counts what the disk writes; `None` where none is known below the folder, or where its
@@ -51,7 +51,7 @@ pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
             beside_data: before.beside_data.min(found.beside_data),
             beside_account: before.beside_account.min(found.beside_account),
             once: before.once.min(found.once),
-            tiny_beside_account: before.tiny_beside_account.min(found.tiny_beside_account),
+            tiny_beside_data: before.tiny_beside_data.min(found.tiny_beside_data),
         }));
     }
     Ok(least)
@@ -60,8 +60,8 @@ pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
 /// What the disk wrote beside data and beside charges, in bytes, when so many files were made.
 struct Round {
     files: u64,
-    beside_data: u64,
-    beside_account: i64,
+    beside_data: i64,
+    beside_account: u64,
 }
 
 impl Overhead {
@@ -69,15 +69,14 @@ impl Overhead {
     /// transaction's.
     fn of(one: &Round, many: &Round, tiny: &Round) -> Self {
         let files = (many.files - one.files).max(1);
-        let each = |one: u64, many: u64| many.saturating_sub(one) / files;
-        let beside_data = each(one.beside_data, many.beside_data);
-        let uncharged = |round: &Round| round.beside_account.max(0).unsigned_abs();
+        let more = |round: &Round| round.beside_data.saturating_sub(one.beside_data);
+        let beside_data = more(many).max(0).unsigned_abs() / files;
         let tinies = i64::try_from(tiny.files - one.files).unwrap_or(i64::MAX).max(1);
         Self {
             beside_data,
-            beside_account: each(uncharged(one), uncharged(many)),
-            once: one.beside_data.saturating_sub(beside_data),
-            tiny_beside_account: tiny.beside_account.saturating_sub(one.beside_account) / tinies,
+            beside_account: many.beside_account.saturating_sub(one.beside_account) / files,
+            once: one.beside_data.max(0).unsigned_abs().saturating_sub(beside_data),
+            tiny_beside_data: more(tiny) / tinies,
         }
     }
 }
@@ -85,20 +84,14 @@ impl Overhead {
 impl Round {
     /// From what the disk's counter said before and after; `None` if it was not there, went down, or stood still
     /// although files were made.
-    fn of(
-        files: u64,
-        data: u64,
-        charged: u64,
-        before: Option<u64>,
-        after: Option<u64>,
-    ) -> Option<Self> {
+    fn of(files: u64, charged: u64, before: Option<u64>, after: Option<u64>) -> Option<Self> {
         let written = after?.checked_sub(before?).filter(|written| *written > 0)?;
         Some(Self {
             files,
-            beside_data: written.saturating_sub(files * data),
-            beside_account: i64::try_from(written)
+            beside_data: i64::try_from(written)
                 .unwrap_or(i64::MAX)
-                .saturating_sub_unsigned(charged),
+                .saturating_sub_unsigned(files * DATA as u64),
+            beside_account: written.saturating_sub(charged),
         })
     }
 }
@@ -126,7 +119,7 @@ fn round(dir: &Path, below: &Below, files: u64, data: &[u8]) -> io::Result<Optio
     }
     let charged = thread_usage().written.saturating_sub(charged);
     sync()?;
-    Ok(Round::of(files, data.len() as u64, charged, before, written(below.disk)))
+    Ok(Round::of(files, charged, before, written(below.disk)))
 }
 
 /// Bytes that the disk or partition with this number has written; `None` if it is not listed.
@@ -185,17 +178,16 @@ mod tests {
         let made =
             |files, beside_data, beside_account| Round { files, beside_data, beside_account };
         let (one, many) = (made(1, 101_000, 90_000), made(2001, 2_101_000, 1_090_000));
-        let found = Overhead::of(&one, &many, &made(2001, 0, -1_910_000));
+        let found = Overhead::of(&one, &many, &made(2001, -1_899_000, 0));
         let each = Overhead {
             beside_data: 1000,
             beside_account: 500,
             once: 100_000,
-            tiny_beside_account: -1000,
+            tiny_beside_data: -1000,
         };
         assert_eq!(found, each);
-        let noise = Overhead::of(&made(1, 50, 50), &made(2000, 0, 0), &made(2000, 0, 50));
-        let nothing =
-            Overhead { beside_data: 0, beside_account: 0, once: 50, tiny_beside_account: 0 };
+        let noise = Overhead::of(&made(1, 50, 50), &made(2000, 0, 0), &made(2000, 50, 0));
+        let nothing = Overhead { beside_data: 0, beside_account: 0, once: 50, tiny_beside_data: 0 };
         assert_eq!(noise, nothing);
     }
 
@@ -203,12 +195,11 @@ mod tests {
     fn a_counter_that_lies_says_nothing() {
         let lies = [(Some(5000), Some(4999)), (Some(5000), Some(5000)), (None, Some(5000))];
         for (before, after) in lies.into_iter().chain([(Some(5000), None), (None, None)]) {
-            assert!(Round::of(1, 4096, 0, before, after).is_none(), "{before:?} {after:?}");
+            assert!(Round::of(1, 0, before, after).is_none(), "{before:?} {after:?}");
         }
-        let of = |charged| Round::of(1, 4096, charged, Some(0), Some(u64::MAX));
-        let round = of(4096).expect("an enormous one");
-        let found =
-            Overhead::of(&round, &round, &of(u64::MAX).expect("one that is charged too much"));
+        let round = Round::of(1, 4096, Some(0), Some(u64::MAX)).expect("an enormous one");
+        let least = Round::of(FILES, u64::MAX, Some(0), Some(1)).expect("hardly anything");
+        let found = Overhead::of(&round, &round, &least);
         assert_eq!((found.beside_data, found.beside_account), (0, 0));
     }
 

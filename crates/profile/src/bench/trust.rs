@@ -34,7 +34,7 @@ pub fn measure(dir: &Path, place: &Place) -> io::Result<Trust> {
     Ok(Trust {
         file_overhead_bytes: overhead.map(|found| found.beside_data),
         file_uncharged_bytes: overhead.map(|found| found.beside_account),
-        tiny_file_uncharged_bytes: overhead.map(|found| found.tiny_beside_account),
+        tiny_file_overhead_bytes: overhead.map(|found| found.tiny_beside_data),
         transaction_bytes: overhead.map(|found| found.once),
         device: place.device.clone(),
         file_system: place.file_system.clone(),
