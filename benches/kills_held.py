@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
 """Nothing that dies leaves a held program standing, failing or free.
 
-    python3 benches/kills_held.py [--mechanism freeze,signals,seccomp] [--kills N] [--folder DIR]
+    python3 benches/kills_held.py [--mechanism freeze,signals,freezer,seccomp] [--kills N] [--folder DIR]
 
 For each mechanism a program that our library is not in (attached, or below a filter) reads and writes under 8 MiB/s, and whoever holds it gets
-SIGKILL at random moments: policyd, which holds by ptrace(2), or by stop signals where a filter forbids it ptrace;
+SIGKILL at random moments: policyd, which holds by ptrace(2), or by stop signals where a filter forbids it ptrace, or then
+by a freezer cgroup if the program is in one of its user's (`freezer`: as root only, who makes that cgroup and runs all in it as the user nobody);
 or one of the two supervisors below which the program makes its calls. After each kill
-- the program must be seen not stopped within 1 s;
+- the program must be seen not stopped, nor its cgroup frozen, within 1 s;
 - policyd is started by the next use, which is another command of the class;
 - from 1 s after that, the program must move no more than the limit allows;
 - no call of it may have failed: it ends at the first one that returns an error or too few bytes.
 
-Needs a release build; no rights. Run it as a user without other limited jobs, which its policyd would watch, too.
+Needs a release build; no rights but for `freezer`, which is skipped visibly without. Run it as a user without other limited jobs, which its policyd would watch, too.
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -40,6 +43,7 @@ while True:
             sys.exit("a call moved too little")
 """
 LIMIT = 8 << 20
+NOBODY = 65534
 # Within this a program that nobody holds any more must go on, and one that is found again be held.
 PATIENCE = 1
 # How long its rate is then looked at, in seconds, and what may pass at once.
@@ -59,9 +63,27 @@ def forbid_ptrace():
         raise OSError(ctypes.get_errno(), "no filter")
 
 
+def delegated(name):
+    """A new cgroup of version 2 that belongs to the user nobody; None where there is none to be had."""
+    with open("/proc/self/mountinfo") as mounts:
+        points = [line.split()[4] for line in mounts if " - cgroup2 " in line]
+    if os.geteuid() or not points:
+        return None
+    path = os.path.join(points[0], name)
+    try:
+        os.mkdir(path)
+    except OSError:
+        return None
+    for file in ("", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"):
+        os.chown(os.path.join(path, file), NOBODY, NOBODY)
+    return path
+
+
 class Scene:
-    def __init__(self, folder, mechanism):
-        self.mechanism, self.name = mechanism, f"kills-{os.getpid()}-{mechanism}"
+    def __init__(self, folder, mechanism, cgroup=None):
+        self.mechanism, self.name, self.cgroup = mechanism, f"kills-{os.getpid()}-{mechanism}", cgroup
+        if cgroup:
+            os.chown(folder, NOBODY, NOBODY)
         self.mark = f"DISCNICE_KILLS={self.name}".encode()
         self.environment = dict(os.environ, XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder, DISCNICE_KILLS=self.name)
         script = os.path.join(folder, "job.py")
@@ -72,14 +94,27 @@ class Scene:
         if mechanism == "seccomp":
             self.process = self.start(["run", *limits, "--mechanism", "seccomp", "--", *command])
         else:
-            self.process = subprocess.Popen(command, env=self.environment)
+            self.process = subprocess.Popen(command, env=self.environment, preexec_fn=self.move)
             if self.start(["attach", *limits, "--background", str(self.process.pid)]).wait():
                 sys.exit("failed: it cannot be attached")
         self.pid = self.process.pid
 
     def start(self, words):
-        prepare = forbid_ptrace if self.mechanism == "signals" else None
-        return subprocess.Popen([DISCNICE, *words], env=self.environment, preexec_fn=prepare)
+        return subprocess.Popen([DISCNICE, *words], env=self.environment, preexec_fn=self.prepare)
+
+    def move(self):
+        """Into the cgroup and its user, if there is one."""
+        if self.cgroup:
+            with open(os.path.join(self.cgroup, "cgroup.procs"), "w") as procs:
+                procs.write("0")
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+
+    def prepare(self):
+        self.move()
+        if self.mechanism in ("signals", "freezer"):
+            forbid_ptrace()
 
     def holders(self):
         """Who holds the program: the daemon or the supervisors of this scene, and of no other."""
@@ -110,7 +145,19 @@ class Scene:
 
     def goes_on(self):
         self.check_alive()
-        return state(self.pid) not in ("T", "t")
+        return not self.is_frozen() and state(self.pid) not in ("T", "t")
+
+    def is_frozen(self):
+        if not self.cgroup:
+            return False
+        if state(self.pid) in ("T", "t"):
+            sys.exit("failed: freezer: it is held by something else")
+        # What is frozen in it are children of it, each the cgroup of one process.
+        for child in os.scandir(self.cgroup):
+            with contextlib.suppress(OSError), open(os.path.join(child.path, "cgroup.freeze")) as freeze:
+                if int(freeze.read()):
+                    return True
+        return False
 
     def moved(self):
         self.check_alive()
@@ -121,8 +168,17 @@ class Scene:
     def end(self):
         self.process.kill()
         self.process.wait()
-        subprocess.run([DISCNICE, "class", "rm", "--force", self.name], env=self.environment,
+        subprocess.run([DISCNICE, "class", "rm", "--force", self.name], env=self.environment, preexec_fn=self.prepare,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if self.cgroup:
+            for pid in self.holders():
+                os.kill(pid, signal.SIGTERM)
+            wait_for("its cgroup stays", self.is_removed)
+
+    def is_removed(self):
+        with contextlib.suppress(OSError):
+            os.rmdir(self.cgroup)
+        return not os.path.exists(self.cgroup)
 
 
 def one(scene):
@@ -144,15 +200,19 @@ def one(scene):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mechanism", default="freeze,signals,seccomp", help="comma-separated")
+    parser.add_argument("--mechanism", default="freeze,signals,freezer,seccomp", help="comma-separated")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--folder", default="/var/tmp")
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):
         sys.exit(f"build first: {DISCNICE}")
     for mechanism in options.mechanism.split(","):
+        cgroup = delegated(f"discnice-kills-{os.getpid()}") if mechanism == "freezer" else None
+        if mechanism == "freezer" and not cgroup:
+            print("freezer: SKIPPED: only root can make a cgroup for it, where version 2 is mounted", flush=True)
+            continue
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            scene = Scene(folder, mechanism)
+            scene = Scene(folder, mechanism, cgroup)
             try:
                 time.sleep(1)
                 seen = [one(scene) for _ in range(options.kills)]

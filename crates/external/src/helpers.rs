@@ -1,15 +1,15 @@
 //! What helps whoever holds others. All watched classes share it.
 
 use crate::census::Newcomer;
-use crate::hold::Stopper;
+use crate::hold::Guards;
 use crate::kindred::Kindred;
 use crate::write_back::WriteBack;
 
 /// The helpers; processes among them are started when they are first needed, and end with us.
 #[derive(Debug, Clone, Default)]
 pub struct Helpers {
-    /// Continues whom we stopped by a signal if we are killed.
-    pub stopper: Stopper,
+    /// Let go of whom we hold if we are killed.
+    pub guards: Guards,
     /// Writes back what the held dirtied.
     pub(crate) write_back: WriteBack,
     /// Whose descendants newcomers may be.

@@ -9,7 +9,7 @@
 //!
 //! - [`process`]: who may be held, and a hold on the identity of a process;
 //! - [`account`]: a process's own I/O, without that of children it has waited for;
-//! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), or stop signals;
+//! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), a freezer cgroup, or stop signals;
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
 //! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
@@ -23,7 +23,7 @@
 //! - [`reactor`]: sleeping until something is to be done.
 //!
 //! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
-//! nothing held, because the kernel (or the guardian, for signals) lets go of it.
+//! nothing held, because the kernel (or a helper process, for cgroups and signals) lets go of it.
 // Tests make a class in memory of their own.
 #![cfg_attr(not(test), forbid(unsafe_code))]
 #![cfg_attr(test, deny(unsafe_code))]

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
+use discnice_external::hold;
 use discnice_external::reactor::Reactor;
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -46,6 +47,7 @@ pub fn serve(classes: &dyn Classes, first: Option<i32>, idle: Nanos) -> io::Resu
     let listener = passed.map_or_else(|| place::listen(&only), Ok)?;
     listener.set_nonblocking(true)?;
     raise_descriptors();
+    hold::step_out();
     let mut reactor = Reactor::new()?;
     let mut keeper = Keeper::new(classes);
     if let Some(segment) = first {

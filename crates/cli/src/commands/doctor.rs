@@ -122,10 +122,10 @@ fn freezing() -> Finding {
     let meaning = match scope.as_deref().map(str::trim) {
         Err(_) | Ok("0") => "processes are held from outside by ptrace, unseen by their parents",
         Ok("3") => {
-            "kernel.yama.ptrace_scope is 3: processes are held from outside by stop signals, which their parents can see"
+            "kernel.yama.ptrace_scope is 3: processes are held from outside by a cgroup of their own where theirs is delegated to this user, else by stop signals, which their parents can see"
         }
         Ok(_) => {
-            "kernel.yama.ptrace_scope permits ptrace only with privilege: processes are held from outside by stop signals, which their parents can see"
+            "kernel.yama.ptrace_scope permits ptrace only with privilege: processes are held from outside by a cgroup of their own where theirs is delegated to this user, else by stop signals, which their parents can see"
         }
     };
     Finding("freezing", true, meaning.into())

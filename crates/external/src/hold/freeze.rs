@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use discnice_budget::outside::Mechanism;
 use discnice_sys::Errno;
 use discnice_sys::procfs;
 use discnice_sys::trace::{self, Stop, Thread};
 
-use super::{Grip, Hold, Refused};
+use super::{Grip, Hold, Means, Refused};
 use crate::process;
 
 /// How a seized thread stands.
@@ -105,8 +104,8 @@ impl Freeze {
 }
 
 impl Hold for Freeze {
-    fn mechanism(&self) -> Mechanism {
-        Mechanism::Freeze
+    fn means(&self) -> Means {
+        Means::Ptrace
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

@@ -7,8 +7,7 @@ use std::time::Duration;
 use discnice_benice::Stopper;
 use discnice_benice::tree::{Process, Tree};
 
-use super::signals::{self, Signals};
-use super::{Grip, Hold, Refused, best};
+use super::{Grip, Guards, Hold, Means, Refused, best, next_best};
 
 /// Rounds in which everything of a job that can be held at once is held.
 const ROUNDS: u32 = 20;
@@ -20,11 +19,13 @@ const SELDOM: u32 = 25;
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// A job held by ptrace(2), which neither its parent nor a shell sees and which ends with us; by
-/// signals where that is not permitted.
+/// cgroups or signals where that is not permitted.
 #[derive(Debug, Default)]
 pub struct Job {
     held: HashMap<Process, (Box<dyn Hold>, Grip)>,
-    signals: signals::Stopper,
+    /// Holds by cgroups between two stops: the processes stay in theirs.
+    kept: HashMap<Process, Box<dyn Hold>>,
+    guards: Guards,
     calls: u32,
 }
 
@@ -35,17 +36,10 @@ impl Job {
         for process in tree.iter().map(Process::of) {
             let known = self.held.contains_key(&process);
             new |= !known;
-            let (hold, grip) =
-                self.held.entry(process).or_insert_with(|| (best(process), Grip::Loose));
-            *grip = match pressed(hold, all) {
-                Err(Refused::Forbidden) => {
-                    *hold = Box::new(Signals::new(process, self.signals.clone()));
-                    pressed(hold, all).map_err(error)?
-                }
-                // A debugger has it, who knows what it does.
-                Err(Refused::Traced) => Grip::Firm,
-                other => other.map_err(error)?,
-            };
+            let (hold, grip) = self.held.entry(process).or_insert_with(|| {
+                (self.kept.remove(&process).unwrap_or_else(|| best(process)), Grip::Loose)
+            });
+            *grip = pressed_somehow(process, hold, all, &self.guards).map_err(error)?;
         }
         Ok(new)
     }
@@ -56,14 +50,29 @@ impl Job {
     }
 }
 
-fn pressed(hold: &mut Box<dyn Hold>, all: bool) -> Result<Grip, Refused> {
-    if all { hold.press_all() } else { hold.press() }
+/// Presses, by another mechanism if this one is forbidden.
+fn pressed_somehow(
+    process: Process,
+    hold: &mut Box<dyn Hold>,
+    all: bool,
+    guards: &Guards,
+) -> Result<Grip, Refused> {
+    loop {
+        match if all { hold.press_all() } else { hold.press() } {
+            Err(Refused::Forbidden) => {
+                *hold = next_best(process, hold.means(), guards).ok_or(Refused::Forbidden)?;
+            }
+            // A debugger has it, who knows what it does.
+            Err(Refused::Traced) => return Ok(Grip::Firm),
+            other => return other,
+        }
+    }
 }
 
 fn error(refused: Refused) -> io::Error {
     let why = match refused {
         Refused::Traced => "somebody else traces it",
-        Refused::Forbidden => "neither ptrace(2) nor a signal is permitted",
+        Refused::Forbidden => "neither ptrace(2) nor a cgroup nor a signal is permitted",
         Refused::Foreground => {
             "it is in the foreground of a terminal, and this system does not permit ptrace(2)"
         }
@@ -74,6 +83,7 @@ fn error(refused: Refused) -> io::Error {
 impl Stopper for Job {
     fn stop(&mut self, tree: &mut Tree) -> io::Result<()> {
         self.calls = 0;
+        self.kept.retain(|process, _| process.stat().is_some());
         for _ in 0..ROUNDS {
             let new = self.press_or_resume(tree, false)?;
             if !new {
@@ -104,7 +114,11 @@ impl Stopper for Job {
     fn resume(&mut self) {
         // A thread that waits for a disk can be let go only after that; nobody else waits for it.
         while !self.held.is_empty() {
-            self.held.retain(|_, (hold, _)| !hold.release());
+            for (process, (hold, _)) in self.held.extract_if(|_, (hold, _)| hold.release()) {
+                if hold.means() == Means::Freezer {
+                    self.kept.insert(process, hold);
+                }
+            }
             if !self.held.is_empty() {
                 std::thread::sleep(MOMENT);
             }

@@ -1,4 +1,4 @@
-//! Standing still by SIGSTOP and SIGCONT: the last resort, where ptrace(2) is not permitted. The
+//! Standing still by SIGSTOP and SIGCONT: the last resort, where neither ptrace(2) nor a cgroup is to be had. The
 //! parent can see it; a guardian process continues whom we stopped if we are killed.
 
 use std::cell::RefCell;
@@ -7,9 +7,8 @@ use std::rc::Rc;
 
 use discnice_benice::guardian::Guardian;
 use discnice_benice::tree::Process;
-use discnice_budget::outside::Mechanism;
 
-use super::{Grip, Hold, Refused};
+use super::{Grip, Hold, Means, Refused};
 use crate::process;
 
 /// The guardian that all holds by signals share; started when the first is needed.
@@ -53,8 +52,8 @@ impl Signals {
 }
 
 impl Hold for Signals {
-    fn mechanism(&self) -> Mechanism {
-        Mechanism::Signals
+    fn means(&self) -> Means {
+        Means::Signals
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

@@ -8,7 +8,7 @@ use discnice_units::Nanos;
 
 use super::{Role, Watched};
 use crate::duty;
-use crate::hold::{Grip, Refused, Signals};
+use crate::hold::{self, Grip, Refused};
 
 /// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
 const LOOKING: u64 = 25;
@@ -42,8 +42,11 @@ impl Watched {
     /// Another mechanism, or none for a while.
     fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
         self.let_go();
-        if refused == Refused::Forbidden && self.hold.mechanism() == Mechanism::Freeze {
-            self.hold = Box::new(Signals::new(self.pinned.process, self.helpers.stopper.clone()));
+        let (process, means) = (self.pinned.process, self.hold.means());
+        if refused == Refused::Forbidden
+            && let Some(next) = hold::next_best(process, means, &self.helpers.guards)
+        {
+            self.hold = next;
             self.note_how(self.reason);
             return now;
         }

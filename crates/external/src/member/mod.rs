@@ -379,7 +379,7 @@ fn rest(role: Role) -> Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hold::{Grip, Refused};
+    use crate::hold::{Grip, Means, Refused};
     use discnice_policy::{Limits, Resource, pace};
     use discnice_units::Rate;
     use std::alloc::{Layout, alloc_zeroed};
@@ -393,8 +393,8 @@ mod tests {
     struct Stuck(Rc<Cell<bool>>);
 
     impl Hold for Stuck {
-        fn mechanism(&self) -> Mechanism {
-            Mechanism::Freeze
+        fn means(&self) -> Means {
+            Means::Ptrace
         }
 
         fn press(&mut self) -> Result<Grip, Refused> {
