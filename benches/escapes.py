@@ -209,9 +209,7 @@ def remount(disk):
 
 def results(disk):
     """A digest of what a program printed and left behind. What restic encrypts differs each time; what
-    it restores does not. So do 12 bytes of each block that fio verifies, which it does itself. fio 3.33
-    that writes by io_uring and is stopped begins anew at offset 0 and leaves the file's end unwritten, with
-    status 0: also by SIGSTOP and SIGCONT, without discnice."""
+    it restores does not. So do 12 bytes of each block that fio verifies, which it does itself."""
     digest = hashlib.sha256()
     for root, folders, files in os.walk(disk.mount):
         folders.sort()

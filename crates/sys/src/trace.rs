@@ -1,5 +1,5 @@
 //! Holding single threads by ptrace(2), as a debugger's "interrupt" does: no signal is sent, the
-//! parent sees nothing, and a tracer that dies lets go of everything.
+//! parent sees nothing, calls that wait go on, and a tracer that dies lets go of everything.
 
 use crate::raw::{Errno, call};
 
@@ -54,6 +54,64 @@ pub fn interrupt(thread: u32) -> Result<(), Errno> {
 pub fn detach(thread: u32, signal: i32) -> Result<(), Errno> {
     // SAFETY: as in `seize`.
     unsafe { call!(libc::SYS_ptrace, libc::PTRACE_DETACH, thread, 0, signal) }.map(drop)
+}
+
+/// `IORING_ENTER_EXT_ARG` (linux/io_uring.h): the call may have a time limit.
+const TIMED: u64 = 1 << 3;
+
+/// Whether this call, which returns `EINTR` after a stop though no signal was handled (signal(7)), is made again after one
+/// by us: see [`resume_call`]. Not one with a time limit, all of which it would wait for again, and again. `argument` tells its
+/// arguments, counted from zero.
+pub fn is_resumed(number: i64, argument: impl Fn(usize) -> Option<u64>) -> bool {
+    let is_null = |place| argument(place) == Some(0);
+    cfg!(target_arch = "x86_64")
+        && match number {
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_epoll_wait => argument(3).is_some_and(|limit| (limit as i32) < 0),
+            libc::SYS_epoll_pwait => argument(3).is_some_and(|limit| (limit as i32) < 0),
+            libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => is_null(3),
+            libc::SYS_io_uring_enter => argument(3).is_some_and(|flags| flags & TIMED == 0),
+            libc::SYS_io_getevents => is_null(4),
+            libc::SYS_rt_sigtimedwait => is_null(2),
+            libc::SYS_semop => true,
+            _ => false,
+        }
+}
+
+/// If our interrupt ended a call that [`is_resumed`], the stopped thread makes it again when it is let go, as if
+/// nothing had been; if a signal is handled before, the call has been interrupted by that. It has done nothing, or it would
+/// have returned how much. The kernel does the same for other calls, which it leaves with `ERESTARTNOHAND`
+/// (include/linux/errno.h); it looks at the register after the stop (arch/x86/kernel/signal.c,
+/// `arch_do_signal_or_restart`). On other architectures it does so before, and the call returns `EINTR`.
+pub fn resume_call(thread: u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        /// `rax`, `orig_rax`, and where arguments are passed, in struct user (sys/user.h), in words.
+        const RESULT: usize = 10;
+        const NUMBER: usize = 15;
+        const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
+        const RESTART: i64 = -514;
+        let argument = |place| peek(thread, *ARGUMENTS.get(place)?).map(i64::cast_unsigned).ok();
+        if peek(thread, RESULT) == Ok(i64::from(-libc::EINTR))
+            && peek(thread, NUMBER).is_ok_and(|number| is_resumed(number, argument))
+        {
+            let result = RESULT * size_of::<u64>();
+            // SAFETY: numbers only; no memory of ours is at stake.
+            let _ =
+                unsafe { call!(libc::SYS_ptrace, libc::PTRACE_POKEUSER, thread, result, RESTART) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = thread;
+}
+
+/// A register of a stopped thread, of struct user, counted in words. ptrace(2), `PTRACE_PEEKUSER`
+#[cfg(target_arch = "x86_64")]
+fn peek(thread: u32, register: usize) -> Result<i64, Errno> {
+    let (mut word, offset) = (0i64, register * size_of::<u64>());
+    // SAFETY: the kernel writes one word, the size of `word`.
+    unsafe { call!(libc::SYS_ptrace, libc::PTRACE_PEEKUSER, thread, offset, &raw mut word)? };
+    Ok(word)
 }
 
 /// What has become of a seized thread. waitid(2) with `WNOWAIT`: the kernel forgets a pending signal

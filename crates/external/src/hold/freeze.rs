@@ -66,7 +66,7 @@ impl Freeze {
             match procfs::stat(thread) {
                 Some(stat) if stat.flags & process::WORKER != 0 => {}
                 Some(stat) if wanted.contains(&stat.state) => self.take(thread)?,
-                Some(_) if shared && self.waits_for_another(thread) => self.take(thread)?,
+                Some(_) if shared && self.goes_on_undisturbed(thread) => self.take(thread)?,
                 Some(_) => asleep = true,
                 None => {}
             }
@@ -75,17 +75,27 @@ impl Freeze {
         Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
     }
 
-    /// Whether a thread waits for another one of its process, which may wake it just before it is stopped itself. Futex(2)
-    /// calls go on after a stop as if nothing had been.
-    fn waits_for_another(&self, thread: u32) -> bool {
-        process::call(self.id, thread).is_some_and(|call| call.number == libc::SYS_futex)
+    /// Whether a thread waits for another one of its process, or for a worker that the kernel has there (io_uring), which may
+    /// wake it just before it is stopped itself, in a call that goes on after a stop as if nothing had been.
+    fn goes_on_undisturbed(&self, thread: u32) -> bool {
+        process::call(self.id, thread).is_some_and(|call| match call.number {
+            libc::SYS_futex => true,
+            libc::SYS_io_uring_enter => {
+                trace::is_resumed(call.number, |place| call.arguments.get(place).copied())
+            }
+            _ => false,
+        })
     }
 
     /// What to remember of a seized thread.
     fn look(thread: u32) -> Option<State> {
         match trace::look(thread) {
             Ok(Thread::Moving) => Some(State::Moving),
-            Ok(Thread::Stopped(Stop::Interrupted)) => Some(State::Stopped),
+            Ok(Thread::Stopped(Stop::Interrupted)) => {
+                // At once: if we are killed the thread goes on with what it has in its registers.
+                trace::resume_call(thread);
+                Some(State::Stopped)
+            }
             Ok(Thread::Stopped(Stop::JobControl)) => {
                 let _ = trace::detach(thread, 0);
                 None
@@ -181,6 +191,56 @@ mod tests {
         assert!(cpu(child.id()) > before, "it goes on");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// What epoll_wait(2) returns, and errno, to a process that is held for a moment, gets a signal or not, and has
+    /// something to read after a second. It has one thread, which the signal is for.
+    #[cfg(target_arch = "x86_64")]
+    fn waits(limit: i32, signal: Option<i32>) -> String {
+        use std::io::{BufRead, BufReader};
+        use std::process::Stdio;
+        let script = format!(
+            "import ctypes, os, select, signal, time\n\
+             signal.signal(signal.SIGUSR1, lambda *_: None)\n\
+             wait, events = ctypes.CDLL(None, use_errno=True).epoll_wait, ctypes.create_string_buffer(64)\n\
+             queue, (reader, writer) = select.epoll(), os.pipe()\n\
+             queue.register(reader)\n\
+             if os.fork() == 0: os._exit(time.sleep(1) or os.write(writer, b'x') - 1)\n\
+             print(wait(queue.fileno(), events, 1, {limit}), ctypes.get_errno())"
+        );
+        let mut command = Command::new("python3");
+        let mut child = command.args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let waiting = || process::call(child.id(), child.id()).map(|call| call.number);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while waiting() != Some(libc::SYS_epoll_wait) {
+            assert!(Instant::now() < deadline, "it does not wait");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut freeze = Freeze::new(child.id());
+        while freeze.press_all().unwrap() == Grip::Loose {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(signal) = signal {
+            // SAFETY: numbers only; the child is ours and has not been waited for.
+            #[allow(unsafe_code, reason = "kill(2) has no safe wrapper here")]
+            unsafe {
+                libc::kill(child.id().cast_signed(), signal);
+            }
+        }
+        release(&mut freeze);
+        let told = lines.next().unwrap().unwrap();
+        child.wait().unwrap();
+        told
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn calls_that_wait_go_on_unless_a_signal_is_handled() {
+        assert_eq!(waits(-1, None), "1 0", "it waits on");
+        let interrupted = format!("-1 {}", libc::EINTR);
+        assert_eq!(waits(-1, Some(libc::SIGUSR1)), interrupted);
+        assert_eq!(waits(5000, None), interrupted, "it would wait for all of its time again");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! 1. [`Hold::press`] may be called any number of times; it stops what of the process is awake now.
 //!    A thread that waits for something other than a disk (a socket, a timer, a lock) is left alone:
 //!    it moves nothing, and calls that a stop would interrupt (epoll_wait(2) and others, signal(7))
-//!    go on undisturbed (where only a whole process can be held, as long as all of it sleeps, or not at all);
+//!    go on undisturbed, which only ptrace(2) can see to for those that are stopped (where only a whole process can be held, as long as all of it sleeps, or not at all);
 //! 2. [`Hold::release`] lets go of everything, as soon as it can: a thread in an uninterruptible wait
 //!    can be let go only when that has ended, so it is called until it says that it is done;
 //! 3. whoever is killed while holding holds nothing any more: a helper process sees to that where the kernel does not;
