@@ -18,6 +18,7 @@
 //! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too; `paced`: large ones bit by bit;
 //! - `made`: files that members made are counted;
+//! - `detached`: helper processes that end with us, or do at our end what is left to do;
 //! - `served`: what members wrote through daemons (FUSE) is written back;
 //! - `nameless`: what it dirtied in files without a name is charged when it is written;
 //! - [`reactor`]: sleeping until something is to be done.
@@ -32,6 +33,7 @@ pub mod account;
 pub mod census;
 mod closed;
 mod descriptors;
+mod detached;
 mod doing;
 pub mod duty;
 mod helpers;

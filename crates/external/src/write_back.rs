@@ -21,10 +21,10 @@ use discnice_budget::Class;
 use discnice_sys::{file, time};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::closed::{self, Closed};
 use crate::descriptors;
+use crate::detached;
 use crate::made::Made;
 use crate::paced::{Pace, Paced};
 use crate::served::Daemons;
@@ -62,7 +62,7 @@ impl WriteBack {
     fn tell(&self, message: [u8; MESSAGE]) {
         let socket = &mut self.0.borrow_mut().socket;
         if socket.is_none() {
-            *socket = begin().ok();
+            *socket = detached::start(serve).ok();
         }
         let told = socket.as_mut().map(|socket| socket.write_all(&message));
         // A full queue means that the disk is behind: to start more would not help.
@@ -99,14 +99,6 @@ fn understand(message: [u8; MESSAGE]) -> Option<(u32, Pace)> {
     let id = numbers.next()?.try_into().ok()?;
     let (class, portion) = (numbers.next()?, numbers.next()?);
     Some((id, Pace { class, portion, period: Nanos(numbers.next()?) }))
-}
-
-fn begin() -> io::Result<File> {
-    // Each message arrives as a whole.
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    fork::detached(its, serve)?;
-    Ok(ours.into())
 }
 
 /// The helper's whole life.

@@ -91,11 +91,7 @@ impl Freeze {
     fn look(thread: u32) -> Option<State> {
         match trace::look(thread) {
             Ok(Thread::Moving) => Some(State::Moving),
-            Ok(Thread::Stopped(Stop::Interrupted)) => {
-                // At once: if we are killed the thread goes on with what it has in its registers.
-                trace::resume_call(thread);
-                Some(State::Stopped)
-            }
+            Ok(Thread::Stopped(Stop::Interrupted)) => Some(State::Stopped),
             Ok(Thread::Stopped(Stop::JobControl)) => {
                 let _ = trace::detach(thread, 0);
                 None
@@ -130,6 +126,10 @@ impl Hold for Freeze {
     fn tend(&mut self) {
         self.threads.retain(|thread, state| match Self::look(*thread) {
             Some(now) => {
+                if (*state, now) == (State::Moving, State::Stopped) {
+                    // At once: if we are killed the thread goes on with what it has in its registers.
+                    trace::resume_call(*thread);
+                }
                 *state = now;
                 true
             }

@@ -16,14 +16,14 @@ use std::time::Duration;
 
 use discnice_benice::fork;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::cgroup::Home;
+use crate::detached;
 
 const MADE: u8 = b'M';
 const GONE: u8 = b'G';
 const LEFT: u8 = b'L';
-/// One of these and a path. unix(7): a socket of this type keeps messages apart.
+/// One of these and a path.
 const MESSAGE: usize = 1 + libc::PATH_MAX as usize;
 /// What cannot be removed is tried so often.
 const TRIES: u32 = 50;
@@ -79,7 +79,7 @@ impl Told {
             return Ok(());
         }
         self.socket = None;
-        self.socket = Some(begin()?);
+        self.socket = Some(detached::start(serve)?);
         let told = self.made.iter().try_for_each(|cgroup| self.tell(MADE, cgroup));
         told.inspect_err(|_| self.socket = None)
     }
@@ -104,13 +104,6 @@ impl Told {
 fn lives(socket: &File) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
-}
-
-fn begin() -> io::Result<File> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    fork::detached(its, serve)?;
-    Ok(ours.into())
 }
 
 /// The helper's whole life.

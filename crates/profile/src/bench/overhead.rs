@@ -71,12 +71,11 @@ impl Overhead {
         let files = (many.files - one.files).max(1);
         let more = |round: &Round| round.beside_data.saturating_sub(one.beside_data);
         let beside_data = more(many).max(0).unsigned_abs() / files;
-        let tinies = i64::try_from(tiny.files - one.files).unwrap_or(i64::MAX).max(1);
         Self {
             beside_data,
             beside_account: many.beside_account.saturating_sub(one.beside_account) / files,
             once: one.beside_data.max(0).unsigned_abs().saturating_sub(beside_data),
-            tiny_beside_data: more(tiny) / tinies,
+            tiny_beside_data: more(tiny) / files.cast_signed(),
         }
     }
 }
