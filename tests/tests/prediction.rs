@@ -94,3 +94,16 @@ fn what_is_read_is_charged_without_the_calls_that_tell_about_the_cache() {
         assert!((LARGE / 4 * 3..LARGE / 8 * 9).contains(&charged), "{estimator}: {charged}");
     }
 }
+
+/// A page for each section of `sections.c`, in bytes.
+const SECTIONS: u64 = 64 * 4096;
+
+#[test]
+fn a_stream_that_seeks_is_followed() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let program = compiler.compile("sections.c");
+    let class = Class::estimated("unlimited", "predict");
+    let _ = Place::default().run(&mut class.command([program]), nothing).succeeded();
+    assert_eq!(class.charged().1, SECTIONS);
+}

@@ -1,14 +1,14 @@
 //! libc's buffered streams.
 //!
-//! Their reads and writes do not pass through the names `read` and `write`: libc calls its own
+//! What they read, write and seek does not pass through the names `read`, `write` and `lseek`: libc calls its own
 //! copies, through a table of functions that all ordinary streams share (`_IO_file_jumps`).
-//! Two of its entries are replaced by ours. The table itself stays where it is, so libc's check
-//! that a stream's table is a genuine one still holds; no code is changed, only two pointers in
+//! Three of its entries are replaced by ours. The table itself stays where it is, so libc's check
+//! that a stream's table is a genuine one still holds; no code is changed, only three pointers in
 //! memory that the dynamic linker had made read-only after relocation, and that is made so again.
 //! Nothing is replaced unless each entry is just the function that libc exports under the name
 //! that belongs there.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -17,26 +17,29 @@ use discnice_sys::memory;
 use crate::real::{Real, descriptor, reals};
 use crate::{calls, gated};
 
-/// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read and write.
+/// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read, write and seek.
 const READ: usize = 14;
 const WRITE: usize = 15;
+const SEEK: usize = 16;
 
 type Transfer = unsafe extern "C" fn(*mut c_void, *mut c_void, isize) -> isize;
+type Seek = unsafe extern "C" fn(*mut c_void, i64, c_int) -> i64;
 
 reals! {
     IO_FILE_READ = c"_IO_file_read";
     IO_FILE_WRITE = c"_IO_file_write";
+    IO_FILE_SEEK = c"_IO_file_seek";
     IO_FILE_JUMPS = c"_IO_file_jumps";
     IO_WFILE_JUMPS = c"_IO_wfile_jumps";
 }
 
 /// Puts our functions into libc's tables, if they are what we know.
 pub fn enter() {
-    if !(IO_FILE_READ.exists() && IO_FILE_WRITE.exists()) {
+    if ![&IO_FILE_READ, &IO_FILE_WRITE, &IO_FILE_SEEK].into_iter().all(Real::exists) {
         return;
     }
     let tables = [&IO_FILE_JUMPS, &IO_WFILE_JUMPS].into_iter().filter(|table| table.exists());
-    let known = tables.map(entries).filter(|both| both.iter().all(Entry::is_known)).flatten();
+    let known = tables.map(entries).filter(|all| all.iter().all(Entry::is_known)).flatten();
     let places = known.clone().map(|entry| ptr::from_ref(entry.place) as usize);
     let (Some(first), Some(last)) = (places.clone().min(), places.max()) else { return };
     // All that lies between has been relocated too: each change of rights is dear.
@@ -66,14 +69,15 @@ impl Entry {
     }
 }
 
-/// The two of a table that read and write.
-fn entries(table: &Real) -> [Entry; 2] {
+/// Those of a table that read, write and seek.
+fn entries(table: &Real) -> [Entry; 3] {
     let slots = table.get().cast::<AtomicPtr<c_void>>();
-    // SAFETY: libc exports the table as an object of 21 pointers; both lie within it.
-    let (reading, writing) = unsafe { (&*slots.add(READ), &*slots.add(WRITE)) };
+    // SAFETY: libc exports the table as an object of 21 pointers; all three lie within it.
+    let place = |entry: usize| unsafe { &*slots.add(entry) };
     [
-        Entry { place: reading, theirs: IO_FILE_READ.get(), ours: read as *mut c_void },
-        Entry { place: writing, theirs: IO_FILE_WRITE.get(), ours: write as *mut c_void },
+        Entry { place: place(READ), theirs: IO_FILE_READ.get(), ours: read as *mut c_void },
+        Entry { place: place(WRITE), theirs: IO_FILE_WRITE.get(), ours: write as *mut c_void },
+        Entry { place: place(SEEK), theirs: IO_FILE_SEEK.get(), ours: seek as *mut c_void },
     ]
 }
 
@@ -106,4 +110,12 @@ unsafe extern "C" fn write(stream: *mut c_void, buffer: *mut c_void, count: isiz
         return calls::start_io(|| piece(0, count));
     }
     calls::write(fd, count, None, false, piece)
+}
+
+/// Where a stream reads and writes next: linkers write sections in any order through one.
+unsafe extern "C" fn seek(stream: *mut c_void, offset: i64, whence: c_int) -> i64 {
+    // SAFETY: `enter` found this function with this signature in the table.
+    let real = unsafe { core::mem::transmute::<*mut c_void, Seek>(IO_FILE_SEEK.get()) };
+    // SAFETY: libc gave us this stream; its own arguments.
+    unsafe { calls::seek(descriptor(stream), || real(stream, offset, whence)) }
 }
