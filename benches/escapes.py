@@ -24,6 +24,7 @@ import sys
 import tempfile
 
 import rates
+from kept import Kept
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MIB = 1 << 20
@@ -181,6 +182,11 @@ def calibrate(discnice, disk, folder):
                    stdout=subprocess.DEVNULL)
 
 
+def ours(discnice):
+    """What is of DiscNice."""
+    return discnice, os.path.join(os.path.dirname(os.path.realpath(discnice)), "libdiscnice.so")
+
+
 def load(script):
     """Reads into the cache what programs of this script are loaded from: it lies on another disk, and would be charged to
     the class all the same. An unlimited run brings in only what it touches, `discnice` files as a whole."""
@@ -223,14 +229,15 @@ def results(disk):
     return digest.hexdigest()
 
 
-def measure(disk, discnice, name, text, command, options):
+def measure(disk, discnice, name, text, command, options, kept):
     title = f"escapes-{os.getpid()}-{abs(hash((name, text))) % 10**6}"
     # A list is executed by `discnice` itself, a line by a shell, whose child it is.
     script = command if isinstance(command, list) else ["sh", "-c", f"exec > {disk.mount}/out.printed; {command}"]
-    load([discnice, os.path.join(os.path.dirname(os.path.realpath(discnice)), "libdiscnice.so"), *script])
+    load([*ours(discnice), *script])
     remount(disk)
     _, _, _, status = rates.run(script, disk, 200)
     unlimited = status, results(disk)
+    kept.keep()
     remount(disk)
     charges = Charges(discnice, title)
     limited = [discnice, "run", "--class", title, "--disk", f"{text}M", *options, "--", *script]
@@ -300,11 +307,12 @@ def main():
         # All files are made here: what is closed beside a limited program's files is written back with them.
         by_rate = {text: programs(disk, float(text) * MIB, made) for text in arguments.rates.split(",")}
         calibrate(arguments.discnice, disk, folder)
+        kept = Kept(*ours(arguments.discnice))
         for text, commands in by_rate.items():
             for name, command in commands.items():
                 if any(part in name for part in arguments.programs.split(",")):
                     result = measure(disk, arguments.discnice, name, text, command,
-                                     ["--mechanism", arguments.mechanism])
+                                     ["--mechanism", arguments.mechanism], kept)
                     row(name, text, arguments.read_ahead << 10, *result)
     finally:
         disk.close()

@@ -19,7 +19,6 @@ ext4, where the account says nothing). `--foreign` gives all files to root.
 Needs root (loop device, dropping caches). Everything is unmounted and detached on every way out.
 """
 import argparse
-import ctypes
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from kept import Kept  # noqa: E402
 from rates import HERE, NOBODY, Disk, sh  # noqa: E402
 
 MEGABYTE = 1_000_000
@@ -46,19 +46,10 @@ subprocess.run(sys.argv[2:])
 os.write(int(sys.argv[1]), str(total() - before).encode())
 """
 PYTHON = "/usr/bin/python3 -SEc"
-# Where programs are loaded from, which are not what is measured.
-PROGRAMS = ("/usr/bin", "/usr/lib", "/usr/libexec", "/usr/include", "/usr/local", "/etc")
 # What compilers write for each other goes to memory: of what `auto` charges only a sixteenth of the files
 # is told by file system.
 ON_NO_DISK = "export TMPDIR=/dev/shm; "
 HEADERS = ("stdio", "stdlib", "string", "math", "errno", "signal", "time", "unistd", "pthread", "netdb", "sys/socket", "sys/stat")
-
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.mmap.restype = ctypes.c_size_t
-LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-PAGE = os.sysconf("SC_PAGESIZE")
-MAPPED_TO_READ, MAPPED_SHARED, NO_MAPPING = 1, 1, ctypes.c_size_t(-1).value
 
 
 class Place:
@@ -136,33 +127,6 @@ def wait_until_unused(device):
         except OSError:
             time.sleep(0.1)
     sys.exit(f"estimator.py: somebody else has {device} mounted")
-
-
-def keep_programs():
-    """Locks what is in the cache below PROGRAMS until this process ends: where a machine takes cached pages back
-    early, a compiler loaded anew is in the account of who runs it, though the disk under test never saw it."""
-    for top in PROGRAMS:
-        for folder, _, names in os.walk(top):
-            for path in (os.path.join(folder, name) for name in names):
-                if os.path.isfile(path) and not os.path.islink(path):
-                    keep(path)
-
-
-def keep(path):
-    """Locks the pages of a file that are in the cache; nothing is read from the disk for it."""
-    fd = os.open(path, os.O_RDONLY)
-    pages = -(-os.fstat(fd).st_size // PAGE)
-    at = LIBC.mmap(None, pages * PAGE, MAPPED_TO_READ, MAPPED_SHARED, fd, 0) if pages else NO_MAPPING
-    os.close(fd)
-    if at == NO_MAPPING:
-        return
-    cached = (ctypes.c_ubyte * pages)()
-    LIBC.mincore(ctypes.c_void_p(at), ctypes.c_size_t(pages * PAGE), cached)
-    for page in range(pages):
-        if cached[page] & 1:
-            LIBC.mlock(ctypes.c_void_p(at + page * PAGE), ctypes.c_size_t(PAGE))
-    if not any(byte & 1 for byte in cached):
-        LIBC.munmap(ctypes.c_void_p(at), ctypes.c_size_t(pages * PAGE))
 
 
 def write_file(path, size, owner):
@@ -339,7 +303,7 @@ def main():
         sys.exit("estimator.py: needs root for a loop device; run it with sudo")
     # So that what is mounted is unmounted then as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    record = []
+    record, kept = [], Kept()
     print(f"{'fs':<8} {'program':<14} {'predicted':>13} {'account':>13} {'device':>13}  "
           f"{'/account':>9} {'/device':>9}")
     for fs in arguments.fs.split(","):
@@ -356,7 +320,7 @@ def main():
                 calibrate(arguments, place)
             for name in [n for n in arguments.programs.split(",") if n] or list(wanted):
                 run(arguments, place, wanted[name])  # Loads the programs from wherever they are.
-                keep_programs()
+                kept.keep()
                 results = [run(arguments, place, wanted[name]) for _ in range(arguments.runs)]
                 record.append({"fs": fs, "program": name, "results": results})
                 row(fs, name, results, asked(name, arguments.scale))
