@@ -3,14 +3,15 @@
 //! Where that is a burst under the class's limit, a mapping is advised `MADV_RANDOM`: a fault then
 //! reads one page (mm/filemap.c, `do_sync_mmap_readahead`: `VM_RAND_READ`). A table remembers
 //! which mappings we advised, so that they get the kernel's read-ahead back when the limit is
-//! lifted; one that finds no place in it is left alone. The program's own madvise(2) wins.
+//! lifted; one that finds no place in it is left alone. The program's own `MADV_RANDOM` is the same; that it
+//! reads in order (`MADV_SEQUENTIAL`, which would read by windows again) is what it gets back then.
 //!
 //! The table is plain memory: a forked child, which has the same mappings, has the same table. An
 //! entry may be stale, of a mapping that went unseen: giving advice back there only means that
 //! the kernel reads ahead again.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use discnice_regulator::{Linux, Regulator};
 use discnice_sys::{file, memory};
@@ -33,10 +34,21 @@ const BUSY: usize = 1;
 struct Place {
     start: AtomicUsize,
     length: AtomicUsize,
+    /// The program reads it in order, as it said.
+    in_order: AtomicBool,
 }
 
-static PLACE: [Place; PLACES] =
-    [const { Place { start: AtomicUsize::new(NONE), length: AtomicUsize::new(0) } }; PLACES];
+impl Place {
+    const fn new() -> Self {
+        Self {
+            start: AtomicUsize::new(NONE),
+            length: AtomicUsize::new(0),
+            in_order: AtomicBool::new(false),
+        }
+    }
+}
+
+static PLACE: [Place; PLACES] = [const { Place::new() }; PLACES];
 
 /// Places from here on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -81,12 +93,20 @@ pub fn mapped(start: *mut c_void, length: usize, fd: i32) {
     if bursting().is_some()
         && file::status(fd).is_ok_and(|status| status.regular && status.size > SMALL)
     {
-        shape(start, length);
+        shape(start, length, false);
     }
 }
 
-fn shape(start: *mut c_void, length: usize) {
-    if remember(start as usize, length) && memory::advise(start, length, libc::MADV_RANDOM).is_err()
+/// The program has advised the kernel to read ahead of faults in a range that is, or was, ours, which is still a burst.
+pub fn advised(ours: bool, start: *mut c_void, length: usize, in_order: bool) {
+    if ours && bursting().is_some() {
+        shape(start, length, in_order);
+    }
+}
+
+fn shape(start: *mut c_void, length: usize, in_order: bool) {
+    if remember(start as usize, length, in_order)
+        && memory::advise(start, length, libc::MADV_RANDOM).is_err()
     {
         forget(start, length);
     }
@@ -97,12 +117,13 @@ fn bursting() -> Option<Regulator<'static, Linux>> {
     engine::regulator().filter(Regulator::faults_burst)
 }
 
-fn remember(start: usize, length: usize) -> bool {
+fn remember(start: usize, length: usize, in_order: bool) -> bool {
     for (number, place) in PLACE.iter().enumerate() {
         let taken =
             place.start.compare_exchange(NONE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
             place.length.store(length, Ordering::Relaxed);
+            place.in_order.store(in_order, Ordering::Relaxed);
             place.start.store(start, Ordering::Release);
             USED.fetch_max(number + 1, Ordering::AcqRel);
             return true;
@@ -137,7 +158,7 @@ pub fn forget(start: *mut c_void, length: usize) -> bool {
 
 /// A mapping has been moved or resized by mremap(2); `ours` says what [`forget`] said before.
 pub fn moved(ours: bool, start: *mut c_void, length: usize) {
-    if ours && !remember(start as usize, length) {
+    if ours && !remember(start as usize, length, false) {
         // Nobody would give it back later.
         let _ = memory::advise(start, length, libc::MADV_NORMAL);
     }
@@ -164,6 +185,7 @@ pub fn give_back() {
     for place in used() {
         let begin = place.start.load(Ordering::Acquire);
         let length = place.length.load(Ordering::Relaxed);
+        let in_order = place.in_order.load(Ordering::Relaxed);
         if begin > BUSY
             && place
                 .start
@@ -171,7 +193,8 @@ pub fn give_back() {
                 .is_ok()
         {
             let start = core::ptr::without_provenance_mut(begin);
-            let _ = memory::advise(start, length, libc::MADV_NORMAL);
+            let advice = if in_order { libc::MADV_SEQUENTIAL } else { libc::MADV_NORMAL };
+            let _ = memory::advise(start, length, advice);
         }
     }
 }

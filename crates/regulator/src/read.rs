@@ -233,8 +233,19 @@ impl<H: Host> Regulator<'_, H> {
 
     pub(crate) fn shape(&self, fd: i32, file: &File) {
         if !file.is_shaped() && self.reads_ahead_for(fd, file) {
+            self.halve(fd, file);
             self.host.advise(fd, Advice::Random);
             file.set_shaped(true);
+        }
+    }
+
+    /// Takes back that the program doubled the windows: they stay so even where read-ahead is off, and page faults read by
+    /// them (mm/fadvise.c, mm/filemap.c).
+    fn halve(&self, fd: i32, file: &File) {
+        let may = file.is_regular() && self.modules().read_size;
+        if may && file.wants_sequential() && !file.is_halved() {
+            self.host.advise(fd, Advice::Normal);
+            file.set_halved(true);
         }
     }
 
@@ -247,10 +258,11 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Gives the kernel's read-ahead back, as the program had it.
     pub fn unshape(&self, fd: i32, file: &File) {
-        if file.is_shaped() {
+        if file.is_shaped() || file.is_halved() {
             let sequential = file.wants_sequential();
             self.host.advise(fd, if sequential { Advice::Sequential } else { Advice::Normal });
             file.set_shaped(false);
+            file.set_halved(false);
         }
         file.end_stream();
     }
@@ -258,9 +270,13 @@ impl<H: Host> Regulator<'_, H> {
     /// The program gave advice of its own about the whole file, which the kernel has taken.
     pub fn program_advised(&self, fd: i32, file: &File, advice: Advice) {
         file.program_wants(advice == Advice::Random, advice == Advice::Sequential);
-        if file.is_shaped() {
-            file.set_shaped(false);
-            if self.is_regulated(fd, file) {
+        let was_shaped = file.is_shaped();
+        file.set_shaped(false);
+        file.set_halved(false);
+        if self.is_regulated(fd, file) {
+            self.halve(fd, file);
+            // Others read without being seen (io_uring).
+            if was_shaped || file.wants_sequential() && self.faults_burst() {
                 self.shape(fd, file);
             }
         }

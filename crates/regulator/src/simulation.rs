@@ -32,7 +32,8 @@ pub struct Machine {
     /// The file begins with a hole of so many bytes, whole pages.
     pub hole: Cell<u64>,
     position: Cell<u64>,
-    advice: Cell<Option<Advice>>,
+    /// The last advice about the file.
+    pub advice: Cell<Option<Advice>>,
     cached: RefCell<BTreeSet<u64>>,
     dirty: RefCell<BTreeSet<u64>>,
     read: Cell<u64>,

@@ -486,6 +486,32 @@ fn a_lifted_limit_gives_the_programs_own_advice_back() {
 }
 
 #[test]
+fn windows_that_a_program_doubles_are_halved_while_a_limit_holds() {
+    let fast = 64 << 20;
+    let (machine, books, class) = (machine(1 << 20), Books::new(), class(fast));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    let advised = || machine.advice.take();
+    // It maps the file, or reads it by io_uring: no read is seen.
+    regulator.program_advised(3, &file, Advice::Sequential);
+    assert_eq!(advised(), Some(Advice::Normal));
+    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED, class.window());
+    let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
+    assert_eq!(advised(), Some(Advice::Sequential));
+    regulator.program_advised(3, &file, Advice::Sequential);
+    assert_eq!(advised(), None, "nothing holds any more");
+}
+
+#[test]
+fn who_says_that_he_reads_in_order_is_shaped_before_he_does_under_a_low_limit() {
+    let (machine, books, class) = (machine(1 << 20), Books::new(), class(RATE));
+    let (regulator, file) = (Regulator::new(&machine, class, &books), File::new());
+    regulator.program_advised(3, &file, Advice::Sequential);
+    assert!(file.is_shaped());
+    assert_eq!(machine.advice.get(), Some(Advice::Random));
+}
+
+#[test]
 fn a_program_that_wants_random_access_is_left_alone() {
     let (machine, books, class) = (machine(100 << 20), Books::new(), class(RATE));
     let (regulator, thread, file) =

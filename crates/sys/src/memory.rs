@@ -43,15 +43,15 @@ pub unsafe fn wipe_on_fork(start: NonNull<u8>, length: usize) -> Result<(), Errn
     unsafe { call!(libc::SYS_madvise, start.as_ptr(), length, libc::MADV_WIPEONFORK) }.map(drop)
 }
 
-/// Advice about a range that changes no data: `MADV_NORMAL`, `MADV_RANDOM`. madvise(2).
+/// Advice about a range that changes no data: `MADV_NORMAL`, `MADV_RANDOM`, `MADV_SEQUENTIAL`. madvise(2).
 ///
 /// # Errors
 /// `EINVAL` or `ENOMEM` where nothing is mapped any more.
 pub fn advise(start: *mut c_void, length: usize, advice: i32) -> Result<(), Errno> {
-    if !matches!(advice, libc::MADV_NORMAL | libc::MADV_RANDOM) {
+    if !matches!(advice, libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL) {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: these two only change how the kernel reads ahead, whatever is mapped there.
+    // SAFETY: these only change how the kernel reads ahead, whatever is mapped there.
     unsafe { call!(libc::SYS_madvise, start, length, advice) }.map(drop)
 }
 

@@ -83,9 +83,14 @@ fn advised(
     match advice {
         libc::MADV_WILLNEED | libc::MADV_POPULATE_READ => calls::start_io(real),
         libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => {
-            faults::forget(start, length);
-            mappings::advised(start as usize, advice == libc::MADV_RANDOM);
-            real()
+            let ours = faults::forget(start, length);
+            let result = real();
+            let pages = advice == libc::MADV_RANDOM;
+            if result == 0 && !pages {
+                faults::advised(ours, start, length, advice == libc::MADV_SEQUENTIAL);
+            }
+            mappings::advised(start as usize, pages || faults::is_ours(start as usize));
+            result
         }
         _ => real(),
     }

@@ -51,6 +51,8 @@ const SLOT_SHIFT: u32 = 24;
 const SLOT_MASK: u32 = (FILE_SYSTEMS as u32 - 1) << SLOT_SHIFT;
 /// It was made, where it must be known whether it is tiny when it is closed.
 const MADE: u32 = 1 << 29;
+/// The program doubled the kernel's read-ahead windows, and we have halved them again.
+const HALVED: u32 = 1 << 30;
 const _: () = assert!(FILE_SYSTEMS.is_power_of_two() && SLOT_MASK < MADE);
 
 /// Hints about one descriptor; all zeroes means that nothing is known.
@@ -178,11 +180,11 @@ impl File {
         self.has(DISK)
     }
 
-    /// Neither shaped nor streaming: a class without limit has nothing to undo.
+    /// The kernel's read-ahead is its own, and we do none: a class without limit has nothing to undo.
     #[inline(always)]
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        self.flags.load(R) & (SHAPED | STREAM) == 0
+        self.flags.load(R) & (SHAPED | HALVED | STREAM) == 0
     }
 
     /// Every call on it is predicted.

@@ -1,6 +1,8 @@
 //! What is known about how a descriptor is read: in order or not, and what of it was paid for.
 
-use super::{File, PREDICTED, PROGRAM_RANDOM, PROGRAM_SEQUENTIAL, R, RUN_AHEAD, SHAPED, STREAM};
+use super::{
+    File, HALVED, PREDICTED, PROGRAM_RANDOM, PROGRAM_SEQUENTIAL, R, RUN_AHEAD, SHAPED, STREAM,
+};
 
 impl File {
     /// Nothing but timing is needed as long as reads hit the cache: we do not read ahead for it.
@@ -32,6 +34,14 @@ impl File {
 
     pub(crate) fn set_shaped(&self, on: bool) {
         self.set(SHAPED, on);
+    }
+
+    pub(crate) fn is_halved(&self) -> bool {
+        self.has(HALVED)
+    }
+
+    pub(crate) fn set_halved(&self, on: bool) {
+        self.set(HALVED, on);
     }
 
     pub(crate) fn wants_random(&self) -> bool {
