@@ -103,11 +103,12 @@ impl Watched {
     pub fn let_go(&mut self) {
         if let Some(since) = self.held_since.take() {
             // What was being read when it was stopped has come by now.
+            let now = time::now();
             if self.role == Role::Outside || self.reason == Reason::RanAhead {
-                self.read_ahead.shape(&self.pinned, self.class);
+                self.read_ahead.shape(&self.pinned, self.class, now);
             }
             if let Some(held) = self.held() {
-                held.add_frozen(time::now().minus(since).0);
+                held.add_frozen(now.minus(since).0);
             }
             self.letting_go = true;
             self.slips = if self.slips < SLIPS { 0 } else { SLIPS - 1 };

@@ -310,6 +310,7 @@ impl Watched {
             Decision::Hold(until) => until,
             Decision::Run(next) => {
                 self.let_go();
+                self.read_ahead.doubt(&self.pinned, self.class, now);
                 let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
                 if suspected && self.caught_until < now {
                     duty::close(now)
