@@ -121,8 +121,7 @@ impl Closed {
         }
         for (other, found) in entries(folder) {
             if found.is_file() && found.created().is_ok_and(is_lately) {
-                self.made.note(pace.class, found.dev());
-                self.made.note_closed(pace.class, &found);
+                self.made.note_found(pace.class, &found);
             }
             if other == path {
                 continue;
@@ -219,8 +218,7 @@ impl Closed {
                 if found.is_dir() {
                     todo.push(path);
                 } else if found.is_file() {
-                    self.made.note(pace.class, found.dev());
-                    self.made.note_closed(pace.class, &found);
+                    self.made.note_found(pace.class, &found);
                     let _ = write_back(&path, pace);
                 }
             }

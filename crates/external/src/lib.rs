@@ -15,7 +15,7 @@
 //! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `descriptors`: what another process has open;
-//! - `read_ahead`: the kernel's, switched off for what the held read; `doing`: what calls threads are in; `lead`: how far books may be behind;
+//! - `read_ahead`: the kernel's, switched off for what the held read, and `chains` of its windows ended; `doing`: what calls threads are in; `lead`: how far books may be behind;
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too; `paced`: large ones bit by bit;
 //! - `made`: files that members made are counted;
 //! - `detached`: helper processes that end with us, or do at our end what is left to do;
@@ -31,6 +31,7 @@
 
 pub mod account;
 pub mod census;
+mod chains;
 mod closed;
 mod descriptors;
 mod detached;

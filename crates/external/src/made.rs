@@ -39,6 +39,12 @@ impl Made {
         }
     }
 
+    /// One more, which was not seen being made or closed.
+    pub(crate) fn note_found(&mut self, class: u64, found: &Metadata) {
+        self.note(class, found.dev());
+        self.note_closed(class, found);
+    }
+
     fn add(&mut self, key: (u64, u64), more: Count) {
         let known = self.0.entry(key).or_default();
         known.files = known.files.saturating_add(more.files);

@@ -17,11 +17,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use discnice_budget::{Class, Direction};
-use discnice_sys::{file, mapped, pagecache};
+use discnice_sys::{file, mapped};
 use discnice_units::{Nanos, Rate};
 
-use crate::descriptors;
-use crate::process::{self, Call, Pinned};
+use crate::process::Pinned;
+use crate::{chains, descriptors};
 
 /// A window that the limit pays for in less time is no burst.
 const BURST: Nanos = Nanos::from_millis(50);
@@ -29,8 +29,6 @@ const BURST: Nanos = Nanos::from_millis(50);
 const GROWN: u64 = 64 << 10;
 /// Descriptors of a process that are looked at.
 const DESCRIPTORS: usize = 256;
-/// Threads whose calls are looked at.
-const THREADS: usize = 1024;
 /// Below this limit even who reads page by page reaches it without read-ahead (facts of ADR 1: 16 MB/s).
 const PAGE_BY_PAGE: Rate = Rate::per_second(16 << 20);
 /// Above it, who reads for so long without being held, though not idle, is taken to need read-ahead.
@@ -81,12 +79,12 @@ impl ReadAhead {
         for found in files(process, |device| bursting(device, rate)) {
             let is_new = self.off.insert((found.number, found.inode));
             if switch_off(&found.borrowed, is_new) && (is_new || read > found.window / 2) {
-                let calls = calls.get_or_insert_with(|| calls_of(process.id()));
-                let places = places(&found, calls);
+                let calls = calls.get_or_insert_with(|| chains::calls_of(process.id()));
+                let places = chains::places(found.number, &found.borrowed, calls);
+                chains::end(&found.borrowed, &places, read.min(2 * found.window));
                 if places.is_empty() && is_new {
-                    drop_own(&found.borrowed, self.total);
+                    chains::drop_own(&found.borrowed, self.total);
                 }
-                break_chains(&found.borrowed, &places, read.min(2 * found.window));
             }
         }
         self.switched_at = now;
@@ -103,17 +101,24 @@ impl ReadAhead {
 
     /// It runs and is not held. Switches its read-ahead on again if it does not reach the limit without.
     pub fn doubt(&mut self, process: &Pinned, class: &Class, now: Nanos) {
-        if self.off.is_empty() || now < self.switched_at.plus(TRIAL) {
-            return;
-        }
-        let rate = class.rule(Direction::Read).rate;
-        let read = std::mem::take(&mut self.read);
-        self.switched_at = now;
-        if rate >= PAGE_BY_PAGE && read >= rate.units_in(TRIAL) / IDLE {
-            let longer = Nanos(self.kept.1.0.saturating_mul(2).clamp(KEEPS.0.0, KEEPS.1.0));
-            self.kept = (now.plus(longer), longer);
+        if !self.off.is_empty() && self.is_needed(class.rule(Direction::Read).rate, now) {
             self.give_back(process);
         }
+    }
+
+    /// Whether it has run for a whole trial, read, and not been held; then it keeps its read-ahead for a while.
+    fn is_needed(&mut self, rate: Rate, now: Nanos) -> bool {
+        if now < self.switched_at.plus(TRIAL) {
+            return false;
+        }
+        self.switched_at = now;
+        let read = std::mem::take(&mut self.read);
+        let needed = rate >= PAGE_BY_PAGE && read >= rate.units_in(TRIAL) / IDLE;
+        if needed {
+            let longer = Nanos(self.kept.1.0.saturating_mul(2).clamp(KEEPS.0.0, KEEPS.1.0));
+            self.kept = (now.plus(longer), longer);
+        }
+        needed
     }
 
     /// Switches it on again.
@@ -143,50 +148,6 @@ fn switch_off(borrowed: &OwnedFd, is_new: bool) -> bool {
         let _ = file::advise(fd, libc::POSIX_FADV_NORMAL);
     }
     file::advise(fd, libc::POSIX_FADV_RANDOM).is_ok()
-}
-
-/// What the threads of a process that stands were doing.
-fn calls_of(id: u32) -> Vec<Call> {
-    let call = |thread| process::call(id, thread);
-    process::threads(id).take(THREADS).filter_map(call).collect()
-}
-
-/// Where in a file the process reads on: at its offset, which stays zero for pread(2), or behind what its threads ask
-/// for at places of their own.
-fn places(found: &Found, calls: &[Call]) -> Vec<u64> {
-    let own = rustix::fs::tell(&found.borrowed).ok().filter(|place| *place > 0);
-    let read = |call: &Call| match call.arguments {
-        [fd, _, count, place, ..] if call.number == libc::SYS_pread64 => {
-            (fd == found.number as u64).then(|| place.saturating_add(count))
-        }
-        // How long its pieces are only its memory tells.
-        [fd, _, _, place, ..] if [libc::SYS_preadv, libc::SYS_preadv2].contains(&call.number) => {
-            (fd == found.number as u64).then_some(place)
-        }
-        _ => None,
-    };
-    own.into_iter().chain(calls.iter().filter_map(read)).collect()
-}
-
-/// Advice does not end what goes on: in each window one page is marked, and whoever reads that starts the
-/// next one (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the windows that are being read
-/// and the next ones, which they have started, are dropped, and read again when they are asked for; no more than was
-/// read lately, as what others have in the cache is theirs.
-fn break_chains(borrowed: &OwnedFd, places: &[u64], ahead: u64) {
-    for place in places {
-        let fd = borrowed.as_raw_fd();
-        let _ = file::advise_range(fd, *place, ahead, libc::POSIX_FADV_DONTNEED);
-    }
-}
-
-/// The same where nobody tells the places (io_uring): all that is cached of the file, if the process itself can have
-/// read all of it.
-fn drop_own(borrowed: &OwnedFd, read: u64) {
-    let fd = borrowed.as_raw_fd();
-    let cached = pagecache::cachestat(fd, 0, u64::MAX).map_or(u64::MAX, |counts| counts.cached);
-    if cached.saturating_mul(pagecache::page_size()) <= read {
-        let _ = file::advise(fd, libc::POSIX_FADV_DONTNEED);
-    }
 }
 
 /// A file that a process can only read.
@@ -221,34 +182,21 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn who_reads_by_pread_tells_where() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(1 << 20).unwrap();
-        let found = Found { number: 7, inode: 1, window: 0, borrowed: file.into() };
-        let call = |number, fd| Call { number, arguments: [fd, 0, 4096, 65_536, 0, 0] };
-        let calls = [
-            call(libc::SYS_pread64, 7),
-            call(libc::SYS_pread64, 8),
-            call(libc::SYS_read, 7),
-            call(libc::SYS_preadv2, 7),
-        ];
-        assert_eq!(places(&found, &calls), [69_632, 65_536]);
-        rustix::fs::seek(&found.borrowed, rustix::fs::SeekFrom::Start(9)).unwrap();
-        assert_eq!(places(&found, &[]), [9]);
-    }
-
-    #[test]
-    fn what_others_may_have_read_is_not_dropped() {
-        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
-        file.write_all(&[1; 1 << 20]).unwrap();
-        file.sync_all().unwrap();
-        let borrowed = OwnedFd::from(file);
-        let cached = || pagecache::cachestat(borrowed.as_raw_fd(), 0, u64::MAX).map(|c| c.cached);
-        let Ok(all) = cached() else { return };
-        drop_own(&borrowed, 1 << 19);
-        assert_eq!(cached(), Ok(all));
-        drop_own(&borrowed, 1 << 20);
-        assert_eq!(cached(), Ok(0));
+    fn who_stays_below_a_high_limit_without_read_ahead_keeps_it_longer_each_time() {
+        let mut ahead = ReadAhead::default();
+        let mut now = Nanos(1_000 * Nanos::SECOND.0);
+        let mut needs = |mebibytes: u64, read: u64, passes: Nanos| {
+            now = now.plus(passes);
+            ahead.note(read << 20);
+            let needed = ahead.is_needed(Rate::per_second(mebibytes << 20), now);
+            (needed, ahead.kept.0.minus(now))
+        };
+        assert!(!needs(5, 3, TRIAL).0, "page by page is enough");
+        assert!(!needs(50, 1, TRIAL).0, "idle");
+        assert!(!needs(50, 20, Nanos::from_millis(500)).0, "not yet");
+        assert_eq!(needs(50, 0, Nanos::from_millis(500)), (true, KEEPS.0));
+        assert_eq!(needs(50, 20, TRIAL), (true, Nanos(2 * KEEPS.0.0)));
+        assert_eq!((0..20).map(|_| needs(50, 20, TRIAL)).last(), Some((true, KEEPS.1)));
     }
 
     /// Which numbers of a process's descriptors are found.
