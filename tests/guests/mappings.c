@@ -1,24 +1,28 @@
 /* Mappings of a file, and what the program advises about them. With the argument "advice" it also
-   says which of them the kernel was advised to read page by page ("rr" in /proc/self/smaps), which
+   says which of them the kernel was advised to read page by page ("rr" in /proc/self/smaps, "sr" is in order), which
    no program needs to know. With a second argument it waits for a line before it looks again. */
 #include "guest.h"
 
 enum { SIZE = 1 << 20 };
 
-static int is_random(void *start) {
+static int has(void *start, const char *flag) {
     char line[4096], wanted[64];
     snprintf(wanted, sizeof wanted, "%lx-", (unsigned long)start);
     FILE *maps = fopen("/proc/self/smaps", "r");
-    int here = 0, random = -1;
+    int here = 0, found = -1;
     while (fgets(line, sizeof line, maps)) {
         if (strncmp(line, wanted, strlen(wanted)) == 0) here = 1;
         if (here && strncmp(line, "VmFlags:", 8) == 0) {
-            random = strstr(line, " rr") != NULL;
+            found = strstr(line, flag) != NULL;
             break;
         }
     }
     fclose(maps);
-    return random;
+    return found;
+}
+
+static int is_random(void *start) {
+    return has(start, " rr");
 }
 
 static void say_sum(const char *what, const unsigned char *start, size_t size) {
@@ -34,12 +38,13 @@ int main(int count, char **arguments) {
     fill(bytes, SIZE, 1);
     write(fd, bytes, SIZE);
     write(small, bytes, 4096);
-    unsigned char *whole, *own, *populated, *little, *none;
+    unsigned char *whole, *own, *populated, *little, *none, *ordered;
     SAY_POINTER(whole = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0));
     SAY_POINTER(own = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0));
     SAY_POINTER(populated = mmap(NULL, SIZE / 2, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, SIZE / 2));
     SAY_POINTER(little = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, small, 0));
     SAY_POINTER(none = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    SAY_POINTER(ordered = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0));
     SAY(mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE, 4000, 0));
     SAY(mmap(NULL, 0, PROT_READ, MAP_PRIVATE, fd, 0));
     SAY(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 100));
@@ -52,9 +57,10 @@ int main(int count, char **arguments) {
     SAY(posix_madvise(own, SIZE, POSIX_MADV_WILLNEED));
     SAY(posix_madvise(own + 1, SIZE, POSIX_MADV_NORMAL));
     SAY(posix_madvise(own, SIZE, POSIX_MADV_NORMAL));
+    SAY(madvise(ordered, SIZE, MADV_SEQUENTIAL));
     if (count > 1) {
-        printf("random: whole %d, own %d, populated %d, little %d, none %d\n", is_random(whole),
-               is_random(own), is_random(populated), is_random(little), is_random(none));
+        printf("random: whole %d, own %d, populated %d, little %d, none %d, ordered %d\n", is_random(whole),
+               is_random(own), is_random(populated), is_random(little), is_random(none), is_random(ordered));
         fflush(stdout);
     }
     unsigned char *moved;
@@ -76,7 +82,8 @@ int main(int count, char **arguments) {
         char line[16];
         fgets(line, sizeof line, stdin);
         munmap(little, 4096);
-        printf("random: populated %d\n", is_random(populated));
+        printf("random: populated %d, in order: own %d, ordered %d\n", is_random(populated), has(own, " sr"),
+               has(ordered, " sr"));
     }
     SAY(munmap(populated, SIZE / 2));
     SAY(munmap(moved + 1, SIZE / 2));

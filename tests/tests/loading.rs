@@ -166,13 +166,13 @@ fn mapped_files_are_read_page_by_page_under_a_low_limit_only() {
     for limit in ["unlimited", "50M"] {
         assert_eq!(
             advice(&guest, folder.path(), limit),
-            "random: whole 0, own 0, populated 0, little 0, none 0",
+            "random: whole 0, own 0, populated 0, little 0, none 0, ordered 0",
             "{limit}"
         );
     }
     assert_eq!(
         advice(&guest, folder.path(), LIMIT),
-        "random: whole 1, own 0, populated 1, little 0, none 0"
+        "random: whole 1, own 1, populated 1, little 0, none 0, ordered 1"
     );
 }
 
@@ -197,5 +197,5 @@ fn mapped_files_get_their_read_ahead_back_when_the_limit_is_lifted() {
     let mut rest = String::new();
     output.read_to_string(&mut rest).expect("text");
     assert!(child.wait().expect("our child").success());
-    assert!(rest.contains("random: populated 0\n"), "{rest}");
+    assert!(rest.contains("random: populated 0, in order: own 0, ordered 1\n"), "{rest}");
 }

@@ -46,6 +46,22 @@ impl Place {
             in_order: AtomicBool::new(false),
         }
     }
+
+    /// Where its mapping starts, if it has one that touches this range.
+    fn touching(&self, start: usize, length: usize) -> Option<usize> {
+        let (begin, end) = (self.start.load(Ordering::Acquire), start.saturating_add(length));
+        let own_end = begin.saturating_add(self.length.load(Ordering::Relaxed));
+        (begin > BUSY && begin < end && start < own_end).then_some(begin)
+    }
+
+    /// Gives the place up, unless another thread was first.
+    fn leave(&self, begin: usize) -> bool {
+        self.start.compare_exchange(begin, NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+fn advise(begin: usize, length: usize, advice: i32) {
+    let _ = memory::advise(core::ptr::without_provenance_mut(begin), length, advice);
 }
 
 static PLACE: [Place; PLACES] = [const { Place::new() }; PLACES];
@@ -93,20 +109,30 @@ pub fn mapped(start: *mut c_void, length: usize, fd: i32) {
     if bursting().is_some()
         && file::status(fd).is_ok_and(|status| status.regular && status.size > SMALL)
     {
-        shape(start, length, false);
+        shape(start, length);
     }
 }
 
-/// The program has advised the kernel to read ahead of faults in a range that is, or was, ours, which is still a burst.
-pub fn advised(ours: bool, start: *mut c_void, length: usize, in_order: bool) {
-    if ours && bursting().is_some() {
-        shape(start, length, in_order);
+/// The program has advised the kernel to read ahead of faults in a range; returns whether those are made page by page all the
+/// same, as what is ours of it still is a burst.
+pub fn advised(start: *mut c_void, length: usize, in_order: bool) -> bool {
+    if any() && bursting().is_none() {
+        forget(start, length);
+        return false;
     }
+    let mut ours = false;
+    for place in used() {
+        if let Some(begin) = place.touching(start as usize, length) {
+            place.in_order.store(in_order, Ordering::Relaxed);
+            advise(begin, place.length.load(Ordering::Relaxed), libc::MADV_RANDOM);
+            ours = true;
+        }
+    }
+    ours
 }
 
-fn shape(start: *mut c_void, length: usize, in_order: bool) {
-    if remember(start as usize, length, in_order)
-        && memory::advise(start, length, libc::MADV_RANDOM).is_err()
+fn shape(start: *mut c_void, length: usize) {
+    if remember(start as usize, length) && memory::advise(start, length, libc::MADV_RANDOM).is_err()
     {
         forget(start, length);
     }
@@ -117,13 +143,13 @@ fn bursting() -> Option<Regulator<'static, Linux>> {
     engine::regulator().filter(Regulator::faults_burst)
 }
 
-fn remember(start: usize, length: usize, in_order: bool) -> bool {
+fn remember(start: usize, length: usize) -> bool {
     for (number, place) in PLACE.iter().enumerate() {
         let taken =
             place.start.compare_exchange(NONE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
             place.length.store(length, Ordering::Relaxed);
-            place.in_order.store(in_order, Ordering::Relaxed);
+            place.in_order.store(false, Ordering::Relaxed);
             place.start.store(start, Ordering::Release);
             USED.fetch_max(number + 1, Ordering::AcqRel);
             return true;
@@ -137,28 +163,19 @@ pub fn is_ours(start: usize) -> bool {
     used().any(|place| place.start.load(Ordering::Acquire) == start)
 }
 
-/// A range is unmapped, replaced, or advised by the program; returns whether any of it was ours.
+/// A range is unmapped or replaced, or the program advises the same; returns whether any of it was ours.
 pub fn forget(start: *mut c_void, length: usize) -> bool {
-    let (from, end) = (start as usize, (start as usize).saturating_add(length));
     let mut any = false;
     for place in used() {
-        let begin = place.start.load(Ordering::Acquire);
-        let overlaps = begin > BUSY
-            && begin < end
-            && from < begin.saturating_add(place.length.load(Ordering::Relaxed));
-        // Another thread that was first forgot it, too.
-        any |= overlaps
-            && place
-                .start
-                .compare_exchange(begin, NONE, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok();
+        let begin = place.touching(start as usize, length);
+        any |= begin.is_some_and(|begin| place.leave(begin));
     }
     any
 }
 
 /// A mapping has been moved or resized by mremap(2); `ours` says what [`forget`] said before.
 pub fn moved(ours: bool, start: *mut c_void, length: usize) {
-    if ours && !remember(start as usize, length, false) {
+    if ours && !remember(start as usize, length) {
         // Nobody would give it back later.
         let _ = memory::advise(start, length, libc::MADV_NORMAL);
     }
@@ -183,18 +200,12 @@ pub fn check() {
 #[cold]
 pub fn give_back() {
     for place in used() {
-        let begin = place.start.load(Ordering::Acquire);
         let length = place.length.load(Ordering::Relaxed);
         let in_order = place.in_order.load(Ordering::Relaxed);
-        if begin > BUSY
-            && place
-                .start
-                .compare_exchange(begin, NONE, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+        if let Some(begin) = place.touching(0, usize::MAX)
+            && place.leave(begin)
         {
-            let start = core::ptr::without_provenance_mut(begin);
-            let advice = if in_order { libc::MADV_SEQUENTIAL } else { libc::MADV_NORMAL };
-            let _ = memory::advise(start, length, advice);
+            advise(begin, length, if in_order { libc::MADV_SEQUENTIAL } else { libc::MADV_NORMAL });
         }
     }
 }

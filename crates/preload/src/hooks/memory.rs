@@ -82,14 +82,17 @@ fn advised(
 ) -> c_int {
     match advice {
         libc::MADV_WILLNEED | libc::MADV_POPULATE_READ => calls::start_io(real),
-        libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => {
-            let ours = faults::forget(start, length);
+        libc::MADV_RANDOM => {
+            faults::forget(start, length);
+            mappings::advised(start as usize, true);
+            real()
+        }
+        libc::MADV_NORMAL | libc::MADV_SEQUENTIAL => {
             let result = real();
-            let pages = advice == libc::MADV_RANDOM;
-            if result == 0 && !pages {
-                faults::advised(ours, start, length, advice == libc::MADV_SEQUENTIAL);
+            if result == 0 {
+                let alone = faults::advised(start, length, advice == libc::MADV_SEQUENTIAL);
+                mappings::advised(start as usize, alone);
             }
-            mappings::advised(start as usize, pages || faults::is_ours(start as usize));
             result
         }
         _ => real(),
