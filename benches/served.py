@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import rates
+from kept import Kept
 
 MIB = 1 << 20
 USER = dict(user=rates.NOBODY, group=rates.NOBODY, extra_groups=[], cwd="/")
@@ -76,7 +77,7 @@ def main():
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
-        served = Served(folder, arguments.fs)
+        served, kept = Served(folder, arguments.fs), Kept()
         try:
             print(f"{'estimator':<10} {'s':>6} {'MiB':>7} {'mean':>6} {'5 s':>6} {'with sync':>9}")
             def copy(estimator, limit):
@@ -86,6 +87,7 @@ def main():
             for estimator in arguments.estimators.split(","):
                 subprocess.run(copy(estimator, "unlimited"), check=True, **USER)
                 shutil.rmtree(f"{served.below}/copy")
+                kept.keep()
                 running, samples = measure(served, copy(estimator, f"{arguments.rate}M"))
                 limit, (elapsed, _) = arguments.rate * MIB, running[-1]
                 moved = samples[-1][1]
