@@ -4,7 +4,7 @@
 //! until its account moves has then read seconds' worth of a low limit at once, and writes that much before
 //! it is seen again. Our library switches read-ahead off for a descriptor (`POSIX_FADV_RANDOM`) and
 //! reads ahead in slices; from outside the same switch is reached by a borrowed descriptor, pidfd_getfd(2),
-//! which shares its open file description. It is asked for only while the process stands.
+//! which shares its open file description. It is switched off only while the process stands, and on again at any time.
 //!
 //! Descriptors that can write are left alone: a second one, if only for a microsecond, would keep
 //! a program that was just written from being executed (`ETXTBSY`). Page faults are not reached: the kernel
@@ -94,6 +94,9 @@ impl ReadAhead {
     /// may have given by itself is forgotten.
     pub fn follow(&mut self, process: &Pinned, class: &Class) {
         let rate = class.rule(Direction::Read).rate;
+        if self.off.is_empty() {
+            return;
+        }
         if rate.is_unlimited() || files(process, |device| bursting(device, rate)).is_empty() {
             self.give_back(process);
         }
