@@ -200,11 +200,11 @@ pub fn check() {
 #[cold]
 pub fn give_back() {
     for place in used() {
+        let Some(begin) = place.touching(0, usize::MAX) else { continue };
+        // Between these two: what was read before could be of another mapping, and so could what is read behind.
         let length = place.length.load(Ordering::Relaxed);
         let in_order = place.in_order.load(Ordering::Relaxed);
-        if let Some(begin) = place.touching(0, usize::MAX)
-            && place.leave(begin)
-        {
+        if place.leave(begin) {
             advise(begin, length, if in_order { libc::MADV_SEQUENTIAL } else { libc::MADV_NORMAL });
         }
     }
