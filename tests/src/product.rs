@@ -66,7 +66,8 @@ pub fn folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir_in("/var/tmp").expect("/var/tmp is writable");
-    let open = std::fs::Permissions::from_mode(0o777);
+    // Sticky as /tmp is: nobody can replace what another user makes in it.
+    let open = std::fs::Permissions::from_mode(0o1777);
     std::fs::set_permissions(folder.path(), open).expect("the folder is ours");
     folder
 }

@@ -1,7 +1,12 @@
 //! Classes: every threshold can be set, is shown again, and stays until it is changed.
 
+use std::fs;
+use std::time::{Duration, Instant};
+
+use discnice_tests::class::Class;
 use discnice_tests::process::run;
-use discnice_tests::{class::Class, product};
+use discnice_tests::product;
+use discnice_tests::segment::Segment;
 
 /// Each option, the field that shows it, and what is set.
 const THRESHOLDS: [(&str, &str, u64); 8] = [
@@ -83,4 +88,49 @@ fn a_wrong_configuration_starts_nothing() {
         assert!(refused.complaint().contains("config.toml:2:8: "), "{refused:?}");
         assert!(!folder.path().join("started").exists());
     }
+}
+
+#[test]
+fn a_class_whose_memory_was_removed_is_shown_while_its_members_are_held() {
+    let class = Class::new("1M");
+    let mut sleeper = class.command(["sleep", "30"]);
+    let mut sleeper = sleeper.spawn().expect("discnice");
+    let listed = || run(&mut product::discnice(["status"])).text();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let maps = format!("/proc/{}/maps", sleeper.id());
+    let is_member = || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/SYSV"));
+    while !is_member() {
+        assert!(Instant::now() < deadline, "{}", listed());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Segment::of(class.name()).expect("its segment").remove();
+    let shown = listed();
+    assert!(shown.contains(&format!("{} (removed)", class.name())), "{shown}");
+    // What is made under its name now is another one.
+    run(&mut class.command(["true"])).succeeded();
+    assert_eq!(listed().matches(class.name()).count(), 2, "{}", listed());
+    sleeper.kill().expect("a child");
+    sleeper.wait().expect("a child");
+}
+
+/// A program of another version of the product, whose shared memory this one cannot use, left a class.
+#[test]
+fn limits_outlive_the_layout_of_shared_memory() {
+    let class = Class::new("3M");
+    run(&mut product::discnice(["class", "set", class.name(), "--disk", "3M"])).succeeded();
+    let segment = Segment::of(class.name()).expect("its segment");
+    // The version is the low half of the third word.
+    segment.set(2, 9_999);
+    let folder = product::folder();
+    let file = folder.path().join("written");
+    let copy = format!("dd if=/dev/zero of={} bs=64k count=96 2>&1", file.display());
+    let started = Instant::now();
+    let words = ["run", "--class", class.name(), "--", "sh", "-c", &copy];
+    let outcome = run(&mut product::discnice(words)).succeeded();
+    let rate = f64::from(6 << 20) / started.elapsed().as_secs_f64();
+    assert!(outcome.complaint().is_empty() && rate < 3.8e6, "{rate} B/s, {outcome:?}");
+    assert_eq!(class.show()["limit_total"], 3 << 20);
+    let status = run(&mut product::discnice(["status"])).text();
+    assert!(status.contains("of another version"), "{status}");
+    segment.remove();
 }

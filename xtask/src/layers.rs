@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "discnice-preload",
     "discnice-notify",
     "discnice-paths",
+    "discnice-registry",
     "discnice-pagecache",
     "discnice-graybox",
     "discnice-profile",

@@ -10,9 +10,9 @@ use discnice_manners::{
     Config, Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict,
 };
 use discnice_sys::procfs;
-use discnice_testpoint::arbiter::Seat;
+use discnice_testpoint::arbiter::{self, Seat};
 use discnice_testpoint::watch::{Pose, Watch};
-use discnice_testpoint::{clock, paths, thread};
+use discnice_testpoint::{clock, thread};
 use discnice_units::Nanos;
 use rustix::process::Pid;
 
@@ -145,8 +145,8 @@ impl<'a> Job<'a> {
         let first = options.roots.first().copied();
         let reports = options.reports.as_deref().filter(|_| first.is_some());
         let seat = || {
-            let table = paths::runtime().ok()?.join("seats");
-            Seat::take(&table, WEIGHT, Resources::ALL, options.config.hung).ok()
+            let table = arbiter::table().ok()?;
+            Seat::take(table, WEIGHT, Resources::ALL, options.config.hung).ok()
         };
         let now = clock::now();
         Self {

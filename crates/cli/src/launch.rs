@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use discnice_budget::member::Charged;
 use discnice_budget::{MemberId, State};
 use discnice_regulator::{Linux, Regulator, Thread};
+use discnice_sys::block::{BlockId, Store};
 use discnice_sys::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -97,11 +98,25 @@ pub fn variables(
         preload.push(":");
         preload.push(others);
     }
-    let mut token = format!("{:x}:{:x}", found.segment, found.class.nonce());
+    Ok([("LD_PRELOAD", preload), ("DISCNICE", token(found, member))])
+}
+
+/// What leads the library to the class and to the member that it is: `block:nonce:index:generation`, and the
+/// directory of blocks that are files where one is.
+fn token(found: &Found, member: Option<MemberId>) -> OsString {
+    let mut token = OsString::from(format!("{:x}:{:x}", found.block, found.class.nonce()));
     if let Some(id) = member {
-        token.push_str(&format!(":{:x}:{:x}", id.index, id.generation));
+        token.push(format!(":{:x}:{:x}", id.index, id.generation));
     }
-    Ok([("LD_PRELOAD", preload), ("DISCNICE", token.into())])
+    let blocks = [Some(found.block), found.class.board()];
+    let is_file = |id: &BlockId| matches!(id.store(), Some(Store::File(_)));
+    if blocks.iter().flatten().any(is_file)
+        && let Ok(private) = discnice_paths::runtime()
+    {
+        token.push(":");
+        token.push(private.path());
+    }
+    token
 }
 
 /// Makes this process a member of the class, which keeps being so as the command.

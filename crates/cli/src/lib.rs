@@ -2,8 +2,7 @@
 //!
 //! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
 //!   man page and completions come) and a `run` that returns the exit status;
-//! - `classes`: the classes of this user, which live in shared memory;
-//! - `boards`: what the classes know together of the others' traffic;
+//! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
 //! - `polite`: the limits of a job that was given none;
 //! - `guest`: giving way in processor time and disk priority;
@@ -19,7 +18,6 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod boards;
 mod classes;
 pub mod commands;
 mod config;

@@ -6,9 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use discnice_policy::throttle::Thresholds;
 use discnice_policy::{Limits, Resource, When};
 use discnice_profile::{FigureName, Profile};
+use discnice_registry::Board;
 use discnice_units::Rate;
-
-use crate::boards;
 
 /// The bandwidth of a disk that was never measured: a hard disk's.
 const UNMEASURED: Rate = Rate::per_second(100_000_000);
@@ -44,7 +43,7 @@ pub fn prepare(limits: &Limits) -> anyhow::Result<()> {
     if limits.when() != When::Busy {
         return Ok(());
     }
-    let found = boards::find_or_create()?;
+    let found = Board::find_or_create()?;
     found.board.set_thresholds(&Thresholds::of(bandwidth()));
     let network = [Resource::Net, Resource::NetUp, Resource::NetDown];
     if network.into_iter().any(|one| !limits.rate(one).is_unlimited()) {

@@ -2,6 +2,9 @@
 
 mod graybox_support;
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use graybox_support::{Scratch, run};
@@ -44,8 +47,26 @@ fn without_a_place_for_the_ledger() {
     scratch.write("file", b"");
     let mut admit = scratch.discnice(["admit", "--min", "1M", "--max", "1M", "--", "true"]);
     let out = run(admit.env("XDG_RUNTIME_DIR", scratch.path("file")));
-    let line = "discnice: cannot open the ledger of memory grants: Not a directory\n";
-    assert_eq!((out.status, out.stderr.as_str()), (125, line));
+    assert_eq!((out.status, out.stderr.as_str()), (0, ""), "another place serves");
+    let ledger = scratch.path("discnice/memory-grants");
+    let private = PermissionsExt::from_mode(0o700);
+    fs::create_dir(scratch.path("discnice")).unwrap();
+    fs::set_permissions(scratch.path("discnice"), private).unwrap();
+    let mut wrong: Vec<Box<dyn Fn()>> = vec![Box::new(|| fs::create_dir(&ledger).unwrap())];
+    wrong.push(Box::new(|| symlink(scratch.path("file"), &ledger).unwrap()));
+    wrong.push(Box::new(|| {
+        assert!(Command::new("mkfifo").arg(&ledger).status().unwrap().success());
+    }));
+    for make in wrong {
+        make();
+        let out = run(&mut scratch.discnice(["admit", "--min", "1M", "--max", "1M", "--", "true"]));
+        let line = format!(
+            "discnice: cannot open the ledger of memory grants: {} is no plain file; move it away\n",
+            ledger.display()
+        );
+        assert_eq!((out.status, out.stderr), (125, line));
+        fs::remove_dir(&ledger).or_else(|_| fs::remove_file(&ledger)).unwrap();
+    }
 }
 
 #[test]

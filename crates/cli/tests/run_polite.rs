@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -67,7 +68,10 @@ fn hog(scene: &Path) -> Seat {
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     fs::set_permissions(scene.join("discnice"), private).unwrap();
     let seats = scene.join("discnice/seats");
-    let seat = Seat::take(&seats, 100.0, Resources::ALL, Nanos::from_millis(10_000)).unwrap();
+    let mut options = fs::File::options();
+    let seats = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(seats);
+    let seat =
+        Seat::take(seats.unwrap(), 100.0, Resources::ALL, Nanos::from_millis(10_000)).unwrap();
     seat.turn(|| std::ops::ControlFlow::Continue(()));
     seat
 }

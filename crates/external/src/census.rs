@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use discnice_benice::tree;
+use discnice_sys::block::BlockId;
 use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 
@@ -63,12 +64,13 @@ impl Newcomer {
         })
     }
 
-    /// The segments of the classes that it names in its environment.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = i32> {
+    /// The blocks of the classes that it names in its environment.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> {
         let marks = self.marks.get_or_init(|| marks(self.stat.id));
         marks.iter().filter_map(|entry| {
             let digits = entry.strip_prefix(VARIABLE)?.split(|byte| *byte == b':').next()?;
-            i32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+            let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+            Some(BlockId::from_claim(number))
         })
     }
 
@@ -219,7 +221,7 @@ mod tests {
         let child_seen = Newcomer::from(living(child.id()).unwrap());
         assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
         assert!(!child_seen.carries(b"DISCNICE=1"));
-        assert_eq!(child_seen.segments().collect::<Vec<_>>(), [0x1f]);
+        assert_eq!(child_seen.blocks().collect::<Vec<_>>(), [BlockId::of_segment(0x1f)]);
         child.kill().unwrap();
         child.wait().unwrap();
     }

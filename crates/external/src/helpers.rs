@@ -1,5 +1,7 @@
 //! What helps whoever holds others. All watched classes share it.
 
+use discnice_sys::block::BlockId;
+
 use crate::census::Newcomer;
 use crate::hold::Guards;
 use crate::kindred::Kindred;
@@ -17,12 +19,12 @@ pub struct Helpers {
 }
 
 impl Helpers {
-    /// The segments of the watched classes that a newcomer may be of, by whom he descends from and by what his
+    /// The blocks of the watched classes that a newcomer may be of, by whom he descends from and by what his
     /// environment names. Whoever is listed by his class is announced by it, too.
     #[must_use]
-    pub fn classes_of(&self, newcomer: &Newcomer) -> Vec<i32> {
+    pub fn classes_of(&self, newcomer: &Newcomer) -> Vec<BlockId> {
         let mut classes = self.kindred.classes(&newcomer.stat);
-        for named in newcomer.segments() {
+        for named in newcomer.blocks() {
             if !classes.contains(&named) {
                 classes.push(named);
             }

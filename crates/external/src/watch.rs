@@ -9,6 +9,7 @@ use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_budget::primitive::Ordering;
 use discnice_budget::{Class, MemberId, State};
+use discnice_sys::block::BlockId;
 use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
@@ -38,8 +39,8 @@ const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 #[derive(Debug)]
 pub struct Watch {
     class: &'static Class,
-    segment: i32,
-    /// `DISCNICE=segment:nonce`, as programs of the class have it in their environment.
+    block: BlockId,
+    /// `DISCNICE=block:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
     /// Those in namespaces of their own who are not listed yet.
@@ -68,13 +69,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch a class that lies in this shared-memory segment.
+    /// Begins to watch a class that lies in this block.
     #[must_use]
-    pub fn new(class: &'static Class, segment: i32, helpers: Helpers) -> Self {
+    pub fn new(class: &'static Class, block: BlockId, helpers: Helpers) -> Self {
         Self {
             class,
-            segment,
-            mark: format!("DISCNICE={segment:x}:{:x}", class.nonce()).into_bytes(),
+            block,
+            mark: format!("DISCNICE={block:x}:{:x}", class.nonce()).into_bytes(),
             members: HashMap::new(),
             strangers: Vec::new(),
             inside: HashMap::new(),
@@ -408,7 +409,7 @@ impl Watch {
     /// Nobody is kin by this number.
     fn disown(&mut self, id: u32) {
         if self.ever.remove(&id) {
-            self.helpers.kindred.remove(id, self.segment);
+            self.helpers.kindred.remove(id, self.block);
         }
     }
 
@@ -427,7 +428,7 @@ impl Watch {
             self.lively_until = time::now().plus(LIVELY);
         }
         self.ever.insert(id);
-        self.helpers.kindred.add(id, self.segment);
+        self.helpers.kindred.add(id, self.block);
         self.members.insert(id, watched);
         self.queue.push(Reverse((Nanos(0), id)));
     }
@@ -441,7 +442,7 @@ impl Drop for Watch {
         all.append(&mut self.leaving);
         all.iter_mut().for_each(Watched::leave);
         for id in self.ever.drain() {
-            self.helpers.kindred.remove(id, self.segment);
+            self.helpers.kindred.remove(id, self.block);
         }
         for _ in 0..100 {
             all.retain_mut(|member| {

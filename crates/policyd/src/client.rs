@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use discnice_sys::block::BlockId;
+
 use crate::place;
 
 /// A daemon that was started answers within this, even on a busy machine.
@@ -29,25 +31,26 @@ pub enum Answer {
     Unneeded,
 }
 
-/// Asks policyd to watch the class in this segment; starts `program` with the argument `policyd` if
+/// Asks policyd to watch the class in this block; starts `program` with the argument `policyd` if
 /// none answers.
 ///
 /// # Errors
 /// There is no runtime directory, the daemon cannot be started, or it does not answer.
-pub fn watch(segment: i32, program: &Path, answer: Answer) -> io::Result<()> {
-    let path = place::socket()?;
-    match UnixStream::connect(&path).and_then(|stream| ask(stream, segment, answer)) {
+pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
+    let place = place::Place::find()?;
+    let path = place.socket();
+    match UnixStream::connect(&path).and_then(|stream| ask(stream, block, answer)) {
         Ok(()) => return Ok(()),
         // One that hangs, or that refuses, is still there.
         Err(error) if is_there(&error) => return Err(error),
         Err(_) => {}
     }
-    start(program, segment)?;
+    start(program, block)?;
     let unneeded = answer == Answer::Unneeded;
     let deadline = Instant::now() + if unneeded { SOON } else { START };
     loop {
         match UnixStream::connect(&path) {
-            Ok(stream) => return ask(stream, segment, answer),
+            Ok(stream) => return ask(stream, block, answer),
             // It looks at all classes when it starts.
             Err(_) if unneeded && Instant::now() > deadline => return Ok(()),
             Err(error) if Instant::now() > deadline => return Err(error),
@@ -62,11 +65,11 @@ fn is_there(error: &io::Error) -> bool {
     matches!(error.kind(), Other | TimedOut | WouldBlock)
 }
 
-fn ask(mut stream: UnixStream, segment: i32, answer: Answer) -> io::Result<()> {
+fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()> {
     stream.set_write_timeout(Some(START))?;
     let patience = if answer == Answer::Unneeded { MOMENT } else { START };
     stream.set_read_timeout(Some(patience))?;
-    writeln!(stream, "watch {segment}")?;
+    writeln!(stream, "watch {block:x}")?;
     let mut line = String::new();
     match BufReader::new(stream).read_line(&mut line) {
         // It was just killed, with its socket still there.
@@ -82,9 +85,9 @@ fn ask(mut stream: UnixStream, segment: i32, answer: Answer) -> io::Result<()> {
 
 /// Starts the daemon as nobody's child: a child that the command does not know of would show when it
 /// waits for any of its own.
-fn start(program: &Path, segment: i32) -> io::Result<()> {
+fn start(program: &Path, block: BlockId) -> io::Result<()> {
     let program = CString::new(program.as_os_str().as_bytes())?;
-    let class = CString::new(segment.to_string())?;
+    let class = CString::new(format!("{block:x}"))?;
     let words = [program.as_ptr(), c"policyd".as_ptr(), c"--watch".as_ptr(), class.as_ptr()];
     let mut arguments = [std::ptr::null(); 5];
     arguments[..4].copy_from_slice(&words);

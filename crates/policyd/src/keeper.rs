@@ -1,13 +1,16 @@
 //! The classes that policyd watches.
 
-use std::fmt;
+#![allow(unsafe_code, reason = "classes that are watched no longer are unmapped")]
+
 use std::rc::Rc;
 
-use discnice_budget::Class;
+use discnice_budget::Board;
 use discnice_budget::board::Arrivals;
 use discnice_external::Helpers;
 use discnice_external::census::{self, Census, Newcomer};
 use discnice_external::process::lives;
+use discnice_registry::{Class, class};
+use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
@@ -22,57 +25,36 @@ const RETRY: Nanos = Nanos::from_millis(20);
 /// says it of, as each lies in pages of its own, and of a thousand most are in no cache.
 const ASKED: usize = 20;
 
-/// A class that is mapped here.
-#[derive(Debug, Clone, Copy)]
-pub struct Mapped {
-    /// The class.
-    pub class: &'static Class,
-    /// Its segment's number.
-    pub segment: i32,
-}
-
-/// Where classes are found. Implemented by the program, which knows their names and keys.
-pub trait Classes: fmt::Debug {
-    /// All classes of this user.
-    fn all(&self) -> Vec<Mapped>;
-    /// In which classes somebody begins to execute a program that our library cannot enter, since the last call.
-    fn arrivals(&self) -> Arrivals;
-    /// The class in this segment, if it is one of this user's.
-    fn find(&self, segment: i32) -> Option<Mapped>;
-    /// Takes what was touched of a class out of this process's memory, until it is touched again.
-    fn let_pages_go(&self, class: Mapped);
-    /// Unmaps a class; nobody uses it any more.
-    fn unmap(&self, class: Mapped);
-}
-
 /// All of them.
 #[derive(Debug)]
-pub struct Keeper<'a> {
-    classes: &'a dyn Classes,
+pub struct Keeper {
+    /// `None` where there is none to be had: then each class is asked once a second.
+    board: Option<&'static Board>,
     kept: Vec<Kept>,
     /// What they came to when they were looked through last, or changed.
     sum: Sum,
     /// Classes that somebody else watches, and until when that may be one who is just dying.
-    taken: Vec<(Mapped, Nanos)>,
+    taken: Vec<(Class, Nanos)>,
     census: Census,
     pressure: Pressure,
     helpers: Helpers,
 }
 
-impl<'a> Keeper<'a> {
+impl Keeper {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
-    pub fn new(classes: &'a dyn Classes) -> Self {
+    pub fn new() -> Self {
+        let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
         let (census, helpers) = (Census::default(), Helpers::default());
         let pressure = Pressure::default();
-        let mut keeper = Self { classes, kept, sum, taken, census, pressure, helpers };
-        for mapped in classes.all() {
+        let mut keeper = Self { board, kept, sum, taken, census, pressure, helpers };
+        for mapped in class::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
                 keeper.keep(mapped);
             } else {
-                classes.unmap(mapped);
+                unmap(mapped);
             }
         }
         keeper
@@ -84,30 +66,30 @@ impl<'a> Keeper<'a> {
         self.kept.is_empty() && self.taken.is_empty()
     }
 
-    /// Watches the class in this segment, or looks again who is in it; false when there is none.
-    pub fn watch(&mut self, segment: i32) -> bool {
+    /// Watches the class in this block, or looks again who is in it; false when there is none.
+    pub fn watch(&mut self, block: BlockId) -> bool {
         self.pressure.hurry();
-        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.segment == segment) {
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.block == block) {
             kept.expect_members(time::now());
             self.sum = Sum::of(&self.kept);
             self.census.hurry();
             return true;
         }
-        if self.taken.iter().any(|(mapped, _)| mapped.segment == segment) {
+        if self.taken.iter().any(|(mapped, _)| mapped.block == block) {
             return true;
         }
-        let Some(mapped) = self.classes.find(segment) else { return false };
+        let Some(mapped) = class::attach(block) else { return false };
         self.keep(mapped);
         true
     }
 
-    fn keep(&mut self, mapped: Mapped) {
+    fn keep(&mut self, mapped: Class) {
         self.keep_or_wait(mapped, time::now().plus(DYING));
     }
 
     /// Watches the class, unless somebody else does who still lives at `deadline`: `discnice attach`
     /// watches its own.
-    fn keep_or_wait(&mut self, mapped: Mapped, deadline: Nanos) {
+    fn keep_or_wait(&mut self, mapped: Class, deadline: Nanos) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
             let mut kept = Kept::new(mapped, self.helpers.clone());
@@ -118,7 +100,7 @@ impl<'a> Keeper<'a> {
         } else if now < deadline {
             self.taken.push((mapped, deadline));
         } else {
-            self.classes.unmap(mapped);
+            unmap(mapped);
         }
     }
 
@@ -138,7 +120,7 @@ impl<'a> Keeper<'a> {
         let newcomers = self.census.look(now, self.pace(now));
         self.meet(now, &newcomers);
         let pressed = self.regulate_memory(now);
-        let arrivals = self.classes.arrivals();
+        let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
         let is_quiet = now < self.sum.due && now >= self.sum.joining_until && arrivals.is_empty();
         if !is_quiet || self.kept.len() <= ASKED {
             self.step_all(now, arrivals);
@@ -170,17 +152,17 @@ impl<'a> Keeper<'a> {
     fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
         let (few, watched) = (self.kept.len() <= ASKED, self.sum.watched);
         for kept in &mut self.kept {
-            let announced = || arrivals.may_be_in(kept.mapped.segment);
+            let announced = || arrivals.may_be_in(kept.mapped.block);
             let asked = few || now < kept.joining_until || announced();
             if now >= kept.due || asked && kept.watch.has_arrivals() {
                 kept.step(now, watched, &mut self.census);
-                kept.tidy(now, self.classes);
+                kept.tidy(now);
             }
         }
         for done in self.kept.extract_if(.., |kept| kept.over) {
             let mapped = done.mapped;
             drop(done.watch);
-            self.classes.unmap(mapped);
+            unmap(mapped);
         }
         self.sum = Sum::of(&self.kept);
     }
@@ -195,9 +177,9 @@ impl<'a> Keeper<'a> {
             return;
         }
         for newcomer in newcomers {
-            for segment in self.helpers.classes_of(newcomer) {
+            for block in self.helpers.classes_of(newcomer) {
                 let mut kept = self.kept.iter_mut();
-                if let Some(kept) = kept.find(|kept| kept.mapped.segment == segment) {
+                if let Some(kept) = kept.find(|kept| kept.mapped.block == block) {
                     kept.meet(now, std::slice::from_ref(newcomer));
                     self.sum.due = Nanos(0);
                 }
@@ -211,4 +193,15 @@ impl<'a> Keeper<'a> {
             self.kept.iter_mut().filter(|kept| kept.holds).for_each(|kept| kept.watch.tend());
         }
     }
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn unmap(class: Class) {
+    // SAFETY: whatever referred to it was dropped, and each class that is found has a mapping of its own.
+    unsafe { class.unmap() };
 }

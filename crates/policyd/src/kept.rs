@@ -6,10 +6,10 @@ use discnice_external::census::{self, Census, Newcomer};
 use discnice_external::process::lives;
 use discnice_external::{Helpers, Watch, watch};
 use discnice_policy::memory::Regulation;
+use discnice_registry::Class;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use crate::keeper::{Classes, Mapped};
 use crate::memory::Guest;
 
 /// An empty class is kept for so long: its next member may be on the way.
@@ -30,7 +30,7 @@ const JOINING: Nanos = Nanos::from_millis(250);
 /// One class.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    pub(crate) mapped: Mapped,
+    pub(crate) mapped: Class,
     /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
     pub(crate) watch: Box<Watch>,
     /// Whether it stands for its memory.
@@ -55,8 +55,8 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// Begins to watch the class.
-    pub(crate) fn new(mapped: Mapped, helpers: Helpers) -> Self {
-        let watch = Box::new(Watch::new(mapped.class, mapped.segment, helpers));
+    pub(crate) fn new(mapped: Class, helpers: Helpers) -> Self {
+        let watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
         let (due, lively_until, joining_until) = (Nanos(0), Nanos(0), Nanos(0));
         let (holds, empty_since, watched, over) = (false, None, 0, false);
         let memory = Regulation::default();
@@ -104,10 +104,10 @@ impl Kept {
     }
 
     /// Lets go of pages that nobody has touched for a while, with all others.
-    pub(crate) fn tidy(&mut self, now: Nanos, classes: &dyn Classes) {
+    pub(crate) fn tidy(&mut self, now: Nanos) {
         if now >= self.tidy_at && !self.holds {
             self.tidy_at = now.plus(TIDY);
-            classes.let_pages_go(self.mapped);
+            self.mapped.let_pages_go();
         }
     }
 

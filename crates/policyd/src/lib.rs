@@ -5,7 +5,7 @@
 //! when it has had nothing to do for a minute, and is never on the way of a call.
 //!
 //! All that it knows lies in the classes' shared memory; a daemon that is killed loses nothing, and
-//! the next one finds every member again. That is why its protocol is one line: `watch SEGMENT`.
+//! the next one finds every member again. That is why its protocol is one line: `watch BLOCK`.
 //!
 //! - [`place`]: the runtime directory, the lock that makes it the only one, the socket;
 //! - [`client`]: asking it, and starting it;
@@ -22,5 +22,4 @@ mod memory;
 pub mod place;
 pub mod server;
 
-pub use keeper::{Classes, Mapped};
 pub use server::serve;

@@ -1,55 +1,64 @@
 //! Where policyd is found, and that there is one only.
+//!
+//! Of each layout of classes: a daemon that was started before an upgrade goes on with what it watches, beside one
+//! that watches what is made since.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
-use discnice_testpoint::paths;
-use rustix::fs::{FlockOperation, flock};
+use discnice_budget::layout::VERSION;
+use discnice_paths::{Private, layout_name};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
-/// The socket, in the user's own runtime directory (0700, its owner and mode checked).
-///
-/// # Errors
-/// There is no such directory, or it is not private.
-pub fn socket() -> io::Result<PathBuf> {
-    Ok(paths::runtime()?.join("policyd.sock"))
-}
+/// The user's private directory.
+#[derive(Debug)]
+pub struct Place(Private);
 
 /// The right to be the policyd of this user, as long as it lives. The kernel takes it from the dead.
 #[derive(Debug)]
 pub struct Only(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Becomes the only one; `None` while another one is.
-///
-/// # Errors
-/// The runtime directory's or the lock file's.
-pub fn claim() -> io::Result<Option<Only>> {
-    let path = paths::runtime()?.join("policyd.lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(Only(file))),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
+impl Place {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// There is none that only this user can reach.
+    pub fn find() -> io::Result<Self> {
+        discnice_paths::runtime().map(Self)
     }
-}
 
-/// Listens; only the holder of [`Only`] may, because it takes a dead one's place.
-///
-/// # Errors
-/// As bind(2).
-pub fn listen(_: &Only) -> io::Result<UnixListener> {
-    let path = socket()?;
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    /// The path of the socket, valid in this process as long as this value lives.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.0.by_descriptor(&layout_name("policyd", VERSION, "sock"))
     }
-    UnixListener::bind(path)
+
+    /// Becomes the only one; `None` while another one is.
+    ///
+    /// # Errors
+    /// The lock file's.
+    pub fn claim(&self) -> io::Result<Option<Only>> {
+        let name = layout_name("policyd", VERSION, "lock");
+        let file = self.0.open(name, OFlags::WRONLY | OFlags::CREATE)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Only(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Listens; only the holder of [`Only`] may, because it takes a dead one's place.
+    ///
+    /// # Errors
+    /// As bind(2).
+    pub fn listen(&self, _: &Only) -> io::Result<UnixListener> {
+        let path = self.socket();
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        UnixListener::bind(path)
+    }
 }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use discnice_external::hold;
 use discnice_external::reactor::Reactor;
+use discnice_sys::block::BlockId;
 use discnice_sys::time;
 use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
-use crate::keeper::{Classes, Keeper};
-use crate::{activation, place};
+use crate::activation;
+use crate::keeper::Keeper;
+use crate::place::{Only, Place};
 
 /// A client that says nothing for so long is not listened to.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -27,31 +29,32 @@ pub enum End {
 }
 
 /// The right to be the only one; one that was just killed may keep it for a moment.
-fn claim() -> io::Result<Option<place::Only>> {
+fn claim(place: &Place) -> io::Result<Option<Only>> {
     for _ in 0..20 {
-        if let Some(only) = place::claim()? {
+        if let Some(only) = place.claim()? {
             return Ok(Some(only));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    place::claim()
+    place.claim()
 }
 
 /// Watches classes until there has been nothing to watch for `idle`. `first` is a class to begin with.
 ///
 /// # Errors
 /// There is no private runtime directory, or descriptors are short.
-pub fn serve(classes: &dyn Classes, first: Option<i32>, idle: Nanos) -> io::Result<End> {
+pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
     let passed = activation::passed();
-    let Some(only) = claim()? else { return Ok(End::NotNeeded) };
-    let listener = passed.map_or_else(|| place::listen(&only), Ok)?;
+    let place = Place::find()?;
+    let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
+    let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
     listener.set_nonblocking(true)?;
     raise_descriptors();
     hold::step_out();
     let mut reactor = Reactor::new()?;
-    let mut keeper = Keeper::new(classes);
-    if let Some(segment) = first {
-        keeper.watch(segment);
+    let mut keeper = Keeper::new();
+    if let Some(block) = first {
+        keeper.watch(block);
     }
     let mut busy_at = time::now();
     while !reactor.is_ended() {
@@ -78,14 +81,14 @@ fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-fn answer_all(listener: &UnixListener, keeper: &mut Keeper<'_>) {
+fn answer_all(listener: &UnixListener, keeper: &mut Keeper) {
     while let Ok((stream, _)) = listener.accept() {
         // A client that went away, or is too slow, gets no answer; what it asked for is done.
         let _ = answer(&stream, keeper);
     }
 }
 
-fn answer(mut stream: &UnixStream, keeper: &mut Keeper<'_>) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, keeper: &mut Keeper) -> io::Result<()> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
     if peer.uid != geteuid() {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -95,12 +98,16 @@ fn answer(mut stream: &UnixStream, keeper: &mut Keeper<'_>) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(io::Read::take(stream, 64)).read_line(&mut line)?;
-    match line.trim_end().strip_prefix("watch ").and_then(|number| number.parse().ok()) {
-        Some(segment) if keeper.watch(segment) => {
+    match line.trim_end().strip_prefix("watch ").and_then(block) {
+        Some(block) if keeper.watch(block) => {
             keeper.step();
             writeln!(stream, "watching")
         }
-        Some(segment) => writeln!(stream, "no class in segment {segment}"),
-        None => writeln!(stream, "say: watch SEGMENT"),
+        Some(block) => writeln!(stream, "no class in block {block:x}"),
+        None => writeln!(stream, "say: watch BLOCK"),
     }
+}
+
+fn block(digits: &str) -> Option<BlockId> {
+    u64::from_str_radix(digits, 16).ok().map(BlockId::from_claim)
 }

@@ -6,6 +6,7 @@
 //! it executes a program, finds it as it is and charges nothing: its own account is smaller than
 //! what its parent has entered.
 
+use core::ffi::CStr;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -14,9 +15,10 @@ use discnice_budget::outside::Reason;
 use discnice_budget::{Board, Class, Member, MemberId, State};
 use discnice_policy::Resources;
 use discnice_regulator::Regulator;
-use discnice_sys::{memory, process, shm};
+use discnice_sys::block::{self, Block, BlockId, Store};
+use discnice_sys::{memory, process};
 
-use crate::environment::Token;
+use crate::environment::{self, Token};
 use crate::loading::Target;
 use crate::thread;
 use discnice_regulator::Linux;
@@ -61,8 +63,8 @@ static NO_WIPE: AtomicBool = AtomicBool::new(false);
 /// The program has forbidden itself the calls that regulate network traffic.
 static NO_TRAFFIC: AtomicBool = AtomicBool::new(false);
 
-/// How to find the class again from a child: segment and nonce.
-static SEGMENT: AtomicU32 = AtomicU32::new(0);
+/// How to find the class again from a child: block and nonce.
+static BLOCK: AtomicU64 = AtomicU64::new(0);
 static NONCE: AtomicU64 = AtomicU64::new(0);
 
 /// The board; null while it is not attached.
@@ -156,20 +158,20 @@ fn board_if(class: &'static Class, wanted: impl FnOnce() -> bool) -> Option<&'st
 /// cannot enter.
 pub fn announce(class: &'static Class) {
     let board = board_if(class, || true);
-    if let (Some(board), Ok(segment)) = (board, i32::try_from(SEGMENT.load(Ordering::Relaxed))) {
-        board.announce(segment);
+    if let Some(board) = board {
+        board.announce(BlockId::from_claim(BLOCK.load(Ordering::Relaxed)));
     }
 }
 
 #[cold]
 fn attach_board(class: &'static Class) -> Option<&'static Board> {
-    let board = class.board().and_then(|segment| {
-        let (start, length) = attach(segment)?;
-        // SAFETY: the kernel mapped `length` bytes, which no one can shorten, at a page's start.
-        let board = unsafe { Board::adopt(start, length) };
+    let board = class.board().and_then(|id| {
+        let block = map(id, Board::SIZE)?;
+        // SAFETY: the kernel mapped `length` bytes at a page's start, and this user alone could shorten them.
+        let board = unsafe { Board::adopt(block.start, block.length) };
         if board.is_err() {
             // SAFETY: nothing refers to the mapping.
-            unsafe { shm::detach(start) };
+            unsafe { block.unmap() };
         }
         board.ok()
     });
@@ -190,7 +192,7 @@ pub fn join(token: &Token) {
     // SAFETY: the page holds atomics and books only, for which zero is valid.
     let wiped = unsafe { memory::wipe_on_fork(NonNull::from(&PAGE).cast(), size_of::<Page>()) };
     NO_WIPE.store(wiped.is_err(), Ordering::Relaxed);
-    SEGMENT.store(token.segment, Ordering::Relaxed);
+    BLOCK.store(token.block.get(), Ordering::Relaxed);
     NONCE.store(token.nonce, Ordering::Relaxed);
     let pid = process::id();
     if let Some(member) = token.member.and_then(|id| class.member(id, pid)) {
@@ -203,23 +205,28 @@ pub fn join(token: &Token) {
 }
 
 fn adopt(token: &Token) -> Option<&'static Class> {
-    let (start, length) = attach(i32::try_from(token.segment).ok()?)?;
-    // SAFETY: the kernel mapped `length` bytes, which no one can shorten, at a page's start.
-    let class = unsafe { Class::adopt(start, length, Some(token.nonce)) };
+    let block = map(token.block, Class::SIZE)?;
+    // SAFETY: the kernel mapped `length` bytes at a page's start, and this user alone could shorten them.
+    let class = unsafe { Class::adopt(block.start, block.length, Some(token.nonce)) };
     if class.is_err() {
         // SAFETY: nothing refers to the mapping.
-        unsafe { shm::detach(start) };
+        unsafe { block.unmap() };
     }
     class.ok()
 }
 
-/// Maps a segment, if it is to be believed: only what this user, or the superuser for it, made is.
-fn attach(id: i32) -> Option<(NonNull<u8>, usize)> {
-    let segment = shm::inspect(id).ok()?;
-    if segment.owner != process::user() || segment.mode & 0o077 != 0 {
-        return None;
+/// Maps a block, if it is to be believed. One that is a file is `length` bytes long.
+fn map(id: BlockId, length: usize) -> Option<Block> {
+    match id.store()? {
+        Store::Segment(segment) => block::adopt_segment(segment).ok(),
+        Store::File(number) => {
+            let mut path = [0; environment::BLOCK_PATH];
+            if !environment::block_path(number, &mut path) {
+                return None;
+            }
+            block::adopt_file(id, CStr::from_bytes_until_nul(&path).ok()?, length).ok()
+        }
     }
-    Some((shm::attach(id).ok()?, segment.size))
 }
 
 fn remember(pid: u32, member: Option<MemberId>) {
@@ -269,8 +276,8 @@ fn name(member: &Member) {
 /// What a new process needs to find the class.
 pub fn token() -> Option<Token> {
     class()?;
-    let (segment, nonce) = (SEGMENT.load(Ordering::Relaxed), NONCE.load(Ordering::Relaxed));
-    Some(Token { segment, nonce, member: None })
+    let (block, nonce) = (BLOCK.load(Ordering::Relaxed), NONCE.load(Ordering::Relaxed));
+    Some(Token { block: BlockId::from_claim(block), nonce, member: None })
 }
 
 /// A new process was started to execute a program.

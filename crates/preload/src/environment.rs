@@ -11,6 +11,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use discnice_budget::MemberId;
+use discnice_sys::block::BlockId;
 use discnice_sys::memory;
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
@@ -21,8 +22,8 @@ const LIBRARY: &[u8] = b"libdiscnice.so";
 /// Names the class, and the member when a process executes another program.
 #[derive(Debug, Clone, Copy)]
 pub struct Token {
-    /// System V segment number.
-    pub segment: u32,
+    /// Where the class lies.
+    pub block: BlockId,
     /// The class's nonce.
     pub nonce: u64,
     /// Who the process already is.
@@ -30,21 +31,27 @@ pub struct Token {
 }
 
 impl Token {
-    /// Parses `segment:nonce:index:generation`, each in hexadecimal, the last two optional.
+    /// Parses `block:nonce:index:generation:/directory`, all but the last in hexadecimal. The third and fourth
+    /// are optional together; so is the directory, which is noted apart.
     fn parse(text: &[u8]) -> Option<Self> {
+        let path = text.windows(2).position(|two| two == b":/");
+        let (text, path) = text.split_at_checked(path.unwrap_or(text.len()))?;
+        if let Some(path) = path.get(1..) {
+            DIRECTORY.set(path);
+        }
         let mut fields = text.split(|byte| *byte == b':').map(hexadecimal);
-        let segment = u32::try_from(fields.next()??).ok()?;
+        let block = BlockId::from_claim(fields.next()??);
         let nonce = fields.next()??;
         let index = fields.next().flatten().and_then(|index| u32::try_from(index).ok());
         let generation = fields.next().flatten().and_then(|count| u32::try_from(count).ok());
         let member =
             index.zip(generation).map(|(index, generation)| MemberId { index, generation });
-        Some(Self { segment, nonce, member })
+        Some(Self { block, nonce, member })
     }
 
     fn write(&self, to: &mut Writer<'_>) {
         to.bytes(CLASS);
-        to.hexadecimal(self.segment.into());
+        to.hexadecimal(self.block.get());
         to.bytes(b":");
         to.hexadecimal(self.nonce);
         if let Some(id) = self.member {
@@ -53,12 +60,17 @@ impl Token {
             to.bytes(b":");
             to.hexadecimal(id.generation.into());
         }
+        if DIRECTORY.length() > 0 {
+            to.bytes(b":");
+            DIRECTORY.write(to);
+        }
         to.bytes(b"\0");
     }
 }
 
-/// Longest text of a token: the name, four numbers of at most sixteen digits, colons, the end.
-const TOKEN_MAX: usize = CLASS.len() + 4 * 17 + 1;
+/// Longest text of a token without the directory: the name, four numbers of at most sixteen digits, colons, the
+/// end.
+const TOKEN_MAX: usize = CLASS.len() + 4 * 17 + 2;
 
 fn hexadecimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
@@ -70,11 +82,14 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
 }
 
 /// Where the library lies: copied, because programs may overwrite their environment's memory.
-static PATH: PathBuffer = PathBuffer {
-    bytes: [const { core::sync::atomic::AtomicU8::new(0) }; PATH_MAX],
-    length: AtomicU32::new(0),
-};
+static PATH: PathBuffer = PathBuffer::new();
+/// The directory of blocks that are files; empty where none of the class's is.
+static DIRECTORY: PathBuffer = PathBuffer::new();
 const PATH_MAX: usize = 1024;
+/// Longest path of a block: the directory, a slash, the file's name and its end.
+pub const BLOCK_PATH: usize = PATH_MAX + 1 + BLOCK.len() + 16 + 1;
+/// What the names of blocks begin with; sixteen hexadecimal digits follow.
+const BLOCK: &[u8] = b"block-";
 
 struct PathBuffer {
     bytes: [core::sync::atomic::AtomicU8; PATH_MAX],
@@ -82,6 +97,13 @@ struct PathBuffer {
 }
 
 impl PathBuffer {
+    const fn new() -> Self {
+        Self {
+            bytes: [const { core::sync::atomic::AtomicU8::new(0) }; PATH_MAX],
+            length: AtomicU32::new(0),
+        }
+    }
+
     fn set(&self, path: &[u8]) -> bool {
         if path.len() > PATH_MAX {
             return false;
@@ -102,6 +124,18 @@ impl PathBuffer {
             to.bytes(&[byte.load(Ordering::Relaxed)]);
         }
     }
+}
+
+/// Writes the path of the block that is the file of this number, with the zero at its end; `false` where the
+/// directory is not known.
+pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
+    let mut writer = Writer { text: to, length: 0 };
+    DIRECTORY.write(&mut writer);
+    writer.bytes(b"/");
+    writer.bytes(BLOCK);
+    writer.hexadecimal(number);
+    writer.bytes(b"\0");
+    DIRECTORY.length() > 0
 }
 
 /// Takes our variables out of a program's environment; returns what they said.
@@ -208,7 +242,8 @@ pub unsafe fn with_ours(
     let (entries, preload) = unsafe { survey(block)? };
     let others = preload.map_or(&[][..], |value| value);
     let pointers = (entries + 3) * size_of::<*const c_char>();
-    let text = PRELOAD.len() + PATH.length() + 1 + others.len() + 1 + TOKEN_MAX;
+    let class = TOKEN_MAX + DIRECTORY.length();
+    let text = PRELOAD.len() + PATH.length() + 1 + others.len() + 1 + class;
     let start = scratch.reserve(pointers + text)?;
     // SAFETY: the memory is ours alone, large enough for both parts, aligned to a page.
     let (table, text) = unsafe {

@@ -30,6 +30,8 @@ pub struct Status {
     pub kind: Kind,
     /// Whether it is a regular file.
     pub regular: bool,
+    /// Permission bits, set-user-id and its like included.
+    pub mode: u32,
     /// Whether anybody may execute it.
     pub executable: bool,
     /// Size in bytes.
@@ -273,6 +275,7 @@ impl Status {
         Self {
             kind,
             regular: mode & libc::S_IFMT == libc::S_IFREG,
+            mode: mode & 0o7777,
             executable: mode & 0o111 != 0,
             size: 0,
             device: 0,

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), no_std)]
 #![allow(unsafe_code, reason = "this crate is the boundary to the kernel")]
 
+pub mod block;
 pub mod cycles;
 pub mod epoll;
 pub mod extents;

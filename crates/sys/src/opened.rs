@@ -1,6 +1,6 @@
 //! A file that we open for a moment.
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 
 use crate::raw::{Errno, call};
 
@@ -19,6 +19,19 @@ impl Opened {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
         // SAFETY: the kernel checks the path's address.
         let fd = unsafe { call!(libc::SYS_openat, at, path, flags, 0)? };
+        Ok(Self(fd as i32))
+    }
+
+    /// Opens the file at an absolute path for reading and writing, to share its memory. Of a symbolic link that
+    /// the path ends in, nothing is opened. open(2)
+    ///
+    /// # Errors
+    /// That of open(2), among them `ELOOP` for a symbolic link.
+    pub fn open_shared(path: &CStr) -> Result<Self, Errno> {
+        let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let flags = flags | libc::O_NOFOLLOW;
+        // SAFETY: the path is a C string.
+        let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
         Ok(Self(fd as i32))
     }
 

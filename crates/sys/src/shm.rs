@@ -1,5 +1,9 @@
 //! System V shared memory: a segment has no descriptor, no path and a size that nobody can
 //! change, which is just what a guest in other programs needs. shmget(2), shmat(2), shmctl(2).
+//!
+//! Segments are made without a key, so that no other user can find or take one by its name. A segment's
+//! creator keeps access to it after giving it to another owner, so its owner alone says nothing: see
+//! [`Segment::is_of`].
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -22,33 +26,37 @@ pub struct Segment {
     pub size: usize,
     /// How many mappings exist: kept by the kernel, so right also after kill -9.
     pub attached: u64,
-    /// When a process last let go, seconds since 1970; 0 for never.
-    pub detached_at: i64,
 }
 
-/// The segment of this key. shmget(2).
-///
-/// # Errors
-/// `ENOENT` when there is none, `EACCES` when it is somebody else's.
-pub fn find(key: i32, size: usize) -> Result<i32, Errno> {
-    // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_shmget, key, size, 0o600) }.map(|id| id as i32)
+impl Segment {
+    /// Whether only this user can ever have had access to the segment: it made it, owns it, and grants nobody
+    /// else anything.
+    #[must_use]
+    pub fn is_of(&self, user: u32) -> bool {
+        self.owner == user && self.creator == user && self.mode & 0o077 == 0
+    }
+
+    /// Whether the segment was removed and lives on only in the processes that have it mapped.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.mode & REMOVED != 0
+    }
 }
 
-/// Creates a segment that only this user may attach. shmget(2) with `IPC_CREAT | IPC_EXCL`.
+/// Creates a zeroed segment that only this user may attach. shmget(2) with `IPC_PRIVATE`.
 ///
 /// # Errors
-/// `EEXIST` when the key is taken, `ENOSPC` at the system's limit, `ENOSYS` without System V IPC.
-pub fn create(key: i32, size: usize) -> Result<i32, Errno> {
+/// `ENOSPC` at the system's limit, `ENOSYS` without System V IPC.
+pub fn create(size: usize) -> Result<i32, Errno> {
     // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_shmget, key, size, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }
+    unsafe { call!(libc::SYS_shmget, libc::IPC_PRIVATE, size, libc::IPC_CREAT | 0o600) }
         .map(|id| id as i32)
 }
 
 /// Maps the segment. shmat(2).
 ///
 /// # Errors
-/// `EINVAL` when it is gone, `EACCES` when it is somebody else's.
+/// `EINVAL` when it is gone, `EACCES` when it is another user's.
 pub fn attach(id: i32) -> Result<NonNull<u8>, Errno> {
     // SAFETY: with address 0 the kernel chooses addresses that nothing uses.
     let address = unsafe { call!(libc::SYS_shmat, id, 0, 0)? };
@@ -64,11 +72,11 @@ pub unsafe fn detach(start: NonNull<u8>) {
     let _ = unsafe { call!(libc::SYS_shmdt, start.as_ptr()) };
 }
 
-/// Takes the pages of a mapped segment out of this process's memory; they stay in the segment, and come back
-/// when they are touched. madvise(2), `MADV_DONTNEED`.
+/// Takes the pages of shared memory out of this process's memory; they stay in the segment or file, and come
+/// back when they are touched. madvise(2), `MADV_DONTNEED`.
 ///
 /// # Safety
-/// All of the range is of one segment: private memory would be lost.
+/// All of the range is of one shared mapping: private memory would be lost.
 pub unsafe fn let_pages_go(start: NonNull<u8>, length: usize) {
     // SAFETY: the caller vouches that the memory is shared, whose content this does not change.
     let _ = unsafe { call!(libc::SYS_madvise, start.as_ptr(), length, libc::MADV_DONTNEED) };
@@ -77,7 +85,7 @@ pub unsafe fn let_pages_go(start: NonNull<u8>, length: usize) {
 /// What the kernel knows of it. shmctl(2) with `IPC_STAT`.
 ///
 /// # Errors
-/// `EINVAL` when it is gone, `EACCES` when it is somebody else's.
+/// `EINVAL` when it is gone, `EACCES` when it is another user's.
 pub fn inspect(id: i32) -> Result<Segment, Errno> {
     let mut ds = MaybeUninit::<libc::shmid_ds>::uninit();
     // SAFETY: the kernel fills one struct shmid_ds of the native layout, which libc declares.
@@ -90,14 +98,13 @@ pub fn inspect(id: i32) -> Result<Segment, Errno> {
         mode: ds.shm_perm.mode.into(),
         size: ds.shm_segsz,
         attached: ds.shm_nattch,
-        detached_at: ds.shm_dtime,
     })
 }
 
 /// Destroys the segment once the last mapping is gone. shmctl(2) with `IPC_RMID`.
 ///
 /// # Errors
-/// `EPERM` when it is somebody else's.
+/// `EPERM` when it is another user's.
 pub fn remove(id: i32) -> Result<(), Errno> {
     // SAFETY: no memory of ours is at stake; mappings stay until they are detached.
     unsafe { call!(libc::SYS_shmctl, id, libc::IPC_RMID, 0) }.map(drop)

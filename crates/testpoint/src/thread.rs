@@ -9,9 +9,9 @@ use discnice_manners::{
 };
 use discnice_units::Nanos;
 
-use crate::arbiter::Seat;
+use crate::arbiter::{self, Seat};
 use crate::watch::Pose;
-use crate::{clock, job, paths};
+use crate::{clock, job};
 
 /// What a testpoint did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +113,9 @@ impl Supervised {
         let settings = job::settings();
         let wishes = WISHES.get();
         let seat = || {
-            let table = paths::runtime().ok()?.join("seats");
+            let table = arbiter::table().ok()?;
             let weight = f64::from(wishes.weight);
-            Seat::take(&table, weight, wishes.resources, settings.config.hung).ok()
+            Seat::take(table, weight, wishes.resources, settings.config.hung).ok()
         };
         Self {
             regulator: Regulator::new(&settings.config),

@@ -1,5 +1,7 @@
 //! In which classes somebody begins to execute a program that no library enters.
 
+use discnice_sys::block::BlockId;
+
 use crate::board::Board;
 use crate::primitive::Ordering;
 
@@ -14,24 +16,25 @@ impl Arrivals {
         self.0 == 0
     }
 
-    /// Whether the class in this segment may be among them.
+    /// Whether the class in this block may be among them.
     #[must_use]
-    pub const fn may_be_in(self, segment: i32) -> bool {
-        self.0 & group(segment) != 0
+    pub const fn may_be_in(self, block: BlockId) -> bool {
+        self.0 & group(block) != 0
     }
 }
 
-/// The kernel numbers segments in ascending order.
-const fn group(segment: i32) -> u32 {
-    1 << (segment & 31)
+/// The kernel numbers segments in ascending order; the numbers of files are random.
+const fn group(block: BlockId) -> u32 {
+    1 << (block.get() & 31)
 }
 
 impl Board {
-    /// Somebody in the class in this segment is about to execute such a program, and has
-    /// [announced](crate::outside::Watcher::announce) it there: who watches a thousand classes need not ask each.
-    pub fn announce(&self, segment: i32) {
-        // Release: who finds the bit finds what was announced in the class.
-        self.header.arrivals.fetch_or(group(segment), Ordering::Release);
+    /// Notes that a member of the class in this block is about to execute such a program, which it has
+    /// [announced](crate::outside::Watcher::announce) in the class: the watcher of a thousand classes need not ask
+    /// each.
+    pub fn announce(&self, block: BlockId) {
+        // Release: a watcher that finds the bit finds what was announced in the class.
+        self.header.arrivals.fetch_or(group(block), Ordering::Release);
     }
 
     /// Where that happened since the last call, of which only the user's watcher makes any.

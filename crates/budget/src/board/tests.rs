@@ -1,5 +1,6 @@
 //! A board in memory of our own, and classes on it.
 
+use discnice_sys::block::BlockId;
 use std::alloc::{Layout, alloc_zeroed};
 
 use discnice_policy::throttle::{self, INTERVAL, RELEASE, STALE};
@@ -294,10 +295,12 @@ fn foreign_memory_is_refused() {
 fn arrivals_are_told_once_and_by_group() {
     let board = Machine::new().board;
     assert_eq!(board.take_arrivals(), Arrivals::default());
-    board.announce(31);
-    board.announce(65_536 + 7);
+    let block = BlockId::of_segment;
+    board.announce(block(31));
+    board.announce(block(65_536 + 7));
     let arrivals = board.take_arrivals();
-    assert!(arrivals.may_be_in(31) && arrivals.may_be_in(65_536 + 7) && !arrivals.may_be_in(32));
+    assert!(arrivals.may_be_in(block(31)) && arrivals.may_be_in(block(65_536 + 7)));
+    assert!(!arrivals.may_be_in(block(32)));
     assert_eq!(board.take_arrivals(), Arrivals::default());
 }
 

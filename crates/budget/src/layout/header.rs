@@ -1,5 +1,6 @@
 //! What the block begins with.
 
+use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
 use crate::layout::{Class, NAME_MAX};
@@ -34,7 +35,7 @@ pub(super) struct Header {
     media: AtomicU32,
     /// The class's slot on the board plus one; zero for none.
     slot: AtomicU32,
-    /// The board's segment plus one; zero for none.
+    /// The id of the board's block plus one; zero for none.
     board: AtomicU64,
     /// The last file system, as stat(2) numbers it, that was looked up among the media.
     device: AtomicU64,
@@ -62,7 +63,7 @@ pub(super) const LOOPBACK: u32 = 1;
 pub(super) const GUEST: u32 = 1 << 1;
 
 impl Class {
-    /// Tells this class from another one that gets the same segment number later.
+    /// Tells this class from another one whose block gets the same id later.
     #[must_use]
     pub fn nonce(&self) -> u64 {
         self.header.nonce.load(Ordering::Relaxed)
@@ -97,16 +98,15 @@ impl Class {
         known.err().unwrap_or(moment)
     }
 
-    /// The segment of the user's board, if the class has one.
+    /// The block of the user's board, if the class has one.
     #[must_use]
-    pub fn board(&self) -> Option<i32> {
-        let number = self.header.board.load(Ordering::Relaxed).checked_sub(1)?;
-        i32::try_from(number).ok()
+    pub fn board(&self) -> Option<BlockId> {
+        self.header.board.load(Ordering::Relaxed).checked_sub(1).map(BlockId::from_claim)
     }
 
     /// Says where the user's board is.
-    pub fn set_board(&self, segment: i32) {
-        self.header.board.store(u64::from(segment.unsigned_abs()) + 1, Ordering::Relaxed);
+    pub fn set_board(&self, block: BlockId) {
+        self.header.board.store(block.get().wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Says that the user's board is not to be had.

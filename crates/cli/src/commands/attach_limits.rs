@@ -13,14 +13,14 @@ use discnice_external::census::{self, Census};
 use discnice_external::process::{Pinned, examine, lives, pin};
 use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
-use discnice_policy::{Limits, Resources, pace};
+use discnice_policy::{Limits, Resources};
 use discnice_policyd::client::Answer;
 use discnice_sys::{process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use rustix::process::getpid;
 
 use super::limits::LimitArgs;
-use crate::classes::{self, Found};
+use crate::classes::{self, Found, Origin};
 use crate::output::say;
 use crate::watching;
 
@@ -56,9 +56,10 @@ pub fn run(
     );
     let mut reactor = Reactor::new().context("cannot wait for processes")?;
     let name = class.map_or_else(|| automatic(&pinned), str::to_owned);
-    let (found, new) = classes::find_or_create(&name)?;
+    let (found, origin) = classes::find_or_create(&name)?;
+    let new = origin == Origin::New;
     if new {
-        found.class.set_limits(time::now(), &wanted, pace::WINDOW);
+        found.set_limits(&wanted);
     } else if !limits.is_empty() {
         super::class::change(&found, limits)?;
     }
@@ -136,7 +137,7 @@ fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
         let mut next = now.plus(BEAT).min(show_at);
         if class.watcher().claim(process::id(), now.0, lives) {
             let watch =
-                watch.get_or_insert_with(|| Watch::new(class, found.segment, helpers.clone()));
+                watch.get_or_insert_with(|| Watch::new(class, found.block, helpers.clone()));
             let lively = now < watch.lively_until();
             watch.meet(&census.look(now, if lively { census::LIVELY } else { census::IDLE }));
             next = next.min(watch.step(watch.len(), &mut census)).min(census.next());

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, Subcommand};
-use discnice_policy::{Limits, pace};
+use discnice_policy::Limits;
 use discnice_policyd::client::Answer;
-use discnice_sys::{futex, process, time};
+use discnice_sys::process;
 
 use super::limits::LimitArgs;
 use super::status;
-use crate::classes::{self, Found};
+use crate::classes::{self, Found, Origin};
 use crate::config::Config;
 use crate::{guest, polite, watching};
 
@@ -85,11 +85,8 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     };
     // Before anything is made.
     let wanted = limits.over(before)?;
-    let (found, new) = classes::find_or_create(name)?;
-    if new {
-        found.class.set_limits(time::now(), &wanted, pace::WINDOW);
-    }
-    change(&found, limits)
+    let (found, origin) = classes::find_or_create(name)?;
+    if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }
 }
 
 /// Changes limits and wakes everybody who waits by the old ones.
@@ -101,8 +98,7 @@ pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
 pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     limits.check()?;
     polite::prepare(&limits)?;
-    found.class.set_limits(time::now(), &limits, pace::WINDOW);
-    futex::wake_all(found.class.changes());
+    found.set_limits(&limits);
     if guest::memory(found.class).is_some() && found.class.living(process::exists).next().is_some()
     {
         // Nobody may have been watching it; who was asked already only looks again.
@@ -119,7 +115,6 @@ fn remove(name: &str, force: bool) -> anyhow::Result<()> {
             "class {name} has {members} members; end them, or say --force to free them of their limits"
         );
     }
-    found.class.set_limits(time::now(), &Limits::UNLIMITED, pace::WINDOW);
-    futex::wake_all(found.class.changes());
+    found.set_limits(&Limits::UNLIMITED);
     found.remove()
 }

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_budget::Class;
 use discnice_graybox::mac;
-use discnice_sys::{process, shm};
+use discnice_sys::block::Store;
+use discnice_sys::process;
 
-use crate::classes::explain;
 use crate::output::say;
 use crate::{launch, program};
 
@@ -30,7 +29,7 @@ impl Doctor {
         let mut findings = vec![
             library(),
             shared_memory(),
-            orphans(),
+            private_directory(),
             account(),
             cancelled(),
             freezing(),
@@ -63,31 +62,30 @@ fn library() -> Finding {
     }
 }
 
-/// Makes, maps and removes a segment.
+/// Makes and removes what a class lies in.
 fn shared_memory() -> Finding {
     let what = "shared memory";
-    let private = 0;
-    match shm::create(private, Class::SIZE) {
-        Ok(segment) => match shm::remove(segment) {
-            Ok(()) => Finding(what, true, "System V segments can be made".into()),
-            Err(errno) => Finding(what, false, explain(errno).to_string()),
-        },
-        Err(errno) => {
-            let why = explain(errno);
-            Finding(what, false, format!("{why}: see kernel.shmmni and kernel.shmall in sysctl(8)"))
+    match discnice_registry::class::probe() {
+        Ok(Store::Segment(_)) => Finding(what, true, "classes lie in System V segments".into()),
+        Ok(Store::File(_)) => {
+            let meaning = "no System V segment is to be had (kernel.shmmni, kernel.shm_rmid_forced in sysctl(8)): \
+                           classes lie in files; programs in a chroot are limited from outside only";
+            Finding(what, true, meaning.into())
         }
+        Err(error) => Finding(what, false, format!("no class can be made: {error}")),
     }
 }
 
-fn orphans() -> Finding {
-    let path = "/proc/sys/kernel/shm_rmid_forced";
-    let forced = fs::read_to_string(path).is_ok_and(|text| text.trim() == "1");
-    let meaning = if forced {
-        "kernel.shm_rmid_forced is 1: a class is lost when its only process executes another program"
-    } else {
-        "classes outlive their processes"
-    };
-    Finding("classes", !forced, meaning.into())
+/// Where names of classes, sockets and locks lie.
+fn private_directory() -> Finding {
+    let what = "directory";
+    match discnice_paths::runtime() {
+        Ok(private) => {
+            let path = private.path().display();
+            Finding(what, true, format!("{path} is this user's alone"))
+        }
+        Err(error) => Finding(what, false, format!("no private directory: {error}")),
+    }
 }
 
 /// The kernel's account must move when a page is dirtied.

@@ -45,7 +45,7 @@ impl Metrics {
 fn current() -> anyhow::Result<String> {
     let found = classes::all()?;
     let metrics = found.iter().map(of).collect();
-    found.into_iter().for_each(Found::let_go);
+    classes::let_go(found);
     Ok(text(metrics))
 }
 

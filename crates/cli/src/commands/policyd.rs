@@ -5,17 +5,18 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use discnice_policyd::serve;
+use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
 use crate::output::tell;
-use crate::watching::{Ours, read_the_clock_by_libc};
+use crate::watching::read_the_clock_by_libc;
 
 /// Watch classes from outside; started by other commands when they need it
 #[derive(Debug, Args)]
 pub struct Policyd {
-    /// Begin with the class in this shared-memory segment
-    #[arg(long, value_name = "SEGMENT", hide = true)]
-    watch: Option<i32>,
+    /// Begin with the class in this block of shared memory
+    #[arg(long, value_name = "BLOCK", hide = true, value_parser = block)]
+    watch: Option<BlockId>,
     /// End after so many seconds with nothing to watch
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     idle: u32,
@@ -30,10 +31,14 @@ impl Policyd {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
         let idle = Nanos::from_millis(u64::from(self.idle) * 1000);
-        let end = serve(&Ours::new(), self.watch, idle).context("cannot serve")?;
+        let end = serve(self.watch, idle).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn block(digits: &str) -> Result<BlockId, std::num::ParseIntError> {
+    u64::from_str_radix(digits, 16).map(BlockId::from_claim)
 }

@@ -61,7 +61,7 @@ impl PoliteArgs {
             config,
             targets: paths::targets(),
             take_turns: true,
-            reports: paths::runtime().ok(),
+            reports: paths::runtime().ok().map(|private| private.path().to_owned()),
         })
     }
 

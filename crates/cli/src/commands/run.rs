@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 use discnice_benice::beside;
 use discnice_estimator::Totals;
-use discnice_policy::{Limits, Resource, pace};
+use discnice_policy::{Limits, Resource};
 use discnice_policyd::client::Answer;
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos, Rate};
@@ -17,7 +17,7 @@ use discnice_units::{Bytes, Nanos, Rate};
 use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
-use crate::classes::{self, Found};
+use crate::classes::{self, Found, Origin};
 use crate::config::Config;
 use crate::launch::Ended;
 use crate::mechanism::{Mechanism, Plan};
@@ -196,10 +196,11 @@ impl Run {
             .class
             .clone()
             .unwrap_or_else(|| classes::automatic_name(base, discnice_sys::process::id()));
-        let (found, new) = classes::find_or_create(&name)?;
+        let (found, origin) = classes::find_or_create(&name)?;
+        let new = origin == Origin::New;
         if new {
             polite::prepare(limits).inspect_err(warn_of_board).ok();
-            found.class.set_limits(time::now(), limits, pace::WINDOW);
+            found.set_limits(limits);
         } else if !self.limits.is_empty() {
             super::class::change(&found, &self.limits)?;
         }

@@ -40,6 +40,8 @@ impl Status {
         read_the_clock_by_libc();
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;
+        let mut notices = notices;
+        notices.extend(of_other_versions());
         if self.json {
             let classes = machine_reports(&classes, 1)?;
             let others = serde_json::to_string_pretty(&Others { jobs, notices })?;
@@ -52,6 +54,16 @@ impl Status {
         }
         status_polite::print(&jobs, &notices)?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What is to be said of classes that this version cannot read.
+fn of_other_versions() -> Option<String> {
+    match classes::of_other_versions() {
+        0 => None,
+        count => Some(format!(
+            "{count} classes of another version of DiscNice: their processes go on within their limits"
+        )),
     }
 }
 
@@ -70,6 +82,9 @@ struct Others {
 struct ClassReport {
     name: String,
     automatic: bool,
+    /// Whether its shared memory was removed (ipcrm(1), `class rm --force`): its members are held, and nothing new
+    /// joins it.
+    removed: bool,
     /// `limit_R` for each resource R.
     #[serde(flatten)]
     limits: BTreeMap<String, Option<u64>>,
@@ -125,6 +140,7 @@ impl ClassReport {
         Self {
             name: found.name(),
             automatic: found.is_automatic(),
+            removed: found.removed,
             limits: every
                 .clone()
                 .map(|one| (named("limit", one), limit(one).map(Rate::get)))
@@ -152,6 +168,11 @@ impl ClassReport {
             prediction: seen.then(|| PredictionReport::of(class)),
             members: running.iter().map(|one| MemberReport::of(one, seen)).collect(),
         }
+    }
+
+    /// Its name, and what has become of it.
+    fn title(&self) -> String {
+        if self.removed { format!("{} (removed)", self.name) } else { self.name.clone() }
     }
 
     fn rate(&self, resource: Resource) -> u64 {
@@ -229,7 +250,7 @@ fn table(reports: &[ClassReport], members: bool) -> String {
         let _ = writeln!(
             text,
             "{:<24} {:>13} {:>13} {:>13} {:>13} {:>9.1}s {:>8}",
-            report.name,
+            report.title(),
             limits(report),
             Rate::per_second(report.rate(Resource::Read)).to_string(),
             Rate::per_second(report.rate(Resource::Write)).to_string(),

@@ -7,7 +7,7 @@ use crate::output::say;
 
 /// Jobs that are regulated from outside.
 pub fn jobs() -> Vec<Report> {
-    paths::runtime().map(|directory| posted(&directory)).unwrap_or_default()
+    paths::runtime().map(|private| posted(private.path())).unwrap_or_default()
 }
 
 /// What went wrong without stopping anybody: of target files that were set aside, one line each.

@@ -63,7 +63,7 @@ impl Snapshot {
         let taken = time::now();
         let snapshot =
             Self { taken, classes: found.iter().map(|one| Class::of(one, taken)).collect() };
-        found.into_iter().for_each(Found::let_go);
+        classes::let_go(found);
         Ok(snapshot)
     }
 }

@@ -4,10 +4,10 @@
 //! change writes one slot with one write that lies within a page, which a kill cannot tear. An
 //! entry whose process has ended, known by process id and start time, is free.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use super::Demand;
 use super::entry::Entry;
@@ -36,17 +36,16 @@ impl Ledger {
     /// # Errors
     /// As [`discnice_paths::runtime`] and open(2).
     pub fn open() -> io::Result<Self> {
-        Self::open_at(&discnice_paths::runtime()?.join("memory-grants"))
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        Ok(Self { file: discnice_paths::runtime()?.open("memory-grants", flags)? })
     }
 
-    /// A ledger at a path of the caller's choice.
-    ///
-    /// # Errors
-    /// As open(2).
-    pub fn open_at(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        Ok(Self { file: options.open(path)? })
+    /// A ledger of a test's own.
+    #[cfg(test)]
+    pub(super) fn open_at(path: &std::path::Path) -> io::Result<Self> {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        Ok(Self { file })
     }
 
     fn lock(&self) -> io::Result<Locked<'_>> {

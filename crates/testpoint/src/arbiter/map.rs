@@ -6,22 +6,19 @@
 //! attach it by its number is Linux's own). The file says which segment it is, and carries the lock.
 #![allow(unsafe_code, reason = "attaches shared memory and reads it as a struct of atomics")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use discnice_sys::{Errno, process, shm};
+use discnice_sys::{Errno, block, shm};
 use rustix::fs::{FlockOperation, flock};
 
 use super::layout::{MAGIC, Table};
 
 const SIZE: usize = size_of::<Table>();
-/// shmget(2): a segment without a key. What is in the file leads to it.
-const PRIVATE: i32 = libc::IPC_PRIVATE;
 /// How often, and how long apart in nanoseconds, the lock is tried.
 const TRIES: u32 = 100;
 const APART: u64 = 1_000_000;
@@ -69,14 +66,12 @@ impl Place {
 }
 
 impl Map {
-    /// Attaches the table to which `path` leads; both are made where they are missing, and a table
+    /// Attaches the table to which `file` leads; it is made where it is missing, and a table
     /// that all have left is made anew.
     ///
     /// # Errors
     /// As the file system's, and shmget(2)'s. `InvalidData` for a file that is another version's.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).mode(0o600).open(path)?;
+    pub fn open(file: File) -> io::Result<Self> {
         flock(&file, FlockOperation::LockExclusive)?;
         let found = Place::read(&file).and_then(|place| Some((place, attach(place)?)));
         let ready = match found {
@@ -120,7 +115,7 @@ fn create(file: &File) -> io::Result<(Place, NonNull<Table>)> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "not a table of this version"));
     }
     let nonce = rand();
-    let segment = shm::create(PRIVATE, SIZE).map_err(io_error)?;
+    let segment = shm::create(SIZE).map_err(io_error)?;
     let start = shm::attach(segment).map_err(io_error);
     // From here on it goes with its last user, also if that is killed now.
     shm::remove(segment).map_err(io_error)?;
@@ -135,17 +130,15 @@ fn create(file: &File) -> io::Result<(Place, NonNull<Table>)> {
 
 /// The table at this place, if it still exists.
 fn attach(place: Place) -> Option<NonNull<Table>> {
-    let found = shm::inspect(place.segment).ok()?;
-    if found.owner != process::user() || found.size != SIZE || found.mode & 0o077 != 0 {
-        return None;
-    }
-    let table: NonNull<Table> = shm::attach(place.segment).ok()?.cast();
-    // SAFETY: a segment has the size for ever that was just seen; every bit pattern is a Table.
-    if unsafe { table.as_ref() }.magic.load(Ordering::Acquire) == place.nonce {
+    let block = block::adopt_segment(place.segment).ok()?;
+    let table: NonNull<Table> = block.start.cast();
+    // SAFETY: a segment has its size for ever, and every bit pattern is a Table.
+    let is_it = || unsafe { table.as_ref() }.magic.load(Ordering::Acquire) == place.nonce;
+    if block.length == SIZE && is_it() {
         return Some(table);
     }
     // SAFETY: attached above, and no reference is left.
-    unsafe { shm::detach(table.cast()) };
+    unsafe { block.unmap() };
     None
 }
 
@@ -192,18 +185,23 @@ impl Drop for Locked<'_> {
 mod tests {
     use super::*;
 
+    fn file(path: &std::path::Path) -> File {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).open(path).unwrap()
+    }
+
     #[test]
     fn one_table_for_all_and_none_after_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seats");
-        let one = Map::open(&path).unwrap();
-        let two = Map::open(&path).unwrap();
+        let one = Map::open(file(&path)).unwrap();
+        let two = Map::open(file(&path)).unwrap();
         one.high_water.store(7, Ordering::Relaxed);
         assert_eq!(two.high_water.load(Ordering::Relaxed), 7);
         let segment = one.place.segment;
         drop((one, two));
         assert!(shm::inspect(segment).is_err(), "the segment goes with its last user");
-        let anew = Map::open(&path).unwrap();
+        let anew = Map::open(file(&path)).unwrap();
         assert_eq!(anew.high_water.load(Ordering::Relaxed), 0);
     }
 
@@ -211,7 +209,7 @@ mod tests {
     fn nothing_that_is_done_to_the_file_harms_its_users() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seats");
-        let map = Map::open(&path).unwrap();
+        let map = Map::open(file(&path)).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for damage in [&b""[..], b"short", &[0xff; 20]] {
             std::fs::write(&path, damage).unwrap();
@@ -221,16 +219,16 @@ mod tests {
         std::fs::write(&path, whole).unwrap();
         assert!(map.lock().is_some());
         std::fs::write(&path, [0xff; 4096]).unwrap();
-        assert!(Map::open(&path).is_err());
+        assert!(Map::open(file(&path)).is_err());
     }
 
     #[test]
     fn a_number_that_came_to_mean_another_segment_is_not_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seats");
-        let map = Map::open(&path).unwrap();
+        let map = Map::open(file(&path)).unwrap();
         let other = Place { nonce: map.place.nonce ^ 1, ..map.place };
         std::fs::write(&path, other.bytes()).unwrap();
-        assert_ne!(Map::open(&path).unwrap().place.segment, map.place.segment);
+        assert_ne!(Map::open(file(&path)).unwrap().place.segment, map.place.segment);
     }
 }

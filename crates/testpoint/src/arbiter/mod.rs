@@ -17,4 +17,17 @@ mod map;
 mod process;
 mod seat;
 
+use std::fs::File;
+use std::io;
+
+use rustix::fs::OFlags;
+
 pub use seat::Seat;
+
+/// The file that leads to this user's table, made where it is missing.
+///
+/// # Errors
+/// There is no private directory, or what has this name there is no file of this user.
+pub fn table() -> io::Result<File> {
+    discnice_paths::runtime()?.open("seats", OFlags::RDWR | OFlags::CREATE)
+}

@@ -1,8 +1,8 @@
 //! One thread's seat at the shared table.
 
+use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use discnice_manners::superintendent::{
@@ -33,13 +33,13 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Takes a free seat in the table at `path`. A thread that keeps its turn for longer than `hung`
+    /// Takes a free seat in the table to which `file` leads. A thread that keeps its turn for longer than `hung`
     /// is passed over.
     ///
     /// # Errors
     /// As the file system's; `WouldBlock` where all seats are taken or the lock is.
-    pub fn take(path: &Path, weight: f64, resources: Resources, hung: Nanos) -> io::Result<Self> {
-        let map = Map::open(path)?;
+    pub fn take(file: File, weight: f64, resources: Resources, hung: Nanos) -> io::Result<Self> {
+        let map = Map::open(file)?;
         let pid = std::process::id();
         let number = {
             let lock = map.lock().ok_or(io::ErrorKind::WouldBlock)?;

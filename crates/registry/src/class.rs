@@ -1,0 +1,331 @@
+//! The classes of this user.
+
+#![allow(unsafe_code, reason = "shared memory is mapped here, in `board` and in `store`")]
+
+use std::io;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use anyhow::Context;
+use discnice_budget::Foreign;
+use discnice_policy::{Limits, pace};
+use discnice_sys::block::{Block, BlockId, Store};
+use discnice_sys::{futex, process, shm, time};
+
+use crate::entry::{Entries, Entry};
+use crate::store::{self, Listed, now};
+use crate::{Board, name};
+
+/// An automatic class that no process has used for this long is removed. Long enough for a slow disk
+/// to load a program: while a class's only process executes one, nothing has it mapped.
+const ABANDONED: Duration = Duration::from_secs(60);
+/// The same when so many classes lie around that the system's limit comes near.
+const ABANDONED_IN_CROWD: Duration = Duration::from_secs(5);
+const CROWD: usize = 1024;
+/// Looking for abandoned classes costs the kernel a line for each; one command in so many does it.
+const SWEEPERS: u32 = 16;
+
+const SIZE: usize = discnice_budget::Class::SIZE;
+
+/// A class and where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Class {
+    /// The mapped class.
+    pub class: &'static discnice_budget::Class,
+    /// Its block.
+    pub block: BlockId,
+    /// Whether its block was removed, so that no other process will find it, though its members are still held.
+    pub removed: bool,
+}
+
+/// Where a class that was asked for by name comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was there.
+    Found,
+    /// It was made, with the limits that it had before: its block was of another version, or lost.
+    Renewed,
+    /// It was made, without limits.
+    New,
+}
+
+impl Class {
+    /// The class's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let bytes = self.class.name();
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    /// Whether `run` made it by itself.
+    #[must_use]
+    pub fn is_automatic(&self) -> bool {
+        name::is_automatic(&self.name())
+    }
+
+    /// Takes what this process has touched of the class out of its memory, until it is touched again.
+    pub fn let_pages_go(&self) {
+        // SAFETY: a class's block is a shared mapping of its size.
+        unsafe { shm::let_pages_go(NonNull::from(self.class).cast(), SIZE) };
+    }
+
+    /// Unmaps the class.
+    ///
+    /// # Safety
+    /// No copy of this value, and no reference to the class that was taken from one, is used again.
+    pub unsafe fn unmap(self) {
+        let (start, removed) = (NonNull::from(self.class).cast(), self.removed);
+        // SAFETY: the caller vouches for it; each value that is handed out has its own mapping.
+        unsafe { Block { id: self.block, start, length: SIZE, removed }.unmap() };
+    }
+
+    /// Sets the limits, wakes all who wait by the old ones, and notes them for programs of other versions.
+    pub fn set_limits(&self, limits: &Limits) {
+        self.class.set_limits(time::now(), limits, pace::WINDOW);
+        futex::wake_all(self.class.changes());
+        let name = self.name();
+        if !self.removed && !name::is_automatic(&name) {
+            // Without an entry the class is found by its block.
+            let _ = Entries::open().and_then(|entries| entries.write(&name, &self.entry(*limits)));
+        }
+    }
+
+    fn entry(&self, limits: Limits) -> Entry {
+        Entry { block: self.block, nonce: self.class.nonce(), limits }
+    }
+
+    /// Destroys the class; processes that are in it keep it until they end.
+    ///
+    /// # Errors
+    /// The kernel's reason.
+    pub fn remove(&self) -> anyhow::Result<()> {
+        let name = self.name();
+        if !name::is_automatic(&name)
+            && let Ok(entries) = Entries::open()
+        {
+            entries.remove(&name, self.block);
+        }
+        store::remove(self.block).context("cannot remove the class")
+    }
+}
+
+/// The class in this block, if it is one of this user's.
+#[must_use]
+pub fn attach(id: BlockId) -> Option<Class> {
+    map(id).ok()
+}
+
+/// Why a block holds no class that can be used.
+enum Unusable {
+    /// It is no block of this user.
+    Unmapped,
+    /// It is something else, or a class of another version.
+    Foreign(Foreign),
+}
+
+fn map(id: BlockId) -> Result<Class, Unusable> {
+    let block = store::adopt(id, SIZE).ok_or(Unusable::Unmapped)?;
+    // SAFETY: mapped, so long, at a page's start; it is unmapped only where nothing refers to it.
+    match unsafe { discnice_budget::Class::adopt(block.start, block.length, None) } {
+        Ok(class) => Ok(Class { class, block: id, removed: block.removed }),
+        Err(foreign) => {
+            // SAFETY: nothing refers to the mapping.
+            unsafe { block.unmap() };
+            Err(Unusable::Foreign(foreign))
+        }
+    }
+}
+
+/// The class of this name, if there is one.
+#[must_use]
+pub fn find(name: &str) -> Option<Class> {
+    find_by(Entries::open().ok().as_ref(), name)
+}
+
+fn find_by(entries: Option<&Entries>, name: &str) -> Option<Class> {
+    let entry = entries.and_then(|entries| entries.read(name));
+    let entered = entry.and_then(|entry| {
+        let is_it = |found: &Class| found.class.nonce() == entry.nonce && is_named(found, name);
+        attach_if(entry.block, is_it)
+    });
+    // Its entry may lie in the directory of a session that is over.
+    let listed = || {
+        let blocks = store::list(SIZE).unwrap_or_default();
+        blocks.iter().find_map(|one| attach_if(one.id, |found| is_named(found, name)))
+    };
+    entered.or_else(listed)
+}
+
+fn is_named(found: &Class, name: &str) -> bool {
+    !found.removed && found.name() == name
+}
+
+fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<Class> {
+    let found = attach(id)?;
+    if wanted(&found) {
+        return Some(found);
+    }
+    // SAFETY: `found` goes no further than this.
+    unsafe { found.unmap() };
+    None
+}
+
+/// The class of this name, made if need be.
+///
+/// # Errors
+/// Shared memory is not to be had.
+pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
+    if process::id().is_multiple_of(SWEEPERS) {
+        sweep_quietly(Sweep::Passing);
+    }
+    if name::is_automatic(name) {
+        return Ok((create(name)?, Origin::New));
+    }
+    let entries = Entries::open().ok();
+    if let Some(entries) = &entries {
+        entries.lock();
+    }
+    if let Some(found) = find_by(entries.as_ref(), name) {
+        return Ok((found, Origin::Found));
+    }
+    let before = entries.as_ref().and_then(|entries| entries.read(name));
+    let made = create(name)?;
+    let limits = before.as_ref().map_or(Limits::UNLIMITED, |entry| entry.limits);
+    if let Some(entries) = &entries {
+        // Without an entry it is found by its block.
+        let _ = entries.write(name, &made.entry(limits));
+    }
+    if before.is_none() {
+        return Ok((made, Origin::New));
+    }
+    made.class.set_limits(time::now(), &limits, pace::WINDOW);
+    Ok((made, Origin::Renewed))
+}
+
+fn create(name: &str) -> anyhow::Result<Class> {
+    let block = create_block().context("no shared memory for the class (see `discnice doctor`)")?;
+    let (nonce, created) = (store::random(), now());
+    // SAFETY: a new block is zeroed, so long, and no other process's yet.
+    let class = unsafe {
+        discnice_budget::Class::create(block.start, block.length, nonce, name.as_bytes(), created)
+    };
+    let class = class.map_err(|foreign| anyhow::anyhow!("new shared memory is {foreign}"))?;
+    // Without a board its traffic is taken for others' by classes that give way.
+    if let Ok(board) = Board::find_or_create() {
+        class.set_board(board.block);
+    }
+    Ok(Class { class, block: block.id, removed: false })
+}
+
+fn create_block() -> io::Result<Block> {
+    store::create(SIZE).or_else(|_| {
+        // The system's limit: perhaps of abandoned classes.
+        sweep_quietly(Sweep::Pressed);
+        store::create(SIZE)
+    })
+}
+
+/// Makes and removes a block as for a class; says where it lay.
+///
+/// # Errors
+/// Why there is none to be had.
+pub fn probe() -> io::Result<Store> {
+    let block = store::create(SIZE)?;
+    store::remove(block.id)?;
+    let store = block.id.store();
+    // SAFETY: nothing refers to the mapping.
+    unsafe { block.unmap() };
+    store.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Why abandoned classes are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    /// A command passes by.
+    Passing,
+    /// A command looks at all classes. That touches them, so it goes by what stands in each: since
+    /// when no process used it.
+    Looking,
+    /// The system has no room for another class.
+    Pressed,
+}
+
+/// Removes automatic classes that no process uses any more.
+fn sweep(listed: &[Listed], why: Sweep) {
+    let crowded = why == Sweep::Pressed || listed.len() > CROWD;
+    let patience = if crowded { ABANDONED_IN_CROWD } else { ABANDONED };
+    let old = |since: u64| now() > since + patience.as_secs();
+    let unused = listed.iter().filter(|one| one.attached != Some(true));
+    for one in unused.filter(|one| why != Sweep::Passing || old(one.touched)) {
+        let Some(found) = attach_if(one.id, Class::is_automatic) else { continue };
+        let is_used =
+            || one.attached.is_none() && found.class.living(process::exists).next().is_some();
+        if !is_used() && old(found.class.idle_since(one.touched)) {
+            // Another command may have been first.
+            let _ = found.remove();
+        }
+        // Removed or not, a mapping of ours would keep it.
+        // SAFETY: `found` goes no further than this, and each of its kind has its own mapping.
+        unsafe { found.unmap() };
+    }
+}
+
+/// The same where it would help nobody to hear that the list cannot be read.
+fn sweep_quietly(why: Sweep) {
+    if let Ok(listed) = store::list(SIZE) {
+        sweep(&listed, why);
+    }
+}
+
+/// All classes of this user, by name. One that was removed is among them while processes are held by it.
+///
+/// # Errors
+/// The kernel's list cannot be read.
+pub fn all() -> anyhow::Result<Vec<Class>> {
+    let listed = store::list(SIZE).context("cannot list shared memory")?;
+    sweep(&listed, Sweep::Looking);
+    let holds = |found: &Class| !found.removed || found.class.is_limited() || found.class.yields();
+    let mut classes: Vec<Class> =
+        listed.iter().filter_map(|one| attach_if(one.id, holds)).collect();
+    classes.sort_by_cached_key(Class::name);
+    Ok(classes)
+}
+
+/// How many blocks of this user hold classes of other versions, which this one cannot show or change.
+#[must_use]
+pub fn of_other_versions() -> usize {
+    let blocks = store::list(SIZE).unwrap_or_default();
+    blocks.iter().filter(|one| is_of_other_version(one.id)).count()
+}
+
+fn is_of_other_version(id: BlockId) -> bool {
+    match map(id) {
+        Ok(found) => {
+            // SAFETY: `found` goes no further than this.
+            unsafe { found.unmap() };
+            false
+        }
+        Err(Unusable::Unmapped) => false,
+        Err(Unusable::Foreign(foreign)) => matches!(foreign, Foreign::OtherVersion(_)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_found_again_and_removed() {
+        let name = format!("test-{}", std::process::id());
+        let (made, origin) = find_or_create(&name).unwrap();
+        assert_eq!(origin, Origin::New);
+        let (again, origin) = find_or_create(&name).unwrap();
+        assert!(origin == Origin::Found && again.block == made.block && again.name() == name);
+        assert!(all().unwrap().iter().any(|found| found.block == made.block));
+        Entries::open().unwrap().remove(&name, made.block);
+        assert_eq!(find(&name).unwrap().block, made.block, "without its entry");
+        made.remove().unwrap();
+        assert!(find(&name).is_none());
+    }
+}

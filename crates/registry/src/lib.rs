@@ -1,0 +1,26 @@
+//! Which classes a user has, and where they lie.
+//!
+//! A class is a [block](discnice_sys::block) of shared memory. What blocks this user has is known from places that
+//! nobody else can write: the kernel's list of System V segments, of which only those count that this user *made*,
+//! and the user's private directory, for blocks that are files. The name stands in the block itself. For a class
+//! that a person named, an [`entry`] in the private directory leads from name to block, so that two commands that
+//! name the same class at once get the same one, and keeps its limits for programs of another version.
+//!
+//! - [`name`]: which names classes may have;
+//! - `store`: makes, lists and maps blocks;
+//! - [`entry`]: what leads from a name to a block;
+//! - [`class`]: classes by name, by block, all of them, and which are abandoned;
+//! - [`board`]: what the classes know together of the others' traffic.
+//!
+//! # Trust
+//! Every block is checked where it is mapped ([`discnice_sys::block`]), whoever named it: its creator, its owner,
+//! its mode, its length, its version. An entry is input: what it says is believed only as far as the block agrees.
+
+pub mod board;
+pub mod class;
+pub mod entry;
+pub mod name;
+mod store;
+
+pub use board::Board;
+pub use class::{Class, Origin};

@@ -1,0 +1,66 @@
+//! Which names classes may have.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// Longest name, in bytes.
+pub const NAME_MAX: usize = discnice_budget::layout::NAME_MAX;
+
+/// Marks the names of classes that `run` makes by itself, which no user can type.
+const AUTOMATIC: char = '@';
+
+/// Accepts a name that a person typed.
+///
+/// # Errors
+/// What names look like.
+pub fn check(name: &OsStr) -> Result<String, String> {
+    let bad = name.is_empty()
+        || name.len() > NAME_MAX
+        || name.as_bytes().starts_with(b".")
+        || name.as_bytes().starts_with(&[AUTOMATIC as u8]);
+    match name.to_str() {
+        Some(text) if !bad && !text.contains(|c: char| c == '/' || c.is_control()) => {
+            Ok(text.into())
+        }
+        _ => Err(format!(
+            "{name:?} is no class name; give 1 to {NAME_MAX} bytes of text without `/` and control \
+             characters that does not begin with `@` or `.`"
+        )),
+    }
+}
+
+/// The automatic name of a command's class.
+#[must_use]
+pub fn automatic(command: &str, process: u32) -> String {
+    let end = command.floor_char_boundary(100);
+    format!("{AUTOMATIC}{}-{process}", &command[..end])
+}
+
+/// Whether `run` made up the name.
+#[must_use]
+pub fn is_automatic(name: &str) -> bool {
+    name.starts_with(AUTOMATIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_refused() {
+        for name in ["", "a/b", "..", ".", "@auto", "new\nline", &"x".repeat(300)] {
+            assert!(check(OsStr::new(name)).is_err(), "{name:?}");
+        }
+        assert!(check(OsStr::from_bytes(b"\xff")).is_err());
+        for name in ["backup", "näme", "a b", &"x".repeat(255)] {
+            assert!(check(OsStr::new(name)).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_run_makes_up_nobody_can_type() {
+        let name = automatic(&"ä".repeat(200), 7);
+        assert!(is_automatic(&name) && name.len() < NAME_MAX);
+        assert!(check(OsStr::new(&name)).is_err());
+    }
+}
