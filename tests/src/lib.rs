@@ -19,12 +19,4 @@ pub mod process;
 pub mod product;
 pub mod segment;
 
-/// Says on standard error, past the test harness's capture, why a test does nothing here.
-#[macro_export]
-macro_rules! skip {
-    ($($why:tt)*) => {{
-        use ::std::io::Write as _;
-        let _ = writeln!(::std::io::stderr(), "SKIPPED {}: {}", module_path!(), format_args!($($why)*));
-        return;
-    }};
-}
+pub use discnice_requirements::{skip, skipped};
