@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "discnice-loading",
     "discnice-preload",
     "discnice-notify",
+    "discnice-escape",
     "discnice-paths",
     "discnice-registry",
     "discnice-pagecache",

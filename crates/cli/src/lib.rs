@@ -8,7 +8,7 @@
 //! - `guest`: giving way in processor time and disk priority;
 //! - `json`: JSON of many elements, in parts;
 //! - `launch`: how a command is made regulated and executed in our place;
-//! - `output`: how it speaks without panicking when nobody listens;
+//! - `output`: everything that it says, so that no name which others chose reaches a terminal as it is;
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
 //! - `report`: what a job did over its time;
@@ -16,7 +16,7 @@
 //! - `top`: a live view on a terminal;
 //! - `watching`: the daemon that watches classes from outside, as this program starts and asks it.
 
-#![deny(clippy::print_stdout, clippy::print_stderr)]
+#![deny(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod classes;
 pub mod commands;

@@ -1,13 +1,29 @@
-//! What the program says. `println!` and `eprintln!` panic when their stream is full or closed;
-//! these do not.
+//! What the program says. Nothing else writes to standard output or standard error, for two reasons:
+//! - `println!` and `eprintln!` panic when their stream is full or closed;
+//! - what stands in a line may have been chosen by others (names of classes, programs and files), and a terminal
+//!   obeys some characters. Lines for people have none of those, a line end included, whoever formats them:
+//!   [`say!`], [`tell!`], [`Lines`]. JSON has them escaped: [`json`].
+//!
+//! What a user redirects is the same as what is shown. Only what is made for programs is written byte by byte:
+//! the bytes and names of `order`, by [`bytes`].
+
+#![allow(clippy::disallowed_methods, reason = "the streams are written here and nowhere else")]
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use discnice_escape::visible;
 
 /// Writes a line to standard output; `?` it: a full disk is an error, and a reader who has seen
 /// enough (`| head`) ends the program quietly.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {{
-        use std::io::Write as _;
-        writeln!(std::io::stdout(), $($text)*).map_err($crate::output::Unsaid)
+        let mut lines = $crate::output::Lines::default();
+        lines.push(format_args!($($text)*));
+        lines.say()
     }};
 }
 pub use say;
@@ -15,29 +31,121 @@ pub use say;
 /// Writes a line to standard error. If that fails there is nobody left to tell.
 #[macro_export]
 macro_rules! tell {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        $crate::output::tell_line(format_args!($($text)*))
+    };
 }
 pub use tell;
 
+/// Lines that are written at once: there may be thousands.
+#[derive(Debug, Default)]
+pub struct Lines(String);
+
+impl Lines {
+    /// Adds one line, whatever stands in it.
+    pub fn push(&mut self, line: fmt::Arguments<'_>) {
+        self.0.push_str(&visible(&line.to_string()));
+        self.0.push('\n');
+    }
+
+    /// Writes them to standard output.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn say(self) -> Result<(), Unsaid> {
+        write(&self.0)
+    }
+}
+
+/// Writes JSON to standard output.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn json(json: &str) -> Result<(), Unsaid> {
+    json_part(&format!("{json}\n"))
+}
+
+/// Writes a part of JSON to standard output, of which more is to come.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn json_part(json: &str) -> Result<(), Unsaid> {
+    write(&discnice_escape::json(json))
+}
+
+/// Writes metrics, whose labels have been made visible, to standard output.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn metrics(text: &str) -> Result<(), Unsaid> {
+    write(text)
+}
+
+fn write(text: &str) -> Result<(), Unsaid> {
+    io::stdout().write_all(text.as_bytes()).map_err(Unsaid)
+}
+
+/// Writes a line to standard error, by [`tell!`].
+pub fn tell_line(line: fmt::Arguments<'_>) {
+    let line = format!("{}\n", visible(&line.to_string()));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Replaces the line that the terminal at standard error shows.
+pub fn replace_line(line: &str) {
+    let _ = write!(io::stderr(), "\r\x1b[K{}", visible(line));
+}
+
+/// Standard output for bytes that are the result. Not the standard library's own handle, which looks for the ends
+/// of lines.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn bytes() -> io::Result<BufWriter<File>> {
+    Ok(BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+}
+
+/// Whether standard output is a terminal.
+#[must_use]
+pub fn is_for_people() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Whether standard error is a terminal.
+#[must_use]
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// Standard output could not be written.
 #[derive(Debug)]
-pub struct Unsaid(pub std::io::Error);
+pub struct Unsaid(pub io::Error);
 
 impl Unsaid {
     /// The reader closed the pipe.
     #[must_use]
     pub fn is_unread(&self) -> bool {
-        self.0.kind() == std::io::ErrorKind::BrokenPipe
+        self.0.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-impl std::fmt::Display for Unsaid {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Unsaid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot write to standard output: {}", self.0)
     }
 }
 
 impl std::error::Error for Unsaid {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_line_whatever_stands_in_it() {
+        let mut lines = Lines::default();
+        lines.push(format_args!("class {}", "a\u{1b}[2J\nforged \u{202e}"));
+        lines.push(format_args!(""));
+        assert_eq!(lines.0, "class a\\u{1b}[2J\\nforged \\u{202e}\n\n");
+    }
+}

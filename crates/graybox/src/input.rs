@@ -4,9 +4,9 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use discnice_escape::Foreign;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -53,14 +53,14 @@ pub fn reason(error: &io::Error) -> String {
 }
 
 /// A path for a message of one line: as it is, or quoted if it has control characters, such as
-/// newlines, or nothing.
+/// newlines, or others that are not printed, or is no UTF-8, or nothing.
 #[must_use]
 pub fn shown(path: &Path) -> String {
-    let bytes = path.as_os_str().as_bytes();
-    if bytes.is_empty() || bytes.iter().any(u8::is_ascii_control) {
+    let foreign = Foreign::path(path);
+    if path.as_os_str().is_empty() || !foreign.is_plain() {
         format!("{path:?}")
     } else {
-        path.to_string_lossy().into_owned()
+        foreign.to_string()
     }
 }
 
@@ -106,6 +106,7 @@ pub fn open(path: &Path) -> Result<(File, Facts), InputError> {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     use super::*;
 
@@ -114,7 +115,8 @@ mod tests {
         for (path, line) in [
             (&b"it's a \"name\""[..], "it's a \"name\""),
             (b"new\nline \xff", r#""new\nline \xFF""#),
-            (b"odd \xff", "odd \u{fffd}"),
+            (b"odd \xff", r#""odd \xFF""#),
+            ("turned \u{202e}".as_bytes(), r#""turned \u{202e}""#),
             (b"", r#""""#),
         ] {
             assert_eq!(shown(Path::new(OsStr::from_bytes(path))), line);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use discnice_budget::Class;
 use discnice_budget::waits::{self, BUCKETS, Counts};
+use discnice_escape::label;
 use discnice_policy::{Limits, Resource};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -32,9 +33,9 @@ impl ClassMetrics {
     /// Reads a class's meters. Of its processes `limited` are held to its thresholds and `escaped`
     /// are not.
     #[must_use]
-    pub fn of(name: String, class: &Class, limited: u64, escaped: u64) -> Self {
+    pub fn of(name: &str, class: &Class, limited: u64, escaped: u64) -> Self {
         Self {
-            name,
+            name: label(name).into_owned(),
             limits: class.limits(),
             totals: Resource::ALL.map(|one| class.meter(one).total()),
             waited: class.waits().1.as_secs_f64(),

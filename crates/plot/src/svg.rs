@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use discnice_escape::markup;
+
 use crate::axis::Axis;
 use crate::plot::{Chart, Plot, Series};
 use crate::quantile;
@@ -272,7 +274,7 @@ pub fn short(number: f64) -> String {
 /// Makes text safe between and inside of XML tags.
 #[must_use]
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    markup(text).into_owned()
 }
 
 #[cfg(test)]

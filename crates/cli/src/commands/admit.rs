@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::output::tell;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use discnice_escape::Foreign;
 use discnice_graybox::input::reason;
 use discnice_graybox::mac::{Admission, Demand, Ledger};
 use discnice_units::Bytes;
@@ -73,7 +74,7 @@ impl Admit {
             .exec();
         ledger.give_back(ticket)?;
         let missing = error.kind() == std::io::ErrorKind::NotFound;
-        tell!("discnice: cannot start {}: {}", program.display(), reason(&error));
+        tell!("discnice: cannot start {}: {}", Foreign::word(program), reason(&error));
         Ok(ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE }))
     }
 

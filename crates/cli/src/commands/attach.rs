@@ -14,7 +14,7 @@ use super::attach_limits;
 use super::limits::LimitArgs;
 use super::polite::{Attended, PoliteArgs};
 use crate::classes;
-use crate::output::say;
+use crate::output::{self, say};
 
 /// Regulate running processes and their descendants until they end.
 #[derive(Debug, Args)]
@@ -71,7 +71,7 @@ impl Attach {
         let options = self.polite.options(roots, String::new())?;
         let summary = regulate(&options, &mut Job::default(), &mut Attended);
         if self.json {
-            say!("{}", as_json(&summary))?;
+            output::json(&as_json(&summary).to_string())?;
         } else if self.summary {
             let (stopped, lasted) = (summary.suspended, summary.lasted);
             say!("stopped {} times, for {stopped} of {lasted}", summary.suspensions)?;

@@ -1,7 +1,6 @@
 //! `discnice cached`: which parts of files are in the page cache (gray-box paper, section 4.1).
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use discnice_units::Bytes;
 use serde::Serialize;
 
 use super::file_status::{complain, status};
+use crate::output::{self, Unsaid, say};
 
 /// Show which parts of files are in the page cache
 ///
@@ -133,20 +133,25 @@ impl Cached {
     /// Looks at each file; 1 if some failed.
     ///
     /// # Errors
-    /// None at present.
+    /// A residency that has no JSON.
     pub fn run(self) -> Result<ExitCode> {
-        let mut out = BufWriter::new(io::stdout().lock());
-        status(self.print(&mut out))
+        match self.print() {
+            Err(error) => match error.downcast::<Unsaid>() {
+                Ok(unsaid) => status(Err(unsaid.0)),
+                Err(error) => Err(error),
+            },
+            Ok(all_well) => status(Ok(all_well)),
+        }
     }
 
-    fn print(&self, out: &mut dyn Write) -> io::Result<bool> {
-        let with_map = io::stdout().is_terminal();
+    fn print(&self) -> Result<bool> {
+        let with_map = output::is_for_people();
         let header = if with_map { format!("  {:<32}", "MAP") } else { String::new() };
         let mut separator = "";
         if self.json {
-            write!(out, "[")?;
+            output::json_part("[")?;
         } else {
-            writeln!(out, "CACHED%     CACHED       SIZE  MEANS    {header}  FILE")?;
+            say!("CACHED%     CACHED       SIZE  MEANS    {header}  FILE")?;
         }
         let mut all_well = true;
         for path in self.files.iter().map(Path::new) {
@@ -159,17 +164,16 @@ impl Cached {
                 }
             };
             if self.json {
-                write!(out, "{separator}\n  ")?;
-                serde_json::to_writer(&mut *out, &element(path, &seen))?;
+                let element = serde_json::to_string(&element(path, &seen))?;
+                output::json_part(&format!("{separator}\n  {element}"))?;
                 separator = ",";
             } else {
-                writeln!(out, "{}", row(path, &seen, with_map))?;
+                say!("{}", row(path, &seen, with_map))?;
             }
         }
         if self.json {
-            writeln!(out, "\n]")?;
+            output::json("\n]")?;
         }
-        out.flush()?;
         Ok(all_well)
     }
 

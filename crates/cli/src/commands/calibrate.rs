@@ -1,12 +1,12 @@
 //! `discnice calibrate`: measures the machine and keeps the host profile (gray-box paper,
 //! section 5).
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::output::{say, tell};
+use crate::output::{self, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::input::{reason, shown};
@@ -55,7 +55,7 @@ impl Calibrate {
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
         let calibration =
             Calibration { dirs: &dirs, at_most: AT_MOST, while_busy: noise.is_some() };
-        let visible = io::stderr().is_terminal();
+        let visible = output::is_watched();
         let mut all_well = true;
         let mut progress = |step: &str| {
             if visible {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use discnice_escape::Foreign;
 use discnice_graybox::mac;
 use discnice_sys::block::Store;
 use discnice_sys::process;
@@ -37,7 +38,7 @@ impl Doctor {
         ];
         if let Some(command) = &self.command {
             let Some(path) = program::find(command) else {
-                bail!("no program {} in PATH", command.display());
+                bail!("no program {} in PATH", Foreign::word(command));
             };
             let kind = program::kind(&path);
             let well = kind.obstacle().is_none();
@@ -45,7 +46,7 @@ impl Doctor {
                 || "can be limited".to_owned(),
                 |why| format!("cannot be limited: it {why}"),
             );
-            findings.push(Finding("program", well, format!("{}: {meaning}", path.display())));
+            findings.push(Finding("program", well, format!("{}: {meaning}", Foreign::path(&path))));
         }
         for Finding(what, well, meaning) in &findings {
             say!("{:<4} {what:<16} {meaning}", if *well { "ok" } else { "BAD" })?;
@@ -57,7 +58,7 @@ impl Doctor {
 
 fn library() -> Finding {
     match launch::library() {
-        Ok(path) => Finding("library", true, path.display().to_string()),
+        Ok(path) => Finding("library", true, Foreign::path(&path).to_string()),
         Err(error) => Finding("library", false, error.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use discnice_budget::outside::{Account, Mechanism, Reason};
 use discnice_budget::{Member, State};
+use discnice_escape::Foreign;
 use discnice_units::Nanos;
 use serde::Serialize;
 
@@ -115,5 +116,5 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
         .unwrap_or_else(|_| PathBuf::from("its program"));
     let kind = program::kind(&path);
     let why = why.or_else(|| kind.obstacle()).unwrap_or("has not loaded the library");
-    Some(format!("{} {why}", path.display()))
+    Some(format!("{} {why}", Foreign::path(&path)))
 }

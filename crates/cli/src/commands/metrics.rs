@@ -8,7 +8,7 @@ use discnice_metrics::{Address, ClassMetrics, Listener, serve, text};
 
 use super::member_report;
 use crate::classes::{self, Found};
-use crate::output::{say, tell};
+use crate::output::{self, tell};
 use crate::running::Running;
 
 /// Print all classes as OpenMetrics, or serve them to scrapers
@@ -24,7 +24,7 @@ impl Metrics {
     /// Prints or serves.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.listen {
-            None => say!("{}", current()?.trim_end())?,
+            None => output::metrics(&current()?)?,
             Some(address) => {
                 let listener = Listener::bind(&address)?;
                 // Classes that cannot be listed now may be listed the next time.
@@ -54,5 +54,5 @@ fn of(found: &Found) -> ClassMetrics {
     for running in Running::all(found.class) {
         *if member_report::escape(&running).is_some() { &mut escaped } else { &mut limited } += 1;
     }
-    ClassMetrics::of(found.name(), found.class, limited, escaped)
+    ClassMetrics::of(&found.name(), found.class, limited, escaped)
 }

@@ -2,9 +2,7 @@
 //! sections 4.1.2 and 4.2.4).
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -18,6 +16,7 @@ use discnice_profile::{FigureName, Profile};
 use discnice_units::Bytes;
 
 use super::file_status::{complain, status};
+use crate::output;
 
 /// Print files in the order in which reading them costs the least disk
 ///
@@ -67,8 +66,7 @@ impl Order {
     }
 
     fn write(&self) -> io::Result<bool> {
-        // Not by the standard library's own handle, which looks for the ends of lines.
-        let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+        let mut out = output::bytes()?;
         let all_well = if self.cat { self.cat_to(&mut out) } else { self.list_to(&mut out) }?;
         out.flush()?;
         Ok(all_well)
@@ -82,7 +80,7 @@ impl Order {
         };
         let delimiter = if self.null { Delimiter::Nul } else { Delimiter::Newline };
         let window = usize::try_from(self.window.get()).unwrap_or(usize::MAX);
-        let options = ListOptions { by, delimiter, window };
+        let options = ListOptions { by, delimiter, window, visible: output::is_for_people() };
         let mut tell = |path: &Path, error: &InputError| complain(path, error);
         let failed = if self.files.is_empty() {
             list(&mut io::stdin().lock(), out, &options, &mut tell)?

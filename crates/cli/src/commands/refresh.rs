@@ -1,13 +1,12 @@
 //! `discnice refresh`: rewrites a directory in layout order (gray-box paper, section 4.2.1).
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::output::{say, tell};
+use crate::output::{self, replace_line, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
@@ -94,7 +93,7 @@ impl Refresh {
             bail!("{}: not a directory", shown(&self.dir));
         }
         let options = Options { dry_run: self.dry_run, force: self.force, order: &order };
-        let visible = std::io::stderr().is_terminal();
+        let visible = output::is_watched();
         let mut last = String::new();
         let result = refresh(&self.dir, &options, &mut |step, done, total| {
             if visible {
@@ -153,10 +152,4 @@ fn show_progress(last: &mut String, step: &str, done: u64, total: u64) {
         replace_line(&line);
         *last = line;
     }
-}
-
-/// Replaces the line that the terminal shows.
-fn replace_line(line: &str) {
-    use std::io::Write as _;
-    let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
 }

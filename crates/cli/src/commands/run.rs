@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use discnice_benice::beside;
+use discnice_escape::Foreign;
 use discnice_estimator::Totals;
 use discnice_policy::{Limits, Resource};
 use discnice_policyd::client::Answer;
@@ -161,11 +162,11 @@ impl Run {
         let plan = self.mechanism.plan(found_program.map(|path| (program::kind(&path), path)));
         self.have_watched(found, &plan);
         if let Plan::Escape(path, obstacle) = &plan {
-            tell!("discnice: not limited: {} {obstacle}", path.display());
+            tell!("discnice: not limited: {} {obstacle}", Foreign::path(path));
         }
         let refused = plan.enter(found, member).err();
         if let Some(refused) = &refused {
-            tell!("discnice: {}: {}: {refused}", plan.without_filter(), name.display());
+            tell!("discnice: {}: {}: {refused}", plan.without_filter(), Foreign::word(name));
         }
         let variables = || launch::variables(found, member).inspect_err(warn).ok();
         if refused.is_some() || plan.preloads() { variables() } else { None }
@@ -219,7 +220,7 @@ fn warn_of_board(error: &anyhow::Error) {
 }
 
 fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
-    tell!("discnice: cannot run {}: {error}", name.display());
+    tell!("discnice: cannot run {}: {error}", Foreign::path(name));
     let missing = error.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { NOT_EXECUTABLE }
 }

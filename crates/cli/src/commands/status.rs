@@ -1,12 +1,12 @@
 //! `discnice status`: what is limited, and what escapes.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
 use discnice_benice::report::Report;
+use discnice_escape::Foreign;
 use discnice_policy::memory::Bounds;
 use discnice_policy::{Memory, Resource, When};
 use discnice_sys::time;
@@ -17,7 +17,7 @@ use super::by_mechanism::ByMechanism;
 use super::member_report::MemberReport;
 use super::status_polite;
 use crate::classes::{self, Found};
-use crate::output::say;
+use crate::output::{self, Lines, say};
 use crate::prediction::PredictionReport;
 use crate::running::Running;
 use crate::watching::read_the_clock_by_libc;
@@ -46,7 +46,7 @@ impl Status {
             let classes = machine_reports(&classes, 1)?;
             let others = serde_json::to_string_pretty(&Others { jobs, notices })?;
             let others = others.trim_start_matches('{');
-            say!("{{\n  \"classes\": {classes},{others}")?;
+            output::json(&format!("{{\n  \"classes\": {classes},{others}"))?;
             return Ok(ExitCode::SUCCESS);
         }
         if !classes.is_empty() || jobs.is_empty() {
@@ -225,57 +225,52 @@ fn by_all<T: Send>(classes: &[Found], every: impl Fn(&[Found]) -> T + Sync) -> V
 /// Prints classes, with their members if `members`.
 pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()> {
     if json {
-        say!("{}", machine_reports(classes, 0)?)?;
+        output::json(&machine_reports(classes, 0)?)?;
         return Ok(());
     }
     let reports = reports(classes);
     if reports.is_empty() {
         say!("Nothing is limited.")?;
     } else {
-        say!("{}", table(&reports, members).trim_end())?;
+        table(&reports, members).say()?;
     }
     Ok(())
 }
 
-/// One text, written at once: there may be thousands of lines.
-fn table(reports: &[ClassReport], members: bool) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
+fn table(reports: &[ClassReport], members: bool) -> Lines {
+    let mut lines = Lines::default();
+    lines.push(format_args!(
         "{:<24} {:>13} {:>13} {:>13} {:>13} {:>10} {:>8}",
         "CLASS", "LIMIT", "READING", "WRITING", "MOVED", "HELD", "MEMBERS"
-    );
+    ));
     for report in reports {
-        let _ = writeln!(
-            text,
+        lines.push(format_args!(
             "{:<24} {:>13} {:>13} {:>13} {:>13} {:>9.1}s {:>8}",
-            report.title(),
+            Foreign::text(&report.title()),
             limits(report),
             Rate::per_second(report.rate(Resource::Read)).to_string(),
             Rate::per_second(report.rate(Resource::Write)).to_string(),
             Bytes::new(report.read + report.written).to_string(),
             report.waited_seconds,
             report.members.len(),
-        );
+        ));
         for member in report.members.iter().filter(|_| members) {
             let what = match (&member.escape, member.why) {
                 (Some(why), _) => format!("NOT LIMITED: {why}"),
                 (None, Some(why)) => format!("{}: {why}", member.mechanism),
                 (None, None) => String::new(),
             };
-            let _ = writeln!(
-                text,
+            lines.push(format_args!(
                 "  {:>8} {:<16} {:>13} read {:>13} written {:>8.1}s held  {what}",
                 member.process,
-                member.name,
+                Foreign::text(&member.name),
                 Bytes::new(member.read).to_string(),
                 Bytes::new(member.written).to_string(),
                 member.waited_seconds + member.frozen_seconds,
-            );
+            ));
         }
     }
-    text
+    lines
 }
 
 /// All thresholds of a class in one column, each with a mark of what it is about.

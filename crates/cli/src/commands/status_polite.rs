@@ -1,6 +1,7 @@
 //! The part of `discnice status` that tells of regulation by progress.
 
 use discnice_benice::report::{Report, posted};
+use discnice_escape::Foreign;
 use discnice_testpoint::{paths, store};
 
 use crate::output::say;
@@ -17,7 +18,7 @@ pub fn notices() -> Vec<String> {
         format!(
             "{}: progress targets that could not be trusted; their job calibrates anew, and the \
              file may be removed",
-            file.display()
+            Foreign::path(&file)
         )
     };
     files.unwrap_or_default().into_iter().map(line).collect()
@@ -33,7 +34,7 @@ pub fn print(jobs: &[Report], notices: &[String]) -> anyhow::Result<()> {
         say!(
             "polite: {:>8} {:<16} {state}, suspended {} times for {:.1}s (regulator {})",
             job.process,
-            job.name,
+            Foreign::text(&job.name),
             job.suspensions,
             job.suspended_seconds,
             job.regulator

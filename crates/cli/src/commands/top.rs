@@ -1,12 +1,13 @@
 //! `discnice top`.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 
+use crate::output::is_for_people;
 use crate::top;
 
 /// Watch classes and processes, and change limits with a key
@@ -27,7 +28,7 @@ impl Top {
     /// Shows them until the user has seen enough.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let dumb = std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb");
-        if !stdin().is_terminal() || !stdout().is_terminal() || dumb {
+        if !stdin().is_terminal() || !is_for_people() || dumb {
             bail!("top needs a terminal; `discnice status` prints the same once");
         }
         top::run(self.interval)

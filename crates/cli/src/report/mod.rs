@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
+use discnice_escape::{Foreign, json};
 use tempfile::NamedTempFile;
 
 pub use course::Course;
@@ -66,7 +67,7 @@ impl Target {
     /// # Errors
     /// It cannot.
     pub fn draft(&self) -> anyhow::Result<Draft> {
-        let cannot = || format!("cannot write a report to {}", self.path.display());
+        let cannot = || format!("cannot write a report to {}", Foreign::path(&self.path));
         if self.path.is_dir() {
             anyhow::bail!("{}: it is a folder", cannot());
         }
@@ -93,11 +94,11 @@ impl Draft {
     /// The disk is full, or the folder is gone.
     pub fn finish(mut self, record: &Record) -> anyhow::Result<()> {
         let text = match self.target.format {
-            Format::Json => serde_json::to_string_pretty(record)? + "\n",
+            Format::Json => json(&serde_json::to_string_pretty(record)?).into_owned() + "\n",
             Format::Html => page::html(record),
             Format::Svg => page::svg(record),
         };
-        let cannot = || format!("cannot write the report {}", self.target.path.display());
+        let cannot = || format!("cannot write the report {}", Foreign::path(&self.target.path));
         self.file.write_all(text.as_bytes()).with_context(cannot)?;
         self.file.persist(&self.target.path).with_context(cannot)?;
         Ok(())

@@ -1,7 +1,7 @@
 //! The terminal: taken when the view begins, given back when it ends, by a key, a signal, an
 //! error or a panic.
 
-use std::io::{self, Stdout, stdin, stdout};
+use std::io::{self, Stdout, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ impl Screen {
             before(panic);
         }));
         take()?;
-        let terminal = Terminal::new(CrosstermBackend::new(stdout())).inspect_err(|_| give_back());
+        let terminal = Terminal::new(CrosstermBackend::new(screen())).inspect_err(|_| give_back());
         Ok(Self { terminal: terminal? })
     }
 
@@ -67,15 +67,20 @@ impl Drop for Screen {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "ratatui styles; `view` draws what was made visible")]
+fn screen() -> Stdout {
+    io::stdout()
+}
+
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    execute!(stdout(), EnterAlternateScreen).inspect_err(|_| give_back())
+    execute!(screen(), EnterAlternateScreen).inspect_err(|_| give_back())
 }
 
 /// What fails here fails because the terminal is gone.
 fn give_back() {
     let _ = disable_raw_mode();
-    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = execute!(screen(), LeaveAlternateScreen, Show);
 }
 
 /// Waits until something is typed, but no longer than `time`; returns whether the terminal has hung

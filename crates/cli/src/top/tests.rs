@@ -184,3 +184,24 @@ fn the_documentation_shows_what_is_drawn() {
     }
     assert_eq!(std::fs::read_to_string(path).unwrap(), drawn);
 }
+
+#[test]
+fn names_that_a_terminal_would_obey_are_shown() {
+    let hostile = "\u{1b}[2J\u{9b}\r\nforged\u{202e}\u{200b}";
+    let crowd = || Snapshot {
+        taken: Nanos(1),
+        classes: vec![class(hostile, Limits::UNLIMITED, vec![process(1, hostile, 0)])],
+    };
+    let mut model = Model::new(crowd(), Style::Unicode);
+    let list = screen(&mut model, 200, 10);
+    press(&mut model, &[KeyCode::Char('l')]);
+    let asked = screen(&mut model, 200, 10);
+    press(&mut model, &[KeyCode::Esc]);
+    model.say(format!("class {hostile} is gone"));
+    let told = screen(&mut model, 200, 10);
+    for shown in [list, asked, told] {
+        assert!(shown.contains(r"\u{1b}[2J\u{9b}\r\nforged\u{202e}"), "{shown}");
+        let obeyed = |c: char| c != '\n' && c.is_control() || matches!(c, '\u{202e}' | '\u{200b}');
+        assert!(!shown.contains(obeyed), "{shown:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! How it is drawn: a head line, the list, and a line of what keys do.
 
+use discnice_escape::{Foreign, visible};
 use discnice_policy::Resource;
 use discnice_units::Rate;
 use ratatui::Frame;
@@ -50,16 +51,16 @@ pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
             "discnice top needs {WIDTH} columns and {HEIGHT} lines; this terminal has {} and {}",
             area.width, area.height
         );
-        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
+        frame.render_widget(paragraph(&text).wrap(Wrap { trim: true }), area);
         return;
     }
     let [head, list, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
             .areas(area);
-    frame.render_widget(Paragraph::new(summary(model)), head);
+    frame.render_widget(paragraph(&summary(model)), head);
     draw_list(frame, model, list);
     let dim = Look::default().add_modifier(Modifier::DIM);
-    frame.render_widget(Paragraph::new(model.footer()).style(dim), foot);
+    frame.render_widget(paragraph(&model.footer()).style(dim), foot);
 }
 
 fn summary(model: &Model) -> String {
@@ -109,7 +110,7 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     frame.render_widget(table, area);
     if lines.is_empty() {
         let middle = Rect { y: area.y + 1, height: 1, ..area };
-        frame.render_widget(Paragraph::new("Nothing is limited."), middle);
+        frame.render_widget(paragraph("Nothing is limited."), middle);
     }
 }
 
@@ -178,7 +179,12 @@ fn spark(model: &Model, class: &Class, width: usize) -> String {
     shown.into_iter().rev().collect()
 }
 
-/// Cut to a width, with what is foreign to a terminal made visible.
+/// Cut to a width, with what a terminal would obey made visible.
 fn cut(text: &str, width: usize) -> String {
-    text.chars().take(width).map(|c| if c.is_control() { '?' } else { c }).collect()
+    format!("{:.width$}", Foreign::text(text))
+}
+
+/// Text of one line or, where it is wrapped, of several.
+fn paragraph(text: &str) -> Paragraph<'static> {
+    Paragraph::new(visible(text).into_owned())
 }

@@ -2,12 +2,14 @@
 //! ``grep foo `gbp -mem *` ``, `gbp -mem -out infile | app -`.
 
 use std::ffi::OsString;
+use std::fmt::Arguments;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
+use discnice_escape::visible;
 use discnice_graybox::input::{InputError, open, reason, shown};
 use discnice_graybox::order::{
     By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
@@ -68,8 +70,14 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Args, Stop> {
     Ok(args)
 }
 
+/// Writes a line to standard error; whatever stands in it, a terminal obeys nothing of it.
+fn tell(line: Arguments<'_>) {
+    // If that fails there is nothing left to tell it to.
+    let _ = writeln!(io::stderr(), "gbp: {}", visible(&line.to_string()));
+}
+
 fn complain(path: &Path, error: &InputError) {
-    eprintln!("gbp: {}: {error}", shown(path));
+    tell(format_args!("{}: {error}", shown(path)));
 }
 
 /// Whether all files could be read.
@@ -95,7 +103,12 @@ fn run(args: &Args) -> io::Result<bool> {
             }
         };
     }
-    let options = ListOptions { by: args.by, delimiter: args.delimiter, ..ListOptions::default() };
+    let options = ListOptions {
+        by: args.by,
+        delimiter: args.delimiter,
+        visible: io::stdout().is_terminal(),
+        ..ListOptions::default()
+    };
     let failed = if args.files.is_empty() {
         list(&mut io::stdin().lock(), &mut out, &options, &mut complain)?
     } else {
@@ -111,11 +124,11 @@ fn main() -> ExitCode {
     let args = match parse(std::env::args_os().skip(1)) {
         Ok(args) => args,
         Err(Stop::Help) => {
-            print!("{USAGE}");
+            let _ = io::stdout().write_all(USAGE.as_bytes());
             return ExitCode::SUCCESS;
         }
         Err(Stop::Wrong(why)) => {
-            eprintln!("gbp: {why}");
+            tell(format_args!("{why}"));
             return ExitCode::from(125);
         }
     };
@@ -125,7 +138,7 @@ fn main() -> ExitCode {
         // The reader has seen enough, as in `gbp -mem * | head -1`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gbp: {}", reason(&error));
+            tell(format_args!("{}", reason(&error)));
             ExitCode::FAILURE
         }
     }

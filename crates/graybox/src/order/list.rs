@@ -3,6 +3,8 @@
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use discnice_escape::Foreign;
+
 use super::names::{Delimiter, Names};
 use super::rank::{By, rank};
 use crate::input::InputError;
@@ -16,11 +18,14 @@ pub struct ListOptions {
     pub delimiter: Delimiter,
     /// Names ordered together; 0 counts as 1.
     pub window: usize,
+    /// Names are shown to a person: what a terminal would obey stands in them as an escape. Programs get each byte
+    /// as it is.
+    pub visible: bool,
 }
 
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { by: By::default(), delimiter: Delimiter::default(), window: 1 << 20 }
+        Self { by: By::default(), delimiter: Delimiter::default(), window: 1 << 20, visible: false }
     }
 }
 
@@ -58,8 +63,13 @@ pub fn list_names(
     complain: &mut dyn FnMut(&Path, &InputError),
 ) -> io::Result<usize> {
     let ranking = rank(names, options.by, complain);
-    for index in &ranking.order {
-        names.write(*index as usize, out, options.delimiter)?;
+    for index in ranking.order.iter().map(|index| *index as usize) {
+        if options.visible {
+            write!(out, "{}", Foreign::path(names.get(index)))?;
+            out.write_all(&[options.delimiter.byte()])?;
+        } else {
+            names.write(index, out, options.delimiter)?;
+        }
     }
     out.flush()?;
     Ok(ranking.failed)

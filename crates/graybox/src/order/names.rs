@@ -16,7 +16,7 @@ pub enum Delimiter {
 }
 
 impl Delimiter {
-    const fn byte(self) -> u8 {
+    pub(super) const fn byte(self) -> u8 {
         match self {
             Self::Newline => b'\n',
             Self::Nul => 0,

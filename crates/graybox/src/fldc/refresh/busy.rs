@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use discnice_escape::Foreign;
 use rustix::fs::FileType;
 
 use super::meta::{Location, open_quietly};
@@ -77,5 +78,5 @@ fn links_of(process: &Path) -> Vec<std::path::PathBuf> {
 
 fn describe(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    format!("{pid} ({})", name.trim())
+    format!("{pid} ({})", Foreign::text(name.trim()))
 }
