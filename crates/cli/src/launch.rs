@@ -15,7 +15,7 @@ use discnice_budget::member::Charged;
 use discnice_budget::{MemberId, State};
 use discnice_regulator::{Linux, Regulator, Thread};
 use discnice_sys::block::{BlockId, Store};
-use discnice_sys::process;
+use discnice_sys::{process, procfs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -125,8 +125,18 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     let (id, member) = found.class.register(process::id(), Charged::default(), process::exists)?;
     let base = Path::new(name).file_name().unwrap_or(name);
     member.set_name(base.as_bytes());
+    if let (Some(held), Some(started)) = (found.class.held(id), started()) {
+        held.begin(member, started);
+    }
     member.set_state(State::Executing);
     Some(id)
+}
+
+/// When this process started; `None` in a PID namespace whose numbers `/proc` does not show: others see another process by
+/// the number that it is listed by.
+fn started() -> Option<u64> {
+    let (shown, own) = (std::fs::read_link("/proc/self").ok()?, process::id());
+    (shown.to_str()?.parse() == Ok(own)).then(|| procfs::stat(own))?.map(|stat| stat.started)
 }
 
 /// Brings what the program at `path` reads to start into the page cache, at the class's rate, as

@@ -3,8 +3,12 @@
 use discnice_budget::outside::{Account, Mechanism, Reason};
 use discnice_budget::{Class, Member, MemberId, State};
 use discnice_external::account::{OwnAccount, Rest};
+use discnice_external::number;
 use discnice_external::process::lives;
+use discnice_sys::block::BlockId;
 use discnice_sys::{process, procfs, time};
+
+use crate::classes::Found;
 
 /// A member whose process exists and has not ended.
 #[derive(Debug, Clone, Copy)]
@@ -21,14 +25,17 @@ pub struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// The members of a class.
-    pub fn all(class: &'a Class) -> impl Iterator<Item = Self> {
-        class.living_slots(|_| true).filter_map(|(slot, member)| Self::find(class, slot, member))
+    pub fn all(found: &Found) -> impl Iterator<Item = Running<'static>> {
+        let (class, block) = (found.class, found.block);
+        let slots = class.living_slots(|_| true);
+        slots.filter_map(move |(slot, member)| Running::find(class, block, slot, member))
     }
 
-    fn find(class: &Class, slot: MemberId, member: &'a Member) -> Option<Self> {
+    fn find(class: &Class, block: BlockId, slot: MemberId, member: &'a Member) -> Option<Self> {
         let outside = class.held(slot).and_then(|held| held.of(member));
         let bytes = outside.and_then(|account| seen(member.process(), account));
-        if bytes.is_none() && !is_running(member.process()) {
+        let is_it = |outside| is_member(class, block, member, outside);
+        if bytes.is_none() && !(is_running(member.process()) && is_it(outside)) {
             return None;
         }
         let held = outside
@@ -58,6 +65,18 @@ impl<'a> Running<'a> {
 fn seen(process: u32, account: Account) -> Option<u64> {
     let seen = account.seen?;
     (time::of_process(process)?.0 == seen.ran).then_some(seen.bytes)
+}
+
+/// Whether the process that exists is the one that the slot lists, and not a later one of its number: it started when a watcher
+/// noted, or shows that it belongs to the class. One that executes a program shows nothing, and escapes if no watcher knows it.
+fn is_member(class: &Class, block: BlockId, member: &Member, outside: Option<Account>) -> bool {
+    // Without /proc nothing can be compared.
+    let Some(stat) = procfs::stat(member.process()) else { return true };
+    match outside {
+        Some(account) => account.started == stat.started,
+        None if member.state() == State::Executing => true,
+        None => number::shows_membership(&stat.into(), block, &number::mark(class, block)),
+    }
 }
 
 /// Whether a process exists and has not ended: one that has ended still exists until its parent

@@ -44,7 +44,7 @@ mod lead;
 mod made;
 pub mod member;
 mod nameless;
-mod number;
+pub mod number;
 mod paced;
 pub mod process;
 pub mod reactor;

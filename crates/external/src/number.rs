@@ -5,14 +5,13 @@
 //! that he is one of the class; and those in such namespaces are found as children of members.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use discnice_budget::Class;
+use discnice_sys::block::{BlockId, Store};
 use discnice_sys::procfs;
 
+use crate::census::Newcomer;
 use crate::process;
-
-/// The library's file.
-const LIBRARY: &str = "libdiscnice.so";
 
 /// A child of a member that goes by another number than ours, and may not have given it to the class yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +46,38 @@ impl Stranger {
     }
 }
 
-/// Whether the process is our own command, on its way to the program that it starts, or our library is in it.
-#[must_use]
-pub fn is_ours(id: u32) -> bool {
-    let program = |id: &str| file_name(&fs::read_link(format!("/proc/{id}/exe")).ok()?);
-    let program_is_ours =
-        program(&id.to_string()).is_some_and(|name| Some(name) == program("self"));
-    program_is_ours
-        || fs::read_to_string(format!("/proc/{id}/maps")).is_ok_and(|maps| maps.contains(LIBRARY))
+/// Whether the process has this block mapped, and it means the same block there as here. Our
+/// library and our command map the class that they list themselves in. proc_pid_maps(5)
+fn maps(found: &Newcomer, block: BlockId) -> bool {
+    let maps = || fs::read_to_string(format!("/proc/{}/maps", found.stat.id)).unwrap_or_default();
+    !found.is_apart() && maps().lines().any(|line| is_of(line, block))
 }
 
-/// The name of a program, also of one that was replaced since.
-fn file_name(path: &Path) -> Option<PathBuf> {
-    Some(path.file_name()?.to_str()?.trim_end_matches(" (deleted)").into())
+/// Whether the process is shown to be a member of the class in this block, whose programs have `mark` in their environment
+/// ([`mark`]).
+#[must_use]
+pub fn shows_membership(found: &Newcomer, block: BlockId, mark: &[u8]) -> bool {
+    maps(found, block) || found.carries(mark)
+}
+
+/// `DISCNICE=block:nonce`, as programs of a class have it in their environment.
+#[must_use]
+pub fn mark(class: &Class, block: BlockId) -> Vec<u8> {
+    format!("DISCNICE={block:x}:{:x}", class.nonce()).into_bytes()
+}
+
+/// Whether a line of `/proc/PID/maps` is of this block: of a segment, whose number is its inode, or of a file.
+fn is_of(line: &str, block: BlockId) -> bool {
+    let mut words = line.split_ascii_whitespace().skip(4);
+    let (inode, path) = (words.next(), words.next().unwrap_or_default());
+    match block.store() {
+        Some(Store::Segment(segment)) => {
+            inode.and_then(|inode| inode.parse().ok()) == Some(i64::from(segment))
+                && path.starts_with("/SYSV")
+        }
+        Some(Store::File(_)) => path.ends_with(&block.file_name().to_string()),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -68,11 +86,24 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn who_is_listed_by_anothers_number_is_not_taken_for_him() {
+    fn a_segment_is_known_by_its_number_and_kind() {
+        let line = "7f1c4a000000-7f1c4a2f0000 rw-s 00000000 00:01 32769    /SYSV0052a1c3 (deleted)";
+        let is_segment = |line, number| is_of(line, BlockId::of_segment(number));
+        assert!(is_segment(line, 32769) && !is_segment(line, 32768));
+        let file = "7f1c4a000000-7f1c4a2f0000 r--p 00000000 fe:01 32769    /usr/lib/libdiscnice.so";
+        assert!(
+            !is_segment(file, 32769) && !is_segment("7f1c4a000000-7f1c4a2f0000 rw-p 0 00:00 0", 0)
+        );
+        let block = BlockId::of_file(7);
+        let line =
+            format!("7f1c4a000000-7f1c4a2f0000 rw-s 0 00:2a 9 /run/discnice/{}", block.file_name());
+        assert!(is_of(&line, block) && !is_of(&line, BlockId::of_file(8)));
+    }
+
+    #[test]
+    fn any_program_of_the_user_is_met_by_its_own_number() {
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
-        assert!(is_ours(std::process::id()), "the same program");
-        assert!(!is_ours(child.id()), "any program of the user");
         assert_eq!(Stranger::meet(child.id()), None, "it has the number that it knows");
         child.kill().unwrap();
         child.wait().unwrap();

@@ -49,7 +49,7 @@ pub struct Watch {
     inside: HashMap<u32, u32>,
     /// Held no longer, but not yet let go.
     leaving: Vec<Watched>,
-    /// All that were ever members: sessions and process groups may be named after them.
+    /// All members, and those that have ended whose process groups still exist: groups and sessions are named after them.
     ever: HashSet<u32>,
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Whether those that were born before it began have been looked for.
@@ -75,7 +75,7 @@ impl Watch {
         Self {
             class,
             block,
-            mark: format!("DISCNICE={block:x}:{:x}", class.nonce()).into_bytes(),
+            mark: number::mark(class, block),
             members: HashMap::new(),
             strangers: Vec::new(),
             inside: HashMap::new(),
@@ -257,16 +257,13 @@ impl Watch {
         {
             parent.inherit(member.account());
         }
-        if gone == Gone::Detached {
-            // Its later children are as free as it is.
+        if gone == Gone::Ended {
+            // It gives its slot back no more: whoever got its number would be taken for it.
+            member.free_slot();
+        }
+        // Of one that was let go later children are as free as it is.
+        if gone == Gone::Detached || !process::group_exists(id) {
             self.disown(id);
-        } else {
-            // An attached process has no library in it that would give its slot back.
-            if let Some((_, slot)) = self.class.listed(id)
-                && slot.state() == State::Outside
-            {
-                slot.release();
-            }
         }
         if member.is_letting_go() {
             self.leaving.push(member);
@@ -291,6 +288,7 @@ impl Watch {
     /// All that the class lists.
     fn roll_call(&mut self) {
         self.meet_strangers();
+        self.forget_groups();
         let known = |id| self.members.contains_key(&id) || self.inside.contains_key(&id);
         let listed: Vec<(MemberId, u32)> = self
             .class
@@ -301,9 +299,10 @@ impl Watch {
             if let Ok(pinned) = pin(id.cast_signed())
                 && let Some(stat) = procfs::stat(id)
             {
-                if self.is_his(slot, &stat.into()) {
+                if self.is_listed(slot, &stat.into()) {
                     self.adopt(pinned, (slot, id), Reason::None, stat.parent);
                 } else {
+                    self.free_if_dead(slot, &stat);
                     self.note_if_hidden(slot, &pinned);
                 }
             }
@@ -315,6 +314,7 @@ impl Watch {
     fn note_if_hidden(&self, slot: MemberId, listed: &Pinned) {
         if let Some(member) = self.class.member(slot, listed.id())
             && matches!(member.state(), State::Executing | State::Outside)
+            && self.started(slot, listed.id()).is_none_or(|one| one == listed.process.started)
             && let Some(held) = self.class.held(slot)
             && is_hidden(listed.id())
         {
@@ -338,16 +338,34 @@ impl Watch {
         }
     }
 
-    /// Whether the process that has the number of this slot here is the one that wrote itself there. Libraries
-    /// write what their namespace says; others write what we see.
-    fn is_his(&self, slot: MemberId, found: &Newcomer) -> bool {
-        let Some(member) = self.class.member(slot, found.stat.id) else { return false };
-        let before = self.class.held(slot).and_then(|held| held.of(member));
-        matches!(member.state(), State::Outside | State::Notified)
-            || before.is_some_and(|account| account.started == found.stat.started)
-            || self.is_named(&found.stat)
-            || number::is_ours(found.stat.id)
-            || found.carries(&self.mark)
+    /// Whether the process that has the number of this slot here is shown to be the one that the slot lists: a number
+    /// alone may be a later process's, or mean another one in a PID namespace.
+    fn is_listed(&self, slot: MemberId, found: &Newcomer) -> bool {
+        match self.started(slot, found.stat.id) {
+            Some(started) => started == found.stat.started,
+            None => {
+                self.class.member(slot, found.stat.id).is_some()
+                    && (self.is_named(&found.stat)
+                        || number::shows_membership(found, self.block, &self.mark))
+            }
+        }
+    }
+
+    /// When the process started that a slot lists, if a watcher, or whoever listed it, has noted that.
+    fn started(&self, slot: MemberId, id: u32) -> Option<u64> {
+        let member = self.class.member(slot, id)?;
+        Some(self.class.held(slot)?.of(member)?.started)
+    }
+
+    /// Frees a slot whose process has ended, as another one has its number. Only attached processes and their descendants
+    /// are listed by the numbers that they have here for sure.
+    fn free_if_dead(&self, slot: MemberId, found: &Stat) {
+        if let Some(member) = self.class.member(slot, found.id)
+            && member.state() == State::Outside
+            && self.started(slot, found.id).is_some_and(|started| started != found.started)
+        {
+            member.release();
+        }
     }
 
     /// Takes those among the newcomers who belong to the class; whether there were any.
@@ -360,9 +378,11 @@ impl Watch {
             }
             self.disown(id);
             let parent = stat.parent;
-            if let Some((slot, _)) = self.class.listed(id)
+            let listed = self.class.listed(id).map(|(slot, _)| slot);
+            listed.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
+            if let Some(slot) = listed
                 && !self.inside.contains_key(&id)
-                && self.is_his(slot, newcomer)
+                && self.is_listed(slot, newcomer)
             {
                 if let Ok(pinned) = pin(id.cast_signed()) {
                     self.adopt(pinned, (slot, id), Reason::None, parent);
@@ -406,7 +426,16 @@ impl Watch {
         self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
     }
 
-    /// Nobody is kin by this number.
+    /// Numbers of members that have ended, and that no process group has any more, may be given to others.
+    fn forget_groups(&mut self) {
+        let (members, all) = (&self.members, self.ever.iter().copied());
+        let gone = all.filter(|id| !members.contains_key(id) && !process::group_exists(*id));
+        for id in gone.collect::<Vec<_>>() {
+            self.disown(id);
+        }
+    }
+
+    /// No process is kin by this number.
     fn disown(&mut self, id: u32) {
         if self.ever.remove(&id) {
             self.helpers.kindred.remove(id, self.block);
@@ -496,3 +525,7 @@ pub fn enlist(
     member.set_state(State::Outside);
     Some(slot)
 }
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

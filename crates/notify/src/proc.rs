@@ -12,6 +12,13 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::lead::may_take_long;
 
+/// Whether `/proc` shows processes by the numbers that this PID namespace gives them.
+pub fn shows_our_numbers() -> bool {
+    let shown = fs::read_link("/proc/self").ok();
+    let shown = shown.and_then(|link| link.to_str()?.parse::<u32>().ok());
+    shown == Some(std::process::id())
+}
+
 /// What the kernel has charged to one thread. Unlike the process's own file in /proc this does not
 /// count again what children did that it has waited for.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::outside::Mechanism;
-use discnice_budget::{Class, Member, State};
+use discnice_budget::{Class, Member, MemberId, State};
 use discnice_regulator::File;
 use discnice_sys::file::Status;
-use discnice_sys::process;
+use discnice_sys::{process, procfs};
 
 use crate::lead::may_take_long;
 use crate::proc;
@@ -44,6 +44,15 @@ impl Descriptor {
             self.device.store(status.device, Ordering::Relaxed);
             self.inode.store(status.inode, Ordering::Relaxed);
         }
+    }
+}
+
+/// Notes when a member's process started, so that a later one of its number is not taken for it.
+fn note_start(class: &Class, slot: MemberId, member: &Member) {
+    if proc::shows_our_numbers()
+        && let (Some(held), Some(stat)) = (class.held(slot), procfs::stat(member.process()))
+    {
+        held.begin(member, stat.started);
     }
 }
 
@@ -90,7 +99,10 @@ impl Process {
         let ledger = match found {
             Some(member) => Ledger::Member(member),
             None => match class.register(id, Charged::default(), process::exists) {
-                Some((_, member)) => Ledger::Member(member),
+                Some((slot, member)) => {
+                    note_start(class, slot, member);
+                    Ledger::Member(member)
+                }
                 None => Ledger::Own(Books::new()),
             },
         };

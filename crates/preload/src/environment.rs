@@ -11,7 +11,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use discnice_budget::MemberId;
-use discnice_sys::block::BlockId;
+use discnice_sys::block::{BlockId, FILE_NAME};
 use discnice_sys::memory;
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
@@ -87,9 +87,7 @@ static PATH: PathBuffer = PathBuffer::new();
 static DIRECTORY: PathBuffer = PathBuffer::new();
 const PATH_MAX: usize = 1024;
 /// Longest path of a block: the directory, a slash, the file's name and its end.
-pub const BLOCK_PATH: usize = PATH_MAX + 1 + BLOCK.len() + 16 + 1;
-/// What the names of blocks begin with; sixteen hexadecimal digits follow.
-const BLOCK: &[u8] = b"block-";
+pub const BLOCK_PATH: usize = PATH_MAX + 1 + FILE_NAME.len() + 16 + 1;
 
 struct PathBuffer {
     bytes: [core::sync::atomic::AtomicU8; PATH_MAX],
@@ -132,7 +130,7 @@ pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
     let mut writer = Writer { text: to, length: 0 };
     DIRECTORY.write(&mut writer);
     writer.bytes(b"/");
-    writer.bytes(BLOCK);
+    writer.bytes(FILE_NAME.as_bytes());
     writer.hexadecimal(number);
     writer.bytes(b"\0");
     DIRECTORY.length() > 0

@@ -16,12 +16,9 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use discnice_paths::Private;
-use discnice_sys::block::{self, Block, BlockId, Refusal, Store};
+use discnice_sys::block::{self, Block, BlockId, FILE_NAME, Refusal, Store};
 use discnice_sys::{Errno, process, shm};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
-
-/// What the names of blocks that are files begin with; sixteen hexadecimal digits follow.
-const FILE: &str = "block-";
 
 /// The kernel's list of segments. proc_sysvipc_shm(5)
 const SEGMENTS: &str = "/proc/sysvipc/shm";
@@ -82,7 +79,7 @@ fn create_segment(length: usize) -> io::Result<Block> {
 fn create_file(length: usize) -> io::Result<Block> {
     let directory = discnice_paths::runtime()?;
     let id = BlockId::of_file(random());
-    let name = file_name(id);
+    let name = id.file_name().to_string();
     let file = directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
     // All of it now: a page that no room is found for later would end a program by SIGBUS.
     let made = fallocate(file.as_fd(), FallocateFlags::empty(), 0, length as u64)
@@ -97,16 +94,12 @@ fn create_file(length: usize) -> io::Result<Block> {
     }
 }
 
-fn file_name(id: BlockId) -> String {
-    format!("{FILE}{id:016x}")
-}
-
 /// Maps a block of `length` bytes, if it is this user's alone.
 pub(crate) fn adopt(id: BlockId, length: usize) -> Option<Block> {
     let block = match id.store()? {
         Store::Segment(segment) => block::adopt_segment(segment).ok()?,
         Store::File(_) => {
-            let path = discnice_paths::runtime().ok()?.path().join(file_name(id));
+            let path = discnice_paths::runtime().ok()?.path().join(id.file_name().to_string());
             let path = CString::new(path.as_os_str().as_bytes()).ok()?;
             block::adopt_file(id, &path, length).ok()?
         }
@@ -126,7 +119,7 @@ pub(crate) fn adopt(id: BlockId, length: usize) -> Option<Block> {
 pub(crate) fn remove(id: BlockId) -> io::Result<()> {
     match id.store() {
         Some(Store::Segment(segment)) => shm::remove(segment).map_err(explain),
-        Some(Store::File(_)) => discnice_paths::runtime()?.remove(file_name(id)),
+        Some(Store::File(_)) => discnice_paths::runtime()?.remove(id.file_name().to_string()),
         None => Err(io::ErrorKind::NotFound.into()),
     }
 }
@@ -175,10 +168,11 @@ fn segments(list: &str, user: u32, length: usize) -> Vec<Listed> {
 fn files(directory: &Private, length: usize) -> Vec<Listed> {
     let names = directory.names().unwrap_or_default();
     let listed = |name: &Vec<u8>| {
-        let digits = name.strip_prefix(FILE.as_bytes()).filter(|digits| digits.len() == 16)?;
+        let digits = name.strip_prefix(FILE_NAME.as_bytes()).filter(|digits| digits.len() == 16)?;
         let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         let id = BlockId::from_claim(number);
-        let file = directory.open(file_name(id), OFlags::RDONLY).ok()?.metadata().ok()?;
+        let file =
+            directory.open(id.file_name().to_string(), OFlags::RDONLY).ok()?.metadata().ok()?;
         let is_file = matches!(id.store(), Some(Store::File(_)));
         let touched = u64::try_from(file.mtime()).ok()?;
         (is_file && file.len() == length as u64).then_some(Listed { id, attached: None, touched })

@@ -13,8 +13,10 @@ use crate::opened::Opened;
 use crate::raw::{Errno, call};
 use crate::{file, memory, process, shm};
 
-/// Set in the names of blocks that are files.
+/// Set in the ids of blocks that are files.
 const FILE: u64 = 1 << 63;
+/// What the names of such files begin with; the id follows, in sixteen hexadecimal digits.
+pub const FILE_NAME: &str = "block-";
 
 /// Names a block on this machine, as processes tell each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +63,24 @@ impl BlockId {
             return Some(Store::File(self.0));
         }
         i32::try_from(self.0).ok().map(Store::Segment)
+    }
+}
+
+/// The name of the file that a block lies in, if it lies in one.
+#[derive(Debug, Clone, Copy)]
+pub struct FileName(BlockId);
+
+impl BlockId {
+    /// The name of its file.
+    #[must_use]
+    pub const fn file_name(self) -> FileName {
+        FileName(self)
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{FILE_NAME}{:016x}", self.0)
     }
 }
 

@@ -39,6 +39,15 @@ pub fn exists(id: u32) -> bool {
     asked != Err(Errno::SRCH)
 }
 
+/// Whether a process group of this id exists (also one of another user's processes). While it does, no new process gets its
+/// number. kill(2) with signal 0 and a negative id.
+#[must_use]
+pub fn group_exists(id: u32) -> bool {
+    // SAFETY: signal 0 sends nothing.
+    let asked = unsafe { call!(libc::SYS_kill, id.wrapping_neg(), 0) };
+    asked != Err(Errno::SRCH)
+}
+
 /// Whether a process surely has memory, so that it has not ended; `false` when it has not, and when
 /// the kernel does not say. move_pages(2) of no pages.
 #[must_use]

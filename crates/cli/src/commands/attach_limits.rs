@@ -90,11 +90,19 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
     let pinned = pin(pid)?;
     examine(&pinned)?;
     for found in classes::all()? {
-        if found.class.listed(pinned.id()).is_some() {
+        if lists(&found, &pinned) {
             bail!("process {pid} is limited already, by class {}", found.name());
         }
     }
     Ok(pinned)
+}
+
+/// Whether the class lists this process, and not an ended one that had its number.
+fn lists(found: &Found, pinned: &Pinned) -> bool {
+    found.class.listed(pinned.id()).is_some_and(|(slot, member)| {
+        let known = found.class.held(slot).and_then(|held| held.of(member));
+        known.is_none_or(|account| account.started == pinned.process.started)
+    })
 }
 
 /// Returns when the daemon watches the class, with all who are in it now.

@@ -51,7 +51,7 @@ fn current() -> anyhow::Result<String> {
 
 fn of(found: &Found) -> ClassMetrics {
     let (mut limited, mut escaped) = (0, 0);
-    for running in Running::all(found.class) {
+    for running in Running::all(found) {
         *if member_report::escape(&running).is_some() { &mut escaped } else { &mut limited } += 1;
     }
     ClassMetrics::of(&found.name(), found.class, limited, escaped)

@@ -136,7 +136,7 @@ impl ClassReport {
         let named = |prefix, one: Resource| format!("{prefix}_{}", one.name());
         let every = Resource::ALL.into_iter();
         let memory = guest::memory(class);
-        let running: Vec<Running<'_>> = Running::all(class).collect();
+        let running: Vec<Running<'_>> = Running::all(found).collect();
         Self {
             name: found.name(),
             automatic: found.is_automatic(),

@@ -72,7 +72,7 @@ impl Class {
     fn of(found: &Found, now: Nanos) -> Self {
         let class = found.class;
         let limits = class.limits();
-        let running: Vec<Running<'_>> = Running::all(class).collect();
+        let running: Vec<Running<'_>> = Running::all(found).collect();
         let owes = |one| !limits.rate(one).is_unlimited() && class.meter(one).frontier() > now;
         Self {
             name: found.name(),

@@ -214,6 +214,13 @@ impl Watched {
         self.account.inherit(child);
     }
 
+    /// Gives back the slot of a process that has ended, unless another life of the slot has begun.
+    pub fn free_slot(&self) {
+        if let Some(member) = self.member() {
+            member.release();
+        }
+    }
+
     fn member(&self) -> Option<&'static Member> {
         self.class.member(self.slot, self.number)
     }
