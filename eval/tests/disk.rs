@@ -4,11 +4,12 @@
 //! cannot be had the test says so and is skipped.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use discnice_requirements::skip;
 
 const STATE: &str = "/run/discnice-eval";
 
@@ -35,11 +36,6 @@ fn refuse(arguments: &[&str], words: &str) {
     assert_eq!(output.status.code(), Some(125), "{arguments:?}: {complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
     assert!(complaint.starts_with("discnice-eval: ") && complaint.contains(words), "{complaint}");
-}
-
-/// Says so even where the output of tests that pass is not shown.
-fn skipped(reason: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {}", reason.trim_end());
 }
 
 fn is_root() -> bool {
@@ -70,7 +66,7 @@ fn left_behind() -> Vec<String> {
 #[test]
 fn a_disk_from_up_to_down_and_after_a_crash() {
     if !is_root() || Path::new(STATE).exists() {
-        return skipped("needs root and no disk that is up");
+        skip!("needs root and no disk that is up");
     }
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mount = folder.path().join("mount");
@@ -78,7 +74,7 @@ fn a_disk_from_up_to_down_and_after_a_crash() {
     let up = ["disk", "up", "--profile", "ssd", "--size", "64M", "--mount", mount];
     let first = run(&up);
     if !first.status.success() {
-        return skipped(&String::from_utf8_lossy(&first.stderr));
+        skip!("{}", String::from_utf8_lossy(&first.stderr));
     }
     let down = Down;
     succeed(&["disk", "down"]);

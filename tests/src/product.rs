@@ -7,6 +7,9 @@ use std::process::Command;
 /// An ordinary user without any file of its own: Debian's `nobody`.
 const NOBODY: &str = "65534";
 
+/// Where it finds programs.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
 /// The `discnice` program: `$DISCNICE_BIN`, or the release build of this workspace.
 ///
 /// # Panics
@@ -41,11 +44,19 @@ pub fn is_root() -> bool {
 /// A command as an ordinary user.
 #[must_use]
 pub fn as_user(name: impl AsRef<OsStr>) -> Command {
-    if !is_root() {
-        return Command::new(name);
+    let mut command = if is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(name);
+        // The superuser's own may name programs that others cannot read.
+        command.env("PATH", PATH);
+        command
+    } else {
+        Command::new(name)
+    };
+    // What tells the tests something is none of the guests' concern.
+    for name in discnice_requirements::VARIABLES {
+        command.env_remove(name);
     }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(name);
     command
 }
 

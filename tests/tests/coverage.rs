@@ -131,10 +131,10 @@ fn real_programs_are_charged_what_they_cause() {
     if measure(folder.path(), "cat data > /dev/null").caused < 6 << 20 {
         skip!("the kernel keeps no account of /var/tmp (tmpfs, FUSE)");
     }
-    let mut poor = Vec::new();
+    let (mut poor, mut missing) = (Vec::new(), Vec::new());
     for &(program, script) in PROGRAMS {
         if !is_there(program) {
-            say_skipped(program);
+            missing.push(program);
             continue;
         }
         let measured = measure_cold(folder.path(), script);
@@ -147,8 +147,7 @@ fn real_programs_are_charged_what_they_cause() {
         }
     }
     assert!(poor.is_empty(), "charged and caused differ:\n{}", poor.join("\n"));
-}
-
-fn say_skipped(program: &str) {
-    skip!("{program} is not installed");
+    if !missing.is_empty() {
+        skip!("not installed: {}", missing.join(", "));
+    }
 }

@@ -2,6 +2,7 @@
 
 mod layers;
 mod pages;
+mod silence;
 mod symbols;
 
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ enum Task {
         /// The built library
         library: PathBuf,
     },
+    /// No test is ignored or ends early without a word
+    CheckTests,
     /// Write man pages and shell completions
     Pages {
         /// Where to
@@ -28,6 +31,7 @@ fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::CheckLayers => layers::check(),
         Task::CheckSymbols { library } => symbols::check(&library),
+        Task::CheckTests => silence::check(),
         Task::Pages { folder } => pages::write(&folder),
     }
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use discnice_requirements::skip;
 use serde_json::Value;
 
 fn discnice(scene: &Path) -> Command {
@@ -297,8 +298,7 @@ fn a_debugged_process_is_left_alone() {
         .stdout(Stdio::null())
         .spawn();
     let Ok(strace) = strace else {
-        eprintln!("SKIPPED: no strace");
-        return;
+        skip!("no strace");
     };
     let strace = Daemon(strace);
     std::thread::sleep(Duration::from_millis(300));

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_manners::superintendent::Resources;
+use discnice_requirements::skip;
 use discnice_sys::procfs;
 use discnice_testpoint::arbiter::Seat;
 use discnice_units::Nanos;
@@ -192,8 +193,7 @@ fn limits_and_manners_together() {
     let scene = tempfile::tempdir().unwrap();
     let library = Path::new(env!("CARGO_BIN_EXE_discnice")).with_file_name("libdiscnice.so");
     if !library.exists() {
-        eprintln!("skipped: {} has not been built", library.display());
-        return;
+        skip!("{} has not been built", library.display());
     }
     let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
     let copy = format!("if=/dev/zero of={}/file bs=64k count=96", scratch.path().display());

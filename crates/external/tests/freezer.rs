@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use discnice_benice::tree::Process;
 use discnice_external::hold::{Freezer, Grip, Hold, Means, Thawer};
+use discnice_requirements::skip;
 use discnice_sys::procfs;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -22,8 +23,7 @@ fn main() {
         return hold_until_killed(id.parse().expect("a PID"));
     }
     let Some(scene) = Scene::new() else {
-        eprintln!("SKIPPED freezer: no cgroup of version 2 can be made");
-        return;
+        skip!("no cgroup of version 2 can be made");
     };
     stands_unseen_and_goes_on(&scene);
     who_is_killed_while_frozen_ends(&scene);

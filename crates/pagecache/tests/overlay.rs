@@ -9,10 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_pagecache::{Oracle, cachestat, page_size};
+use discnice_requirements::skip;
 use discnice_sys::file;
 
 const PAGES: u64 = 64;
-/// Names the folder to those tests that run where it is mounted.
+/// Names the folder to the test where it is mounted.
 const FOLDER: &str = "DISCNICE_TEST_OVERLAY";
 /// What libtest exits with when a test failed.
 const FAILED: i32 = 101;
@@ -24,6 +25,15 @@ const MOUNT: &str = "cd \"$0\" && mount -t overlay overlay -o lowerdir=lower,upp
 
 #[test]
 fn overlayfs_is_seen_through() {
+    // It starts itself where an overlayfs is mounted.
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        within_the_mount(Path::new(&folder));
+    } else {
+        mount_and_look();
+    }
+}
+
+fn mount_and_look() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     for name in ["lower", "upper", "work", "merged"] {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -35,7 +45,7 @@ fn overlayfs_is_seen_through() {
         .args(["-Urm", "sh", "-c", MOUNT])
         .arg(folder.path())
         .arg(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "within_the_mount", "--nocapture"])
+        .args(["--exact", "overlayfs_is_seen_through", "--nocapture"])
         .env(FOLDER, folder.path())
         .stdout(Stdio::null())
         .spawn();
@@ -43,7 +53,7 @@ fn overlayfs_is_seen_through() {
         Some(Some(0)) => {}
         Some(Some(FAILED)) => panic!("see above"),
         Some(None) => panic!("it did not end"),
-        other => eprintln!("SKIP: no overlayfs in namespaces of an ordinary user here ({other:?})"),
+        other => skip!("no overlayfs in namespaces of an ordinary user ({other:?})"),
     }
 }
 
@@ -60,13 +70,9 @@ fn ended(child: &mut Child) -> Option<i32> {
     None
 }
 
-#[test]
-#[ignore = "the other test runs it where an overlayfs is mounted"]
-fn within_the_mount() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let folder = Path::new(&folder);
+fn within_the_mount(folder: &Path) {
     if cachestat(File::open(folder.join("lower/data")).unwrap().as_raw_fd(), 0, 1).is_err() {
-        return eprintln!("SKIP: no cachestat, by which the file below is looked at");
+        skip!("no cachestat(2), by which the file below is looked at");
     }
     residency_is_that_of_the_file_below(folder);
     write_back_starts_below(folder);
@@ -97,9 +103,7 @@ fn write_back_starts_below(folder: &Path) {
     let upper = File::open(folder.join("upper/new")).unwrap();
     let below = || cachestat(upper.as_raw_fd(), 0, bytes()).unwrap();
     if below().dirty == 0 {
-        return eprintln!(
-            "SKIP: nothing is dirty on this file system, or something has written it"
-        );
+        skip!("nothing is dirty on this file system, or something has written it");
     }
     file::start_write_back(merged.as_raw_fd(), 0, 0).unwrap();
     assert!(below().cached > 0, "without an end it would drop what is clean");

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 
 use discnice_pagecache::{Errno, Means, Oracle, Seen, cachestat, look, mincore, page_size, probe};
+use discnice_requirements::skip;
 
 const PAGES: u64 = 256;
 
@@ -39,10 +40,8 @@ fn cachestat_mincore_and_probes_agree() {
     let (_dir, file) = cold_file();
     let fd = file.as_raw_fd();
     match cachestat(fd, 0, PAGES * page_size()) {
-        Err(Errno(38)) => return eprintln!("SKIP: this kernel has no cachestat"),
-        Ok(counts) if counts.cached > 0 => {
-            return eprintln!("SKIP: this file system does not drop its cache");
-        }
+        Err(Errno(38)) => skip!("no cachestat(2)"),
+        Ok(counts) if counts.cached > 0 => skip!("the build folder's file system drops no cache"),
         other => assert_eq!(other.unwrap().cached, 0),
     }
     let offset = 100 * page_size() + 17;

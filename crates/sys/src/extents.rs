@@ -90,21 +90,22 @@ pub fn is_shared(fd: i32, offset: u64) -> Result<bool, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use discnice_requirements::skip;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
 
     #[test]
     fn holes_hold_no_data() {
-        let path = std::env::temp_dir().join(format!("discnice-extents-{}", std::process::id()));
+        let path = format!("/var/tmp/discnice-extents-{}", std::process::id());
         let file = std::fs::File::create_new(&path).expect("a file");
-        std::fs::remove_file(path).expect("it was just made");
+        std::fs::remove_file(&path).expect("it was just made");
         for piece in 0..20u64 {
             file.write_all_at(&[1; 4096], piece * (1 << 20)).expect("room");
         }
         file.sync_all().expect("a disk");
         let all = match data(file.as_raw_fd(), 0, 20 << 20) {
-            // A temporary folder in memory.
-            Err(error) => return assert_eq!(error, Errno(libc::EOPNOTSUPP)),
+            Err(Errno(libc::EOPNOTSUPP)) => skip!("no extents are told of {path}"),
+            Err(error) => panic!("{error:?}"),
             Ok(all) => all,
         };
         assert_eq!(all, 20 * 4096);

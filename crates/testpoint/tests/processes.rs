@@ -14,12 +14,8 @@ use discnice_units::Nanos;
 
 const ROLE: &str = "DISCNICE_TEST_ROLE";
 
-/// What the started processes do; returns at once in the test run itself.
-#[test]
-fn worker() {
-    if std::env::var_os(ROLE).is_none() {
-        return;
-    }
+/// What the started processes do, in the place of the test by whose name they are started.
+fn work() -> ! {
     // Turns are tested here; whoever else uses the machine must not suspend the worker.
     let config = Config { slack: 9.9, probation: Nanos(0), ..Config::default() };
     configure(Settings { config, ..Settings::default() }).expect("the first call");
@@ -37,7 +33,7 @@ fn worker() {
 
 fn start(directory: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "worker", "--nocapture"])
+        .args(["--exact", "two_take_turns", "--nocapture"])
         .env(ROLE, "worker")
         .env("XDG_RUNTIME_DIR", directory.join("run"))
         .env("XDG_STATE_HOME", directory.join("state"))
@@ -103,6 +99,9 @@ fn killed_at_random_moments_nobody_waits_and_no_target_is_torn() {
 
 #[test]
 fn two_take_turns() {
+    if std::env::var_os(ROLE).is_some() {
+        work();
+    }
     let scene = scene();
     let (mut one, mut two) = (start(scene.path()), start(scene.path()));
     let gaps = (longest_gap(&mut one, 12), longest_gap(&mut two, 12));

@@ -15,6 +15,9 @@ const REQUIRE: &str = "DISCNICE_REQUIRE";
 /// The file that has a line for each test that did nothing.
 const SKIPPED: &str = "DISCNICE_SKIPPED";
 
+/// Their names, for what a test starts and is to have none of them.
+pub const VARIABLES: [&str; 2] = [REQUIRE, SKIPPED];
+
 /// Ends the test, saying why it does nothing here: `skip!("no {program}")`.
 ///
 /// In a function that returns something, the value is given first: `skip!(None; "no {program}")`.

@@ -159,7 +159,10 @@ impl Run {
         if let (Some(member), Some(path)) = (member, &found_program) {
             launch::bring_in(found, member, path);
         }
-        let plan = self.mechanism.plan(found_program.map(|path| (program::kind(&path), path)));
+        let kind = found_program.as_deref().map(program::kind);
+        // Its dynamic linker would say on the command's standard error that it cannot load ours.
+        let is_foreign = kind == Some(program::Kind::OtherMachine);
+        let plan = self.mechanism.plan(kind.zip(found_program));
         self.have_watched(found, &plan);
         if let Plan::Escape(path, obstacle) = &plan {
             tell!("discnice: not limited: {} {obstacle}", Foreign::path(path));
@@ -169,7 +172,7 @@ impl Run {
             tell!("discnice: {}: {}: {refused}", plan.without_filter(), Foreign::word(name));
         }
         let variables = || launch::variables(found, member).inspect_err(warn).ok();
-        if refused.is_some() || plan.preloads() { variables() } else { None }
+        if !is_foreign && (refused.is_some() || plan.preloads()) { variables() } else { None }
     }
 
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command

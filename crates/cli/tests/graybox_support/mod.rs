@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use discnice_requirements::skip;
+
 /// The program under test.
 pub fn discnice() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_discnice"))
@@ -79,13 +81,11 @@ impl Scratch {
     /// Whether tests can act as another user here; says so if not.
     pub fn can_become_nobody(&self) -> bool {
         if !is_root() {
-            eprintln!("SKIP: needs root to become another user");
-            return false;
+            skip!(false; "needs root to become another user");
         }
-        let seen = run_as_nobody(Command::new("test").arg("-x").arg(discnice())).status == 0;
-        if !seen {
-            eprintln!("SKIP: the build folder is closed to other users");
+        if run_as_nobody(Command::new("test").arg("-x").arg(discnice())).status != 0 {
+            skip!(false; "the build folder is closed to other users");
         }
-        seen
+        true
     }
 }
