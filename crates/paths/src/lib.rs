@@ -14,7 +14,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 pub use private::Private;
-pub use runtime::{layout_name, runtime};
+pub use runtime::{name_in_space, runtime};
 
 /// The directory of progress targets: `$XDG_STATE_HOME/discnice/targets`, or below
 /// `~/.local/state`; `None` for a user without a home.

@@ -7,6 +7,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
+use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::fd::AsFd;
@@ -20,6 +21,8 @@ use crate::absolute;
 use crate::chain::{self, Base};
 use crate::private::{Private, names};
 
+/// The IPC namespace that the machine starts with. `PROC_IPC_INIT_INO`, include/linux/proc_ns.h
+const FIRST_SPACE: &str = "ipc:[4026531839]";
 /// Places for a directory that are everybody's, most transient first.
 const SHARED: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
 
@@ -51,10 +54,18 @@ pub fn runtime() -> io::Result<Private> {
     at_home().map_err(|error| first.unwrap_or(error))
 }
 
-/// The name of something that programs of one layout of classes share and others must not.
+/// The name of something that is about System V memory, which programs in one IPC namespace share and others must
+/// not: the same in the machine's own namespace, with a number in others. ipc_namespaces(7)
 #[must_use]
-pub fn layout_name(name: &str, layout: u32, kind: &str) -> String {
-    format!("{name}-{layout}.{kind}")
+pub fn name_in_space(name: &str) -> String {
+    let space = fs::read_link("/proc/self/ns/ipc").unwrap_or_default();
+    match space.to_str() {
+        Some(space) if !space.is_empty() && space != FIRST_SPACE => {
+            let number: String = space.chars().filter(char::is_ascii_digit).collect();
+            format!("{name}-{number}")
+        }
+        _ => name.to_owned(),
+    }
 }
 
 fn if_own(base: Base, wanted: bool) -> io::Result<Base> {
@@ -110,7 +121,6 @@ fn first_of_ours(base: &Base, prefix: &str) -> io::Result<Option<Private>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

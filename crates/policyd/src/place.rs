@@ -9,7 +9,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use discnice_budget::layout::VERSION;
-use discnice_paths::{Private, layout_name};
+use discnice_paths::{Private, name_in_space};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// The user's private directory.
@@ -19,6 +19,10 @@ pub struct Place(Private);
 /// The right to be the policyd of this user, as long as it lives. The kernel takes it from the dead.
 #[derive(Debug)]
 pub struct Only(#[expect(dead_code, reason = "held for its lock")] File);
+
+fn name() -> String {
+    name_in_space(&format!("policyd-{VERSION}"))
+}
 
 impl Place {
     /// Finds it.
@@ -32,7 +36,7 @@ impl Place {
     /// The path of the socket, valid in this process as long as this value lives.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.0.by_descriptor(&layout_name("policyd", VERSION, "sock"))
+        self.0.by_descriptor(&format!("{}.sock", name()))
     }
 
     /// Becomes the only one; `None` while another one is.
@@ -40,8 +44,7 @@ impl Place {
     /// # Errors
     /// The lock file's.
     pub fn claim(&self) -> io::Result<Option<Only>> {
-        let name = layout_name("policyd", VERSION, "lock");
-        let file = self.0.open(name, OFlags::WRONLY | OFlags::CREATE)?;
+        let file = self.0.open(format!("{}.lock", name()), OFlags::WRONLY | OFlags::CREATE)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Only(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

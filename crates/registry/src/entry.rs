@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use discnice_paths::Private;
+use discnice_paths::{Private, name_in_space};
 use discnice_policy::limits::WEIGHT;
 use discnice_policy::{Limits, Memory, Resource, When};
 use discnice_sys::block::BlockId;
@@ -147,7 +147,7 @@ impl Entries {
     /// # Errors
     /// There is no private directory.
     pub fn open() -> io::Result<Self> {
-        discnice_paths::runtime()?.directory(DIRECTORY).map(Self)
+        discnice_paths::runtime()?.directory(&name_in_space(DIRECTORY)).map(Self)
     }
 
     /// Keeps other commands from making a class until this value is dropped. A command that is stopped while it
