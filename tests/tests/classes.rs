@@ -1,6 +1,7 @@
 //! Classes: every threshold can be set, is shown again, and stays until it is changed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
@@ -133,4 +134,31 @@ fn limits_outlive_the_layout_of_shared_memory() {
     let status = run(&mut product::discnice(["status"])).text();
     assert!(status.contains("of another version"), "{status}");
     segment.remove();
+}
+
+/// Whatever is in the place of the configuration is told in one line, and nothing waits for it.
+#[test]
+fn what_is_no_configuration_starts_nothing() {
+    let folder = configured("[default]\ndisk = \"5M\"\n");
+    let path = folder.path().join("discnice/config.toml");
+    let refuse = |what: &str, why: &str| {
+        let mut start = product::discnice(["run", "--", "touch"]);
+        start.arg(folder.path().join("started")).env("XDG_CONFIG_HOME", folder.path());
+        let refused = run(&mut start);
+        assert_eq!(refused.status, Some(125), "{what}: {refused:?}");
+        assert_eq!(refused.complaint().lines().count(), 1, "{what}: {refused:?}");
+        assert!(refused.complaint().contains(why), "{what}: {refused:?}");
+        assert!(!folder.path().join("started").exists(), "{what}");
+    };
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("ours");
+    refuse("open to all", "all users may write it");
+    fs::File::create(&path).expect("ours").set_len(4 << 30).expect("room for nothing");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("ours");
+    refuse("4 GiB", "longer than");
+    fs::remove_file(&path).expect("ours");
+    fs::create_dir(&path).expect("room");
+    refuse("a directory", "no plain file");
+    fs::remove_dir(&path).expect("empty");
+    run(std::process::Command::new("mkfifo").arg(&path)).succeeded();
+    refuse("a FIFO", "no plain file");
 }

@@ -262,3 +262,27 @@ fn the_superuser_in_a_users_environment_leaves_nothing_there() {
     let made = fs::read_dir(runtime.join("discnice")).expect("readable").flatten().any(socket);
     assert!(made, "the user's own daemon");
 }
+
+#[test]
+fn the_superuser_reads_no_settings_of_the_user_whose_environment_it_has() {
+    if !product::is_root() {
+        skip!("two users need root");
+    }
+    let (folder, space) = (product::folder(), Space::new());
+    let home = folder.path().join("home");
+    let own = |script: &str| run(&mut by(&space, VICTIM, &["sh", "-c", script])).succeeded();
+    own(&format!(
+        "mkdir -p {0}/.config/discnice && echo wrong > {0}/.config/discnice/config.toml",
+        home.display()
+    ));
+    let variable = format!("HOME={}", home.display());
+    let program = product::program();
+    let program = program.to_str().expect("text");
+    let begin =
+        |user| run(&mut by(&space, user, &["env", &variable, program, "run", "--", "true"]));
+    assert_eq!(begin(VICTIM).status, Some(125), "its own");
+    assert_eq!(begin(0).succeeded().complaint(), "", "another user's");
+    let quick = ["env", &variable, program, "calibrate", "--quick", "--dir", "/var/tmp"];
+    let measured = run(&mut by(&space, 0, &quick));
+    assert!(!home.join(".cache").exists(), "{measured:?}");
+}

@@ -15,10 +15,9 @@
 //! The keys are the options of `discnice class set`, without their dashes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use discnice_policy::Limits;
@@ -27,6 +26,9 @@ use toml::Spanned;
 
 use crate::classes;
 use crate::commands::limits::LimitArgs;
+
+/// A longer file is no configuration.
+const LONGEST: u64 = 1 << 20;
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
@@ -43,8 +45,8 @@ impl Config {
     /// # Errors
     /// It cannot be read, or says something that is no configuration: file, line, column, reason.
     pub fn load() -> anyhow::Result<Self> {
-        let Some(path) = path() else { return Ok(Self::default()) };
-        match fs::read(&path) {
+        let Some(path) = discnice_paths::config() else { return Ok(Self::default()) };
+        match discnice_paths::read_own(&path, LONGEST) {
             Ok(bytes) => Self::parse_bytes(&bytes, &path),
             // What may not be read is another user's, whose HOME was kept (su, setpriv).
             Err(error)
@@ -102,13 +104,6 @@ impl Config {
     pub fn unnamed(&self) -> Option<&LimitArgs> {
         self.default.as_ref().map(Spanned::as_ref)
     }
-}
-
-/// `$XDG_CONFIG_HOME/discnice/config.toml`, or `~/.config/…`; none without either variable.
-fn path() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
-    Some(base.join("discnice/config.toml"))
 }
 
 /// Line and column of a byte, counted from 1, in characters.

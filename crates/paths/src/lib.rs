@@ -1,10 +1,11 @@
 //! Where the state of a user lives (XDG Base Directory Specification): the one place that knows.
 //!
 //! - [`runtime`](fn@runtime): the private directory of what lives no longer than the machine runs;
-//! - [`targets`], [`profile`]: files that outlive it;
+//! - [`targets`], [`profile`], [`config`]: files that outlive it, and [`read_own`], which reads them;
 //! - [`Private`]: a directory that only this user can change, held open.
 
 mod chain;
+mod own;
 mod private;
 mod runtime;
 
@@ -13,6 +14,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+pub use own::read_own;
 pub use private::Private;
 pub use runtime::{name_in_space, runtime};
 
@@ -30,6 +32,13 @@ pub fn profile() -> Option<PathBuf> {
     Some(below("XDG_CACHE_HOME", ".cache")?.join("profile.toml"))
 }
 
+/// The user's settings: `$XDG_CONFIG_HOME/discnice/config.toml`, or below `~/.config`; `None` for a user without a
+/// home.
+#[must_use]
+pub fn config() -> Option<PathBuf> {
+    Some(below("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+}
+
 /// Makes `directory` and what is missing above it, open to its owner only.
 ///
 /// # Errors
@@ -38,10 +47,11 @@ pub fn private_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Our directory in the one that `variable` names, or in that of the home.
+/// Our directory in the one that `variable` names, or in that of the home. `None` in another user's, whose environment this
+/// process was given.
 fn below(variable: &str, in_home: &str) -> Option<PathBuf> {
     let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(in_home)))?;
-    Some(base.join("discnice"))
+    Some(base.join("discnice")).filter(|directory| own::is_ours(directory))
 }
 
 /// An environment variable as a path; the XDG specification says to ignore relative ones.

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the file's layout; a file of another version is measured anew.
 pub const VERSION: u32 = 1;
+/// A longer file is no profile.
+const LONGEST: u64 = 1 << 22;
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -215,12 +217,14 @@ impl Profile {
         struct Head {
             version: u32,
         }
-        let text = match fs::read_to_string(path) {
+        let bytes = match discnice_paths::read_own(path, LONGEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(LoadError::Missing);
             }
             other => other.map_err(|error| LoadError::Broken(error.to_string()))?,
         };
+        let text =
+            String::from_utf8(bytes).map_err(|error| LoadError::Broken(error.to_string()))?;
         let broken = |error: toml::de::Error| LoadError::Broken(error.message().to_owned());
         let head: Head = toml::from_str(&text).map_err(broken)?;
         if head.version != VERSION {

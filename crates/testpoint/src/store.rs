@@ -76,7 +76,7 @@ impl Store {
     #[must_use]
     pub fn load(&self) -> Loaded {
         let file = self.file();
-        let text = match read(&file) {
+        let text = match crate::paths::read_own(&file, LONGEST) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Loaded::Nothing,
             Err(error) => return Loaded::Unreadable(error),
@@ -160,12 +160,6 @@ fn write_all(out: &mut File, body: &[u8]) -> io::Result<()> {
     out.write_all(format!("{MAGIC}{:016x}\n", fnv1a(body)).as_bytes())?;
     out.write_all(body)?;
     out.sync_data()
-}
-
-fn read(file: &Path) -> io::Result<Vec<u8>> {
-    let length = fs::symlink_metadata(file)?.len();
-    // A file that is far too long is foreign; its first bytes suffice to find that out.
-    if length > LONGEST { Ok(Vec::new()) } else { fs::read(file) }
 }
 
 /// Files that were set aside in `directory`, for `discnice status`.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -94,10 +95,8 @@ fn account() -> Finding {
     let what = "account";
     let before = process::usage().written;
     let dirty = (|| -> std::io::Result<()> {
-        let path = std::env::current_dir()?.join(format!(".discnice-doctor-{}", process::id()));
-        let written = fs::write(&path, [1; 65_536]);
-        fs::remove_file(&path)?;
-        written
+        // Without a name that another user could have taken.
+        tempfile::tempfile_in(std::env::current_dir()?)?.write_all(&[1; 65_536])
     })();
     let moved = process::usage().written > before;
     match dirty {
