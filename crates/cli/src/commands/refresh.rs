@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::output::{self, replace_line, say, tell};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
 use discnice_graybox::input::{reason, shown};
@@ -16,16 +16,17 @@ use discnice_units::{Bytes, Nanos};
 
 /// Rewrite a directory so that its files lie in one row on the disk, small files first
 ///
-/// The directory is complete at every moment: the new one is built aside, written to the disk,
-/// compared with the old one and swapped with it in one step. Whatever an interrupted refresh has
-/// left is cleared up by the next. Example: discnice refresh --dry-run ~/mail
+/// The directory is complete at every moment: files are copied aside, written to the disk,
+/// compared, and each is exchanged for its copy in one step while no process has it open. Files in
+/// use are left as they are. Whatever an interrupted refresh has left is cleared up by the next.
+/// Example: discnice refresh --dry-run ~/mail
 #[derive(Debug, Args)]
 pub struct Refresh {
     /// Only show how the files lie and what may be gained
     #[arg(long)]
     dry_run: bool,
-    /// Also if files are in use, whose users go on in the old ones, or have other hard links
-    /// outside, which are separated
+    /// Also files with other hard links outside, which are separated, and files of which the file
+    /// system does not tell whether they are in use
     #[arg(long)]
     force: bool,
     /// File with paths below DIR, one a line, in the order wanted
@@ -34,6 +35,12 @@ pub struct Refresh {
     /// Directory to rewrite, with all that is in it
     dir: PathBuf,
 }
+
+/// Exit status if nothing was done.
+const EXIT_OURS: u8 = 125;
+
+/// Members named of those that are left as they are.
+const NAMED: usize = 5;
 
 /// The disk that the time is estimated for.
 struct Disk {
@@ -80,7 +87,8 @@ fn read_list(path: &Path) -> Result<Vec<OsString>> {
 }
 
 impl Refresh {
-    /// Refreshes; 1 if it was refused or failed, and then nothing is changed.
+    /// Refreshes; 125 if it was refused or failed, and 1 if something was kept that another program
+    /// had changed.
     ///
     /// # Errors
     /// An unreadable list.
@@ -89,9 +97,6 @@ impl Refresh {
             None => Vec::new(),
             Some(path) => read_list(path)?,
         };
-        if !self.dir.is_dir() && self.dir.exists() {
-            bail!("{}: not a directory", shown(&self.dir));
-        }
         let options = Options { dry_run: self.dry_run, force: self.force, order: &order };
         let visible = output::is_watched();
         let mut last = String::new();
@@ -106,11 +111,11 @@ impl Refresh {
         match result {
             Ok(report) => {
                 self.tell(&report)?;
-                Ok(ExitCode::SUCCESS)
+                Ok(if report.kept { ExitCode::FAILURE } else { ExitCode::SUCCESS })
             }
             Err(error) => {
                 self.complain(&error);
-                Ok(ExitCode::FAILURE)
+                Ok(ExitCode::from(EXIT_OURS))
             }
         }
     }
@@ -120,9 +125,9 @@ impl Refresh {
         if report.recovered {
             say!("{dir}: cleared up after an interrupted refresh")?;
         }
-        let (members, bytes) = (report.members, Bytes::new(report.bytes));
+        let (files, bytes) = (report.files, Bytes::new(report.bytes));
         let verb = if self.dry_run { "would rewrite" } else { "rewrote" };
-        say!("{dir}: {verb} {members} files and directories, {bytes}")?;
+        say!("{dir}: {verb} {files} files, {bytes}")?;
         match (report.before, report.after) {
             (Some(before), Some(after)) => {
                 say!("  before  {}", disk.describe(&before))?;
@@ -130,6 +135,18 @@ impl Refresh {
                 say!("  {name}  {}", disk.describe(&after))?;
             }
             _ => say!("  this file system does not tell where files lie")?,
+        }
+        if !report.left.is_empty() {
+            say!("  left as they are: {}", report.left.len())?;
+            for line in report.left.iter().take(NAMED) {
+                say!("    {line}")?;
+            }
+            if let Some(more @ 1..) = report.left.len().checked_sub(NAMED) {
+                say!("    and {more} more")?;
+            }
+        }
+        for line in &report.notes {
+            tell!("discnice: {line}");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What cannot be kept is refused before anything is done.
+//! Which files are to be rewritten, and whether there is room for them.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -6,44 +6,65 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{FileType, StatxAttributes};
 
 use super::error::{Context, Result};
-use super::tree::{Cursor, Meta, Tree};
+use super::left::Why;
+use super::tree::{Meta, Tree};
 
-/// Lines shown at most; the rest is counted.
-const LINES: usize = 20;
-
-/// One line for each member that could not be kept.
-pub fn problems(tree: &Tree, force: bool) -> Vec<String> {
-    let root = rustix::process::geteuid().is_root();
-    let own = rustix::process::geteuid().as_raw();
-    let outside = links_outside(tree);
-    let mut lines = Vec::new();
-    for (index, node) in tree.nodes.iter().enumerate() {
-        let meta = &node.meta;
-        let why = unmovable(meta, index == 0)
-            .or_else(|| (!root && meta.uid != own).then_some("belongs to another user"))
-            .or_else(|| (!root && is_device(meta)).then_some("a device file, which needs root"))
-            .or_else(|| {
-                let torn = !force && outside.contains_key(&meta.ino);
-                torn.then_some("has other hard links outside; --force separates them")
-            });
-        if let Some(why) = why {
-            lines.push(format!("{}: {why}", tree.display(index)));
-        }
-    }
-    shorten(lines)
+/// Members of a tree by what is to be done with them.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Regular files to rewrite, in the order of the tree.
+    pub rewrite: Vec<usize>,
+    /// What is left as it is, and why. Links, FIFOs, sockets and device files have no contents to
+    /// rewrite: they stay where they are without a word.
+    pub left: Vec<(usize, Why)>,
 }
 
-/// At most so many lines, and how many more there are.
-pub fn shorten(mut lines: Vec<String>) -> Vec<String> {
-    if lines.len() > LINES {
-        let more = lines.len() - LINES;
-        lines.truncate(LINES);
+/// Decides for each member of the tree.
+pub fn plan(tree: &Tree, force: bool) -> Plan {
+    let outside = links_outside(tree);
+    let mut plan = Plan::default();
+    plan.left.extend(tree.unread.iter().map(|(index, error)| (*index, Why::Failed(*error))));
+    for (index, node) in tree.nodes.iter().enumerate().skip(1) {
+        let meta = &node.meta;
+        let why = match meta.kind() {
+            FileType::Directory if meta.has(StatxAttributes::MOUNT_ROOT) => {
+                Some("a mount point; refresh it by itself")
+            }
+            FileType::RegularFile => {
+                let linked = match outside.get(&meta.ino) {
+                    _ if meta.nlink == 1 => None,
+                    None => Some("has several names; it lies where it lay"),
+                    Some(_) if force => None,
+                    Some(_) => Some("has other hard links outside; --force separates them"),
+                };
+                unmovable(meta).or_else(|| of_directory(tree, index)).or(linked)
+            }
+            _ => continue,
+        };
+        match why {
+            Some(why) => plan.left.push((index, Why::Property(why))),
+            None if meta.kind() == FileType::RegularFile => plan.rewrite.push(index),
+            None => {}
+        }
+    }
+    plan
+}
+
+/// At most so many lines of one kind are shown.
+pub fn shorten(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    if lines.len() > most {
+        let more = lines.len() - most;
+        lines.truncate(most);
         lines.push(format!("and {more} more"));
     }
     lines
 }
 
-fn unmovable(meta: &Meta, is_root: bool) -> Option<&'static str> {
+fn unmovable(meta: &Meta) -> Option<&'static str> {
+    let me = rustix::process::geteuid();
+    if !me.is_root() && meta.uid != me.as_raw() {
+        return Some("belongs to another user");
+    }
     let reasons = [
         (StatxAttributes::IMMUTABLE, "immutable; chattr -i first"),
         (StatxAttributes::APPEND, "append-only; chattr -a first"),
@@ -51,15 +72,21 @@ fn unmovable(meta: &Meta, is_root: bool) -> Option<&'static str> {
         (StatxAttributes::VERITY, "sealed by fs-verity"),
         (StatxAttributes::MOUNT_ROOT, "a mount point; unmount it first"),
     ];
-    let found = reasons.iter().find(|(attribute, _)| meta.has(*attribute));
-    // Mount points are refused with a better message for the root itself.
-    found
-        .filter(|(attribute, _)| !(is_root && *attribute == StatxAttributes::MOUNT_ROOT))
-        .map(|(_, why)| *why)
+    reasons.iter().find(|(attribute, _)| meta.has(*attribute)).map(|(_, why)| *why)
 }
 
-fn is_device(meta: &Meta) -> bool {
-    matches!(meta.kind(), FileType::BlockDevice | FileType::CharacterDevice)
+/// Why files in the directory of this member cannot be exchanged.
+fn of_directory(tree: &Tree, index: usize) -> Option<&'static str> {
+    let me = rustix::process::geteuid();
+    let meta = &tree.nodes[tree.nodes[index].parent].meta;
+    if !me.is_root() && meta.uid != me.as_raw() {
+        Some("in another user's directory")
+    } else if !me.is_root() && meta.mode & 0o300 != 0o300 {
+        Some("in a directory that is not writable")
+    } else {
+        let closed = meta.has(StatxAttributes::IMMUTABLE) || meta.has(StatxAttributes::APPEND);
+        closed.then_some("in an immutable or append-only directory")
+    }
 }
 
 /// Inodes with more names than the tree has.
@@ -67,24 +94,28 @@ fn links_outside(tree: &Tree) -> HashMap<u64, u32> {
     let mut missing: HashMap<u64, u32> = HashMap::new();
     let linked = |meta: &Meta| meta.nlink > 1 && meta.kind() != FileType::Directory;
     for node in tree.nodes.iter().filter(|node| linked(&node.meta)) {
-        *missing.entry(node.meta.ino).or_insert(node.meta.nlink) -= 1;
+        let left = missing.entry(node.meta.ino).or_insert(node.meta.nlink);
+        *left = left.saturating_sub(1);
     }
     missing.retain(|_, left| *left > 0);
     missing
 }
 
-/// Bytes and inodes that a copy of the tree takes.
-pub fn needs(tree: &Tree) -> (u64, u64) {
-    let bytes = tree.nodes.iter().map(|node| node.meta.allocated).sum();
-    (bytes, tree.nodes.len() as u64)
+/// Bytes that copies of these members take.
+pub fn bytes(tree: &Tree, members: &[usize]) -> u64 {
+    members.iter().map(|index| tree.nodes[*index].meta.allocated).sum()
 }
 
-/// A line if the copy would not fit beside the original.
+/// A line if the copies would not fit beside the originals.
 ///
 /// # Errors
 /// As statvfs(3).
-pub fn lack_of_space(tree: &Tree, dir: BorrowedFd<'_>) -> Result<Option<String>> {
-    let (bytes, inodes) = needs(tree);
+pub fn lack_of_space(
+    tree: &Tree,
+    members: &[usize],
+    dir: BorrowedFd<'_>,
+) -> Result<Option<String>> {
+    let (bytes, inodes) = (bytes(tree, members), members.len() as u64);
     let space = rustix::fs::fstatvfs(dir).doing("look at the file system", || ".".into())?;
     let free = space.f_bavail * space.f_frsize;
     // One part in 32 for directories, indirect blocks and the journal.
@@ -96,20 +127,4 @@ pub fn lack_of_space(tree: &Tree, dir: BorrowedFd<'_>) -> Result<Option<String>>
     // File systems that make inodes as needed say 0.
     let short = space.f_files > 0 && space.f_favail < inodes;
     Ok(short.then(|| format!(".: needs {inodes} free inodes, has {}", space.f_favail)))
-}
-
-/// Fails if a member is not what it was at the scan.
-///
-/// # Errors
-/// `Changed` with the first such member.
-pub fn unchanged(tree: &Tree, root: BorrowedFd<'_>, root_moved: bool) -> Result<()> {
-    let mut cursor = Cursor::new(tree, root);
-    for (index, node) in tree.nodes.iter().enumerate() {
-        let moved = index == 0 && root_moved;
-        let same = cursor.stat(index).is_ok_and(|now| node.meta.unchanged(&now, moved));
-        if !same {
-            return Err(super::error::RefreshError::Changed(tree.display(index)));
-        }
-    }
-    Ok(())
 }

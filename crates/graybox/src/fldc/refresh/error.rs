@@ -1,4 +1,4 @@
-//! What can go wrong with a refresh; in every case the directory is what it was, or complete.
+//! What can go wrong with a refresh; in every case the directory is complete.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -22,13 +22,8 @@ pub enum RefreshError {
         /// The error.
         error: io::Error,
     },
-    /// Somebody changed this while it was being copied; the directory is as before.
-    Changed(String),
     /// The copy of this read back different; the directory is as before.
     Differs(String),
-    /// Somebody changed the old directory in the very moment of the swap. It has been kept under
-    /// this name beside the new one.
-    KeptBoth(String),
 }
 
 impl fmt::Display for RefreshError {
@@ -38,16 +33,9 @@ impl fmt::Display for RefreshError {
             Self::Io { action, path, error } => {
                 write!(f, "{path}: cannot {action}: {}", reason(error))
             }
-            Self::Changed(path) => {
-                write!(f, "{path}: changed during the refresh; nothing was done, try again later")
-            }
             Self::Differs(path) => {
-                write!(f, "{path}: the copy differs from the original; nothing was done")
+                write!(f, "{path}: the copy differs from the original; it was not used")
             }
-            Self::KeptBoth(path) => write!(
-                f,
-                "{path}: changed in the moment of the swap; the old directory is kept there"
-            ),
         }
     }
 }

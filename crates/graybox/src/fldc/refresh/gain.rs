@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::FileType;
 
-use super::meta::{Location, open_quietly};
+use super::meta::open_quietly;
 use super::tree::{Cursor, Tree};
 use crate::fldc::extents;
 
@@ -52,7 +52,7 @@ pub fn survey(tree: &Tree, root: BorrowedFd<'_>) -> Option<Survey> {
         }
         // A file that vanishes or cannot be opened is missed by the refresh itself.
         let Ok(dir) = cursor.directory_of(index) else { continue };
-        let Ok(file) = open_quietly(Location { dir, name: &node.name }) else { continue };
+        let Ok(file) = open_quietly(dir, &node.name) else { continue };
         let file = File::from(file);
         let mut pieces = extents(&file).ok()?;
         if pieces.is_empty() && node.meta.size > 0 && !synced {

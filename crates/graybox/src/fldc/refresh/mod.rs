@@ -1,40 +1,91 @@
 //! Refresh (section 4.2.1): rewrites a directory in layout order, small files first.
 //!
 //! The paper's version deletes the old directory and then renames the new one, and loses data if
-//! the machine stops in between. Here: build aside, sync, verify by content hash, swap atomically,
-//! sync, remove the old. The directory is complete at every moment, and the next refresh of it
-//! clears up whatever an interrupted one has left.
+//! the machine stops in between or another program works in the directory. Here every file is
+//! copied into a work area beside the directory, in the order wanted; all copies are synced, read
+//! back and compared; then each file that is not in use is exchanged for its copy in one step, and
+//! the original is removed once it is safe from late openers. Directories, links, FIFOs, sockets,
+//! device files and whatever is in use stay the inodes that they are. So the directory is complete
+//! at every moment, for programs that work in it, too.
+//!
+//! # Programs at work in the directory
+//! A file is exchanged under write leases on both inodes, which the kernel grants only if no other
+//! descriptor has them open or mapped, and which make openers wait. An opener that had found the
+//! original before the exchange is seen by its breaking the lease, or, if it comes later, when the
+//! original is looked at again after [`GRACE`]: then the original goes back to its place. Only an
+//! opener that takes longer than that between finding the inode and opening it gets an original
+//! that is removed. An interrupted refresh leaves a work area whose file names tell what is a copy and
+//! what is an original; the next one decides by the same rules. What is undecidable, as both were
+//! changed, is kept beside the directory and named.
+//!
+//! # Threats
+//! Another user may be able to write to the parent of the directory, own it, or write to
+//! directories inside, and may plant, rename and replace entries there at any moment.
+//! - No directory tree is removed (but for the first format, see below). Removed are files in the work area, by descriptor, the
+//!   marker, and the work area itself by rmdir(2), which takes only empty directories, and only
+//!   if its name still means it. A user who puts another empty directory in its place in that very
+//!   moment could remove that directory anyway, as it takes the same right.
+//! - A work area is accepted if its descriptor shows it to belong to this user and to be closed to
+//!   all others, and if the marker in it, a regular file of this user with one name, says the same
+//!   owner, the inode and time of birth of the directory and those of the work area itself. Others
+//!   can neither make one nor change one, only rename it. Its name is random, and a name that is
+//!   taken is no obstacle.
+//! - Directories inside are opened without crossing links or mounts, and must be the inodes that
+//!   were scanned. Contents, owner, mode, attributes and times of a copy are taken from one
+//!   descriptor, so that no file gets the contents of one and the rights of another.
+//! - What comes out of an exchange is compared by inode with what was checked, and goes back if it
+//!   is something else.
+//! - Without root, only this user's files in this user's directories are touched.
+//!
+//! So the parent need not be trusted, sticky or not. Work areas of the first format, of which only
+//! the names tell what belongs together, are cleared up where only this user can write.
 
-mod build;
 mod busy;
 mod check;
 mod content;
+mod copy;
 mod error;
 mod gain;
+mod job;
+mod left;
+mod legacy;
+pub mod marker;
 mod meta;
+mod place;
 mod raw;
+mod recover;
+mod swap;
+mod times;
 mod tree;
+mod walk;
 mod work;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::Duration;
 
 pub use error::RefreshError;
 pub use gain::Survey;
 
 use error::Result;
-use tree::{Meta, Tree};
-use work::{Place, Work};
+use job::Job;
+use place::Place;
+use tree::Tree;
+use work::Area;
+
+/// Time after the last exchange until originals are removed.
+pub const GRACE: Duration = Duration::from_millis(100);
+/// What is said of something kept.
+const KEPT: &str = ": changed by another program during the refresh; kept there, look at it";
 
 /// What to do.
 #[derive(Default)]
 pub struct Options<'a> {
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Also if files are in use or have hard links outside, which are then separated.
+    /// Also files that have hard links outside, which are then separated, and files of which the
+    /// file system does not tell whether they are in use.
     pub force: bool,
     /// Paths below the directory in the order wanted; what is not named follows, small files
     /// first.
@@ -42,10 +93,10 @@ pub struct Options<'a> {
 }
 
 /// What was done, or would be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Members, directories included.
-    pub members: u64,
+    /// Files rewritten.
+    pub files: u64,
     /// Bytes that they take on the disk.
     pub bytes: u64,
     /// How the files lay; `None` where the file system does not tell.
@@ -54,6 +105,12 @@ pub struct Report {
     pub after: Option<Survey>,
     /// An earlier refresh had been interrupted and was cleared up.
     pub recovered: bool,
+    /// Members that are left as they were, and why, a line each.
+    pub left: Vec<String>,
+    /// Names beside the directory that the user should look at, and why, a line each.
+    pub notes: Vec<String>,
+    /// Under one of these names is something that another program changed meanwhile.
+    pub kept: bool,
 }
 
 /// Told of progress: the step, bytes done, bytes in all.
@@ -62,94 +119,48 @@ pub type Progress<'a> = &'a mut dyn FnMut(&'static str, u64, u64);
 /// Rewrites `path` in layout order.
 ///
 /// # Errors
-/// As [`RefreshError`] says; in every case the directory is as before, or complete and new.
+/// As [`RefreshError`] says; in every case the directory is complete.
 pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Result<Report> {
     let place = Place::find(path)?;
-    let recovered = !options.dry_run && Work::recover(&place)?;
-    let places = places(options.order);
-    let tree = Tree::scan(place.dir.as_fd(), &|name, meta| rank(&places, name, meta))?;
-    refuse_if_any(check::problems(&tree, options.force))?;
-    if !options.force {
-        refuse_if_any(check::shorten(busy::users(&tree, place.dir.as_fd())))?;
+    if options.dry_run {
+        let job = Job::begin(&place, options)?;
+        let bytes = check::bytes(&job.tree, &job.pending);
+        let files = job.pending.len() as u64;
+        let after = job.before.map(|now| now.ideal());
+        return Ok(job.report(files, bytes, after));
     }
-    refuse_if_any(check::lack_of_space(&tree, place.dir.as_fd())?.into_iter().collect())?;
-    let before = gain::survey(&tree, place.dir.as_fd());
-    let (bytes, members) = check::needs(&tree);
-    let mut report =
-        Report { members, bytes, before, after: before.map(|now| now.ideal()), recovered };
-    if !options.dry_run {
-        let new = replace(&place, &tree, options.force, &mut |step, done| {
-            progress(step, done, bytes);
-        })?;
-        let new_tree = Tree::scan(new.as_fd(), &|_, _| 0)?;
-        report.after = gain::survey(&new_tree, new.as_fd());
-    }
+    let area = Area::create(&place)?;
+    let mut notes = Vec::new();
+    let done = recover(&place, &area, options.force, &mut notes).and_then(|recovered| {
+        let mut job = Job::begin(&place, options)?;
+        let (files, bytes) = job.run(&area, progress)?;
+        let new_tree = Tree::scan(place.dir.as_fd(), &|_, _| 0)?;
+        let after = gain::survey(&new_tree, place.dir.as_fd());
+        Ok(Report { recovered, ..job.report(files, bytes, after) })
+    });
+    let cleared = recover::clear(&place, &area, options.force);
+    // The first error is the one to tell; the next refresh clears up what is left.
+    let mut report = done?;
+    notes.extend(cleared?.map(|kept| note_of_kept(&kept)));
+    report.notes.extend(notes);
+    report.kept = report.notes.iter().any(|note| note.ends_with(KEPT));
     Ok(report)
 }
 
-fn refuse_if_any(problems: Vec<String>) -> Result<()> {
-    if problems.is_empty() { Ok(()) } else { Err(RefreshError::Refused(problems)) }
+/// Clears up what interrupted refreshes have left; whether there was something.
+fn recover(place: &Place, area: &Area<'_>, force: bool, notes: &mut Vec<String>) -> Result<bool> {
+    let old = legacy::recover(place);
+    if let legacy::Found::Left(name) = &old {
+        notes.push(format!("{name}: not made by discnice, or not safely known to be; left alone"));
+    }
+    let mut recovered = old == legacy::Found::ClearedUp;
+    for left in area.left_over()? {
+        notes.extend(recover::clear(place, &left, force)?.map(|kept| note_of_kept(&kept)));
+        recovered = true;
+    }
+    Ok(recovered)
 }
 
-/// Where in an order given each path stands; one that comes twice, where it comes first.
-fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
-    let mut places = HashMap::new();
-    for (path, place) in order.iter().zip(0..) {
-        let path = path.as_bytes();
-        places.entry(path.strip_prefix(b"./").unwrap_or(path)).or_insert(place);
-    }
-    places
-}
-
-/// Files named in an order given come first, the others by size.
-fn rank(places: &HashMap<&[u8], u64>, path: &[u8], meta: &Meta) -> u64 {
-    let behind = meta.size.saturating_add(places.len() as u64);
-    places.get(path).copied().unwrap_or(behind)
-}
-
-/// Builds, verifies and swaps; returns the new directory. Rolls back on any error.
-fn replace(
-    place: &Place,
-    tree: &Tree,
-    force: bool,
-    progress: &mut dyn FnMut(&'static str, u64),
-) -> Result<OwnedFd> {
-    let work = Work::create(place)?;
-    let new = match prepare(&work, place, tree, force, progress) {
-        Ok(new) => new,
-        Err(error) => {
-            // The first error is the one to tell; the next refresh clears up what is left.
-            let _ = work.remove();
-            return Err(error);
-        }
-    };
-    if let Err(error) = work.swap() {
-        let _ = work.remove();
-        return Err(error);
-    }
-    if check::unchanged(tree, place.dir.as_fd(), true).is_err() {
-        return Err(RefreshError::KeptBoth(work.keep_aside()?));
-    }
-    progress("removing the old", 0);
-    work.remove()?;
-    Ok(new)
-}
-
-/// All that comes before the swap; returns the new tree, complete and on the disk.
-fn prepare(
-    work: &Work<'_>,
-    place: &Place,
-    tree: &Tree,
-    force: bool,
-    progress: &mut dyn FnMut(&'static str, u64),
-) -> Result<OwnedFd> {
-    let (old, new) = (place.dir.as_fd(), work.make_aside()?);
-    let hashes = build::build(tree, old, new.as_fd(), &mut |done| progress("copying", done))?;
-    work.sync()?;
-    build::verify(tree, old, new.as_fd(), &hashes, &mut |done| progress("checking", done))?;
-    check::unchanged(tree, old, false)?;
-    if !force {
-        refuse_if_any(check::shorten(busy::users(tree, old)))?;
-    }
-    Ok(new)
+fn note_of_kept(name: &str) -> String {
+    format!("{name}{KEPT}")
 }

@@ -15,22 +15,53 @@ pub fn start_writing(file: &File) {
     unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// Whether somebody else, of whatever user, has the regular file open or mapped: the kernel
-/// grants a write lease only to the sole opener. `false` where leases are not supported or not
-/// allowed.
-pub fn is_open_elsewhere(fd: BorrowedFd<'_>) -> bool {
-    let (set, write, none) = (libc::F_SETLEASE, libc::F_WRLCK, libc::F_UNLCK);
-    // SAFETY: plain numbers. Whoever opens the file while we hold the lease makes the kernel send
-    // the signal set here, SIGURG, which is ignored unless somebody asks for it; without, it were
-    // SIGIO, which kills. The opener waits for the microseconds until the lease is given back.
-    let rc = unsafe {
-        libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGURG);
-        libc::fcntl(fd.as_raw_fd(), set, write)
-    };
-    if rc == 0 {
-        // SAFETY: plain numbers.
-        unsafe { libc::fcntl(fd.as_raw_fd(), set, none) };
-        return false;
+/// Why a lease was not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoLease {
+    /// Another descriptor has the file open or mapped.
+    InUse,
+    /// The file system has no leases, or they are switched off or not allowed for this file.
+    Unknown,
+}
+
+/// A write lease on a regular file, given back when dropped. The kernel grants it only while no
+/// other descriptor of any process has the file open or mapped, and makes later openers wait.
+#[derive(Debug)]
+pub struct Lease<'a>(BorrowedFd<'a>);
+
+impl<'a> Lease<'a> {
+    /// Takes the lease on the file of this descriptor, which must be the only one.
+    ///
+    /// # Errors
+    /// As [`NoLease`] says.
+    pub fn take(fd: BorrowedFd<'a>) -> Result<Self, NoLease> {
+        // SAFETY: plain numbers. An opener makes the kernel send the signal set here, SIGURG,
+        // which is ignored unless a handler is set; without, it were SIGIO, which kills.
+        let rc = unsafe {
+            libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGURG);
+            libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
+        };
+        match rc {
+            0 => Ok(Self(fd)),
+            _ => match std::io::Error::last_os_error().raw_os_error() {
+                Some(libc::EAGAIN) => Err(NoLease::InUse),
+                _ => Err(NoLease::Unknown),
+            },
+        }
     }
-    std::io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)
+
+    /// True if no opener waits for the lease to be given back, nor has waited so long that the
+    /// kernel broke it.
+    pub fn is_unbroken(&self) -> bool {
+        // SAFETY: plain numbers.
+        let kind = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_GETLEASE) };
+        kind == libc::F_WRLCK
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        // SAFETY: plain numbers.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+    }
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags,
-};
+use rustix::fs::{AtFlags, Dir, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::error::{Context, Result, printable};
+use super::marker::{Facts, Identity};
+use super::walk::open_beneath;
 
 /// What has to be kept of a file, and what tells that it changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Meta {
     pub mtime: (i64, u32),
     /// Change time.
     pub ctime: (i64, u32),
+    /// Time of birth; zeros where the file system has none.
+    pub born: (i64, u32),
     /// Immutable, append-only, encrypted, mount root….
     pub attributes: u64,
 }
@@ -58,6 +60,11 @@ impl From<Statx> for Meta {
             atime: (stat.stx_atime.tv_sec, stat.stx_atime.tv_nsec),
             mtime: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
             ctime: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+            born: if StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME) {
+                (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)
+            } else {
+                (0, 0)
+            },
             attributes: stat.stx_attributes.bits(),
         }
     }
@@ -74,19 +81,37 @@ impl Meta {
         self.attributes & attribute.bits() != 0
     }
 
-    /// Whether nothing that anybody could have written differs. Access time and link count of
-    /// other names do not count; moving a directory changes the change time only.
-    pub fn unchanged(&self, later: &Self, moved: bool) -> bool {
-        (self.ino, self.size, self.mtime, self.mode, self.uid, self.gid)
-            == (later.ino, later.size, later.mtime, later.mode, later.uid, later.gid)
-            && (moved || self.ctime == later.ctime)
+    /// The file as the kernel knows it.
+    pub fn identity(&self) -> Identity {
+        Identity { dev: self.dev, ino: self.ino, born: self.born }
+    }
+
+    /// What tells that it was not changed, even if it was moved since.
+    pub fn facts(&self) -> Facts {
+        let Self { size, uid, gid, mode, mtime, .. } = *self;
+        Facts { size, uid, gid, mode, mtime }
+    }
+
+    /// Whether nothing that a program could have written differs, its names included. Access time
+    /// does not count.
+    pub fn unchanged(&self, later: &Self) -> bool {
+        self.identity() == later.identity()
+            && self.facts() == later.facts()
+            && (self.ctime, self.nlink) == (later.ctime, later.nlink)
     }
 }
+
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 /// Metadata of `name` in `dir`, links not followed; `.` is the directory itself.
 pub fn stat(dir: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<Meta> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    rustix::fs::statx(dir, name, flags, StatxFlags::BASIC_STATS).map(Meta::from)
+    rustix::fs::statx(dir, name, flags, WANTED).map(Meta::from)
+}
+
+/// Metadata of an open file.
+pub fn stat_open(fd: BorrowedFd<'_>) -> rustix::io::Result<Meta> {
+    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED).map(Meta::from)
 }
 
 /// A member of a tree.
@@ -106,6 +131,8 @@ pub struct Node {
 pub struct Tree {
     /// All members.
     pub nodes: Vec<Node>,
+    /// Directories that could not be read, and why; their contents are no members.
+    pub unread: Vec<(usize, Errno)>,
 }
 
 /// The rank of a member, by its path from the root on, within its directory: the lesser is
@@ -114,37 +141,48 @@ pub type RankOf<'a> = &'a dyn Fn(&[u8], &Meta) -> u64;
 
 impl Tree {
     /// Lists a tree. Within each directory files come by rank, then directories by name.
-    /// Does not descend into mount points; they are listed, so that they can be refused.
+    /// Does not descend into mount points; they are listed. What vanishes meanwhile is no member.
     ///
     /// # Errors
-    /// Of the first directory that cannot be read.
+    /// If the root cannot be read.
     pub fn scan(root: BorrowedFd<'_>, rank: RankOf<'_>) -> Result<Self> {
-        let meta = stat(root, c".").doing("look at it", || ".".into())?;
-        let mut tree = Self { nodes: vec![Node { parent: 0, name: c".".into(), meta }] };
+        let meta = stat_open(root).doing("look at it", || ".".into())?;
+        let node = Node { parent: 0, name: c".".into(), meta };
+        let mut tree = Self { nodes: vec![node], unread: Vec::new() };
         let mut at = 0;
         while at < tree.nodes.len() {
             let meta = &tree.nodes[at].meta;
             let enter = at == 0 || !meta.has(StatxAttributes::MOUNT_ROOT);
             if meta.kind() == FileType::Directory && enter {
-                tree.scan_directory(root, at, rank)?;
+                match tree.scan_directory(root, at, rank) {
+                    Ok(()) => {}
+                    Err(error) if at == 0 => return Err(error).doing("read", || ".".into()),
+                    Err(error) => tree.unread.push((at, error)),
+                }
             }
             at += 1;
         }
         Ok(tree)
     }
 
-    fn scan_directory(&mut self, root: BorrowedFd<'_>, at: usize, rank: RankOf<'_>) -> Result<()> {
-        let dir = self.open_directory(root, at).doing("open", || self.display(at))?;
-        let list = Dir::read_from(&dir).doing("read", || self.display(at))?;
+    fn scan_directory(
+        &mut self,
+        root: BorrowedFd<'_>,
+        at: usize,
+        rank: RankOf<'_>,
+    ) -> rustix::io::Result<()> {
+        let dir = self.open_directory(root, at)?;
         let first = self.nodes.len();
-        for entry in list {
-            let entry = entry.doing("read", || self.display(at))?;
+        for entry in Dir::read_from(&dir)? {
+            let entry = entry?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
                 continue;
             }
-            let meta = stat(dir.as_fd(), name).doing("look at", || self.display_entry(at, name))?;
-            self.nodes.push(Node { parent: at, name: name.to_owned(), meta });
+            match stat(dir.as_fd(), name) {
+                Err(Errno::NOENT) => {}
+                meta => self.nodes.push(Node { parent: at, name: name.to_owned(), meta: meta? }),
+            }
         }
         let ranks: HashMap<CString, u64> = (first..self.nodes.len())
             .map(|index| {
@@ -160,16 +198,6 @@ impl Tree {
             key(one).cmp(&key(other)).then_with(|| one.name.cmp(&other.name))
         });
         Ok(())
-    }
-
-    /// Path of an entry of a directory that is no member yet, for people.
-    fn display_entry(&self, directory: usize, name: &CStr) -> String {
-        let mut path = self.path(directory);
-        if directory != 0 {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.to_bytes());
-        printable(&path)
     }
 
     /// Path of a member from the root on, for people.
@@ -191,8 +219,10 @@ impl Tree {
         names.join(&b'/')
     }
 
-    /// Opens a directory of the tree below `root`, which may be another root with the same
-    /// members. Neither links nor mounts are crossed, whatever somebody has put in the way.
+    /// Opens a directory of the tree below `root`. Neither links nor mounts are crossed.
+    ///
+    /// # Errors
+    /// As openat2(2); `ESTALE` if another directory is there by now.
     pub fn open_directory(
         &self,
         root: BorrowedFd<'_>,
@@ -211,14 +241,9 @@ impl Tree {
             fd = open_beneath(fd.as_fd(), &rest[..cut])?;
             rest = rest.get(cut + 1..).unwrap_or_default();
         }
-        Ok(fd)
+        let same = stat_open(fd.as_fd())?.identity() == self.nodes[index].meta.identity();
+        if same { Ok(fd) } else { Err(Errno::STALE) }
     }
-}
-
-fn open_beneath(dir: BorrowedFd<'_>, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve)
 }
 
 /// Keeps the directory of the last member open, as the next one mostly is its neighbour.
@@ -246,71 +271,4 @@ impl<'a> Cursor<'a> {
             None => Err(Errno::BADF),
         }
     }
-
-    /// Metadata of member `index` as it is now.
-    pub fn stat(&mut self, index: usize) -> rustix::io::Result<Meta> {
-        let name = &self.tree.nodes[index].name;
-        stat(self.directory_of(index)?, name)
-    }
-}
-
-/// Removes the tree `name` in `dir`, whatever its permissions; a missing one is removed already.
-///
-/// # Errors
-/// Of the first member that cannot be removed.
-pub fn remove(dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let shown = || printable(name.to_bytes());
-    let root = match open_beneath(dir, name.to_bytes()) {
-        Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::ACCESS) => {
-            make_removable(dir, name).doing("remove", shown)?;
-            open_beneath(dir, name.to_bytes()).doing("remove", shown)?
-        }
-        other => other.doing("remove", shown)?,
-    };
-    let tree = scan_for_removal(root.as_fd())?;
-    let mut cursor = Cursor::new(&tree, root.as_fd());
-    for index in (1..tree.nodes.len()).rev() {
-        let node = &tree.nodes[index];
-        let directory = node.meta.kind() == FileType::Directory;
-        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        cursor
-            .directory_of(index)
-            .and_then(|parent| rustix::fs::unlinkat(parent, &node.name, flags))
-            .doing("remove", || tree.display(index))?;
-    }
-    rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).doing("remove", shown)
-}
-
-/// Lists a tree and makes its directories writable on the way.
-fn scan_for_removal(root: BorrowedFd<'_>) -> Result<Tree> {
-    rustix::fs::fchmod(root, Mode::RWXU).doing("remove", || ".".into())?;
-    let mut tree = Tree::scan_top(root)?;
-    let mut at = 0;
-    while at < tree.nodes.len() {
-        if at > 0 && tree.nodes[at].meta.kind() == FileType::Directory {
-            let mut cursor = Cursor::new(&tree, root);
-            cursor
-                .directory_of(at)
-                .and_then(|parent| make_removable(parent, &tree.nodes[at].name))
-                .doing("remove", || tree.display(at))?;
-            tree.scan_directory(root, at, &|_, _| 0)?;
-        }
-        at += 1;
-    }
-    Ok(tree)
-}
-
-impl Tree {
-    /// Lists the root directory only.
-    fn scan_top(root: BorrowedFd<'_>) -> Result<Self> {
-        let meta = stat(root, c".").doing("look at it", || ".".into())?;
-        let mut tree = Self { nodes: vec![Node { parent: 0, name: c".".into(), meta }] };
-        tree.scan_directory(root, 0, &|_, _| 0)?;
-        Ok(tree)
-    }
-}
-
-fn make_removable(dir: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
-    rustix::fs::chmodat(dir, name, Mode::RWXU, AtFlags::empty())
 }

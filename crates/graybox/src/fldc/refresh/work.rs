@@ -1,168 +1,188 @@
-//! The work area beside the directory, and the swap.
-//!
-//! `PARENT/.discnice-refresh-HASH/` holds a marker and the lock; `PARENT/.discnice-refresh-HASH.new/`
-//! is the tree that is being built, and after the swap the old tree. The directory itself is
-//! therefore complete at every moment, and whatever is found aside is rubbish: the next refresh
-//! removes it.
-//!
-//! The tree is built in the same parent, as a directory that moves to another parent gets a new
-//! modification time on xfs.
+//! The work area beside the directory: `PARENT/.discnice-refresh-RANDOM/`, mode 0700, locked, with
+//! a marker that says which directory it belongs to. See the module's own documentation for what
+//! is proof against what.
 
 use std::ffi::{CStr, CString};
+use std::hash::{BuildHasher, Hasher};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags, StatxAttributes};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::error::{Context, RefreshError, Result, printable};
-use super::tree::{self, stat};
+use super::marker::{Entry, MARKER_MAX, Marker};
+use super::place::{Place, cstring};
+use super::tree::{Meta, stat, stat_open};
 
-const MARKER: &CStr = c"made-by-discnice-refresh";
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// A directory to refresh, by its parent.
-#[derive(Debug)]
-pub struct Place {
-    /// The directory that holds it.
-    pub parent: OwnedFd,
-    /// Its name there.
-    pub name: CString,
-    /// The directory itself.
-    pub dir: OwnedFd,
-}
-
-impl Place {
-    /// Finds a directory; links in the path are followed, as the paper's refresh is of what the
-    /// user means.
-    ///
-    /// # Errors
-    /// Refused: `/`, a mount point, no directory, a parent on another file system.
-    pub fn find(path: &Path) -> Result<Self> {
-        let shown = || printable(path.as_os_str().as_bytes());
-        let refuse = |why: &str| Err(RefreshError::Refused(vec![format!("{}: {why}", shown())]));
-        let real = std::fs::canonicalize(path).doing("open", shown)?;
-        let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
-            return refuse("the root directory cannot be refreshed");
-        };
-        let name = CString::new(name.as_bytes()).unwrap_or_default();
-        let parent = rustix::fs::open(above, DIRECTORY, Mode::empty()).doing("open", shown)?;
-        let dir = rustix::fs::openat(&parent, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-            .doing("open", shown)?;
-        let (outer, inner) = (
-            stat(parent.as_fd(), c".").doing("look at", shown)?,
-            stat(dir.as_fd(), c".").doing("look at", shown)?,
-        );
-        if inner.has(StatxAttributes::MOUNT_ROOT) || outer.dev != inner.dev {
-            return refuse("a mount point or subvolume; refresh the directories inside it");
-        }
-        Ok(Self { parent, name, dir })
-    }
-}
+/// What names of work areas begin with; 16 hexadecimal digits follow.
+pub const PREFIX: &str = ".discnice-refresh-";
+const MARKER: &CStr = c"marker";
+/// How often a work area is made anew: another refresh of this user may clear it away between its
+/// making and its locking.
+const TRIES: u32 = 5;
 
 /// A locked work area.
 #[derive(Debug)]
-pub struct Work<'a> {
+pub struct Area<'a> {
     place: &'a Place,
     name: CString,
-    aside: CString,
     fd: OwnedFd,
+    meta: Meta,
 }
 
-impl<'a> Work<'a> {
-    /// Name of the work area: short, and the same after a crash.
-    fn name_for(place: &Place) -> CString {
-        let hash = blake3::hash(place.name.as_bytes()).to_hex();
-        CString::new(format!(".discnice-refresh-{}", &hash[..16])).unwrap_or_default()
-    }
-
-    /// Removes what an interrupted refresh has left; whether there was something.
-    ///
-    /// # Errors
-    /// Refused: another refresh is at work, or the name is taken by something else.
-    pub fn recover(place: &'a Place) -> Result<bool> {
-        match Self::open(place)? {
-            Some(left) => left.remove().map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// Opens and locks an existing work area.
-    fn open(place: &'a Place) -> Result<Option<Self>> {
-        let name = Self::name_for(place);
-        let shown = || printable(name.to_bytes());
-        let flags = DIRECTORY | OFlags::NOFOLLOW;
-        let fd = match rustix::fs::openat(&place.parent, &name, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(None),
-            other => other.doing("open", shown)?,
-        };
-        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => {
-                let line = format!("{}: another refresh is at work", shown());
-                return Err(RefreshError::Refused(vec![line]));
-            }
-            other => other.doing("lock", shown)?,
-        }
-        if !is_ours(fd.as_fd()).doing("read", shown)? {
-            let line = format!("{}: not made by discnice; move it away", shown());
-            return Err(RefreshError::Refused(vec![line]));
-        }
-        let aside = CString::new([name.as_bytes(), b".new"].concat()).unwrap_or_default();
-        Ok(Some(Self { place, name: name.clone(), aside, fd }))
-    }
-
-    /// Makes a work area, after a test that the file system can swap.
+impl<'a> Area<'a> {
+    /// Makes a work area, after a test that the file system can exchange files.
     ///
     /// # Errors
     /// As mkdir(2); refused where renameat2(2) knows no `RENAME_EXCHANGE`.
     pub fn create(place: &'a Place) -> Result<Self> {
-        let name = Self::name_for(place);
-        let shown = || printable(name.to_bytes());
-        rustix::fs::mkdirat(&place.parent, &name, Mode::RWXU)
-            .doing("make a work area beside the directory", shown)?;
-        let Some(work) = Self::open(place)? else {
-            return Err(RefreshError::Changed(shown()));
-        };
-        match work.furnish() {
-            Ok(()) => Ok(work),
-            Err(error) => {
-                // The first error is the one to tell.
-                let _ = work.remove();
-                Err(error)
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Self::try_create(place) {
+                Err(Errno::NOENT | Errno::EXIST | Errno::AGAIN) if tries < TRIES => {}
+                other => {
+                    let area =
+                        other.doing("make a work area beside the directory", || ".".into())?;
+                    return area.can_exchange().map(|()| area);
+                }
             }
         }
     }
 
-    fn furnish(&self) -> Result<()> {
-        let shown = || self.name.to_string_lossy().into_owned();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.fd, MARKER, flags, Mode::RUSR).doing("write", shown)?;
-        let pair = [c"one", c"other"];
-        for name in pair {
-            rustix::fs::mkdirat(&self.fd, name, Mode::RWXU).doing("write", shown)?;
+    fn try_create(place: &'a Place) -> rustix::io::Result<Self> {
+        // Keyed by the kernel's random numbers; nothing but a quick start depends on it.
+        let random = std::hash::RandomState::new().build_hasher().finish();
+        let name = cstring(format!("{PREFIX}{random:016x}").as_bytes());
+        rustix::fs::mkdirat(&place.parent, &name, Mode::RWXU)?;
+        let area = Self::open(place, &name)?.ok_or(Errno::AGAIN)?;
+        rustix::fs::flock(&area.fd, FlockOperation::NonBlockingLockExclusive)?;
+        // Gone from its name: cleared away before it was locked.
+        stat(place.parent.as_fd(), &name)?;
+        let owner = rustix::process::geteuid().as_raw();
+        let marker =
+            Marker { owner, directory: place.identity(), area: area.meta.identity() }.to_string();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&area.fd, MARKER, flags, Mode::RUSR)?;
+        let written = rustix::io::write(&file, marker.as_bytes())?;
+        if written == marker.len() { Ok(area) } else { Err(Errno::IO) }
+    }
+
+    /// Opens a directory that may be a work area of this user; `None` if it cannot be one: of
+    /// another owner, open to others, or on another file system.
+    fn open(place: &'a Place, name: &CStr) -> rustix::io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&place.parent, name, flags, Mode::empty())?;
+        let meta = stat_open(fd.as_fd())?;
+        let ours = meta.uid == rustix::process::geteuid().as_raw()
+            && meta.mode & 0o077 == 0
+            && meta.dev == place.meta.dev;
+        Ok(ours.then(|| Self { place, name: name.to_owned(), fd, meta }))
+    }
+
+    fn can_exchange(&self) -> Result<()> {
+        let pair = [0, 1].map(|number| cstring(Entry::Making(number).to_string().as_bytes()));
+        for name in &pair {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            rustix::fs::openat(&self.fd, name, flags, Mode::RUSR)
+                .doing("write", || self.shown())?;
         }
-        let [one, other] = pair;
-        let swap = rustix::fs::renameat_with(&self.fd, one, &self.fd, other, RenameFlags::EXCHANGE);
-        for name in pair {
-            rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR).doing("remove", shown)?;
+        let [one, other] = &pair;
+        let exchanged =
+            rustix::fs::renameat_with(&self.fd, one, &self.fd, other, RenameFlags::EXCHANGE);
+        for name in &pair {
+            self.unlink(name).doing("remove", || self.shown())?;
         }
-        swap.map_err(|_| {
-            let line = ".: this file system cannot swap two directories atomically";
+        exchanged.map_err(|_| {
+            self.remove_if_empty();
+            let line = ".: this file system cannot exchange two files atomically";
             RefreshError::Refused(vec![line.into()])
         })
     }
 
-    /// Makes and opens the directory in which the new tree is built.
+    /// Work areas that interrupted refreshes of this directory by this user have left, locked.
     ///
     /// # Errors
-    /// As mkdir(2) and open(2).
-    pub fn make_aside(&self) -> Result<OwnedFd> {
-        let shown = || self.aside.to_string_lossy().into_owned();
-        let parent = &self.place.parent;
-        rustix::fs::mkdirat(parent, &self.aside, Mode::RWXU).doing("make", shown)?;
-        let flags = DIRECTORY | OFlags::NOFOLLOW;
-        rustix::fs::openat(parent, &self.aside, flags, Mode::empty()).doing("open", shown)
+    /// Refused: another refresh of the directory is at work.
+    pub fn left_over(&self) -> Result<Vec<Self>> {
+        let mut found = Vec::new();
+        let list = Dir::read_from(&self.place.parent).doing("read", || "..".into())?;
+        for entry in list {
+            let entry = entry.doing("read", || "..".into())?;
+            let name = entry.file_name();
+            if !is_name(name.to_bytes()) || name == &*self.name {
+                continue;
+            }
+            // Links, files and what cannot be opened are not ours.
+            let Ok(Some(area)) = Self::open(self.place, name) else { continue };
+            let marked = area.marker();
+            let mine = marked.is_some_and(|marker| area.is_marked_by(&marker));
+            let locked = rustix::fs::flock(&area.fd, FlockOperation::NonBlockingLockExclusive);
+            match locked {
+                Err(Errno::WOULDBLOCK) if mine => {
+                    let line = ".: another refresh is at work".to_owned();
+                    return Err(RefreshError::Refused(vec![line]));
+                }
+                Err(_) => {}
+                Ok(()) if mine => found.push(area),
+                // A crash came between the making of the directory and that of its marker.
+                Ok(()) if marked.is_none() => area.remove_if_empty(),
+                Ok(()) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn marker(&self) -> Option<Marker> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.fd, MARKER, flags, Mode::empty()).ok()?;
+        let meta = stat_open(file.as_fd()).ok()?;
+        if meta.kind() != FileType::RegularFile || meta.uid != self.meta.uid || meta.nlink != 1 {
+            return None;
+        }
+        let mut bytes = [0; MARKER_MAX + 1];
+        let length = rustix::io::read(&file, &mut bytes).ok()?;
+        Marker::parse(&bytes[..length])
+    }
+
+    fn is_marked_by(&self, marker: &Marker) -> bool {
+        marker.owner == self.meta.uid
+            && marker.area.is_still(&self.meta.identity())
+            && marker.directory.is_still(&self.place.identity())
+    }
+
+    /// The directory itself.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Its name beside the directory, for people.
+    pub fn shown(&self) -> String {
+        printable(self.name.to_bytes())
+    }
+
+    /// Its files but for the marker; `None` for a name that no refresh gives.
+    ///
+    /// # Errors
+    /// As readdir(3).
+    pub fn files(&self) -> rustix::io::Result<Vec<(CString, Option<Entry>)>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&self.fd)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." && name != MARKER {
+                found.push((name.to_owned(), Entry::parse(name.to_bytes())));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes a file from it.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    pub fn unlink(&self, name: &CStr) -> rustix::io::Result<()> {
+        rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())
     }
 
     /// Puts all that was written on the disk.
@@ -173,63 +193,39 @@ impl<'a> Work<'a> {
         rustix::fs::syncfs(&self.fd).doing("write to the disk", || ".".into())
     }
 
-    /// Swaps the directory and the tree aside, and makes sure that the disk knows it.
-    ///
-    /// # Errors
-    /// As renameat2(2); then nothing was swapped.
-    pub fn swap(&self) -> Result<()> {
-        let Place { parent, name, .. } = self.place;
-        rustix::fs::renameat_with(parent, name, parent, &self.aside, RenameFlags::EXCHANGE)
-            .doing("swap", || printable(name.to_bytes()))?;
-        self.sync()
+    /// Removes it, if there is nothing but the marker inside.
+    pub fn remove_if_empty(&self) {
+        if self.files().is_ok_and(|files| files.is_empty()) {
+            let marked = self.unlink(MARKER);
+            if matches!(marked, Ok(()) | Err(Errno::NOENT)) && self.is_at_its_name() {
+                // rmdir(2) takes empty directories only.
+                let _ = rustix::fs::unlinkat(&self.place.parent, &self.name, AtFlags::REMOVEDIR);
+            }
+        }
     }
 
-    /// Gives the tree aside a name that people find; returns the name beside the
-    /// directory.
+    fn is_at_its_name(&self) -> bool {
+        let now = stat(self.place.parent.as_fd(), &self.name);
+        now.is_ok_and(|now| now.identity() == self.meta.identity())
+    }
+
+    /// Gives it a name that people find and that no later refresh clears up; returns the name.
     ///
     /// # Errors
     /// As rename(2).
-    pub fn keep_aside(self) -> Result<String> {
-        let id = std::process::id();
-        let kept =
-            [self.place.name.as_bytes(), format!(".before-refresh-{id}").as_bytes()].concat();
-        let kept = CString::new(kept).unwrap_or_default();
+    pub fn keep(&self) -> Result<String> {
+        let random = &self.name.to_bytes()[PREFIX.len()..];
+        let kept = cstring(&[&*self.place.name, b".kept-by-refresh-", random].concat());
         let shown = printable(kept.to_bytes());
-        rustix::fs::renameat(&self.place.parent, &self.aside, &self.place.parent, &kept)
-            .doing("keep the old directory", || shown.clone())?;
-        self.remove()?;
+        let parent = &self.place.parent;
+        rustix::fs::renameat_with(parent, &self.name, parent, &kept, RenameFlags::NOREPLACE)
+            .doing("keep what another program changed", || self.shown())?;
         Ok(shown)
-    }
-
-    /// Removes the tree aside and the work area. The marker, without which nothing aside is ours,
-    /// goes last but one, so that a crash in between leaves something known to be ours.
-    ///
-    /// # Errors
-    /// Of the first member that cannot be removed.
-    pub fn remove(self) -> Result<()> {
-        let shown = || self.name.to_string_lossy().into_owned();
-        for name in [c"one", c"other"] {
-            tree::remove(self.fd.as_fd(), name)?;
-        }
-        if stat(self.fd.as_fd(), MARKER).is_ok() {
-            tree::remove(self.place.parent.as_fd(), &self.aside)?;
-            rustix::fs::unlinkat(&self.fd, MARKER, AtFlags::empty()).doing("remove", shown)?;
-        }
-        rustix::fs::unlinkat(&self.place.parent, &self.name, AtFlags::REMOVEDIR)
-            .doing("remove", shown)
     }
 }
 
-/// Has our marker, or is empty: a crash may have come before the marker or after it was removed.
-fn is_ours(dir: BorrowedFd<'_>) -> rustix::io::Result<bool> {
-    if stat(dir, MARKER).is_ok() {
-        return Ok(true);
-    }
-    for entry in rustix::fs::Dir::read_from(dir)? {
-        let entry = entry?;
-        if entry.file_name() != c"." && entry.file_name() != c".." {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+fn is_name(name: &[u8]) -> bool {
+    let digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    name.strip_prefix(PREFIX.as_bytes())
+        .is_some_and(|rest| rest.len() == 16 && rest.iter().all(digit))
 }

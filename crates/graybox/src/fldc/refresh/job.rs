@@ -1,0 +1,333 @@
+//! One refresh: copy, sync, verify, exchange, and the same again for what changed meanwhile.
+
+use std::collections::HashMap;
+use std::ffi::{CString, OsString};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::copy::{self, Copied};
+use super::error::{Context, RefreshError, Result};
+use super::gain::{self, Survey};
+use super::left::Why;
+use super::marker::Entry;
+use super::place::{Place, cstring};
+use super::swap::{Settled, Spot};
+use super::tree::{Cursor, Meta, Tree, stat};
+use super::work::Area;
+use super::{GRACE, Options, Progress, Report, busy, check, times};
+
+/// Attempts at files that change or are in use, and the pause before each but the first.
+const ROUNDS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(100);
+/// Lines shown of what is left as it is.
+const LINES: usize = 20;
+
+/// Where in an order given each path stands; one that comes twice, where it comes first.
+fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
+    let mut places = HashMap::new();
+    for (path, place) in order.iter().zip(0..) {
+        let path = path.as_bytes();
+        places.entry(path.strip_prefix(b"./").unwrap_or(path)).or_insert(place);
+    }
+    places
+}
+
+/// Files named in an order given come first, the others by size.
+fn rank(places: &HashMap<&[u8], u64>, path: &[u8], meta: &Meta) -> u64 {
+    let behind = meta.size.saturating_add(places.len() as u64);
+    places.get(path).copied().unwrap_or(behind)
+}
+
+/// A refresh under way.
+pub struct Job<'a> {
+    place: &'a Place,
+    /// The directory as it was scanned.
+    pub tree: Tree,
+    force: bool,
+    /// How the files lay.
+    pub before: Option<Survey>,
+    /// Members yet to be rewritten.
+    pub pending: Vec<usize>,
+    left: Vec<(usize, Why)>,
+}
+
+impl<'a> Job<'a> {
+    /// Scans the directory and decides what is to be rewritten.
+    ///
+    /// # Errors
+    /// Refused: nothing can be rewritten, or there is no room.
+    pub fn begin(place: &'a Place, options: &Options<'_>) -> Result<Self> {
+        let places = places(options.order);
+        let root = place.dir.as_fd();
+        let tree = Tree::scan(root, &|name, meta| rank(&places, name, meta))?;
+        let check::Plan { rewrite: pending, left } = check::plan(&tree, options.force);
+        let before = gain::survey(&tree, root);
+        let job = Self { place, tree, force: options.force, before, pending, left };
+        if job.pending.is_empty() && !job.left.is_empty() {
+            return Err(RefreshError::Refused(check::shorten(job.lines(), LINES)));
+        }
+        match check::lack_of_space(&job.tree, &job.pending, root)? {
+            Some(line) => Err(RefreshError::Refused(vec![line])),
+            None => Ok(job),
+        }
+    }
+
+    /// Rewrites what can be; returns how many files, and their bytes.
+    ///
+    /// # Errors
+    /// Of what would go wrong with every file; refused if each was left.
+    pub fn run(&mut self, area: &Area<'_>, progress: Progress<'_>) -> Result<(u64, u64)> {
+        let (mut files, mut bytes) = (0, 0);
+        for round in 0..ROUNDS {
+            if round > 0 {
+                std::thread::sleep(PAUSE);
+                self.look_again();
+            }
+            let (mut again, last) = (Vec::new(), round + 1 == ROUNDS);
+            let copied = self.copy(area, &mut again, progress)?;
+            area.sync()?;
+            let copied = self.verify(area, copied, &mut again, progress)?;
+            let exchanged = self.exchange(area, &copied, &mut again)?;
+            for index in &exchanged {
+                files += 1;
+                bytes += self.tree.nodes[*index].meta.allocated;
+            }
+            self.pending.clear();
+            for (index, why) in again {
+                if why.may_pass() && !last {
+                    self.pending.push(index);
+                } else {
+                    self.left.push((index, why));
+                }
+            }
+            if self.pending.is_empty() {
+                break;
+            }
+            self.pending.sort_unstable();
+        }
+        if files == 0 && !self.left.is_empty() {
+            return Err(RefreshError::Refused(check::shorten(self.lines(), LINES)));
+        }
+        Ok((files, bytes))
+    }
+
+    /// Looks at members that have changed, as they are now.
+    fn look_again(&mut self) {
+        for index in self.pending.clone() {
+            let node = &self.tree.nodes[index];
+            let dir = self.tree.open_directory(self.place.dir.as_fd(), node.parent);
+            if let Ok(meta) = dir.and_then(|dir| stat(dir.as_fd(), &node.name)) {
+                // A file that was replaced must still be one of those that are rewritten.
+                let same_kind = (meta.kind(), meta.nlink, meta.uid)
+                    == (node.meta.kind(), node.meta.nlink, node.meta.uid);
+                if same_kind {
+                    self.tree.nodes[index].meta = meta;
+                }
+            }
+        }
+    }
+
+    /// Copies what is pending into the work area.
+    fn copy(
+        &self,
+        area: &Area<'_>,
+        again: &mut Vec<(usize, Why)>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Copied>> {
+        let total = check::bytes(&self.tree, &self.pending);
+        let (mut copied, mut done) = (Vec::new(), 0);
+        let mut cursor = Cursor::new(&self.tree, self.place.dir.as_fd());
+        for index in self.pending.iter().copied() {
+            let node = &self.tree.nodes[index];
+            let made = cursor.directory_of(index).map_err(Why::from).and_then(|dir| {
+                copy::copy(area, (dir, &node.name), (index, &node.meta), self.force)
+            });
+            match made {
+                Ok(copy) => copied.push(copy),
+                Err(why) => self.note_or_fail("copy", index, why, again)?,
+            }
+            done += node.meta.allocated;
+            progress("copying", done, total);
+        }
+        Ok(copied)
+    }
+
+    /// Checks the copies; returns those that are right.
+    fn verify(
+        &self,
+        area: &Area<'_>,
+        copied: Vec<Copied>,
+        again: &mut Vec<(usize, Why)>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Copied>> {
+        let total = check::bytes(&self.tree, &self.pending);
+        let (mut right, mut done) = (Vec::new(), 0);
+        let mut cursor = Cursor::new(&self.tree, self.place.dir.as_fd());
+        for copy in copied {
+            let node = &self.tree.nodes[copy.index];
+            let dir = cursor.directory_of(copy.index).map_err(Why::from);
+            done += node.meta.allocated;
+            match dir.and_then(|dir| copy.verify(area, (dir, &node.name))) {
+                Ok(true) => right.push(copy),
+                Ok(false) => return Err(RefreshError::Differs(self.tree.display(copy.index))),
+                Err(why) => {
+                    let unlinked = area.unlink(&copy.name);
+                    unlinked.doing("clear", || area.shown())?;
+                    self.note_or_fail("check the copy", copy.index, why, again)?;
+                }
+            }
+            progress("checking", done, total);
+        }
+        Ok(right)
+    }
+
+    /// Exchanges files for their copies and removes the originals; returns the members for which
+    /// that went well.
+    fn exchange(
+        &self,
+        area: &Area<'_>,
+        copied: &[Copied],
+        again: &mut Vec<(usize, Why)>,
+    ) -> Result<Vec<usize>> {
+        let mut exchanged = Vec::new();
+        let parent = |copy: &Copied| self.tree.nodes[copy.index].parent;
+        for group in copied.chunk_by(|one, other| parent(one) == parent(other)) {
+            exchanged.extend(self.exchange_in_directory(area, group, again)?);
+        }
+        if exchanged.is_empty() {
+            return Ok(Vec::new());
+        }
+        std::thread::sleep(GRACE);
+        let mut cursor = Cursor::new(&self.tree, self.place.dir.as_fd());
+        let mut done = Vec::new();
+        for (copy, changed) in exchanged {
+            let name = &self.tree.nodes[copy.index].name;
+            let settled = cursor.directory_of(copy.index).map_err(Why::from).and_then(|dir| {
+                let spot = Spot { dir, name, area, file: &copy.name };
+                spot.settle(&copy.staged, Some(changed), self.force)
+            });
+            match settled {
+                Ok(Settled::Removed) => done.push(copy.index),
+                Ok(Settled::PutBack) => again.push((copy.index, Why::InUse)),
+                // The end of the refresh looks at it once more and keeps it if it must.
+                Ok(Settled::Kept) | Err(_) => {}
+            }
+        }
+        Ok(done)
+    }
+
+    /// Exchanges files of one directory, whose modification time is kept.
+    fn exchange_in_directory<'c>(
+        &self,
+        area: &Area<'_>,
+        group: &'c [Copied],
+        again: &mut Vec<(usize, Why)>,
+    ) -> Result<Vec<(&'c Copied, (i64, u32))>> {
+        let Some(first) = group.first() else { return Ok(Vec::new()) };
+        let parent = self.tree.nodes[first.index].parent;
+        let opened = self.tree.open_directory(self.place.dir.as_fd(), parent);
+        let opened = opened.and_then(|dir| times::before(dir.as_fd()).map(|before| (dir, before)));
+        let (dir, before) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let why = if error == Errno::BUSY { Why::Changed } else { error.into() };
+                return self.give_up(area, group, &why, again);
+            }
+        };
+        let record = cstring(Entry::Touched(before).to_string().as_bytes());
+        make_empty(area, &record)?;
+        let (mut exchanged, mut replaced) = (Vec::new(), HashMap::new());
+        for copy in group {
+            let node = &self.tree.nodes[copy.index];
+            let spot = Spot { dir: dir.as_fd(), name: &node.name, area, file: &copy.name };
+            match spot.exchange(&copy.staged, &node.meta, self.force) {
+                Ok(changed) => {
+                    replaced.insert(copy.staged.new, copy.staged.old);
+                    exchanged.push((copy, changed));
+                }
+                Err(why) => {
+                    // What came out instead of the original is looked at in the end.
+                    if spot.inside() == Ok(copy.staged.new) {
+                        area.unlink(&copy.name).doing("clear", || area.shown())?;
+                    }
+                    self.note_or_fail("exchange", copy.index, why, again)?;
+                }
+            }
+        }
+        times::restore(dir.as_fd(), &before, &replaced)
+            .doing("keep the time of the directory", || self.tree.display(parent))?;
+        area.unlink(&record).doing("clear", || area.shown())?;
+        Ok(exchanged)
+    }
+
+    fn give_up<T>(
+        &self,
+        area: &Area<'_>,
+        group: &[Copied],
+        why: &Why,
+        again: &mut Vec<(usize, Why)>,
+    ) -> Result<Vec<T>> {
+        for copy in group {
+            area.unlink(&copy.name).doing("clear", || area.shown())?;
+            self.note_or_fail("exchange", copy.index, why.clone(), again)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Notes why a file is left, or fails with what would happen to every other, too.
+    fn note_or_fail(
+        &self,
+        action: &'static str,
+        index: usize,
+        why: Why,
+        again: &mut Vec<(usize, Why)>,
+    ) -> Result<()> {
+        match why.is_of_all() {
+            Some(error) => Err(error).doing(action, || self.tree.display(index)),
+            None => {
+                again.push((index, why));
+                Ok(())
+            }
+        }
+    }
+
+    /// A line for each member that is left.
+    fn lines(&self) -> Vec<String> {
+        let in_use = self.left.iter().filter(|(_, why)| *why == Why::InUse);
+        let in_use = in_use.map(|(index, _)| {
+            let Meta { dev: (major, minor), ino, .. } = self.tree.nodes[*index].meta;
+            ((rustix::fs::makedev(major, minor), ino), *index)
+        });
+        let users = busy::users(&in_use.collect());
+        let line = |(index, why): &(usize, Why)| match users.get(index) {
+            Some(process) => format!("{}: in use by process {process}", self.tree.display(*index)),
+            None => format!("{}: {why}", self.tree.display(*index)),
+        };
+        self.left.iter().map(line).collect()
+    }
+
+    /// What was done, or would be.
+    pub fn report(&self, files: u64, bytes: u64, after: Option<Survey>) -> Report {
+        let (before, left) = (self.before, self.lines());
+        Report {
+            files,
+            bytes,
+            before,
+            after,
+            recovered: false,
+            left,
+            notes: Vec::new(),
+            kept: false,
+        }
+    }
+}
+
+fn make_empty(area: &Area<'_>, name: &CString) -> Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(area.fd(), name, flags, Mode::RUSR);
+    made.map(drop).doing("write", || area.shown())
+}
