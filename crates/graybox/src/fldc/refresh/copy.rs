@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::content::{self, Hash};
 use super::left::Why;
@@ -59,7 +60,10 @@ pub fn copy(
     let make = || -> Result<Copied, Why> {
         meta::copy_flags(from.as_fd(), to.as_fd())?;
         let hash = content::copy(&from, &to, wanted.size)?;
-        meta::copy(from.as_fd(), to.as_fd(), wanted)?;
+        meta::copy(from.as_fd(), to.as_fd(), wanted).map_err(|error| match error {
+            Errno::PERM => Why::Property("a copy could not have its group or attributes"),
+            other => other.into(),
+        })?;
         if !wanted.unchanged(&stat_open(from.as_fd())?) {
             return Err(Why::Changed);
         }

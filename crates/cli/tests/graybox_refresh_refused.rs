@@ -1,0 +1,148 @@
+//! `discnice refresh` of what cannot be refreshed: one line, 125, and nothing is changed.
+
+mod graybox_support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use graybox_support::{Scratch, run};
+
+const USER: u32 = 54_321;
+
+/// Inode, mode, size and times of everything below, by path.
+fn facts(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    let meta = fs::symlink_metadata(path).unwrap();
+    let (ino, mode, size) = (meta.ino(), meta.mode(), meta.size());
+    // Beside the directory a work area comes and goes.
+    let parent = found.is_empty() || path.ends_with("disk");
+    let mtime = if parent { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
+    let size = if parent { 0 } else { size };
+    let line = format!("{ino} {mode:o} {size} {mtime:?}");
+    found.insert(path.to_owned(), line);
+    if meta.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            facts(&entry.unwrap().path(), found);
+        }
+    }
+}
+
+fn all(scratch: &Scratch) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    facts(&scratch.path(""), &mut found);
+    found
+}
+
+/// Refresh of this path says just this and changes nothing.
+fn refused(scratch: &Scratch, user: Option<u32>, path: &str, line: &str) {
+    let before = all(scratch);
+    let mut command = scratch.discnice(["refresh", path]);
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let clock = Instant::now();
+    let out = run(&mut command);
+    assert!(clock.elapsed() < Duration::from_secs(20), "{path}: waited for something");
+    assert_eq!((out.status, &*out.stdout), (125, ""), "{path}: {}", out.stderr);
+    assert_eq!(out.stderr, format!("discnice: {path}: {line}\n"));
+    assert_eq!(all(scratch), before, "{path}: something was changed");
+}
+
+#[test]
+fn what_is_no_directory() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("tree")).unwrap();
+    scratch.write("tree/file", b"x");
+    scratch.write("file", b"x");
+    symlink("tree", scratch.path("link")).unwrap();
+    symlink("nowhere", scratch.path("dangling")).unwrap();
+    assert_eq!(run(Command::new("mkfifo").arg(scratch.path("fifo"))).status, 0);
+    let real = fs::canonicalize(scratch.path("tree")).unwrap();
+    let link = format!("a symbolic link; refresh {} itself", real.display());
+    refused(&scratch, None, "link", &link);
+    refused(&scratch, None, "dangling", "cannot open: No such file or directory");
+    refused(&scratch, None, "fifo", "not a directory");
+    refused(&scratch, None, "file", "not a directory");
+    refused(&scratch, None, "file/below", "cannot open: Not a directory");
+    refused(&scratch, None, "gone", "cannot open: No such file or directory");
+}
+
+#[test]
+fn what_this_user_may_not_refresh() {
+    let scratch = Scratch::new();
+    if !scratch.can_become_nobody() {
+        return;
+    }
+    for name in ["foreign", "closed", "beside"] {
+        fs::create_dir(scratch.path(name)).unwrap();
+        scratch.write(&format!("{name}/file"), b"x");
+        if name != "foreign" {
+            for path in [scratch.path(name), scratch.path(name).join("file")] {
+                chown(path, Some(USER), Some(USER)).unwrap();
+            }
+        }
+    }
+    fs::set_permissions(scratch.path("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    // The folder of all is root's, in which this user may make nothing.
+    let denied = "cannot make a work area beside the directory: Permission denied";
+    refused(&scratch, Some(USER), "beside", denied);
+    fs::set_permissions(scratch.path(""), fs::Permissions::from_mode(0o1777)).unwrap();
+    refused(&scratch, Some(USER), "foreign", "belongs to another user");
+    refused(&scratch, Some(USER), "closed", "cannot open: Permission denied");
+    let out = run(scratch.discnice(["refresh", "beside"]).uid(USER).gid(USER));
+    assert_eq!(out.status, 0, "{}", out.stderr);
+}
+
+/// A file system in a file, mounted at `disk`; unmounted when dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(scratch: &Scratch, options: &str) -> Option<Self> {
+        let at = scratch.path("disk");
+        fs::create_dir(&at).unwrap();
+        let mut mount = Command::new("mount");
+        if run(mount.args(["-t", "tmpfs", "-o", options, "none"]).arg(&at)).status != 0 {
+            eprintln!("SKIP: needs the right to mount");
+            return None;
+        }
+        Some(Self(at))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let out = run(Command::new("umount").arg(&self.0));
+        if out.status != 0 {
+            eprintln!("{}", out.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_and_one_without_inodes() {
+    let scratch = Scratch::new();
+    let Some(disk) = Disk::mount(&scratch, "size=1m,nr_inodes=40") else { return };
+    fs::create_dir(scratch.path("disk/tree")).unwrap();
+    for number in 0..8 {
+        scratch.write(&format!("disk/tree/{number}"), &[7; 100_000]);
+    }
+    refused(&scratch, None, "disk/tree", "needs 825 KiB free, has 220 KiB");
+    for number in 0..25 {
+        scratch.write(&format!("disk/tree/{number}"), b"x");
+    }
+    refused(&scratch, None, "disk/tree", "needs 25 free inodes, has 11");
+    // The disk has no room for the work area itself.
+    for number in 25..38 {
+        scratch.write(&format!("disk/tree/{number}"), b"");
+    }
+    let before = all(&scratch);
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert_eq!((out.status, out.stderr.lines().count()), (125, 1), "{}", out.stderr);
+    assert!(out.stderr.contains("No space left on device"), "{}", out.stderr);
+    assert_eq!(all(&scratch), before);
+    drop(disk);
+}
