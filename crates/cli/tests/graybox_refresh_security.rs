@@ -204,6 +204,27 @@ fn a_work_area_of_another_owner_is_left() {
     assert!(!area.exists(), "it was not cleared up in the end");
 }
 
+#[test]
+fn a_work_area_inside_is_no_part_of_the_directory() {
+    let scratch = Scratch::new();
+    let outer = scratch.path("outer");
+    fs::create_dir_all(outer.join("tree")).unwrap();
+    let area = interrupted(&scratch, rustix::process::geteuid().as_raw(), &outer);
+    let inodes = |folder: &Path| {
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+        files.map(|meta| meta.ino()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let (before, tree) = (inodes(&area), inodes(&outer.join("tree")));
+    let out = run(&mut scratch.discnice(["refresh", "outer"]));
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_eq!(inodes(&area), before);
+    assert_eq!(inodes(&outer.join("tree")).intersection(&tree).count(), 0);
+    let out = run(&mut scratch.discnice(["refresh", "outer/tree"]));
+    assert_eq!((out.status, &*out.stderr), (0, ""));
+    assert!(out.stdout.contains("cleared up after an interrupted refresh"), "{}", out.stdout);
+    assert!(!area.exists());
+}
+
 /// Root refreshes a directory whose owner renames everything in it and beside it all the time.
 #[test]
 fn renames_in_the_middle_move_nothing_out_of_place() {

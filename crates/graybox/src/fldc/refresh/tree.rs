@@ -141,7 +141,7 @@ pub type RankOf<'a> = &'a dyn Fn(&[u8], &Meta) -> u64;
 
 impl Tree {
     /// Lists a tree. Within each directory files come by rank, then directories by name.
-    /// Does not descend into mount points; they are listed. What vanishes meanwhile is no member.
+    /// Does not descend into mount points and other refreshes' work areas; they are listed. What vanishes meanwhile is no member.
     ///
     /// # Errors
     /// If the root cannot be read.
@@ -152,7 +152,9 @@ impl Tree {
         let mut at = 0;
         while at < tree.nodes.len() {
             let meta = &tree.nodes[at].meta;
-            let enter = at == 0 || !meta.has(StatxAttributes::MOUNT_ROOT);
+            let elsewhere = meta.has(StatxAttributes::MOUNT_ROOT)
+                || super::work::is_name(tree.nodes[at].name.to_bytes());
+            let enter = at == 0 || !elsewhere;
             if meta.kind() == FileType::Directory && enter {
                 match tree.scan_directory(root, at, rank) {
                     Ok(()) => {}

@@ -44,7 +44,11 @@ impl<'a> Area<'a> {
                 other => {
                     let area =
                         other.doing("make a work area beside the directory", || ".".into())?;
-                    return area.can_exchange().map(|()| area);
+                    let able = area.can_exchange();
+                    if able.is_err() {
+                        area.undo();
+                    }
+                    return able.map(|()| area);
                 }
             }
         }
@@ -59,13 +63,30 @@ impl<'a> Area<'a> {
         rustix::fs::flock(&area.fd, FlockOperation::NonBlockingLockExclusive)?;
         // Gone from its name: cleared away before it was locked.
         stat(place.parent.as_fd(), &name)?;
-        let owner = rustix::process::geteuid().as_raw();
-        let marker =
-            Marker { owner, directory: place.identity(), area: area.meta.identity() }.to_string();
+        let marked = area.mark();
+        if marked.is_err() {
+            area.undo();
+        }
+        marked.map(|()| area)
+    }
+
+    fn mark(&self) -> rustix::io::Result<()> {
+        let (owner, directory) = (self.meta.uid, self.place.identity());
+        let marker = Marker { owner, directory, area: self.meta.identity() }.to_string();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&area.fd, MARKER, flags, Mode::RUSR)?;
+        let file = rustix::fs::openat(&self.fd, MARKER, flags, Mode::RUSR)?;
         let written = rustix::io::write(&file, marker.as_bytes())?;
-        if written == marker.len() { Ok(area) } else { Err(Errno::IO) }
+        if written == marker.len() { Ok(()) } else { Err(Errno::NOSPC) }
+    }
+
+    /// Removes a work area that could not be furnished.
+    fn undo(&self) {
+        for (name, entry) in self.files().unwrap_or_default() {
+            if matches!(entry, Some(Entry::Making(_))) {
+                let _ = self.unlink(&name);
+            }
+        }
+        self.remove_if_empty();
     }
 
     /// Opens a directory that may be a work area of this user; `None` if it cannot be one: of
@@ -94,7 +115,6 @@ impl<'a> Area<'a> {
             self.unlink(name).doing("remove", || self.shown())?;
         }
         exchanged.map_err(|_| {
-            self.remove_if_empty();
             let line = ".: this file system cannot exchange two files atomically";
             RefreshError::Refused(vec![line.into()])
         })
@@ -224,7 +244,8 @@ impl<'a> Area<'a> {
     }
 }
 
-fn is_name(name: &[u8]) -> bool {
+/// Whether this is what work areas are called.
+pub fn is_name(name: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     name.strip_prefix(PREFIX.as_bytes())
         .is_some_and(|rest| rest.len() == 16 && rest.iter().all(digit))
