@@ -10,12 +10,13 @@
 //! - [`place`]: the runtime directory, the lock that makes it the only one, the socket;
 //! - [`client`]: asking it, and starting it;
 //! - [`activation`]: a socket that systemd has opened for it;
-//! - [`server`]: its loop; [`kept`]: the classes that it watches;
+//! - [`server`]: its loop; `connections`: who has connected; [`kept`]: the classes that it watches;
 //! - `memory`: which of them stand still so that their pages are taken.
 #![deny(unsafe_code)]
 
 pub mod activation;
 pub mod client;
+mod connections;
 pub mod keeper;
 mod kept;
 mod memory;

@@ -1,8 +1,6 @@
 //! policyd's loop.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io;
 use std::time::Duration;
 
 use discnice_external::hold;
@@ -10,14 +8,12 @@ use discnice_external::reactor::Reactor;
 use discnice_sys::block::BlockId;
 use discnice_sys::time;
 use discnice_units::Nanos;
-use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::activation;
+use crate::connections::Connections;
 use crate::keeper::Keeper;
 use crate::place::{Only, Place};
-
-/// A client that says nothing for so long is not listened to.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +44,7 @@ pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
     let place = Place::find()?;
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
     let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
-    listener.set_nonblocking(true)?;
+    let mut connections = Connections::new(listener)?;
     raise_descriptors();
     hold::step_out();
     let mut reactor = Reactor::new()?;
@@ -65,8 +61,12 @@ pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
         } else if now >= busy_at.plus(idle) {
             break;
         }
-        if reactor.wait(next.min(busy_at.plus(idle)), &[listener.as_fd()]) == [true] {
-            answer_all(&listener, &mut keeper);
+        let next = next.min(busy_at.plus(idle)).min(connections.next(now));
+        let waited = reactor.wait(next, &connections.descriptors(now)).contains(&true);
+        let now = time::now();
+        if (waited || now >= connections.next(now))
+            && connections.serve(now, |line| answer(line, &mut keeper))
+        {
             busy_at = time::now();
         }
         keeper.tend();
@@ -81,33 +81,21 @@ fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-fn answer_all(listener: &UnixListener, keeper: &mut Keeper) {
-    while let Ok((stream, _)) = listener.accept() {
-        // A client that went away, or is too slow, gets no answer; what it asked for is done.
-        let _ = answer(&stream, keeper);
-    }
-}
-
-fn answer(mut stream: &UnixStream, keeper: &mut Keeper) -> io::Result<()> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)?;
-    if peer.uid != geteuid() {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(io::Read::take(stream, 64)).read_line(&mut line)?;
-    match line.trim_end().strip_prefix("watch ").and_then(block) {
+/// Does what a line asks for; returns the reply.
+fn answer(line: &[u8], keeper: &mut Keeper) -> String {
+    match parse(line) {
         Some(block) if keeper.watch(block) => {
             keeper.step();
-            writeln!(stream, "watching")
+            "watching\n".into()
         }
-        Some(block) => writeln!(stream, "no class in block {block:x}"),
-        None => writeln!(stream, "say: watch BLOCK"),
+        Some(block) => format!("no class in block {block:x}\n"),
+        None => "say: watch BLOCK\n".into(),
     }
 }
 
-fn block(digits: &str) -> Option<BlockId> {
+/// The block that a client's line asks to be watched: `watch BLOCK`, in hexadecimal.
+#[must_use]
+pub fn parse(line: &[u8]) -> Option<BlockId> {
+    let digits = std::str::from_utf8(line).ok()?.trim_end().strip_prefix("watch ")?;
     u64::from_str_radix(digits, 16).ok().map(BlockId::from_claim)
 }
