@@ -7,7 +7,11 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use discnice_sys::deadline;
 
 /// Starts a child that does `work` and ends.
 ///
@@ -43,6 +47,132 @@ pub fn detached(kept: OwnedFd, work: impl FnOnce(File)) -> io::Result<()> {
             let _ = child(|| work(forget_all_but(kept)));
         }),
         pid => wait_for(pid as i32),
+    }
+}
+
+/// Does `work` in a child, which has a session of its own: neither a terminal's ^Z nor a stop signal to this process or its group
+/// reaches it. If the child is killed (as it is when it is stopped while it holds others, [`deadline`]) another one begins
+/// anew, as soon as this process, its keeper, runs itself. `tick` is called every so often and may end it all. The child ends
+/// with this process.
+///
+/// Returns when the child has ended by itself, or after a signal that asked this process to end, with that signal.
+///
+/// # Errors
+/// As fork(2); `Unsupported` in a program with several threads.
+pub fn kept(
+    every: Duration,
+    mut tick: impl FnMut() -> ControlFlow<()>,
+    mut work: impl FnMut(),
+) -> io::Result<Option<i32>> {
+    only_thread()?;
+    let before = block();
+    // Where it was ignored, nobody would be told of a child's end.
+    // SAFETY: sets a disposition, in a process of one thread.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    let mut ending = None;
+    let mut worker = start_worker(&before, &mut work)?;
+    let mut begun = Instant::now();
+    loop {
+        match wait_for_signal(every) {
+            Some(libc::SIGCHLD) => {}
+            Some(signal) => ending = ending.or(Some(signal)),
+            None if tick().is_break() => ending = ending.or(Some(0)),
+            None => {}
+        }
+        if ending.is_some() {
+            // SAFETY: our own child, not yet waited for.
+            unsafe { libc::kill(worker, libc::SIGTERM) };
+        }
+        match ended(worker) {
+            None => {}
+            Some(status) if libc::WIFEXITED(status) || ending.is_some() => break,
+            Some(_) => {
+                // One that cannot begin need not be tried without a break.
+                std::thread::sleep(AGAIN.saturating_sub(begun.elapsed()));
+                worker = start_worker(&before, &mut work)?;
+                begun = Instant::now();
+            }
+        }
+    }
+    set_mask(&before);
+    Ok(ending.filter(|signal| *signal > 0))
+}
+
+/// A worker that was killed is followed by another one after so long at least.
+const AGAIN: Duration = Duration::from_millis(200);
+
+fn start_worker(mask: &libc::sigset_t, work: &mut impl FnMut()) -> io::Result<i32> {
+    let keeper = std::process::id();
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => end_after(|| {
+            // SAFETY: changes only this copy: it ends with its parent.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+            if std::os::unix::process::parent_id() == keeper {
+                let _ = rustix::process::setsid();
+                set_mask(mask);
+                // Without timers a stopped worker holds on, as the kernel has none to give.
+                let _ = deadline::begin();
+                work();
+            }
+        }),
+        worker => Ok(worker),
+    }
+}
+
+/// What a keeper waits for.
+fn awaited() -> libc::sigset_t {
+    // SAFETY: all-zero is a valid set, which the calls fill.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        set
+    }
+}
+
+/// Blocks what a keeper waits for; returns what was blocked before.
+fn block() -> libc::sigset_t {
+    let set = awaited();
+    // SAFETY: reads one set and writes another.
+    unsafe {
+        let mut before = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut before);
+        before
+    }
+}
+
+fn set_mask(mask: &libc::sigset_t) {
+    // SAFETY: reads one set.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}
+
+/// One of the signals that [`kept`] blocks; `None` when none came within the time.
+fn wait_for_signal(time: Duration) -> Option<i32> {
+    let time = libc::timespec {
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: i64::from(time.subsec_nanos()),
+    };
+    let set = awaited();
+    // SAFETY: reads a set and a time; no information is asked for.
+    let signal =
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const time) };
+    (signal > 0).then_some(signal)
+}
+
+/// How a child ended, if it has.
+fn ended(child: i32) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: waitpid(2) writes the status.
+    let found = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
+    // One that is not there to be waited for, as SIGCHLD is ignored, counts as ended by itself.
+    match found {
+        0 => None,
+        -1 => Some(0),
+        _ => Some(status),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::process::parent_id;
 use std::path::PathBuf;
 
 use discnice_manners::polling::Polling;
@@ -9,7 +10,7 @@ use discnice_manners::superintendent::Resources;
 use discnice_manners::{
     Config, Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict,
 };
-use discnice_sys::procfs;
+use discnice_sys::{deadline, procfs};
 use discnice_testpoint::arbiter::{self, Seat};
 use discnice_testpoint::watch::{Pose, Watch};
 use discnice_testpoint::{clock, thread};
@@ -115,6 +116,11 @@ pub fn regulate(
     job.summary
 }
 
+/// The process that is not a part of the job whatever it descends from: this one, or its keeper.
+fn regulator() -> u32 {
+    if deadline::has_begun() { parent_id() } else { std::process::id() }
+}
+
 struct Job<'a> {
     outside: &'a mut dyn Outside,
     board: Board,
@@ -141,7 +147,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(options: &Options, stopper: &'a mut dyn Stopper, outside: &'a mut dyn Outside) -> Self {
-        let tree = Tree::without(&options.roots, Some(std::process::id()));
+        let tree = Tree::without(&options.roots, Some(regulator()));
         let first = options.roots.first().copied();
         let reports = options.reports.as_deref().filter(|_| first.is_some());
         let seat = || {

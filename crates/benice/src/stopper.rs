@@ -2,6 +2,8 @@
 
 use std::io;
 
+use discnice_sys::deadline;
+
 use crate::guardian::Guardian;
 use crate::tree::{Process, Tree};
 
@@ -12,7 +14,8 @@ use crate::tree::{Process, Tree};
 ///    woke or was born meanwhile;
 /// 3. [`Stopper::resume`] continues what was stopped by it and nothing else;
 /// 4. after an error the job runs;
-/// 5. whoever is killed while the job is stopped leaves nothing stopped.
+/// 5. whoever is killed while the job is stopped leaves nothing stopped; a process that has a [`deadline`] is killed when it is
+///    stopped itself, or hangs.
 pub trait Stopper {
     /// Stops the job.
     ///
@@ -51,6 +54,7 @@ const ROUNDS: u32 = 20;
 impl Stopper for Signals {
     fn stop(&mut self, tree: &mut Tree) -> io::Result<()> {
         let guardian = &mut self.0;
+        deadline::arm();
         for _ in 0..ROUNDS {
             let mut new = false;
             for member in tree.iter() {
@@ -73,10 +77,12 @@ impl Stopper for Signals {
     }
 
     fn keep(&mut self, _: &mut Tree) -> io::Result<()> {
+        deadline::renew();
         self.0.check()
     }
 
     fn resume(&mut self) {
         self.0.resume();
+        deadline::disarm();
     }
 }

@@ -4,10 +4,12 @@
 //! starts itself as the regulator.
 
 use std::io::{BufRead, BufReader};
+use std::ops::ControlFlow;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_benice::Stopper;
+use discnice_benice::fork;
 use discnice_benice::stopper::Signals;
 use discnice_benice::tree::{Process, Tree};
 use discnice_sys::procfs;
@@ -19,8 +21,17 @@ fn main() {
     {
         return regulate(job.parse().expect("a PID"));
     }
+    if let [_, role, job] = &words[..]
+        && role == "kept"
+    {
+        let job = job.parse().expect("a PID");
+        let go_on = || ControlFlow::Continue(());
+        fork::kept(Duration::from_secs(60), go_on, || regulate(job)).expect("a keeper");
+        return;
+    }
     killed_regulator();
     killed_guardian();
+    stopped_regulator();
     println!("test guardian ... ok");
 }
 
@@ -37,9 +48,13 @@ fn regulate(job: u32) {
 }
 
 fn start() -> (Child, Child) {
+    start_as("regulate")
+}
+
+fn start_as(role: &str) -> (Child, Child) {
     let job = Command::new("sh").args(["-c", "while :; do sleep 0.1; done"]).spawn().unwrap();
     let mut regulator = Command::new(std::env::current_exe().unwrap())
-        .args(["regulate", &job.id().to_string()])
+        .args([role, &job.id().to_string()])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -72,6 +87,33 @@ fn killed_regulator() {
     end(regulator);
     wait_until("left stopped by a killed regulator", || !is_stopped(&job));
     end(job);
+}
+
+/// One that is stopped is killed by its deadline, so that the guardian continues the job; when its keeper is continued, another
+/// regulator stops it again.
+fn stopped_regulator() {
+    let (job, keeper) = start_as("kept");
+    let worker = children(keeper.id()).next().expect("a worker");
+    send("-STOP", &[keeper.id(), worker]);
+    wait_until("left stopped by a stopped regulator", || !is_stopped(&job));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!is_stopped(&job), "nothing stops it while the keeper stands");
+    send("-CONT", &[keeper.id()]);
+    wait_until("not stopped again", || is_stopped(&job));
+    end(keeper);
+    wait_until("left stopped by a killed keeper", || !is_stopped(&job));
+    end(job);
+}
+
+fn children(parent: u32) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(move |id| procfs::stat(*id).is_some_and(|stat| stat.parent == parent))
+}
+
+fn send(signal: &str, processes: &[u32]) {
+    let numbers = processes.iter().map(u32::to_string);
+    assert!(Command::new("kill").arg(signal).args(numbers).status().unwrap().success());
 }
 
 /// The regulator starts another guardian within a look.

@@ -91,7 +91,8 @@ pub struct Watcher {
     coming: AtomicU64,
     /// How many became members, or began to execute a program.
     arrivals: AtomicU32,
-    _spare: AtomicU32,
+    /// The process that starts another watcher when this one is killed.
+    keeper: AtomicU32,
     /// Bytes that were charged from outside, also for members that have ended, by [`Mechanism`].
     charged: [AtomicU64; 4],
 }
@@ -157,6 +158,17 @@ impl Watcher {
         }
         self.seen.store(now, Ordering::Relaxed);
         true
+    }
+
+    /// Notes which process starts another watcher when this one is killed.
+    pub fn set_keeper(&self, process: u32) {
+        self.keeper.store(process, Ordering::Relaxed);
+    }
+
+    /// The process that starts another watcher when one is killed, if one was watching that has such a keeper.
+    #[must_use]
+    pub fn keeper(&self) -> Option<u32> {
+        Some(self.keeper.load(Ordering::Relaxed)).filter(|keeper| *keeper != 0)
     }
 
     /// Ends being the watcher.

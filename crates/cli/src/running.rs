@@ -19,6 +19,8 @@ pub struct Running<'a> {
     pub outside: Option<Account>,
     /// The same, if somebody holds it now.
     pub held: Option<Account>,
+    /// The process that should hold it, if nobody does as that one is stopped.
+    pub stopped_holder: Option<u32>,
     /// What it has moved, both ways, if it has not run since a watcher looked.
     bytes: Option<u64>,
 }
@@ -38,10 +40,12 @@ impl<'a> Running<'a> {
         if bytes.is_none() && !(is_running(member.process()) && is_it(outside)) {
             return None;
         }
-        let held = outside
-            .filter(|account| account.mechanism != Mechanism::None)
-            .filter(|_| class.watcher().process(time::now().0, lives).is_some());
-        Some(Self { member, outside, held, bytes })
+        let wanted = outside.filter(|account| account.mechanism != Mechanism::None);
+        let watched = wanted.is_some() && class.watcher().process(time::now().0, lives).is_some();
+        let held = wanted.filter(|_| watched);
+        let keeper = class.watcher().keeper().filter(|_| wanted.is_some() && !watched);
+        let stopped_holder = keeper.filter(|keeper| is_stopped(*keeper));
+        Some(Self { member, outside, held, stopped_holder, bytes })
     }
 
     /// Whether it stands still for the memory that it has.
@@ -65,6 +69,11 @@ impl<'a> Running<'a> {
 fn seen(process: u32, account: Account) -> Option<u64> {
     let seen = account.seen?;
     (time::of_process(process)?.0 == seen.ran).then_some(seen.bytes)
+}
+
+/// Whether a signal has stopped the process.
+fn is_stopped(process: u32) -> bool {
+    procfs::stat(process).is_some_and(|stat| stat.state == b'T')
 }
 
 /// Whether the process that exists is the one that the slot lists, and not a later one of its number: it started when a watcher

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use discnice_benice::tree;
 use discnice_sys::block::BlockId;
+use discnice_sys::deadline;
 use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 
@@ -194,7 +195,7 @@ fn everybody() -> Vec<Rc<Newcomer>> {
 }
 
 fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Rc<Newcomer>> {
-    let mut found: Vec<Stat> = found.collect();
+    let mut found: Vec<Stat> = found.inspect(|_| deadline::renew()).collect();
     found.sort_by_key(|stat| (stat.started, stat.id));
     found.into_iter().map(|stat| Rc::new(Newcomer::from(stat))).collect()
 }

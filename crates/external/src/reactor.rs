@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discnice_sys::time;
+use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -53,6 +53,11 @@ impl Reactor {
     /// Waits until `until`, or until a signal comes, or until one of `others` can be read; returns
     /// which of them can.
     pub fn wait(&mut self, until: Nanos, others: &[BorrowedFd<'_>]) -> Vec<bool> {
+        let mut until = until;
+        if deadline::is_armed() {
+            deadline::renew();
+            until = until.min(time::now().plus(deadline::OFTEN));
+        }
         let rest = until.minus(time::now());
         let timeout = Timespec {
             tv_sec: (rest.0 / Nanos::SECOND.0).cast_signed(),

@@ -11,7 +11,7 @@ use discnice_budget::primitive::Ordering;
 use discnice_budget::{Class, MemberId, State};
 use discnice_sys::block::BlockId;
 use discnice_sys::procfs::{self, Stat};
-use discnice_sys::{process, time};
+use discnice_sys::{deadline, process, time};
 use discnice_units::Nanos;
 
 use crate::census::{Census, Newcomer};
@@ -72,6 +72,10 @@ impl Watch {
     /// Begins to watch a class that lies in this block.
     #[must_use]
     pub fn new(class: &'static Class, block: BlockId, helpers: Helpers) -> Self {
+        if deadline::has_begun() {
+            // Another one begins when this process is killed, unless that one is stopped.
+            class.watcher().set_keeper(std::os::unix::process::parent_id());
+        }
         Self {
             class,
             block,
@@ -197,6 +201,7 @@ impl Watch {
                     break;
                 }
             }
+            deadline::renew();
             self.queue.pop();
             // Other entries of the same member were overtaken.
             if self.members.get(&id).is_some_and(|member| member.due == due) {

@@ -3,16 +3,20 @@
 //! When the last descriptor of a listener is closed, every call below its filter fails with
 //! `ENOSYS`, for ever. So a second process holds it, which does nothing but watch the supervisor:
 //! when that dies, in whatever way, it first makes a new second one and then is the supervisor.
-//! A supervisor whose second dies makes another. Only who kills both within a moment wins.
+//! One that is stopped by a signal it ends, which comes to the same. A supervisor whose second dies makes another. Only who kills both within a moment wins.
 #![allow(unsafe_code, reason = "fork(2) without exec")]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::supervisor::{self, Shared};
+
+/// How often the second process looks whether the supervisor is stopped.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Starts the second process; returns the connection that ends with it.
 ///
@@ -35,13 +39,17 @@ pub fn start(shared: &'static Shared) -> io::Result<OwnedFd> {
 
 /// Waits for the supervisor's end, and replaces it.
 fn stand_by(shared: &'static Shared, supervisor: &OwnedFd) -> ! {
+    let other = rustix::process::getppid();
     loop {
         let mut watched = [
             PollFd::new(supervisor, PollFlags::empty()),
             PollFd::new(&shared.listener, PollFlags::empty()),
         ];
         // An interrupted wait is repeated.
-        let _ = poll(&mut watched, None);
+        if poll(&mut watched, Some(&LOOK)) == Ok(0) {
+            other.into_iter().for_each(end_if_stopped);
+            continue;
+        }
         if watched[1].revents().contains(PollFlags::HUP) {
             end();
         }
@@ -49,6 +57,16 @@ fn stand_by(shared: &'static Shared, supervisor: &OwnedFd) -> ! {
             let peer = start(shared).ok();
             supervisor::run(shared, peer);
         }
+    }
+}
+
+/// Ends a supervisor that a signal has stopped: calls would wait for as long as it stands.
+fn end_if_stopped(supervisor: Pid) {
+    // While it is the parent, nobody else has its number.
+    let stopped = discnice_sys::procfs::stat(supervisor.as_raw_nonzero().get().cast_unsigned())
+        .is_some_and(|stat| stat.state == b'T');
+    if stopped && rustix::process::getppid() == Some(supervisor) {
+        let _ = kill_process(supervisor, Signal::KILL);
     }
 }
 

@@ -187,6 +187,12 @@ impl Keeper {
         }
     }
 
+    /// Whether any process is held, or not wholly let go.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.sum.holds || self.kept.iter().any(|kept| kept.watch.holds())
+    }
+
     /// Held threads stopped, or ended.
     pub fn tend(&mut self) {
         if self.sum.holds {

@@ -1,12 +1,15 @@
 //! policyd's loop.
 
 use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
+use discnice_benice::fork;
 use discnice_external::hold;
 use discnice_external::reactor::Reactor;
 use discnice_sys::block::BlockId;
-use discnice_sys::time;
+use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -14,6 +17,9 @@ use crate::activation;
 use crate::connections::Connections;
 use crate::keeper::Keeper;
 use crate::place::{Only, Place};
+
+/// The keeper of the process that watches has nothing to do but to wait for its end.
+const SELDOM: Duration = Duration::from_secs(3600);
 
 /// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +50,24 @@ pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
     let place = Place::find()?;
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
     let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
-    let mut connections = Connections::new(listener)?;
     raise_descriptors();
     hold::step_out();
+    // The keeper holds the lock and the socket, so that clients wait for the next watcher.
+    fork::kept(
+        SELDOM,
+        || ControlFlow::Continue(()),
+        || {
+            // Where descriptors are short the next one may have more luck, or a command's request for another daemon.
+            let _ = listener.try_clone().and_then(|listener| watch(first, idle, listener));
+        },
+    )?;
+    drop(only);
+    Ok(End::Done)
+}
+
+/// Watches, in a process that has a keeper.
+fn watch(first: Option<BlockId>, idle: Nanos, listener: UnixListener) -> io::Result<()> {
+    let mut connections = Connections::new(listener)?;
     let mut reactor = Reactor::new()?;
     let mut keeper = Keeper::new();
     if let Some(block) = first {
@@ -70,8 +91,11 @@ pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
             busy_at = time::now();
         }
         keeper.tend();
+        if !keeper.holds() {
+            deadline::disarm();
+        }
     }
-    Ok(End::Done)
+    Ok(())
 }
 
 /// A descriptor or two for each process that is watched.

@@ -12,6 +12,7 @@
 
 pub mod block;
 pub mod cycles;
+pub mod deadline;
 pub mod epoll;
 pub mod extents;
 pub mod file;

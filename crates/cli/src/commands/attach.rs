@@ -1,11 +1,13 @@
 //! `discnice attach`: regulate processes that run already.
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
-use discnice_benice::{Summary, regulate};
+use discnice_benice::{Summary, fork, regulate};
 use discnice_external::hold::Job;
 use rustix::process::{Pid, getpid};
 use serde_json::json;
@@ -14,6 +16,7 @@ use super::attach_limits;
 use super::limits::LimitArgs;
 use super::polite::{Attended, PoliteArgs};
 use crate::classes;
+use crate::launch::Ended;
 use crate::output::{self, say};
 
 /// Regulate running processes and their descendants until they end.
@@ -69,14 +72,27 @@ impl Attach {
             "this command descends from one of the processes and would stop itself; start it elsewhere"
         );
         let options = self.polite.options(roots, String::new())?;
-        let summary = regulate(&options, &mut Job::default(), &mut Attended);
+        // A child regulates, which the terminal's ^Z does not reach, and which must not stand still while the job does.
+        let ended = fork::kept(
+            Duration::from_secs(3600),
+            || ControlFlow::Continue(()),
+            || {
+                let summary = regulate(&options, &mut Job::default(), &mut Attended);
+                // Nobody may read it any more.
+                let _ = self.summarise(&summary);
+            },
+        )?;
+        Ok(ended.map_or(ExitCode::SUCCESS, |signal| Ended::Killed(signal).repeat()))
+    }
+
+    fn summarise(&self, summary: &Summary) -> anyhow::Result<()> {
         if self.json {
-            output::json(&as_json(&summary).to_string())?;
+            output::json(&as_json(summary).to_string())?;
         } else if self.summary {
             let (stopped, lasted) = (summary.suspended, summary.lasted);
             say!("stopped {} times, for {stopped} of {lasted}", summary.suspensions)?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

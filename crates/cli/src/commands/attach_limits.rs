@@ -1,8 +1,11 @@
 //! `discnice attach --disk 5M PID…`: limits for processes that run already.
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use discnice_benice::fork;
 use discnice_benice::tree::{Process, Tree};
 use discnice_budget::member::Charged;
 use discnice_budget::outside::Reason;
@@ -15,7 +18,7 @@ use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
 use discnice_policy::{Limits, Resources};
 use discnice_policyd::client::Answer;
-use discnice_sys::{process, time};
+use discnice_sys::{deadline, process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use rustix::process::getpid;
 
@@ -25,7 +28,7 @@ use crate::output::say;
 use crate::watching;
 
 /// A line with rates is shown this often.
-const SHOW: Nanos = Nanos::from_millis(1000);
+const SHOW: Duration = Duration::from_millis(1000);
 /// What a running process moves before it stands for the first time is paid for in advance, without credit for the time in
 /// which it had no limit: it comes at full speed, and 50 ms of a limit are what passes between two looks.
 const ADVANCE: Nanos = Nanos::from_millis(50);
@@ -54,7 +57,6 @@ pub fn run(
         !tree.contains(getpid()),
         "this command descends from one of the processes and would hold itself; start it elsewhere"
     );
-    let mut reactor = Reactor::new().context("cannot wait for processes")?;
     let name = class.map_or_else(|| automatic(&pinned), str::to_owned);
     let (found, origin) = classes::find_or_create(&name)?;
     let new = origin == Origin::New;
@@ -80,7 +82,7 @@ pub fn run(
         say!("limited in class {}; `discnice detach` ends it", found.name())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let outcome = keep(&found, &mut reactor);
+    let outcome = show_and_keep(&found);
     release(&found, &pinned);
     outcome.map(|()| ExitCode::SUCCESS)
 }
@@ -135,14 +137,26 @@ fn enter_descendants(found: &Found, tree: &Tree) {
     }
 }
 
-/// Watches until nobody is left, and shows rates; only shows them while another watcher lives.
-fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
+/// Shows rates until no process is left, or a signal asks to end. A child watches, which the terminal's ^Z does not reach: then
+/// only the rates stop.
+fn show_and_keep(found: &Found) -> anyhow::Result<()> {
+    let mut failed = Ok(());
+    let mut show = || {
+        failed = show(found, time::now());
+        if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    fork::kept(SHOW, &mut show, || keep(found)).context("cannot watch the processes")?;
+    failed
+}
+
+/// Watches until nobody is left, unless another watcher lives.
+fn keep(found: &Found) {
+    let Ok(mut reactor) = Reactor::new() else { return };
     let (class, helpers) = (found.class, Helpers::default());
     let (mut watch, mut census): (Option<Watch>, _) = (None, Census::default());
-    let mut show_at = time::now().plus(SHOW);
     while !reactor.is_ended() {
         let now = time::now();
-        let mut next = now.plus(BEAT).min(show_at);
+        let mut next = now.plus(BEAT);
         if class.watcher().claim(process::id(), now.0, lives) {
             let watch =
                 watch.get_or_insert_with(|| Watch::new(class, found.block, helpers.clone()));
@@ -155,16 +169,14 @@ fn keep(found: &Found, reactor: &mut Reactor) -> anyhow::Result<()> {
         } else {
             watch = None;
         }
-        if now >= show_at {
-            show(found, now)?;
-            show_at = now.plus(SHOW);
-        }
         reactor.wait(next, &[]);
         if let Some(watch) = &mut watch {
             watch.tend();
         }
+        if !watch.as_ref().is_some_and(Watch::holds) {
+            deadline::disarm();
+        }
     }
-    Ok(())
 }
 
 fn show(found: &Found, now: Nanos) -> anyhow::Result<()> {

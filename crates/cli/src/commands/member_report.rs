@@ -102,6 +102,11 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
     if held.is_some() {
         return None;
     }
+    if let Some(holder) = running.stopped_holder {
+        return Some(format!(
+            "process {holder}, which would hold it, is stopped (kill -CONT {holder})"
+        ));
+    }
     let reason = outside.map_or(Reason::None, |account| account.reason);
     let why = match member.state() {
         State::Executing if reason == Reason::Hidden => explain(reason),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use discnice_benice::Stopper;
 use discnice_benice::tree::{Process, Tree};
+use discnice_sys::deadline;
 
 use super::{Grip, Guards, Hold, Means, Refused, best, next_best};
 
@@ -83,6 +84,7 @@ fn error(refused: Refused) -> io::Error {
 impl Stopper for Job {
     fn stop(&mut self, tree: &mut Tree) -> io::Result<()> {
         self.calls = 0;
+        deadline::arm();
         self.kept.retain(|process, _| process.stat().is_some());
         for _ in 0..ROUNDS {
             let new = self.press_or_resume(tree, false)?;
@@ -98,6 +100,7 @@ impl Stopper for Job {
 
     fn keep(&mut self, tree: &mut Tree) -> io::Result<()> {
         self.calls += 1;
+        deadline::renew();
         let seldom = self.calls.is_multiple_of(SELDOM);
         if seldom || self.calls == SLEEPERS {
             tree.refresh();
@@ -120,9 +123,11 @@ impl Stopper for Job {
                 }
             }
             if !self.held.is_empty() {
+                deadline::renew();
                 std::thread::sleep(MOMENT);
             }
         }
+        deadline::disarm();
     }
 }
 

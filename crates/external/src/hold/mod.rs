@@ -10,6 +10,7 @@
 //! 2. [`Hold::release`] lets go of everything, as soon as it can: a thread in an uninterruptible wait
 //!    can be let go only when that has ended, so it is called until it says that it is done;
 //! 3. whoever is killed while holding holds nothing any more: a helper process sees to that where the kernel does not;
+//!    whoever is stopped while holding, or hangs, is killed, if it has a deadline ([`discnice_sys::deadline`]);
 //! 4. a process that somebody else stopped or traces is left alone;
 //! 5. no method waits, but for a lock of the kernel's when a freezer cgroup begins or ends.
 

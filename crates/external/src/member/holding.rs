@@ -3,7 +3,7 @@
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_regulator::ledger;
-use discnice_sys::time;
+use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
@@ -21,6 +21,7 @@ impl Watched {
         if !moved && now < self.press_at {
             return until.min(duty::close(now));
         }
+        deadline::arm();
         // Somebody who waits for a pipe most of the time is asleep whenever he is to be stopped.
         self.slips += u32::from(moved && self.held_since.is_some());
         let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
