@@ -130,6 +130,13 @@ impl Watcher {
         self.charged.get(mechanism as usize).map_or(0, |charged| charged.load(Ordering::Relaxed))
     }
 
+    /// Bytes that were charged from outside since the class was made for processes that nothing could hold: what escaped the
+    /// limits, though it was counted.
+    #[must_use]
+    pub fn unheld(&self) -> u64 {
+        self.charged(Mechanism::None)
+    }
+
     /// A watcher was asked for, and is here by `until` (nanoseconds of `CLOCK_MONOTONIC`) or never.
     pub fn await_until(&self, until: u64) {
         self.coming.store(until, Ordering::Relaxed);

@@ -16,6 +16,8 @@ pub struct ByMechanism {
     freeze: u64,
     /// The same where it is held by signals.
     signals: u64,
+    /// From the kernel's account of a process that nothing could hold: it escaped, counted.
+    unheld: u64,
 }
 
 impl ByMechanism {
@@ -25,9 +27,11 @@ impl ByMechanism {
         let [seccomp, freeze, signals] =
             [Mechanism::Seccomp, Mechanism::Freeze, Mechanism::Signals].map(of);
         let all = class.meter(Resource::Read).total() + class.meter(Resource::Write).total();
-        let others = all.saturating_sub(freeze.saturating_add(signals));
+        let unheld = class.watcher().unheld();
+        let outside = [freeze, signals, unheld].into_iter().fold(0, u64::saturating_add);
+        let others = all.saturating_sub(outside);
         // What was deleted before it was written was taken back of the whole.
         let seccomp = seccomp.min(others);
-        Self { preload: others - seccomp, seccomp, freeze, signals }
+        Self { preload: others - seccomp, seccomp, freeze, signals, unheld }
     }
 }

@@ -241,6 +241,13 @@ fn summarise(found: &Found, course: &Course) {
         found.class.total().rate(),
         total.waited,
     );
+    let unheld = found.class.watcher().unheld();
+    if unheld > 0 {
+        tell!(
+            "discnice: of that {} escaped: it was counted, but nothing could hold it",
+            Bytes::new(unheld)
+        );
+    }
     if found.class.predicts() {
         let Totals { predicted, account } = found.class.prediction();
         tell!("discnice: predicted {}, account {}", Bytes::new(predicted), Bytes::new(account));

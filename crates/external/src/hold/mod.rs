@@ -20,6 +20,7 @@ mod freezer;
 mod job;
 mod signals;
 mod thawer;
+mod tracer;
 
 use std::fmt;
 
@@ -32,6 +33,7 @@ pub use freezer::Freezer;
 pub use job::Job;
 pub use signals::{Signals, Stopper};
 pub use thawer::Thawer;
+pub use tracer::Tracer;
 
 /// How a process stands after it was pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,8 @@ pub enum Means {
     Freezer,
     /// SIGSTOP, [`Signals`].
     Signals,
+    /// Its own tracer stands, [`Tracer`].
+    Tracer,
 }
 
 /// The processes that let go of the held if we are killed, where the kernel does not; started when they are first needed.
@@ -93,7 +97,7 @@ pub trait Hold: fmt::Debug {
     /// What that is called in the class's books: a freeze is one by whatever means.
     fn mechanism(&self) -> Mechanism {
         match self.means() {
-            Means::Ptrace | Means::Freezer => Mechanism::Freeze,
+            Means::Ptrace | Means::Freezer | Means::Tracer => Mechanism::Freeze,
             Means::Signals => Mechanism::Signals,
         }
     }

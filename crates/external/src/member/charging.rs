@@ -1,7 +1,7 @@
 //! What a member moved is charged to its class.
 
 use discnice_budget::member::Charged;
-use discnice_budget::outside::Reason;
+use discnice_budget::outside::{Mechanism, Reason};
 use discnice_regulator::{ledger, write_back_portion};
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -37,10 +37,14 @@ impl Watched {
         if let Some(held) = self.held() {
             held.add_escaped(bytes);
         }
-        self.class.watcher().note_charged(self.hold.mechanism(), bytes);
+        self.class.watcher().note_charged(self.charged_mechanism(), bytes);
         let paid_at = if cancelled > 0 { ledger::paid_at(self.class, now, new) } else { paid_at };
         self.duty.owe(now, paid_at);
         true
+    }
+
+    fn charged_mechanism(&self) -> Mechanism {
+        if self.is_unheld { Mechanism::None } else { self.hold.mechanism() }
     }
 
     /// What the kernel dropped unwritten need not be paid for. It drops a large file bit by bit, so that the process may stand
@@ -50,7 +54,7 @@ impl Watched {
             return;
         }
         ledger::credit(self.class, now, cancelled);
-        self.class.watcher().note_credited(self.hold.mechanism(), cancelled);
+        self.class.watcher().note_credited(self.charged_mechanism(), cancelled);
         self.relent();
     }
 

@@ -8,13 +8,16 @@ use discnice_units::Nanos;
 
 use super::{Role, Watched};
 use crate::duty;
-use crate::hold::{self, Grip, Refused};
+use crate::hold::{self, Grip, Means, Refused, Tracer};
 
 /// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
 const LOOKING: u64 = 25;
 /// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well; in its next hold
 /// already after the first such look.
 const SLIPS: u32 = 4;
+
+/// One that goes on while its tracer stands is not held for so long.
+const UNHELD: Nanos = Nanos::from_millis(10_000);
 
 impl Watched {
     pub(super) fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
@@ -24,9 +27,14 @@ impl Watched {
         deadline::arm();
         // Somebody who waits for a pipe most of the time is asleep whenever he is to be stopped.
         self.slips += u32::from(moved && self.held_since.is_some());
+        if self.slips >= SLIPS && self.hold.means() == Means::Tracer {
+            // A debugger, which stands for nothing.
+            return self.give_up(Refused::Traced, now, UNHELD);
+        }
         let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
         match pressed {
             Ok(grip) => {
+                self.is_unheld = false;
                 // Threads that could not be let go yet, as they wait for a disk, stay.
                 self.letting_go = false;
                 if self.held_since.is_none() {
@@ -43,6 +51,10 @@ impl Watched {
     /// Another mechanism, or none for a while.
     fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
         self.let_go();
+        if refused == Refused::Traced && self.resort_to_tracer() {
+            self.note_how(self.reason);
+            return now;
+        }
         let (process, means) = (self.pinned.process, self.hold.means());
         if refused == Refused::Forbidden
             && let Some(next) = hold::next_best(process, means, &self.helpers.guards)
@@ -51,11 +63,34 @@ impl Watched {
             self.note_how(self.reason);
             return now;
         }
+        self.give_up(refused, now, duty::SLICE)
+    }
+
+    /// Nothing holds it for so long.
+    fn give_up(&mut self, refused: Refused, now: Nanos, time: Nanos) -> Nanos {
+        self.let_go();
+        if self.hold.means() == Means::Tracer {
+            self.hold = hold::best(self.pinned.process);
+        }
         if let Some(held) = self.held() {
             held.set_how(Mechanism::None, refused.reason());
         }
-        self.refused_until = now.plus(duty::SLICE);
-        self.refused_until
+        self.refused_until = now.plus(time);
+        self.is_unheld = true;
+        self.refused_until.min(duty::close(now).plus(duty::SLICE))
+    }
+
+    /// It is traced: its tracer stands for it, if that is of the class, too; one that traces it no more is let go for good.
+    fn resort_to_tracer(&mut self) -> bool {
+        if self.hold.means() == Means::Tracer {
+            self.hold = hold::best(self.pinned.process);
+            return true;
+        }
+        let Some(tracer) = Tracer::of(self.id(), |id| self.class.listed(id).is_some()) else {
+            return false;
+        };
+        self.hold = Box::new(tracer);
+        true
     }
 
     /// It stands until then, whatever it owes, so that its pages grow old; again and again while it is to.

@@ -76,6 +76,8 @@ pub struct Watched {
     /// How often it moved bytes though it was held.
     slips: u32,
     letting_go: bool,
+    /// Nothing could hold it when it was to be held last.
+    is_unheld: bool,
     /// Looks since the last thorough one.
     glances: u32,
     refused_until: Nanos,
@@ -137,6 +139,7 @@ impl Watched {
             press_at: Nanos(0),
             slips: 0,
             letting_go: false,
+            is_unheld: false,
             glances: 0,
             refused_until: Nanos(0),
             rests_until: Nanos(0),
