@@ -30,9 +30,9 @@ pub enum End {
     Done,
 }
 
-/// The right to be the only one; one that was just killed may keep it for a moment.
+/// The right to be the only one; one that was just killed may keep it for a moment, until its worker has ended, too.
 fn claim(place: &Place) -> io::Result<Option<Only>> {
-    for _ in 0..20 {
+    for _ in 0..200 {
         if let Some(only) = place.claim()? {
             return Ok(Some(only));
         }
