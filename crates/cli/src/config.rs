@@ -1,6 +1,8 @@
 //! Defaults of classes: `$XDG_CONFIG_HOME/discnice/config.toml`.
 //!
 //! ```toml
+//! strict = true          # a command is not started if a limit cannot hold for it
+//!
 //! [default]              # a job that was given neither numbers nor a class
 //! disk = "20M"
 //! when = "busy"
@@ -34,6 +36,8 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    #[serde(default)]
+    strict: bool,
     default: Option<Spanned<LimitArgs>>,
     #[serde(default)]
     class: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
@@ -94,6 +98,11 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether `run` refuses a command for which a limit does not hold.
+    pub const fn strict(&self) -> bool {
+        self.strict
+    }
+
     /// The limits that a class of this name is made with.
     pub fn class(&self, name: &str) -> Option<&LimitArgs> {
         let named = self.class.iter().find(|(one, _)| one.as_ref() == name);
@@ -127,9 +136,10 @@ mod tests {
 
     #[test]
     fn classes_and_the_default() {
-        let text = "[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.\"two words\"]\n\
+        let text = "strict = true\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.\"two words\"]\n\
                     meta-ops = 1000\nweight = 50\nguest = true\nnet-loopback = true\n";
         let config = parse(text).unwrap();
+        assert!(config.strict() && !parse("").unwrap().strict());
         let default = config.unnamed().unwrap().over(Limits::UNLIMITED).unwrap();
         assert_eq!(default.rate(Resource::Total), Rate::per_second(20 << 20));
         assert_eq!(default.when(), When::Busy);
@@ -152,6 +162,7 @@ mod tests {
             ("[default]\n  dick = \"5M\"\n", "config.toml:2:3: ", "dick"),
             ("\n[classes.a]\n", "config.toml:2:2: ", "classes"),
             ("[default]\ndisk = 5 M\n", "config.toml:2:", ""),
+            ("strict = 1\n", "config.toml:1:10: ", "bool"),
             ("[default]\nmeta-ops = 0\n", "config.toml:2:12: ", "from 1 on"),
             ("[default]\nwhen = \"idle\"\n", "config.toml:2:8: ", "always or busy"),
             ("[default]\nweight = 0\n", "config.toml:2:10: ", "1 to 10000"),

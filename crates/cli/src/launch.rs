@@ -88,11 +88,20 @@ pub fn library() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+/// What carries the library and the class into the command.
+pub type Variables = [(&'static str, OsString); 2];
+
+/// Bars this process, and so the command and its children, from rights that it does not have: a setuid program runs
+/// as any other, and can be held as any other.
+///
+/// # Errors
+/// The kernel's.
+pub fn bar_from_rights() -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
+}
+
 /// The variables that carry the library and the class into the command.
-pub fn variables(
-    found: &Found,
-    member: Option<MemberId>,
-) -> anyhow::Result<[(&'static str, OsString); 2]> {
+pub fn variables(found: &Found, member: Option<MemberId>) -> anyhow::Result<Variables> {
     let mut preload = library()?.into_os_string();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
         preload.push(":");
@@ -266,6 +275,11 @@ pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Re
     } else {
         Ended::Exited(libc::WEXITSTATUS(status) as u8)
     })
+}
+
+/// Whether [`supervise`] failed before there was a child: by fork(2), not by waitpid(2).
+pub fn is_alone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM))
 }
 
 fn pass_signals_on() {

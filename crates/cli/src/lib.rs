@@ -6,6 +6,7 @@
 //! - `config`: the user's defaults of classes;
 //! - `polite`: the limits of a job that was given none;
 //! - `guest`: giving way in processor time and disk priority;
+//! - `holding`: whether limits can hold for a command, and why not;
 //! - `json`: JSON of many elements, in parts;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `output`: everything that it says, so that no name which others chose reaches a terminal as it is;
@@ -13,6 +14,8 @@
 //! - `program`: what kind of program a file is, and whether it can be regulated;
 //! - `report`: what a job did over its time;
 //! - `running`: the processes of a class that exist;
+//! - `stack`: room for this program where `ulimit -s` leaves the command too little for it;
+//! - `strict`: whether a command is refused for which a limit does not hold;
 //! - `top`: a live view on a terminal;
 //! - `watching`: the daemon that watches classes from outside, as this program starts and asks it.
 
@@ -22,6 +25,7 @@ mod classes;
 pub mod commands;
 mod config;
 mod guest;
+mod holding;
 mod json;
 mod launch;
 pub mod mechanism;
@@ -31,5 +35,7 @@ mod prediction;
 mod program;
 mod report;
 mod running;
+pub mod stack;
+mod strict;
 mod top;
 mod watching;

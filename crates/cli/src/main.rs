@@ -6,12 +6,18 @@ use std::process::ExitCode;
 use clap::Parser;
 use discnice_cli::commands::Cli;
 use discnice_cli::output::Unsaid;
-use discnice_cli::tell;
+use discnice_cli::{stack, tell};
 
 /// Exit status for an error of our own, as coreutils' nice(1), env(1) and timeout(1).
 const EXIT_OURS: u8 = 125;
 
 fn main() -> ExitCode {
+    stack::with_enough(run)
+}
+
+/// Not in one frame with [`main`], which may have little room.
+#[inline(never)]
+fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_benice::beside;
+use discnice_benice::beside::HeldBack;
 use discnice_escape::Foreign;
 use discnice_estimator::Totals;
 use discnice_policy::{Limits, Resource};
@@ -20,11 +20,13 @@ use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
-use crate::launch::Ended;
+use crate::holding::{Holding, Unheld};
+use crate::launch::{Ended, Variables};
 use crate::mechanism::{Mechanism, Plan};
 use crate::output::tell;
 use crate::report::{Course, Draft, Record, Target};
-use crate::{guest, launch, polite, program, watching};
+use crate::strict::{HINT, OURS, Refusal, Strictness};
+use crate::{guest, launch, polite, stack, watching};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -47,6 +49,10 @@ pub struct Run {
     /// How the command is held
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     mechanism: Mechanism,
+    /// Do not start the command if a limit cannot hold for it, and let it and its children gain no rights by
+    /// which they would escape; also by DISCNICE_STRICT=1, or `strict = true` in config.toml
+    #[arg(long)]
+    strict: bool,
     /// Say at the end what was read, written and waited; DiscNice then stays as the parent
     #[arg(long)]
     summary: bool,
@@ -66,21 +72,38 @@ impl Run {
         if self.command.is_empty() {
             bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
         }
+        let strict = Strictness::of(self.strict)?;
+        if strict.0 && self.mechanism == Mechanism::Preload {
+            bail!(
+                "--strict holds children, too, and --mechanism preload does not; leave out one of them"
+            );
+        }
         let limits = self.initial_limits()?;
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
         let observed = self.summary || draft.is_some();
         let prepared = match self.is_limited() || observed {
-            true => self.prepare(&limits).inspect_err(warn).ok(),
+            true => match self.prepare(&limits, strict) {
+                Ok(made) => Some(made),
+                Err(unheld) => strict.mind(unheld).map(|()| None)?,
+            },
             false => None,
         };
         if !observed {
-            return Ok(ExitCode::from(self.execute(prepared)));
+            return Ok(ExitCode::from(self.execute(prepared, strict)));
         }
         let ended = match prepared {
-            Some(made) => self.observe(made, draft)?,
-            None => launch::supervise(|| self.execute(None), None)?,
+            Some(made) => self.observe(made, draft, strict),
+            None => launch::supervise(|| self.execute(None, strict), None),
         };
-        Ok(ended.repeat())
+        match ended {
+            Ok(ended) => Ok(ended.repeat()),
+            // The command needs no second process; only what would be told at its end does.
+            Err(error) if launch::is_alone(&error) => {
+                tell!("discnice: no summary and no report, as no process can be made: {error}");
+                Ok(ExitCode::from(self.execute(prepared, strict)))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
@@ -102,12 +125,17 @@ impl Run {
     }
 
     /// Runs the command as a child, and tells at the end what it did.
-    fn observe(&self, made: (Found, bool), draft: Option<Draft>) -> anyhow::Result<Ended> {
+    fn observe(
+        &self,
+        made: (Found, bool),
+        draft: Option<Draft>,
+        strict: Strictness,
+    ) -> io::Result<Ended> {
         let (found, _) = made;
         let mut course = Course::begin(found.class);
         let mut tick = || course.tick(found.class);
         let watch: Option<launch::Watch<'_>> = if draft.is_some() { Some(&mut tick) } else { None };
-        let ended = launch::supervise(|| self.execute(Some(made)), watch)?;
+        let ended = launch::supervise(|| self.execute(Some(made), strict), watch)?;
         course.tick(found.class);
         if self.summary {
             summarise(&found, &course);
@@ -127,99 +155,123 @@ impl Run {
         !self.limits.is_empty() || self.class.is_some() || !self.polite.wanted()
     }
 
-    /// Executes the command; returns the exit status only if that failed.
-    fn execute(&self, prepared: Option<(Found, bool)>) -> u8 {
-        // Dropped by exec, or in the end of a command that cannot be executed.
-        let _held_back = self.polite.wanted().then(|| self.start_regulator(prepared));
+    /// Executes the command; returns the exit status only if that failed, or was refused.
+    fn execute(&self, prepared: Option<(Found, bool)>, strict: Strictness) -> u8 {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
-        let variables = prepared.and_then(|(found, _)| self.submit(&found, name));
-        if prepared.is_some_and(|(found, _)| found.class.is_guest())
-            && let Err(error) = guest::become_one()
-        {
-            tell!("discnice: not a guest in processor time: {error}");
-        }
-        let error = launch::execute(&self.command, variables.as_ref().map_or(&[], |both| both));
+        let status = match self.hold(prepared, name, strict) {
+            Err(refusal) => {
+                tell!("discnice: {refusal}");
+                OURS
+            }
+            // What is held back is dropped by exec, or in the end of a command that cannot be executed.
+            Ok((variables, _held_back)) => {
+                let variables = variables.as_ref().map_or(&[][..], |both| both);
+                cannot_execute(Path::new(name), &launch::execute(&self.command, variables))
+            }
+        };
         if let Some((found, true)) = prepared {
             // A class that was made for a command that does not exist helps nobody.
             let _ = found.remove();
         }
-        cannot_execute(Path::new(name), &error)
+        status
     }
 
-    fn start_regulator(&self, prepared: Option<(Found, bool)>) -> Option<beside::HeldBack> {
-        let started = self.polite.start_beside(prepared.map(|(found, _)| found));
-        started.inspect_err(|error| tell!("discnice: not polite: {error:#}")).ok()
+    /// Makes everything ready that is to hold the command.
+    fn hold(
+        &self,
+        prepared: Option<(Found, bool)>,
+        name: &OsStr,
+        strict: Strictness,
+    ) -> Result<(Option<Variables>, Option<HeldBack>), Refusal> {
+        let found = prepared.map(|(found, _)| found);
+        let started = self.polite.wanted().then(|| self.polite.start_beside(found));
+        let held_back = strict.have(started.transpose().map_err(Unheld::NotPolite))?.flatten();
+        let variables = match &found {
+            Some(found) => self.submit(found, name, strict)?,
+            None => None,
+        };
+        if found.is_some_and(|found| found.class.is_guest()) {
+            strict.have(guest::become_one().map_err(Unheld::NoGuest))?;
+        }
+        Ok((variables, held_back))
     }
 
     /// Makes this process, which is about to execute the command, regulated; returns what the
     /// command needs in its environment.
-    fn submit(&self, found: &Found, name: &OsStr) -> Option<[(&'static str, OsString); 2]> {
+    fn submit(
+        &self,
+        found: &Found,
+        name: &OsStr,
+        strict: Strictness,
+    ) -> Result<Option<Variables>, Refusal> {
         let member = launch::enlist(found, name);
-        let found_program = program::find(name);
-        if let (Some(member), Some(path)) = (member, &found_program) {
+        let Holding { plan, program, unheld } = Holding::of(self.mechanism, name);
+        let library = !matches!(unheld, Some(Unheld::NoLibrary(_)));
+        unheld.map_or(Ok(()), |unheld| strict.mind(unheld))?;
+        if let (Some(member), Some(path)) = (member, &program) {
             launch::bring_in(found, member, path);
         }
-        let kind = found_program.as_deref().map(program::kind);
         // Its dynamic linker would say on the command's standard error that it cannot load ours.
-        let is_foreign = kind == Some(program::Kind::OtherMachine);
-        let plan = self.mechanism.plan(kind.zip(found_program));
-        self.have_watched(found, &plan);
-        if let Plan::Escape(path, obstacle) = &plan {
-            tell!("discnice: not limited: {} {obstacle}", Foreign::path(path));
+        let is_foreign = program.as_deref().map(program::kind) == Some(program::Kind::OtherMachine);
+        self.have_watched(found, &plan, strict)?;
+        if strict.0 {
+            strict.have(launch::bar_from_rights().map_err(Unheld::GainsRights))?;
         }
         let refused = plan.enter(found, member).err();
-        if let Some(refused) = &refused {
-            tell!("discnice: {}: {}: {refused}", plan.without_filter(), Foreign::word(name));
+        let preloads = plan.preloads() || refused.is_some() && stack::fits_preloading();
+        if let Some(refused) = refused {
+            strict.mind(Unheld::NoFilter(
+                plan.without_filter(),
+                name.into(),
+                refused.to_string(),
+            ))?;
         }
-        let variables = || launch::variables(found, member).inspect_err(warn).ok();
-        if !is_foreign && (refused.is_some() || plan.preloads()) { variables() } else { None }
+        let variables = || launch::variables(found, member).map_err(Unheld::NoLibrary);
+        if preloads && library && !is_foreign { strict.have(variables()) } else { Ok(None) }
     }
 
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command
-    /// waits for that only if it has no other.
-    fn have_watched(&self, found: &Found, plan: &Plan) {
+    /// waits for that only if it has no other, or must have it.
+    fn have_watched(&self, found: &Found, plan: &Plan, strict: Strictness) -> Result<(), Refusal> {
         let disk = found.class.is_limited() && !plan.is_supervised();
         if !self.mechanism.watches() || !disk && guest::memory(found.class).is_none() {
-            return;
+            return Ok(());
         }
         if self.mechanism.is_strict() {
             found.class.watcher().be_strict();
         }
         found.class.watcher().await_until(time::now().plus(ARRIVAL).0);
-        let answer = if *plan == Plan::Watched { Answer::Awaited } else { Answer::Unneeded };
-        if let Err(error) = watching::watch(found, answer) {
-            tell!("discnice: not watched from outside: {error}");
-        }
+        let awaited = *plan == Plan::Watched || strict.0;
+        let answer = if awaited { Answer::Awaited } else { Answer::Unneeded };
+        strict.have(watching::watch(found, answer).map_err(Unheld::NotWatched)).map(drop)
     }
 
     /// The class with its limits; the second value tells whether it was made.
-    fn prepare(&self, limits: &Limits) -> anyhow::Result<(Found, bool)> {
+    fn prepare(&self, limits: &Limits, strict: Strictness) -> Result<(Found, bool), Unheld> {
         let command = self.command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
         let base = command.rsplit('/').next().unwrap_or_default();
         let name = self
             .class
             .clone()
             .unwrap_or_else(|| classes::automatic_name(base, discnice_sys::process::id()));
-        let (found, origin) = classes::find_or_create(&name)?;
+        let (found, origin) = classes::find_or_create(&name).map_err(Unheld::NoClass)?;
         let new = origin == Origin::New;
         if new {
-            polite::prepare(limits).inspect_err(warn_of_board).ok();
+            if let Err(error) = polite::prepare(limits) {
+                let unheld = Unheld::NoBoard(error);
+                if strict.0 {
+                    let _ = found.remove();
+                    return Err(unheld);
+                }
+                tell!("discnice: {unheld}{HINT}");
+            }
             found.set_limits(limits);
         } else if !self.limits.is_empty() {
-            super::class::change(&found, &self.limits)?;
+            super::class::change(&found, &self.limits).map_err(Unheld::NoClass)?;
         }
         self.estimator.apply(&found);
         Ok((found, new))
     }
-}
-
-/// The command runs all the same: a backup that is too fast beats no backup.
-fn warn(error: &anyhow::Error) {
-    tell!("discnice: not limited: {error:#}");
-}
-
-fn warn_of_board(error: &anyhow::Error) {
-    tell!("discnice: limited always, not only while others are busy: {error:#}");
 }
 
 fn cannot_execute(name: &Path, error: &io::Error) -> u8 {

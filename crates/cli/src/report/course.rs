@@ -129,7 +129,8 @@ impl Course {
             begun: Instant::now(),
             first,
             last: first,
-            samples: Vec::with_capacity(SAMPLES),
+            // Grows as it is needed: a job that may have little memory gets it.
+            samples: Vec::new(),
             missing: 0,
             ticks: 1,
         }

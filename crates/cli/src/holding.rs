@@ -1,0 +1,116 @@
+//! Whether limits can hold for a command, and why not: one decision, for `run`, which warns or refuses
+//! (`--strict`), and for whoever asks before.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
+
+use discnice_escape::Foreign;
+
+use crate::mechanism::{Inside, Mechanism, Plan};
+use crate::{launch, program, stack};
+
+/// Why a limit does not hold for a command.
+#[derive(Debug)]
+pub enum Unheld {
+    /// There is no shared memory for its class.
+    NoClass(anyhow::Error),
+    /// The library is not installed, or cannot be named to the dynamic linker.
+    NoLibrary(anyhow::Error),
+    /// The program keeps the library out, and may not be put below a filter.
+    Escapes(PathBuf, &'static str),
+    /// The kernel refuses a filter; what is left of the limits then, the program, and the kernel's reason.
+    NoFilter(&'static str, PathBuf, String),
+    /// The daemon that holds what the other mechanisms cannot see is not to be had.
+    NotWatched(std::io::Error),
+    /// What the limits depend on, whether others are busy, is not to be known.
+    NoBoard(anyhow::Error),
+    /// The kernel refuses the idle classes of processor time and disk priority.
+    NoGuest(std::io::Error),
+    /// The regulator by progress cannot be started.
+    NotPolite(anyhow::Error),
+    /// The kernel refuses to bar it and its children from other rights.
+    GainsRights(std::io::Error),
+}
+
+impl Unheld {
+    /// What to do about it.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoClass(_) | Self::NoBoard(_) => "`discnice doctor` tells what is missing",
+            Self::NoLibrary(_) => "install DiscNice again",
+            Self::Escapes(..) => "attach to it once it runs, or start it without --strict",
+            Self::NoFilter(..) => "try --mechanism freeze",
+            Self::NotWatched(_) => "see `discnice policyd --help`",
+            Self::NoGuest(_) => "say --guest=no",
+            Self::NotPolite(_) | Self::GainsRights(_) => "start it without --strict",
+        }
+    }
+}
+
+impl fmt::Display for Unheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoClass(error) | Self::NoLibrary(error) => write!(f, "not limited: {error:#}"),
+            Self::Escapes(path, obstacle) => {
+                write!(f, "not limited: {} {obstacle}", Foreign::path(path))
+            }
+            Self::NoFilter(rest, path, refused) => {
+                write!(f, "{rest}: {}: {refused}", Foreign::path(path))
+            }
+            Self::NotWatched(error) => write!(f, "not watched from outside: {error}"),
+            Self::NoBoard(error) => {
+                write!(f, "limited always, not only while others are busy: {error:#}")
+            }
+            Self::NoGuest(error) => write!(f, "not a guest in processor time: {error}"),
+            Self::NotPolite(error) => write!(f, "not polite: {error:#}"),
+            Self::GainsRights(error) => write!(f, "children may gain rights: {error}"),
+        }
+    }
+}
+
+/// How a command is going to be held.
+#[derive(Debug)]
+pub struct Holding {
+    /// By which mechanism.
+    pub plan: Plan,
+    /// The file that is the command, if there is one.
+    pub program: Option<PathBuf>,
+    /// Why it will not be held, as far as that can be told before it is tried.
+    pub unheld: Option<Unheld>,
+}
+
+impl Holding {
+    /// Decides for a command, without changing anything.
+    #[must_use]
+    pub fn of(mechanism: Mechanism, command: &OsStr) -> Self {
+        let program = program::find(command);
+        let kind = program.clone().map(|path| (program::kind(&path), path));
+        let plan = match (stack::fits_preloading(), mechanism.plan(kind)) {
+            (false, Plan::Preload) => {
+                without_library(mechanism, program.clone().unwrap_or_default())
+            }
+            // Its children would get the library.
+            (false, Plan::Supervised) => Plan::SupervisedWholly(Inside::Impossible),
+            (_, plan) => plan,
+        };
+        let unheld = match &plan {
+            Plan::Escape(path, obstacle) => Some(Unheld::Escapes(path.clone(), obstacle)),
+            Plan::Preload | Plan::Supervised => launch::library().err().map(Unheld::NoLibrary),
+            Plan::SupervisedWholly(_) | Plan::Watched => None,
+        };
+        Self { plan, program, unheld }
+    }
+}
+
+/// The plan for a program that the library could enter, had its stack room for the dynamic linker's work on it.
+fn without_library(mechanism: Mechanism, path: PathBuf) -> Plan {
+    match mechanism {
+        Mechanism::Auto | Mechanism::Seccomp => Plan::SupervisedWholly(Inside::Impossible),
+        Mechanism::Freeze => Plan::Watched,
+        Mechanism::Preload => {
+            Plan::Escape(path, "has too short a stack for the library (ulimit -s)")
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `discnice run --strict`: a command for which a limit cannot hold is not started, and one line says why.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use discnice_tests::process::{Outcome, run};
+use discnice_tests::{product, skip};
+
+/// The product without some of its parts, in a folder of its own.
+struct Parts(tempfile::TempDir);
+
+impl Parts {
+    /// Of `discnice`, and of the library if `library`.
+    fn new(library: bool) -> Self {
+        let folder = product::folder();
+        let program = product::program();
+        let copy = |name: &str| {
+            fs::copy(program.with_file_name(name), folder.path().join(name)).expect("a copy");
+        };
+        copy("discnice");
+        if library {
+            copy("libdiscnice.so");
+        }
+        Self(folder)
+    }
+
+    fn run(&self, words: &[&str]) -> Outcome {
+        run(self.command(words).arg("--").args(self.touch()))
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = product::as_user(self.0.path().join("discnice"));
+        command.arg("run").args(words).env_remove("DISCNICE_STRICT");
+        command
+    }
+
+    fn touch(&self) -> [PathBuf; 2] {
+        ["/usr/bin/touch".into(), self.started()]
+    }
+
+    fn started(&self) -> PathBuf {
+        self.0.path().join("started")
+    }
+}
+
+/// One line that says what, why, and what to do; nothing was started.
+fn assert_refused(outcome: &Outcome, started: &Path, why: &str) {
+    let complaint = outcome.complaint();
+    assert_eq!(outcome.status, Some(125), "{outcome:?}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.starts_with("discnice: not started (--strict): "), "{complaint}");
+    assert!(complaint.contains(why) && complaint.contains("; "), "{complaint}");
+    assert!(!started.exists(), "it was started");
+}
+
+/// It was started, with a line that says why the limit does not hold, and how to refuse it.
+fn assert_warned(outcome: &Outcome, started: &Path, why: &str) {
+    let complaint = outcome.complaint();
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(complaint.contains(why) && complaint.contains("--strict refuses"), "{complaint}");
+    assert!(started.exists(), "it was not started");
+    fs::remove_file(started).expect("it is there");
+}
+
+#[test]
+fn a_library_that_is_missing() {
+    let parts = Parts::new(false);
+    assert_warned(&parts.run(&["--disk", "5M"]), &parts.started(), "libdiscnice.so");
+    assert_refused(&parts.run(&["--strict", "--disk", "5M"]), &parts.started(), "libdiscnice.so");
+    let summed = parts.run(&["--strict", "--disk", "5M", "--summary"]);
+    assert_eq!(summed.status, Some(125), "{summed:?}");
+    assert!(!parts.started().exists());
+}
+
+#[test]
+fn a_program_with_other_rights() {
+    let parts = Parts::new(true);
+    let program = parts.0.path().join("privileged");
+    fs::copy("/usr/bin/touch", &program).expect("a copy");
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("ours");
+    let words = [program.as_os_str(), parts.started().into_os_string().leak()];
+    let warned = run(parts.command(&["--disk", "5M"]).arg("--").args(words));
+    assert_warned(&warned, &parts.started(), "other rights");
+    let refused = run(parts.command(&["--disk", "5M", "--strict"]).arg("--").args(words));
+    assert_refused(&refused, &parts.started(), "other rights");
+}
+
+#[test]
+fn shared_memory_that_is_forbidden() {
+    let parts = Parts::new(true);
+    let allowed = Command::new("unshare").args(["--ipc", "true"]).status();
+    if !product::is_root() || !allowed.is_ok_and(|status| status.success()) {
+        skip!("only root makes a machine without shared memory");
+    }
+    let none = |strict: &str| {
+        let script = format!(
+            "echo 0 > /proc/sys/kernel/shmmni && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
+             {}/discnice run {strict} --disk 5M -- touch {}",
+            parts.0.path().display(),
+            parts.started().display()
+        );
+        run(Command::new("unshare").args(["--ipc", "sh", "-c", &script]))
+    };
+    assert_warned(&none(""), &parts.started(), "not limited");
+    assert_refused(&none("--strict"), &parts.started(), "not limited");
+}
+
+#[test]
+fn a_watcher_that_cannot_be_started() {
+    let parts = Parts::new(true);
+    let socket = parts.0.path().join("run/discnice/policyd.sock");
+    fs::create_dir_all(&socket).expect("a folder in the socket's place");
+    let mut own = Command::new("chown");
+    let own = own.args(["-R", "65534:65534"]).arg(parts.0.path().join("run")).status();
+    assert!(!product::is_root() || own.expect("chown").success());
+    let private = Permissions::from_mode(0o700);
+    fs::set_permissions(parts.0.path().join("run"), private).expect("ours");
+    let with = |words: &[&str]| {
+        let mut command = parts.command(words);
+        command.env("XDG_RUNTIME_DIR", parts.0.path().join("run"));
+        run(command.arg("--").args(parts.touch()))
+    };
+    let refused = with(&["--strict", "--disk", "5M"]);
+    assert_refused(&refused, &parts.started(), "not watched from outside");
+}
+
+#[test]
+fn strictness_is_an_option_a_variable_or_a_configuration() {
+    let parts = Parts::new(false);
+    let config = parts.0.path().join("config");
+    fs::create_dir_all(config.join("discnice")).expect("a folder");
+    fs::write(config.join("discnice/config.toml"), "strict = true\n").expect("a file");
+    let with = |variable: &str, config: &Path| {
+        let mut command = parts.command(&["--disk", "5M"]);
+        command.env("XDG_CONFIG_HOME", config).env("DISCNICE_STRICT", variable);
+        run(command.arg("--").args(parts.touch()))
+    };
+    let none = Path::new("/nonexistent");
+    assert_refused(&with("1", none), &parts.started(), "libdiscnice.so");
+    assert_refused(&with("", &config), &parts.started(), "libdiscnice.so");
+    assert_warned(&with("0", &config), &parts.started(), "libdiscnice.so");
+    let odd = with("perhaps", none);
+    assert_eq!(odd.status, Some(125), "{odd:?}");
+    assert!(odd.complaint().contains("DISCNICE_STRICT") && !parts.started().exists(), "{odd:?}");
+    let mut preload = parts.command(&["--disk", "5M", "--strict", "--mechanism", "preload"]);
+    let preload = run(preload.arg("--").args(parts.touch()));
+    assert!(
+        preload.status == Some(125) && preload.complaint().contains("--mechanism"),
+        "{preload:?}"
+    );
+}
+
+/// A setuid child would leave the library and could be neither traced nor stopped. Under `--strict` it runs without
+/// the other rights, and so with the library.
+#[test]
+fn a_child_with_other_rights_is_held_without_them() {
+    let parts = Parts::new(true);
+    let program = parts.0.path().join("privileged");
+    fs::copy("/bin/sh", &program).expect("a copy");
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("ours");
+    let script = format!(
+        "{} -pc 'id -u; while read line; do case $line in *libdiscnice.so*) echo held; break; esac; done \
+         < /proc/self/maps'; true",
+        program.display()
+    );
+    let told = |words: &[&str]| run(parts.command(words).args(["--", "sh", "-c", &script]));
+    let free = told(&["--disk", "5M"]).succeeded();
+    let strict = told(&["--disk", "5M", "--strict"]).succeeded();
+    if product::is_root() {
+        assert_eq!(free.text(), "0\n", "{free:?}");
+        assert_eq!(strict.text(), "65534\nheld\n", "{strict:?}");
+    }
+    assert_eq!(strict.complaint(), "");
+}
