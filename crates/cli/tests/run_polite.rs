@@ -219,3 +219,49 @@ fn a_target_file_set_aside_is_told_in_status() {
     let output = environment(command.arg("status"), scene.path()).output().unwrap();
     assert!(text(&output).contains("tar-0123.set-aside: progress targets"), "{output:?}");
 }
+
+#[test]
+fn a_state_directory_that_takes_nothing_is_told_of() {
+    let scene = tempfile::tempdir().unwrap();
+    let state = scene.path().join("state");
+    fs::write(&state, "a file in its place").unwrap();
+    let output = polite(scene.path(), &["--", "true"]).output().unwrap();
+    assert_told_once(&output);
+    fs::remove_file(&state).unwrap();
+    let output = polite(scene.path(), &["--", "true"]).output().unwrap();
+    assert_eq!((text(&output).as_str(), output.stderr.as_slice()), ("", &b""[..]));
+    assert_eq!(
+        fs::read_dir(state.join("discnice/targets")).unwrap().count(),
+        0,
+        "it left something"
+    );
+}
+
+#[test]
+fn a_full_state_directory_is_told_of() {
+    let scene = tempfile::tempdir().unwrap();
+    let state = scene.path().join("state");
+    fs::create_dir(&state).unwrap();
+    let script = "mount -t tmpfs -o size=8k,mode=700 none \"$1\" || exit 42; cat /dev/zero > \"$1/full\"; \
+                  exec \"$2\" run --polite -- true";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(&state);
+    let output = environment(command.arg(env!("CARGO_BIN_EXE_discnice")), scene.path()).output();
+    match output {
+        Ok(output) if !matches!(output.status.code(), Some(1 | 42)) => {
+            let told = String::from_utf8_lossy(&output.stderr).replace("cat: write error", "");
+            assert!(told.contains("No space left on device"), "{told}");
+            assert_eq!(told.matches("targets are not kept").count(), 1, "{told}");
+            assert_eq!(output.status.code(), Some(0));
+        }
+        // As the test beside this one does it without root.
+        _ => assert_ne!(rustix::process::geteuid().as_raw(), 0, "root may mount"),
+    }
+}
+
+fn assert_told_once(output: &Output) {
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert_eq!(told.matches("targets are not kept").count(), 1, "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}

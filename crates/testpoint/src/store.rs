@@ -155,6 +155,19 @@ impl Store {
     }
 }
 
+/// Tries whether targets can be saved in a directory, and leaves nothing there.
+///
+/// # Errors
+/// As [`Store::save`].
+pub fn try_out(directory: &Path) -> io::Result<()> {
+    crate::paths::private_directory(directory)?;
+    let trial = directory.join(format!(".trial-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let mut out = options.create(true).write(true).mode(0o600).open(&trial)?;
+    let written = out.write_all(&[0; 4096]).and_then(|()| out.sync_data());
+    fs::remove_file(&trial).and(written)
+}
+
 fn write_all(out: &mut File, body: &[u8]) -> io::Result<()> {
     out.set_len(0)?;
     out.write_all(format!("{MAGIC}{:016x}\n", fnv1a(body)).as_bytes())?;

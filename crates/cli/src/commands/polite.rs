@@ -1,12 +1,15 @@
 //! Regulation by progress, as `attach` and `run` share it.
 
+use std::path::Path;
+
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
 use discnice_benice::{Metric, Options, Outside, beside, regulate};
+use discnice_escape::Foreign;
 use discnice_external::hold::Job;
 use discnice_manners::Config;
 use discnice_policy::{Limits, Resource};
-use discnice_testpoint::paths;
+use discnice_testpoint::{paths, store};
 use discnice_units::Nanos;
 
 use crate::classes::Found;
@@ -73,6 +76,10 @@ impl PoliteArgs {
     pub fn start_beside(&self, class: Option<Found>) -> anyhow::Result<beside::HeldBack> {
         let limits = class.map_or(Limits::UNLIMITED, |found| found.class.limits());
         let mut options = self.options(Vec::new(), text(&limits))?;
+        // Its regulator saves what it has learnt when nobody hears it any more.
+        if let Err(why) = is_remembered(options.targets.as_deref()) {
+            tell!("discnice: progress targets are not kept, each run calibrates anew: {why}");
+        }
         let held_back = beside::start(move |job| {
             options.roots = vec![job];
             // Whoever could be told has gone; what happens stands in the report.
@@ -80,6 +87,15 @@ impl PoliteArgs {
         })?;
         Ok(held_back)
     }
+}
+
+/// Whether progress targets can be kept.
+fn is_remembered(targets: Option<&Path>) -> Result<(), String> {
+    let Some(directory) = targets else {
+        return Err("neither XDG_STATE_HOME nor HOME is set".into());
+    };
+    let cannot = |error| format!("cannot write to {}: {error}", Foreign::path(directory));
+    store::try_out(directory).map_err(cannot)
 }
 
 /// The limits as part of a job's identity.
