@@ -174,3 +174,44 @@ fn a_child_with_other_rights_is_held_without_them() {
     }
     assert_eq!(strict.complaint(), "");
 }
+
+/// What nothing held is told at the end, while it runs, and to scrapers, with what it moved: here a static child,
+/// which `--mechanism preload` leaves alone, and one with other rights.
+#[test]
+fn what_was_not_held_is_told_with_its_reason_and_its_bytes() {
+    if !product::is_root() || !Path::new("/bin/busybox").exists() {
+        skip!(
+            "a program with other rights than the test's needs root, and a static one busybox-static"
+        );
+    }
+    let parts = Parts::new(true);
+    let at = |name: &str| parts.0.path().join(name);
+    fs::copy("/usr/bin/dd", at("privileged")).expect("a copy");
+    fs::set_permissions(at("privileged"), Permissions::from_mode(0o4755)).expect("ours");
+    let script = "mkfifo one two; busybox dd if=one of=data bs=64k 2>/dev/null & \
+        ./privileged if=two of=/dev/null 2>/dev/null & exec 3>one 4>two; head -c 4194304 /dev/zero >&3; sleep 1; \
+        ./discnice status; ./discnice metrics; exec 3>&- 4>&-; wait";
+    let mut command = parts.command(&["--mechanism", "preload", "--disk", "50M", "--summary"]);
+    command.current_dir(parts.0.path()).args(["--report", "report.json", "--", "sh", "-c", script]);
+    let told = run(&mut command).succeeded();
+    let (shown, summary) = (told.text(), told.complaint());
+    for text in [&shown, &summary] {
+        let lines = || text.lines().filter(|line| line.contains("NOT LIMITED: "));
+        let of = |why: &str| lines().find(|line| line.contains(why)).unwrap_or_default();
+        assert!(of("statically linked").contains("; it moved "), "{text}");
+        assert!(!of("other rights").is_empty(), "{text}");
+    }
+    // Besides the 4 MiB it may have read its own file.
+    let moved = |bytes: &u64| (4 << 20..32 << 20).contains(bytes);
+    let metrics =
+        shown.lines().filter(|line| line.starts_with("discnice_class_not_limited_bytes{"));
+    let mut numbers = metrics.filter_map(|line| line.rsplit(' ').next()?.parse().ok());
+    assert!(numbers.any(|bytes| moved(&bytes)), "{shown}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(at("report.json")).expect("a report")).expect("JSON");
+    let list = report["not_limited"].as_array().expect("a list");
+    let fixed = list.iter().find(|one| one["bytes"].as_u64().is_some_and(|bytes| moved(&bytes)));
+    let fixed = fixed.expect("the static one");
+    assert!(fixed["reason"].as_str().expect("a reason").contains("statically linked"), "{report}");
+    assert!(list.iter().any(|one| one["bytes"].is_null()), "{report}");
+}

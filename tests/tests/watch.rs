@@ -1,13 +1,15 @@
 //! `top` and `metrics`: what they show, what they refuse, and that the terminal is given back.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use discnice_tests::process::{Outcome, run};
-use discnice_tests::product;
+use discnice_tests::{product, skip};
 
 /// What xterm's programs say to take and to give back the other screen.
 const TAKEN: &str = "\u{1b}[?1049h";
@@ -87,8 +89,14 @@ fn metrics_tell_every_class() {
 struct Served(Child);
 
 impl Served {
+    /// For all users: the test may run as another one than the product.
     fn at(address: &str) -> Self {
+        Self::to(&["--public"], address)
+    }
+
+    fn to(audience: &[&str], address: &str) -> Self {
         let mut command = product::discnice(["metrics", "--listen", address]);
+        command.args(audience);
         Self(command.spawn().expect("the program starts"))
     }
 }
@@ -129,6 +137,61 @@ fn scrapers_find_a_port_or_a_socket() {
     let path = folder.path().join("socket");
     let _served = Served::at(path.to_str().expect("UTF-8"));
     assert!(scrape(|| UnixStream::connect(&path)).ends_with("# EOF\n"));
+}
+
+/// What another user hears: the first line and the rest. `setpriv` makes the scraper one.
+fn scrape_as(user: &str, words: &[&str]) -> String {
+    let identity = ["--reuid", user, "--regid", user, "--clear-groups"];
+    let scraper = "import socket, sys\n\
+        kind = socket.AF_INET if sys.argv[1].isdigit() else socket.AF_UNIX\n\
+        s = socket.socket(kind)\n\
+        s.connect(('127.0.0.1', int(sys.argv[1])) if kind == socket.AF_INET else sys.argv[1])\n\
+        s.sendall(b'GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n\
+        while part := s.recv(65536): sys.stdout.write(part.decode())\n";
+    let mut command = Command::new("setpriv");
+    let command = command.args(identity).args(["/usr/bin/python3", "-c", scraper]).args(words);
+    run(command).succeeded().text()
+}
+
+#[test]
+fn only_the_same_user_hears_names_of_classes() {
+    if !product::is_root() || !std::path::Path::new("/usr/bin/python3").exists() {
+        skip!("two users are needed, which only root makes, and python3");
+    }
+    let class = format!("secret-{}", std::process::id());
+    let _ = run(&mut product::discnice(["class", "set", &class, "--disk", "5M"])).succeeded();
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a free port").port();
+    let folder = product::folder();
+    let path = folder.path().join("socket");
+    let (port, path) = (port.to_string(), path.to_str().expect("UTF-8").to_owned());
+    for address in [&port, &path] {
+        for (audience, others) in [(&[][..], false), (&["--public"], true)] {
+            let served = Served::to(audience, address);
+            let begun = Instant::now();
+            let waits = || match address.parse::<u16>() {
+                Ok(port) => TcpStream::connect(("127.0.0.1", port)).is_err(),
+                Err(_) => UnixStream::connect(address).is_err(),
+            };
+            while waits() && begun.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if address == &path {
+                // Otherwise the mode of the socket keeps others off before we do.
+                std::fs::set_permissions(&path, Permissions::from_mode(0o777))
+                    .expect("it is there");
+            }
+            for (user, same) in [("65534", true), ("65533", false), ("0", false)] {
+                let reply = scrape_as(user, &[address]);
+                let heard = reply.contains(&class);
+                assert_eq!(heard, same || others, "{user} {audience:?} {address}: {reply}");
+                let status = if heard { "HTTP/1.1 200 OK" } else { "HTTP/1.1 403 Forbidden" };
+                assert!(reply.starts_with(status), "{user} {audience:?} {address}: {reply}");
+            }
+            drop(served);
+        }
+    }
+    let _ = run(&mut product::discnice(["class", "rm", &class])).succeeded();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //!   man page and completions come) and a `run` that returns the exit status;
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
+//! - `escapes`: which processes of a class no limit held;
 //! - `polite`: the limits of a job that was given none;
 //! - `guest`: giving way in processor time and disk priority;
 //! - `holding`: whether limits can hold for a command, and why not;
@@ -24,6 +25,7 @@
 mod classes;
 pub mod commands;
 mod config;
+mod escapes;
 mod guest;
 mod holding;
 mod json;

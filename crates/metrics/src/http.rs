@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::address::Listener;
+use crate::peer::{Audience, Peer};
 
 /// A request that is not there after this time is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -16,19 +17,23 @@ const REQUEST_MAX: usize = 8 << 10;
 const FIELDS: usize = 64;
 /// So many are answered at once; others are hung up on.
 const CROWD: usize = 16;
+/// To other users.
+const STRANGER: &str =
+    "only for the user that runs `discnice metrics`; with --public it answers all\n";
 /// OpenMetrics 1.0.
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A connection with timeouts.
-trait Connection: Read + Write + Send {}
-impl<C: Read + Write + Send> Connection for C {}
+trait Connection: Read + Write + Send + Peer {}
+impl<C: Read + Write + Send + Peer> Connection for C {}
 
-/// Answers every scraper with what `metrics` returns, until accepting fails.
+/// Answers every scraper of the audience with what `metrics` returns, until accepting fails.
 ///
 /// # Errors
 /// The listener's.
 pub fn serve(
     listener: &Listener,
+    audience: Audience,
     metrics: impl Fn() -> String + Send + Sync + 'static,
 ) -> io::Result<()> {
     let metrics = Arc::new(metrics);
@@ -42,7 +47,7 @@ pub fn serve(
         let (metrics, done) = (Arc::clone(&metrics), Arc::clone(&busy));
         let started = thread::Builder::new().name("scrape".into()).spawn(move || {
             // Who hangs up needs no answer.
-            let _ = answer(connection, &*metrics);
+            let _ = answer(connection, audience, &*metrics);
             done.fetch_sub(1, Ordering::Relaxed);
         });
         if started.is_err() {
@@ -76,7 +81,12 @@ fn accept(listener: &Listener) -> io::Result<Option<Box<dyn Connection>>> {
     }
 }
 
-fn answer(mut connection: Box<dyn Connection>, metrics: &dyn Fn() -> String) -> io::Result<()> {
+fn answer(
+    mut connection: Box<dyn Connection>,
+    audience: Audience,
+    metrics: &dyn Fn() -> String,
+) -> io::Result<()> {
+    let metrics = audience.includes(connection.user()).then_some(metrics);
     let mut request = Vec::new();
     let mut part = [0; 1024];
     let reply = loop {
@@ -92,8 +102,8 @@ fn answer(mut connection: Box<dyn Connection>, metrics: &dyn Fn() -> String) -> 
     connection.flush()
 }
 
-/// The reply to a request; `None` while more of it must come.
-fn reply_to(request: &[u8], metrics: &dyn Fn() -> String) -> Option<String> {
+/// The reply to a request, to a stranger if there are no `metrics`; `None` while more of it must come.
+fn reply_to(request: &[u8], metrics: Option<&dyn Fn() -> String>) -> Option<String> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut parsed = httparse::Request::new(&mut fields);
     match parsed.parse(request) {
@@ -103,6 +113,9 @@ fn reply_to(request: &[u8], metrics: &dyn Fn() -> String) -> Option<String> {
         }
         Ok(httparse::Status::Complete(_)) => {}
     }
+    let Some(metrics) = metrics else {
+        return Some(reply("403 Forbidden", "", STRANGER, true));
+    };
     let path = parsed.path.unwrap_or("").split('?').next().unwrap_or("");
     let whole = parsed.method != Some("HEAD");
     Some(match (parsed.method, path) {
@@ -129,7 +142,7 @@ mod tests {
     use std::net::TcpStream;
 
     fn status(request: &[u8]) -> Option<String> {
-        let reply = reply_to(request, &|| "m 1\n# EOF\n".into())?;
+        let reply = reply_to(request, Some(&|| "m 1\n# EOF\n".into()))?;
         reply.lines().next().map(str::to_owned)
     }
 
@@ -144,15 +157,22 @@ mod tests {
         assert_eq!(status(b"GET /metrics HTT"), None, "the rest may come");
         let endless = [b"GET / HTTP/1.1\r\nX: ".as_slice(), &[b'x'; REQUEST_MAX]].concat();
         assert_eq!(status(&endless).as_deref(), Some("HTTP/1.1 400 Bad Request"));
-        let head = reply_to(b"HEAD /metrics HTTP/1.1\r\n\r\n", &|| "m 1\n".into()).unwrap();
+        let head = reply_to(b"HEAD /metrics HTTP/1.1\r\n\r\n", Some(&|| "m 1\n".into())).unwrap();
         assert!(head.contains("Content-Length: 4\r\n") && head.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_stranger_hears_nothing() {
+        let reply = reply_to(b"GET /metrics HTTP/1.1\r\n\r\n", None).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{reply}");
+        assert!(reply_to(b"GET /metrics HTTP", None).is_none());
     }
 
     #[test]
     fn scrapers_are_answered_beside_one_that_says_nothing() {
         let listener = Listener::bind(&"0".parse().unwrap()).unwrap();
         let port = listener.port().unwrap();
-        thread::spawn(move || serve(&listener, || "m 1\n# EOF\n".into()));
+        thread::spawn(move || serve(&listener, Audience::Own, || "m 1\n# EOF\n".into()));
         let _silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
         for _ in 0..3 * CROWD {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();

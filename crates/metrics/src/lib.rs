@@ -1,7 +1,8 @@
 //! Classes as metrics in the OpenMetrics text format 1.0, and a listener that serves them.
 //!
 //! - [`mod@text`]: all metrics of some classes;
-//! - [`Address`], [`Listener`]: where scrapers find them.
+//! - [`Address`], [`Listener`]: where scrapers find them;
+//! - [`Audience`]: who is answered.
 //!
 //! A listener only answers; it keeps nothing between two scrapes and never changes a class.
 
@@ -9,8 +10,10 @@
 
 mod address;
 mod http;
+mod peer;
 mod text;
 
 pub use address::{Address, Listener, Unusable};
 pub use http::serve;
-pub use text::{ClassMetrics, text};
+pub use peer::Audience;
+pub use text::{ClassMetrics, Held, text};

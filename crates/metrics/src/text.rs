@@ -25,23 +25,31 @@ pub struct ClassMetrics {
     totals: [u64; Resource::COUNT],
     waited: f64,
     counts: Counts,
-    limited: u64,
-    escaped: u64,
+    held: Held,
+}
+
+/// Processes of a class, by whether they are held to its thresholds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Held {
+    /// How many are.
+    pub limited: u64,
+    /// How many are not.
+    pub escaped: u64,
+    /// Bytes that these have moved, as far as the kernel tells.
+    pub escaped_bytes: u64,
 }
 
 impl ClassMetrics {
-    /// Reads a class's meters. Of its processes `limited` are held to its thresholds and `escaped`
-    /// are not.
+    /// Reads a class's meters; `held` tells of its processes.
     #[must_use]
-    pub fn of(name: &str, class: &Class, limited: u64, escaped: u64) -> Self {
+    pub fn of(name: &str, class: &Class, held: Held) -> Self {
         Self {
             name: label(name).into_owned(),
             limits: class.limits(),
             totals: Resource::ALL.map(|one| class.meter(one).total()),
             waited: class.waits().1.as_secs_f64(),
             counts: class.wait_histogram().counts(),
-            limited,
-            escaped,
+            held,
         }
     }
 
@@ -80,7 +88,8 @@ impl Collector for Classes {
         self.totals(encoder, "class", "Operations of a class", &calls, |one| !one.is_bytes())?;
         self.limits(encoder)?;
         self.waits(encoder)?;
-        self.processes(encoder)
+        self.processes(encoder)?;
+        self.escaped(encoder)
     }
 }
 
@@ -140,12 +149,23 @@ impl Classes {
         Ok(())
     }
 
+    fn escaped(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Disk traffic so far of a class's processes that are not held to its thresholds";
+        let (name, unit) = ("class_not_limited", Unit::Bytes);
+        let mut family = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+        for class in &self.0 {
+            let labels = [("class", class.name.as_str())];
+            ConstGauge::new(class.held.escaped_bytes).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
     fn processes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Processes of a class, by whether they are held to its thresholds";
         let mut family =
             encoder.encode_descriptor("class_processes", help, None, MetricType::Gauge)?;
         for class in &self.0 {
-            for (limited, count) in [("yes", class.limited), ("no", class.escaped)] {
+            for (limited, count) in [("yes", class.held.limited), ("no", class.held.escaped)] {
                 let labels = [("class", class.name.as_str()), ("limited", limited)];
                 ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
             }
@@ -174,8 +194,7 @@ mod tests {
             totals: [9, 4, 5, 2, 7, 0, 0, 0],
             waited: 1.5,
             counts,
-            limited: 3,
-            escaped: 1,
+            held: Held { limited: 3, escaped: 1, escaped_bytes: 4096 },
         }]);
         let class = "class=\"a \\\"b\\\"\\n\"";
         for line in [
@@ -188,6 +207,7 @@ mod tests {
             format!("discnice_class_wait_seconds_bucket{{le=\"0.001048576\",{class}}} 3"),
             format!("discnice_class_wait_seconds_bucket{{le=\"+Inf\",{class}}} 7"),
             format!("discnice_class_processes{{{class},limited=\"yes\"}} 3"),
+            format!("discnice_class_not_limited_bytes{{{class}}} 4096"),
             "# TYPE discnice_class_bytes counter".into(),
         ] {
             assert!(shown.lines().any(|shown| shown == line), "{line} is not in\n{shown}");

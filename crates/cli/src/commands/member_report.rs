@@ -39,20 +39,22 @@ pub struct MemberReport {
 }
 
 impl MemberReport {
-    /// What is known of a process; the kernel is asked only if `seen`, which takes longer than all the rest.
+    /// What is known of a process; the kernel is asked only if `seen`, which takes longer than all the rest, or if
+    /// it is not held.
     pub fn of(running: &Running<'_>, seen: bool) -> Self {
         let Running { member, outside, held, .. } = *running;
         let escape = escape(running);
+        let escapes = escape.is_some();
         let charged = member.books().charged();
         Self {
             process: member.process(),
             name: name(member),
-            mechanism: mechanism(member.state(), escape.is_some(), held),
+            mechanism: mechanism(member.state(), escapes, held),
             escape,
             why: held.and_then(|account| explain(account.reason)),
             read: charged.read,
             written: charged.written,
-            seen: seen.then(|| running.seen()).flatten(),
+            seen: if seen || escapes { running.seen() } else { None },
             escaped: outside.map_or(0, |account| account.escaped),
             waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
             frozen_seconds: Nanos(outside.map_or(0, |account| account.frozen)).as_secs_f64(),
@@ -95,6 +97,9 @@ fn explain(reason: Reason) -> Option<&'static str> {
     })
 }
 
+/// Of a process about which the kernel tells its own user nothing.
+const HIDDEN: &str = "its program has other rights than yours (setuid, setgid or capabilities), or hides what it does";
+
 /// Why a process is not held: nobody can or may hold it, it executed a program in which our library
 /// never reported, or it filters its own system calls.
 pub fn escape(running: &Running<'_>) -> Option<String> {
@@ -117,8 +122,13 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
         State::Confined => explain(Reason::Confined),
         State::Free | State::Claimed | State::Active | State::Notified => return None,
     };
-    let path = std::fs::read_link(format!("/proc/{}/exe", member.process()))
-        .unwrap_or_else(|_| PathBuf::from("its program"));
+    let path = match std::fs::read_link(format!("/proc/{}/exe", member.process())) {
+        Ok(path) => path,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Some(HIDDEN.into());
+        }
+        Err(_) => PathBuf::from("its program"),
+    };
     let kind = program::kind(&path);
     let why = why.or_else(|| kind.obstacle()).unwrap_or("has not loaded the library");
     Some(format!("{} {why}", Foreign::path(&path)))

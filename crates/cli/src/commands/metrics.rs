@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use discnice_metrics::{Address, ClassMetrics, Listener, serve, text};
+use discnice_metrics::{Address, Audience, ClassMetrics, Held, Listener, serve, text};
 
 use super::member_report;
 use crate::classes::{self, Found};
@@ -18,6 +18,10 @@ pub struct Metrics {
     /// path of a socket
     #[arg(long, value_name = "ADDR", allow_hyphen_values = true)]
     listen: Option<Address>,
+    /// Answer other users, and other machines where the address is not local; else only processes of this user are
+    /// answered
+    #[arg(long, requires = "listen")]
+    public: bool,
 }
 
 impl Metrics {
@@ -34,7 +38,8 @@ impl Metrics {
                         text(Vec::new())
                     })
                 };
-                serve(&listener, metrics).context("cannot serve metrics any longer")?;
+                let audience = if self.public { Audience::Public } else { Audience::Own };
+                serve(&listener, audience, metrics).context("cannot serve metrics any longer")?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -50,9 +55,14 @@ fn current() -> anyhow::Result<String> {
 }
 
 fn of(found: &Found) -> ClassMetrics {
-    let (mut limited, mut escaped) = (0, 0);
+    let mut held = Held::default();
     for running in Running::all(found) {
-        *if member_report::escape(&running).is_some() { &mut escaped } else { &mut limited } += 1;
+        if member_report::escape(&running).is_some() {
+            held.escaped += 1;
+            held.escaped_bytes += running.seen().unwrap_or(0);
+        } else {
+            held.limited += 1;
+        }
     }
-    ClassMetrics::of(&found.name(), found.class, limited, escaped)
+    ClassMetrics::of(&found.name(), found.class, held)
 }

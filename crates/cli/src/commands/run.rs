@@ -20,6 +20,7 @@ use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
+use crate::escapes::{Escaped, Escapes};
 use crate::holding::{Holding, Unheld};
 use crate::launch::{Ended, Variables};
 use crate::mechanism::{Mechanism, Plan};
@@ -133,15 +134,21 @@ impl Run {
     ) -> io::Result<Ended> {
         let (found, _) = made;
         let mut course = Course::begin(found.class);
-        let mut tick = || course.tick(found.class);
-        let watch: Option<launch::Watch<'_>> = if draft.is_some() { Some(&mut tick) } else { None };
-        let ended = launch::supervise(|| self.execute(Some(made), strict), watch)?;
+        let mut escapes = Escapes::default();
+        let mut tick = || {
+            escapes.look(found.class);
+            if draft.is_some() {
+                course.tick(found.class);
+            }
+        };
+        let ended = launch::supervise(|| self.execute(Some(made), strict), Some(&mut tick))?;
         course.tick(found.class);
+        let escaped = escapes.list();
         if self.summary {
-            summarise(&found, &course);
+            summarise(&found, &course, &escaped);
         }
         if let Some(draft) = draft {
-            let record = Record::new(&self.command, &found, &course, ended);
+            let record = Record::new(&self.command, &found, &course, ended, escaped);
             if let Err(error) = draft.finish(&record) {
                 // The command has done its work, which its exit status must say.
                 tell!("discnice: {error:#}");
@@ -280,8 +287,8 @@ fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
     if missing { NOT_FOUND } else { NOT_EXECUTABLE }
 }
 
-/// One line on standard error, as time(1).
-fn summarise(found: &Found, course: &Course) {
+/// A line on standard error, as time(1), and one for each process that was not held.
+fn summarise(found: &Found, course: &Course, escaped: &[Escaped]) {
     let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
     let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
     let rate = (read + written) as f64 / seconds.max(1e-3);
@@ -299,6 +306,11 @@ fn summarise(found: &Found, course: &Course) {
             "discnice: of that {} escaped: it was counted, but nothing could hold it",
             Bytes::new(unheld)
         );
+    }
+    for one in escaped {
+        let moved = one.bytes.map(|bytes| format!("; it moved {}", Bytes::new(bytes)));
+        let (name, moved) = (Foreign::text(&one.name), moved.unwrap_or_default());
+        tell!("discnice: NOT LIMITED: {name} ({}): {}{moved}", one.process, one.reason);
     }
     if found.class.predicts() {
         let Totals { predicted, account } = found.class.prediction();

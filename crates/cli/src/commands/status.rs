@@ -256,7 +256,7 @@ fn table(reports: &[ClassReport], members: bool) -> Lines {
         ));
         for member in report.members.iter().filter(|_| members) {
             let what = match (&member.escape, member.why) {
-                (Some(why), _) => format!("NOT LIMITED: {why}"),
+                (Some(why), _) => not_limited(why, member.seen),
                 (None, Some(why)) => format!("{}: {why}", member.mechanism),
                 (None, None) => String::new(),
             };
@@ -271,6 +271,11 @@ fn table(reports: &[ClassReport], members: bool) -> Lines {
         }
     }
     lines
+}
+
+fn not_limited(why: &str, moved: Option<u64>) -> String {
+    let moved = moved.map_or_else(String::new, |bytes| format!("; it moved {}", Bytes::new(bytes)));
+    format!("NOT LIMITED: {why}{moved}")
 }
 
 /// All thresholds of a class in one column, each with a mark of what it is about.

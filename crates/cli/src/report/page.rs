@@ -29,6 +29,12 @@ pub fn html(record: &Record) -> String {
             writeln!(body, "<tr><td>{}</td><td class=\"n\">{}</td></tr>", name, escape(&number));
     }
     body.push_str("</table>\n");
+    for one in &record.not_limited {
+        let moved = one.bytes.map(|bytes| format!("; it moved {}", Bytes::new(bytes)));
+        let (name, reason) = (escape(&one.name), escape(&one.reason));
+        let moved = moved.unwrap_or_default();
+        let _ = writeln!(body, "<p>Not limited: {name} ({}): {reason}{moved}.</p>", one.process);
+    }
     for plot in plots::all(record) {
         body.push_str(&draw(&plot));
     }

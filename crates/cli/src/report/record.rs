@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::course::{Course, Sample, limit};
 use crate::classes::Found;
+use crate::escapes::Escaped;
 use crate::launch::Ended;
 
 /// Of the form below.
@@ -48,6 +49,8 @@ pub struct Record {
     /// The same, of all ranges.
     #[serde(skip)]
     pub counts: Counts,
+    /// Processes that no limit held.
+    pub not_limited: Vec<Escaped>,
     /// What a sample covers; the last one may cover less.
     pub sample_seconds: f64,
     /// The course.
@@ -116,7 +119,13 @@ impl Record {
     }
 
     /// The record of a job that has ended.
-    pub fn new(command: &[OsString], found: &Found, course: &Course, ended: Ended) -> Self {
+    pub fn new(
+        command: &[OsString],
+        found: &Found,
+        course: &Course,
+        ended: Ended,
+        not_limited: Vec<Escaped>,
+    ) -> Self {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
@@ -152,6 +161,7 @@ impl Record {
             waited_seconds: total.waited,
             wait_histogram: histogram(&total.counts),
             counts: total.counts,
+            not_limited,
             sample_seconds: course.interval().as_secs_f64(),
             samples: course.samples().to_vec(),
         }
