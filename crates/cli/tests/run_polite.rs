@@ -191,16 +191,20 @@ fn a_killed_regulator_leaves_nothing_stopped() {
 #[test]
 fn limits_and_manners_together() {
     let scene = tempfile::tempdir().unwrap();
-    let library = Path::new(env!("CARGO_BIN_EXE_discnice")).with_file_name("libdiscnice.so");
-    if !library.exists() {
-        skip!("{} has not been built", library.display());
+    // The library is built in release mode only.
+    let program = Path::new(env!("CARGO_BIN_EXE_discnice")).parent().and_then(Path::parent);
+    let program = program.expect("a build folder").join("release/discnice");
+    if !program.with_file_name("libdiscnice.so").exists() {
+        skip!("{} and its library have not been built", program.display());
     }
     let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
     let copy = format!("if=/dev/zero of={}/file bs=64k count=96", scratch.path().display());
     let mut words = vec!["--no-probation", "--disk", "2M", "--", "dd"];
     words.extend(copy.split(' '));
     let begun = Instant::now();
-    let mut job = polite(scene.path(), &words).stderr(Stdio::null()).spawn().unwrap();
+    let mut job = Command::new(program);
+    environment(job.args(["run", "--polite"]).args(words), scene.path()).stderr(Stdio::null());
+    let mut job = job.spawn().unwrap();
     let report = soon("nobody regulates", || told(scene.path(), job.id()));
     assert_eq!(report["name"], "dd");
     assert!(job.wait().unwrap().success());

@@ -345,8 +345,11 @@ mod tests {
 
     #[test]
     fn what_no_child_claims_is_ones_own() {
-        let mut account =
-            OwnAccount::open(std::process::id(), Charged::default(), Rest::Known).unwrap();
+        // Not this process's, in which other tests write at the same time.
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut child = shell(folder.path(), 1, 0);
+        await_sleep(child.id());
+        let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
         let (before, rest) = (account.own(), Io { read: 5 << 20, ..CHILD });
         account.unclaimed = rest;
         account.inherit(Io { read: 1 << 20, ..CHILD });
@@ -354,6 +357,19 @@ mod tests {
         assert!(
             account.look().unwrap().read >= before.read + (4 << 20) && !account.may_be_bereaved()
         );
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Waits until a process is blocked.
+    fn await_sleep(id: u32) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+        // Behind its name, which is in brackets.
+        while !state().rsplit_once(") ").unwrap().1.starts_with('S') {
+            assert!(Instant::now() < deadline, "it goes on: {}", state());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     const CHILD: Io = Io { read: 0, written: 4 << 20, cancelled: 0 };
