@@ -59,6 +59,9 @@ const ARCHITECTURE: u32 = 0xc000_00b7;
 /// The kernel's longest program (`BPF_MAXINSNS`).
 const LONGEST: usize = 4096;
 
+/// Sends the calls of all code but a range to the program itself, ours among them (linux/prctl.h, Linux 5.11).
+const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+
 /// One instruction, `struct sock_filter`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +87,9 @@ pub fn by_prctl<T: Copy + Into<i64>>(
     program: usize,
     real: impl FnOnce() -> T,
 ) -> T {
+    if option == PR_SET_SYSCALL_USER_DISPATCH && mode != 0 {
+        return confine(None, real);
+    }
     if option != libc::PR_SET_SECCOMP {
         return real();
     }
