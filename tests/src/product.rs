@@ -3,10 +3,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// An ordinary user without any file of its own: Debian's `nobody`.
 const NOBODY: &str = "65534";
 
+/// How those folders are called, with a process id behind, that test programs have at run time.
+const RUNTIME: &str = "discnice-test-";
 /// Where it finds programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
@@ -53,11 +56,43 @@ pub fn as_user(name: impl AsRef<OsStr>) -> Command {
     } else {
         Command::new(name)
     };
+    command.env("XDG_RUNTIME_DIR", runtime());
     // What tells the tests something is none of the guests' concern.
     for name in discnice_requirements::VARIABLES {
         command.env_remove(name);
     }
     command
+}
+
+/// Where the product keeps what lives as long as a session: a folder of this test program's, for other test programs
+/// of the same user have limits and a policyd of their own, which must not meet.
+fn runtime() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        remove_what_others_left();
+        let prefix = format!("{RUNTIME}{}-", std::process::id());
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let mut folder = tempfile::Builder::new();
+        let folder = folder.prefix(&prefix).permissions(private).tempdir_in("/tmp");
+        let folder = folder.expect("/tmp is writable").keep();
+        if is_root() {
+            let owner = NOBODY.parse().ok();
+            std::os::unix::fs::chown(&folder, owner, owner).expect("the folder is ours");
+        }
+        folder
+    })
+}
+
+/// A test program does not notice its end, so the next one removes what it left.
+fn remove_what_others_left() {
+    for entry in std::fs::read_dir("/tmp").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(RUNTIME)?.split('-').next());
+        if id.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            // It may be another user's.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// `discnice` with these arguments, as an ordinary user.

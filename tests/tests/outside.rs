@@ -235,5 +235,8 @@ fn what_is_deleted_unwritten_costs_no_time() {
     writeln!(packing.stdin.take().expect("a pipe")).expect("it reads");
     let ended = packing.wait().expect("it ends");
     let took = begun.elapsed();
-    assert!(ended.success() && took < Duration::from_secs(3), "{took:?} of 24 at most");
+    // Less than one of the eight; time is only what a busy machine leaves of it.
+    let (_, written) = class.charged();
+    assert!(ended.success() && written < 3_000_000, "{written} bytes of what never was written");
+    assert!(took < Duration::from_secs(12), "{took:?} of 24 at most");
 }
