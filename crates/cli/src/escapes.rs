@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use discnice_budget::Class;
 use serde::Serialize;
 
+use crate::classes::Found;
 use crate::commands::member_report;
 use crate::running::Running;
 
@@ -40,12 +40,12 @@ pub struct Escapes {
 
 impl Escapes {
     /// Looks at the class, unless it did so just now.
-    pub fn look(&mut self, class: &Class) {
+    pub fn look(&mut self, found: &Found) {
         let begun = Instant::now();
         if self.next.is_some_and(|next| begun < next) {
             return;
         }
-        for running in Running::all(class) {
+        for running in Running::all(found) {
             if let Some(reason) = member_report::escape(&running) {
                 self.add(&running, reason);
             }

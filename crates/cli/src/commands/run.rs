@@ -136,7 +136,7 @@ impl Run {
         let mut course = Course::begin(found.class);
         let mut escapes = Escapes::default();
         let mut tick = || {
-            escapes.look(found.class);
+            escapes.look(&found);
             if draft.is_some() {
                 course.tick(found.class);
             }
@@ -219,7 +219,8 @@ impl Run {
             launch::bring_in(found, member, path);
         }
         // Its dynamic linker would say on the command's standard error that it cannot load ours.
-        let is_foreign = program.as_deref().map(program::kind) == Some(program::Kind::OtherMachine);
+        let is_foreign = program.as_deref().map(crate::program::kind)
+            == Some(crate::program::Kind::OtherMachine);
         self.have_watched(found, &plan, strict)?;
         if strict.0 {
             strict.have(launch::bar_from_rights().map_err(Unheld::GainsRights))?;
