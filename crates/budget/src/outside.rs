@@ -7,6 +7,11 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 /// A watcher that has not shown itself for this long, in nanoseconds, is dead or hangs.
 const PATIENCE: u64 = 2_000_000_000;
 
+/// In [`Watcher::flags`]: preloaded members are held as soon as they run ahead of their books.
+const STRICT: u32 = 1;
+/// In [`Watcher::flags`]: the watcher is told of each birth.
+const FOLLOWS: u32 = 1 << 1;
+
 /// How a process is made to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -83,8 +88,8 @@ impl Reason {
 #[repr(C, align(64))]
 pub struct Watcher {
     process: AtomicU32,
-    /// Whether preloaded members are held as soon as they run ahead of their books.
-    strict: AtomicU32,
+    /// [`STRICT`] and [`FOLLOWS`].
+    flags: AtomicU32,
     /// When it last showed itself, nanoseconds of `CLOCK_MONOTONIC`.
     seen: AtomicU64,
     /// When one that was asked for is on its way until, nanoseconds of the same clock.
@@ -162,6 +167,7 @@ impl Watcher {
             if taken.is_err() {
                 return false;
             }
+            self.flags.fetch_and(!FOLLOWS, Ordering::Release);
         }
         self.seen.store(now, Ordering::Relaxed);
         true
@@ -195,17 +201,36 @@ impl Watcher {
         (owner != 0 && !self.is_stale(now) && exists(owner)).then_some(owner)
     }
 
+    /// The watcher is told of each birth, or is not: whether it finds the descendants of whom it knows without
+    /// anything in their environment.
+    pub fn follow_births(&self, follows: bool) {
+        // Of a thousand classes each page that is written counts.
+        if (self.flags.load(Ordering::Relaxed) & FOLLOWS != 0) == follows {
+            return;
+        }
+        if follows {
+            self.flags.fetch_or(FOLLOWS, Ordering::Release);
+        } else {
+            self.flags.fetch_and(!FOLLOWS, Ordering::Release);
+        }
+    }
+
+    /// Whether a watcher is there that is told of each birth.
+    pub fn follows_births(&self, now: u64, exists: impl Fn(u32) -> bool) -> bool {
+        self.flags.load(Ordering::Acquire) & FOLLOWS != 0 && self.process(now, exists).is_some()
+    }
+
     /// From now on members that our library is in are held as well as soon as their account runs ahead
     /// of what they charged themselves. Without that they are left to the library until it is plain
     /// that it does not see what they do.
     pub fn be_strict(&self) {
-        self.strict.store(1, Ordering::Relaxed);
+        self.flags.fetch_or(STRICT, Ordering::Relaxed);
     }
 
     /// Whether members that our library is in are held as soon as they run ahead.
     #[must_use]
     pub fn is_strict(&self) -> bool {
-        self.strict.load(Ordering::Relaxed) != 0
+        self.flags.load(Ordering::Relaxed) & STRICT != 0
     }
 
     fn is_stale(&self, now: u64) -> bool {
@@ -341,6 +366,19 @@ mod tests {
         assert!(watcher.claim(9, 9 + PATIENCE, |_| true), "8 hangs");
         watcher.resign(8);
         assert!(!watcher.claim(8, 10 + PATIENCE, |_| true), "8 was not the watcher any more");
+    }
+
+    #[test]
+    fn births_are_followed_by_whoever_said_so_himself() {
+        let watcher = zeroed::<Watcher>();
+        assert!(watcher.claim(7, 5, |_| true));
+        assert!(!watcher.follows_births(5, |_| true));
+        watcher.follow_births(true);
+        assert!(watcher.follows_births(5, |_| true));
+        assert!(!watcher.follows_births(5, |_| false), "it is dead");
+        assert!(!watcher.follows_births(6 + PATIENCE, |_| true), "it hangs");
+        assert!(watcher.claim(8, 8, |_| false));
+        assert!(!watcher.follows_births(8, |_| true), "the next one has not said so");
     }
 
     #[test]

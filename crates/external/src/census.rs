@@ -16,6 +16,8 @@ use discnice_sys::deadline;
 use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 
+use crate::births::{Births, Forebear};
+
 /// More births between two looks than this: then look at everybody.
 const MANY: u32 = 1 << 16;
 /// So many are looked at at a time: while somebody forks ten thousand processes, those who are known want to
@@ -47,11 +49,14 @@ pub struct Newcomer {
     /// Whom it names as its class, asked for when somebody wants to know.
     marks: OnceCell<Vec<Vec<u8>>>,
     apart: OnceCell<bool>,
+    /// Its parent at birth, that one's, and so on, where the kernel tells.
+    pub(crate) forebears: Vec<Forebear>,
 }
 
 impl From<Stat> for Newcomer {
     fn from(stat: Stat) -> Self {
-        Self { stat, marks: OnceCell::new(), apart: OnceCell::new() }
+        let forebears = Vec::new();
+        Self { stat, marks: OnceCell::new(), apart: OnceCell::new(), forebears }
     }
 }
 
@@ -107,6 +112,8 @@ pub struct Census {
     is_behind: bool,
     at: Nanos,
     snapshot: Option<Snapshot>,
+    /// Asked for at the first look.
+    births: Option<Births>,
 }
 
 /// All that lived a moment ago, and who was found to be new since. Classes that begin to be watched at the
@@ -133,6 +140,12 @@ impl Census {
         found
     }
 
+    /// Whether the kernel tells of each birth, so that whoever is new is known by whom he descends from.
+    #[must_use]
+    pub fn follows_births(&self) -> bool {
+        self.births.as_ref().is_some_and(Births::are_told)
+    }
+
     /// When to look again.
     #[must_use]
     pub fn next(&self) -> Nanos {
@@ -147,15 +160,27 @@ impl Census {
     /// Living processes that are new since the last call, or the next of them, parents before their
     /// children; none at the first call.
     fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
+        self.births.get_or_insert_with(Births::begin);
         let Some(last) = self.last_id() else { return Vec::new() };
         let before = self.last.unwrap_or(last);
         if last < before || last - before >= MANY {
             (self.last, self.is_behind) = (Some(last), false);
-            return everybody();
+            return self.introduce(everybody());
         }
         let until = last.min(before + PORTION);
         (self.last, self.is_behind) = (Some(until), until < last);
-        between(before, until)
+        self.introduce(between(before, until))
+    }
+
+    /// With whom they descend from: all of their forebears were born before they were found.
+    fn introduce(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
+        let births = self.births.get_or_insert_with(Births::begin);
+        births.follow();
+        let meet = |stat: Stat| {
+            let forebears = births.forebears(stat.id);
+            Rc::new(Newcomer { forebears, ..Newcomer::from(stat) })
+        };
+        found.into_iter().map(meet).collect()
     }
 
     /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
@@ -163,11 +188,14 @@ impl Census {
     pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
         let is_close = |last: &u32| *last >= id && *last - id < FEW;
         if let Some(last) = self.last_id().filter(is_close) {
-            return between(id, last);
+            return self.introduce(between(id, last));
         }
-        let take = || Snapshot { taken: now, everybody: everybody() };
-        let everybody = &self.snapshot.get_or_insert_with(take).everybody;
-        everybody.iter().filter(|one| one.stat.started >= started).cloned().collect()
+        if self.snapshot.is_none() {
+            let everybody = self.introduce(everybody());
+            self.snapshot = Some(Snapshot { taken: now, everybody });
+        }
+        let everybody = self.snapshot.iter().flat_map(|snapshot| &snapshot.everybody);
+        everybody.filter(|one| one.stat.started >= started).cloned().collect()
     }
 
     /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
@@ -186,18 +214,18 @@ fn living(id: u32) -> Option<Stat> {
     procfs::stat(id).filter(|stat| !stat.has_ended())
 }
 
-fn between(before: u32, last: u32) -> Vec<Rc<Newcomer>> {
+fn between(before: u32, last: u32) -> Vec<Stat> {
     in_order((before + 1..=last).filter_map(living))
 }
 
-fn everybody() -> Vec<Rc<Newcomer>> {
+fn everybody() -> Vec<Stat> {
     in_order(tree::every_process().filter_map(living))
 }
 
-fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Rc<Newcomer>> {
+fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Stat> {
     let mut found: Vec<Stat> = found.inspect(|_| deadline::renew()).collect();
     found.sort_by_key(|stat| (stat.started, stat.id));
-    found.into_iter().map(|stat| Rc::new(Newcomer::from(stat))).collect()
+    found
 }
 
 #[cfg(test)]

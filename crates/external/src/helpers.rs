@@ -23,7 +23,7 @@ impl Helpers {
     /// environment names. Whoever is listed by his class is announced by it, too.
     #[must_use]
     pub fn classes_of(&self, newcomer: &Newcomer) -> Vec<BlockId> {
-        let mut classes = self.kindred.classes(&newcomer.stat);
+        let mut classes = self.kindred.classes(newcomer);
         for named in newcomer.blocks() {
             if !classes.contains(&named) {
                 classes.push(named);

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use discnice_sys::block::BlockId;
-use discnice_sys::procfs::Stat;
+
+use crate::census::Newcomer;
 
 const FIRST: BlockId = BlockId::from_claim(0);
 const LAST: BlockId = BlockId::from_claim(u64::MAX);
@@ -26,13 +27,14 @@ impl Kindred {
         self.0.borrow_mut().remove(&(id, block));
     }
 
-    /// The blocks of the classes that somebody with this parent, group and session may descend from, or whose
-    /// members had his number.
-    pub(crate) fn classes(&self, of: &Stat) -> Vec<BlockId> {
-        let known = self.0.borrow();
-        let numbers = [of.parent, of.group, of.session, of.id];
+    /// The blocks of the classes that a process with this parent, group, session and forebears may descend from, or
+    /// whose members had its number.
+    pub(crate) fn classes(&self, of: &Newcomer) -> Vec<BlockId> {
+        let (known, stat) = (self.0.borrow(), &of.stat);
+        let numbers = [stat.parent, stat.group, stat.session, stat.id];
+        let numbers = numbers.into_iter().chain(of.forebears.iter().map(|forebear| forebear.id));
         let classes = |id| known.range((id, FIRST)..=(id, LAST)).map(|(_, block)| *block);
-        let mut found: Vec<BlockId> = numbers.into_iter().flat_map(classes).collect();
+        let mut found: Vec<BlockId> = numbers.flat_map(classes).collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -48,15 +50,16 @@ mod tests {
     fn classes_are_found_by_the_numbers_of_kin() {
         let stat = procfs::stat(std::process::id()).unwrap();
         let kindred = Kindred::default();
-        assert!(kindred.classes(&stat).is_empty());
+        let known = |kindred: &Kindred| kindred.classes(&procfs::stat(stat.id).unwrap().into());
+        assert!(known(&kindred).is_empty());
         let block = BlockId::of_segment;
         for (id, segment) in [(stat.parent, 7), (stat.session, 3), (stat.session, 7), (u32::MAX, 1)]
         {
             kindred.add(id, block(segment));
         }
-        assert_eq!(kindred.classes(&stat), [block(3), block(7)]);
+        assert_eq!(known(&kindred), [block(3), block(7)]);
         kindred.remove(stat.parent, block(7));
         kindred.remove(stat.session, block(7));
-        assert_eq!(kindred.classes(&stat), [block(3)]);
+        assert_eq!(known(&kindred), [block(3)]);
     }
 }

@@ -12,6 +12,7 @@
 //! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), a freezer cgroup, or stop signals;
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
+//! - `births`: who bore whom, as the kernel tells it;
 //! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
 //! - `descriptors`: what another process has open;
@@ -30,6 +31,7 @@
 #![cfg_attr(test, deny(unsafe_code))]
 
 pub mod account;
+mod births;
 pub mod census;
 mod chains;
 mod closed;

@@ -18,7 +18,7 @@ use crate::census::{Census, Newcomer};
 use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
-use crate::process::{Pinned, is_hidden, pin};
+use crate::process::{Pinned, is_hidden, lives, pin};
 use crate::served::Through;
 
 /// All slots of the class are looked through this often, should a newcomer have been missed.
@@ -49,8 +49,9 @@ pub struct Watch {
     inside: HashMap<u32, u32>,
     /// Held no longer, but not yet let go.
     leaving: Vec<Watched>,
-    /// All members, and those that have ended whose process groups still exist: groups and sessions are named after them.
-    ever: HashSet<u32>,
+    /// All members, and those that have ended whose process groups still exist, and since when they are members: groups and
+    /// sessions are named after them.
+    ever: HashMap<u32, Nanos>,
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Whether those that were born before it began have been looked for.
     begun: bool,
@@ -84,7 +85,7 @@ impl Watch {
             strangers: Vec::new(),
             inside: HashMap::new(),
             leaving: Vec::new(),
-            ever: HashSet::new(),
+            ever: HashMap::new(),
             queue: BinaryHeap::new(),
             begun: false,
             held: HashSet::new(),
@@ -187,6 +188,8 @@ impl Watch {
         {
             self.meet(&census.since(now, id, started));
         }
+        // Those that the class listed are known by now.
+        self.class.watcher().follow_births(census.follows_births());
         let next = self.queue.peek().map_or(self.roll_call_at, |Reverse((due, _))| *due);
         let next = next.min(self.roll_call_at);
         if self.leaving.is_empty() { next } else { next.min(now.plus(Nanos(500_000))) }
@@ -351,6 +354,7 @@ impl Watch {
             None => {
                 self.class.member(slot, found.stat.id).is_some()
                     && (self.is_named(&found.stat)
+                        || self.bore(found)
                         || number::shows_membership(found, self.block, &self.mark))
             }
         }
@@ -420,20 +424,40 @@ impl Watch {
     /// Whether a process descends from a member, as far as can be seen. One that our library is in and
     /// that shows nothing of this is found by the next roll call.
     fn is_kin(&self, newcomer: &Newcomer) -> bool {
-        self.is_named(&newcomer.stat) || newcomer.carries(&self.mark)
+        self.is_named(&newcomer.stat) || self.is_orphan(newcomer) || newcomer.carries(&self.mark)
+    }
+
+    /// Whether a member bore it, or an ancestor of it that has ended, and our library, which would register it, is not
+    /// in it.
+    fn is_orphan(&self, newcomer: &Newcomer) -> bool {
+        self.bore(newcomer) && !number::maps(newcomer, self.block)
+    }
+
+    /// Whether the last of those that bore it and live is a member, or one of those that have ended was.
+    fn bore(&self, newcomer: &Newcomer) -> bool {
+        for forebear in &newcomer.forebears {
+            // Who was a member before this one was born had only the same number.
+            if self.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {
+                return true;
+            }
+            if forebear.id == newcomer.stat.parent || lives(forebear.id) {
+                return false;
+            }
+        }
+        false
     }
 
     /// Whether its parent is a member, or its group or session is named after one.
     fn is_named(&self, stat: &Stat) -> bool {
         // A group and a session are named after the process that made them, and nobody else can get
         // its number while they exist.
-        let named = |name: u32| self.ever.contains(&name);
+        let named = |name: u32| self.ever.contains_key(&name);
         self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
     }
 
     /// Numbers of members that have ended, and that no process group has any more, may be given to others.
     fn forget_groups(&mut self) {
-        let (members, all) = (&self.members, self.ever.iter().copied());
+        let (members, all) = (&self.members, self.ever.keys().copied());
         let gone = all.filter(|id| !members.contains_key(id) && !process::group_exists(*id));
         for id in gone.collect::<Vec<_>>() {
             self.disown(id);
@@ -442,7 +466,7 @@ impl Watch {
 
     /// No process is kin by this number.
     fn disown(&mut self, id: u32) {
-        if self.ever.remove(&id) {
+        if self.ever.remove(&id).is_some() {
             self.helpers.kindred.remove(id, self.block);
         }
     }
@@ -461,7 +485,7 @@ impl Watch {
         if watched.bears_outside() {
             self.lively_until = time::now().plus(LIVELY);
         }
-        self.ever.insert(id);
+        self.ever.insert(id, time::now());
         self.helpers.kindred.add(id, self.block);
         self.members.insert(id, watched);
         self.queue.push(Reverse((Nanos(0), id)));
@@ -475,7 +499,7 @@ impl Drop for Watch {
         let mut all: Vec<Watched> = self.members.drain().map(|(_, member)| member).collect();
         all.append(&mut self.leaving);
         all.iter_mut().for_each(Watched::leave);
-        for id in self.ever.drain() {
+        for (id, _) in self.ever.drain() {
             self.helpers.kindred.remove(id, self.block);
         }
         for _ in 0..100 {

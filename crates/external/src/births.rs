@@ -1,0 +1,245 @@
+//! Who bore whom, as the kernel tells it: its process events, of which births are asked for (netlink(7),
+//! `NETLINK_CONNECTOR`; the kernel's Documentation/driver-api/connector.rst and include/uapi/linux/cn_proc.h).
+//!
+//! A daemon's parent may have ended before anybody looked, so that neither its own parent nor its session tells whom it
+//! descends from. Ordinary users are told since Linux 6.6, and outside of containers only. Elsewhere children are known
+//! by what they carry in their environment.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use discnice_units::Nanos;
+use rustix::io::Errno;
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, send,
+    socket_with, sockopt,
+};
+
+/// Bytes of events that wait for us: as many as an ordinary user gets.
+const QUEUE: usize = 1 << 20;
+/// Of so many births those are forgotten that are older than [`MEMORY`].
+const MANY: usize = 1 << 15;
+/// Whoever bears a child and ends is looked for within this.
+const MEMORY: Nanos = Nanos(60 * Nanos::SECOND.0);
+/// So many generations are followed.
+const GENERATIONS: usize = 64;
+
+/// `CN_IDX_PROC` and `CN_VAL_PROC`, linux/connector.h.
+const PROCESSES: (u32, u32) = (1, 1);
+/// `PROC_CN_MCAST_LISTEN`; `PROC_EVENT_NONE`, which answers that; `PROC_EVENT_FORK`.
+const LISTEN: u32 = 1;
+const ANSWER: u32 = 0;
+const BIRTH: u32 = 1;
+
+/// Where in a message things are: behind `struct nlmsghdr` (16 bytes) and `struct cn_msg` (20 bytes) the event, and
+/// behind its own head of 16 bytes four numbers.
+const KIND: usize = 16 + 20;
+const TIME: usize = KIND + 8;
+const NUMBERS: usize = KIND + 16;
+
+/// One that bore somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forebear {
+    /// Its process id.
+    pub id: u32,
+    /// When it was born itself; zero if that was before births were told.
+    pub born: Nanos,
+}
+
+/// Births of the last while.
+#[derive(Debug, Default)]
+pub struct Births {
+    socket: Option<OwnedFd>,
+    /// Of each one that was born, its parent and when it was.
+    parents: HashMap<u32, Forebear>,
+}
+
+impl Births {
+    /// Has the kernel tell of births from now on, if it does.
+    #[must_use]
+    pub fn begin() -> Self {
+        Self { socket: listen().ok(), parents: HashMap::new() }
+    }
+
+    /// Whether it tells.
+    #[must_use]
+    pub fn are_told(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Takes what was told since the last call.
+    pub fn follow(&mut self) {
+        let Some(socket) = self.socket.take() else { return };
+        let mut message = [0; 256];
+        loop {
+            match recvfrom(&socket, &mut message[..], RecvFlags::DONTWAIT) {
+                Ok((length, _, from)) => {
+                    if is_kernel(from) {
+                        self.note(message.get(..length).unwrap_or_default());
+                    }
+                }
+                Err(Errno::INTR) => {}
+                // Some were lost: who was born meanwhile could be taken for the child of another.
+                Err(Errno::NOBUFS) => self.parents.clear(),
+                Err(_) => break,
+            }
+        }
+        self.socket = Some(socket);
+    }
+
+    fn note(&mut self, message: &[u8]) {
+        let Some(Birth { parent, child, at }) = Birth::parse(message) else { return };
+        if self.parents.len() >= MANY {
+            self.parents.retain(|_, birth| birth.born.plus(MEMORY) > at);
+        }
+        if self.parents.len() < 2 * MANY {
+            self.parents.insert(child, Forebear { id: parent, born: at });
+        }
+    }
+
+    /// Who bore process `id`, who bore that one, and so on, as far as known.
+    #[must_use]
+    pub fn forebears(&self, id: u32) -> Vec<Forebear> {
+        let parent = |id: &u32| self.parents.get(id).map(|birth| birth.id);
+        let line = std::iter::successors(parent(&id), parent).take(GENERATIONS);
+        line.map(|id| Forebear { id, born: self.parents.get(&id).map_or(Nanos(0), |own| own.born) })
+            .collect()
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Birth {
+    parent: u32,
+    child: u32,
+    at: Nanos,
+}
+
+impl Birth {
+    /// The birth of a process; new threads are told of, too.
+    fn parse(message: &[u8]) -> Option<Self> {
+        let [_, parent, thread, child] =
+            [0, 1, 2, 3].map(|index| number(message, NUMBERS + 4 * index));
+        let born = kind(message)? == BIRTH && thread? == child?;
+        let at = u64::from(number(message, TIME)?) | u64::from(number(message, TIME + 4)?) << 32;
+        born.then_some(Self { parent: parent?, child: child?, at: Nanos(at) })
+    }
+}
+
+/// What kind of event a message tells of, if of any.
+fn kind(message: &[u8]) -> Option<u32> {
+    let ours = (number(message, 16)?, number(message, 20)?) == PROCESSES;
+    number(message, KIND).filter(|_| ours)
+}
+
+fn number(message: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(message.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn is_kernel(from: Option<rustix::net::SocketAddrAny>) -> bool {
+    from.and_then(|from| SocketAddrNetlink::try_from(from).ok()).is_some_and(|from| from.pid() == 0)
+}
+
+/// A socket on which births are told.
+fn listen() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let family = AddressFamily::NETLINK;
+    let socket = socket_with(family, SocketType::DGRAM, flags, Some(netlink::CONNECTOR))?;
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, QUEUE);
+    bind(&socket, &SocketAddrNetlink::new(0, PROCESSES.0))?;
+    send(&socket, &request(&[LISTEN]), SendFlags::empty())?;
+    // Whom the kernel does not tell it does not answer either.
+    let mut answer = [0; 256];
+    let answered = (0..GENERATIONS).any(|_| {
+        let length = recvfrom(&socket, &mut answer[..], RecvFlags::DONTWAIT).map_or(0, |got| got.0);
+        kind(answer.get(..length).unwrap_or_default()) == Some(ANSWER)
+    });
+    if !answered {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // Of births alone, where the kernel can choose (Linux 6.6).
+    send(&socket, &request(&[LISTEN, BIRTH]), SendFlags::empty())?;
+    Ok(socket)
+}
+
+/// A message to the kernel: heads, and these words.
+fn request(words: &[u32]) -> Vec<u8> {
+    const DONE: u32 = 3;
+    let length = 4 * words.len() as u32;
+    // The length, and two halves: the kind and no flags; then nothing that matters.
+    let head = [16 + 20 + length, DONE, 0, 0];
+    let own = [PROCESSES.0, PROCESSES.1, 0, 0, length];
+    let all = head.iter().chain(&own).chain(words);
+    all.flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn event(kind: u32, at: u64, numbers: [u32; 4]) -> Vec<u8> {
+        let head = [76, 3, 0, 0, 1, 1, 0, 0, 40, kind, 0, at as u32, (at >> 32) as u32];
+        head.iter().chain(&numbers).flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn told(births: &[(u32, u32, u64)]) -> Births {
+        let mut all = Births::default();
+        for (parent, child, at) in births {
+            all.note(&event(BIRTH, *at, [*parent, *parent, *child, *child]));
+        }
+        all
+    }
+
+    #[test]
+    fn the_line_of_a_process_is_known() {
+        let births = told(&[(10, 11, 1), (11, 12, 2), (12, 13, 3), (20, 21, 4)]);
+        let line = [(12, 2), (11, 1), (10, 0)].map(|(id, at)| Forebear { id, born: Nanos(at) });
+        assert_eq!(births.forebears(13), line);
+        assert!(births.forebears(10).is_empty());
+        // A number that is given to another belongs to that one.
+        let births = told(&[(10, 11, 1), (11, 12, 2), (30, 11, 3)]);
+        assert_eq!(births.forebears(11), [Forebear { id: 30, born: Nanos(0) }]);
+        assert_eq!(told(&[(1, 2, 1), (2, 1, 2)]).forebears(1).len(), GENERATIONS, "a circle ends");
+    }
+
+    #[test]
+    fn only_births_of_processes_count() {
+        let mut births = Births::default();
+        births.note(&event(BIRTH, 1, [10, 10, 12, 11]));
+        births.note(&event(2, 1, [10, 10, 11, 11]));
+        births.note(&event(BIRTH, 1, [10, 10, 11, 11])[..60]);
+        births.note(&[]);
+        assert!(births.parents.is_empty());
+    }
+
+    #[test]
+    fn the_old_are_forgotten() {
+        let mut births = Births::default();
+        for child in 0..MANY as u32 {
+            births.note(&event(BIRTH, 1, [u32::MAX, u32::MAX, child, child]));
+        }
+        births.note(&event(BIRTH, MEMORY.0 + 2, [1, 1, 2, 2]));
+        assert_eq!(births.parents.len(), 1);
+    }
+
+    #[test]
+    fn grandchildren_are_known_though_their_parents_have_ended() {
+        let mut births = Births::begin();
+        // Before Linux 6.6 only the superuser is told, in a container nobody.
+        if !births.are_told() {
+            return;
+        }
+        let script = "(sh -c 'echo $$; exec sleep 100 > /dev/null 2>&1' & )";
+        let output = Command::new("sh").args(["-c", script]).output().unwrap();
+        let id: u32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+        births.follow();
+        let line = births.forebears(id);
+        assert!(line.iter().any(|one| one.id == std::process::id()), "{line:?}");
+        assert!(line.len() >= 3, "{line:?}");
+        let id = rustix::process::Pid::from_raw(id.cast_signed()).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    }
+}
