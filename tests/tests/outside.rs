@@ -201,11 +201,13 @@ fn programs_of_another_word_size_run() {
     };
     let words = [program.to_str().expect("UTF-8"), "/etc/passwd"];
     let class = Class::new("50M");
-    let bare = run(product::as_user(words[0]).arg(words[1]));
+    let bare = run(product::as_user(words[0]).arg(words[1])).succeeded();
     assert_one_warning(&bare, &run(class.run_by("preload").args(words)));
     for mechanism in ["auto", "freeze", "seccomp"] {
         assert_same(&bare, &run(class.run_by(mechanism).args(words)), mechanism);
     }
+    let words = ["sh", "-c", "\"$@\"; true", "sh", words[0], words[1]];
+    assert_same(&bare, &run(&mut class.command(words)), "as a child");
 }
 
 /// Writes eight times 3 MB into a file that it has unlinked, and closes it before anybody had to write it.

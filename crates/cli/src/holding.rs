@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use discnice_escape::Foreign;
 
 use crate::mechanism::{Inside, Mechanism, Plan};
-use crate::{launch, program, stack};
+use crate::{library, program, stack};
 
 /// Why a limit does not hold for a command.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Holding {
         };
         let unheld = match &plan {
             Plan::Escape(path, obstacle) => Some(Unheld::Escapes(path.clone(), obstacle)),
-            Plan::Preload | Plan::Supervised => launch::library().err().map(Unheld::NoLibrary),
+            Plan::Preload | Plan::Supervised => library::installed().err().map(Unheld::NoLibrary),
             Plan::SupervisedWholly(_) | Plan::Watched => None,
         };
         Self { plan, program, unheld }

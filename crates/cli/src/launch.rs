@@ -6,11 +6,10 @@
 use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
 use discnice_budget::member::Charged;
 use discnice_budget::{MemberId, State};
 use discnice_regulator::{Linux, Regulator, Thread};
@@ -21,9 +20,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
-
-/// The library's file name.
-const LIBRARY: &str = "libdiscnice.so";
+use crate::library;
+use crate::program::Kind;
 
 /// What SIGPIPE did before the Rust runtime made it ignored.
 static SIGPIPE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
@@ -64,32 +62,8 @@ pub fn restore_inheritance() {
     }
 }
 
-/// Where our library lies: beside this program (a build tree) or where `make install` puts it.
-///
-/// # Errors
-/// It is not there, or the dynamic linker could not be told its path.
-pub fn library() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    let places = [folder.join(LIBRARY), folder.join("../lib/discnice").join(LIBRARY)];
-    let found = places.iter().find_map(|place| place.canonicalize().ok());
-    let Some(path) = found else {
-        bail!(
-            "{LIBRARY} is neither in {} nor in its ../lib/discnice; install DiscNice again",
-            folder.display()
-        );
-    };
-    if path.as_os_str().as_bytes().iter().any(|byte| b": \t\n$".contains(byte)) {
-        bail!(
-            "{}: the dynamic linker takes no path with spaces, colons or dollars; install DiscNice elsewhere",
-            path.display()
-        );
-    }
-    Ok(path)
-}
-
 /// What carries the library and the class into the command.
-pub type Variables = [(&'static str, OsString); 2];
+pub type Variables = Vec<(&'static str, OsString)>;
 
 /// Bars this process, and so the command and its children, from rights that it does not have: a setuid program runs
 /// as any other, and can be held as any other.
@@ -101,8 +75,11 @@ pub fn bar_from_rights() -> io::Result<()> {
 }
 
 /// The variables that carry the library and the class into the command.
-pub fn variables(found: &Found, member: Option<MemberId>) -> anyhow::Result<Variables> {
-    let mut preload = library()?.into_os_string();
+pub fn variables(
+    found: &Found,
+    member: Option<MemberId>,
+) -> anyhow::Result<[(&'static str, OsString); 2]> {
+    let mut preload = library::to_preload()?.into_os_string();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
         preload.push(":");
         preload.push(others);
@@ -126,6 +103,14 @@ fn token(found: &Found, member: Option<MemberId>) -> OsString {
         token.push(private.path());
     }
     token
+}
+
+/// Those of them that this kind of program gets: a dynamic linker that cannot load the library says so on standard
+/// error, or ends.
+pub fn for_program(kind: Kind, variables: [(&'static str, OsString); 2]) -> Variables {
+    // A static program may hand both on to one that is not.
+    let loads = matches!(kind, Kind::Dynamic | Kind::Unknown | Kind::Static | Kind::Go);
+    variables.into_iter().filter(|(name, _)| loads || *name != "LD_PRELOAD").collect()
 }
 
 /// Makes this process a member of the class, which keeps being so as the command.

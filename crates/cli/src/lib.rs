@@ -10,6 +10,7 @@
 //! - `holding`: whether limits can hold for a command, and why not;
 //! - `json`: JSON of many elements, in parts;
 //! - `launch`: how a command is made regulated and executed in our place;
+//! - `library`: where our library lies, and the copy of it that programs load;
 //! - `output`: everything that it says, so that no name which others chose reaches a terminal as it is;
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
@@ -30,6 +31,7 @@ mod guest;
 mod holding;
 mod json;
 mod launch;
+mod library;
 pub mod mechanism;
 pub mod output;
 mod polite;

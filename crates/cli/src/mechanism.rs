@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use discnice_budget::{MemberId, State};
 use discnice_notify::{Reach, Refused};
-use discnice_sys::process;
+use discnice_sys::{process, seccomp};
 
 use crate::classes::Found;
-use crate::program::Kind;
+use crate::program::{Kind, obstacle};
 
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -41,7 +41,7 @@ pub enum Inside {
 pub enum Plan {
     /// By our library.
     Preload,
-    /// By a supervisor; dynamic programs that it starts by our library.
+    /// By a supervisor, with all programs that it starts.
     Supervised,
     /// By a supervisor, all of them.
     SupervisedWholly(Inside),
@@ -70,28 +70,49 @@ impl Mechanism {
     /// What to do with a program that was found at a place, or nowhere.
     #[must_use]
     pub fn plan(self, program: Option<(Kind, PathBuf)>) -> Plan {
-        let obstacle = program.and_then(|(kind, path)| Some((path, kind.obstacle()?, kind)));
+        let obstacle = program.and_then(|(kind, path)| Some((path, obstacle(kind)?, kind)));
+        let ordinary = matches!(obstacle, Some((_, _, kind)) if kind != Kind::Privileged);
         match (self, obstacle) {
             (Self::Seccomp, None) => Plan::SupervisedWholly(Inside::Possible),
             (Self::Seccomp, Some(_)) => Plan::SupervisedWholly(Inside::Impossible),
             (_, None) => Plan::Preload,
-            (Self::Freeze, Some((_, _, Kind::Static | Kind::Go | Kind::OtherMachine))) => {
-                Plan::Watched
-            }
+            (Self::Freeze, Some(_)) if ordinary => Plan::Watched,
             // A setuid program below a filter of ours is not one any more.
-            (Self::Auto, Some((_, _, Kind::Static | Kind::Go | Kind::OtherMachine))) => {
-                Plan::Supervised
-            }
+            (Self::Auto, Some(_)) if ordinary => Plan::Supervised,
             (_, Some((path, obstacle, _))) => Plan::Escape(path, obstacle),
         }
     }
 }
 
 impl Plan {
-    /// Whether our library goes into the command's environment.
+    /// Whether our variables go into the command's environment: the supervised need none, nor do those whose
+    /// descendants are found from outside without, which `followed` tells.
     #[must_use]
-    pub fn preloads(&self) -> bool {
-        !matches!(self, Self::SupervisedWholly(_))
+    pub fn carries(&self, followed: bool) -> bool {
+        match self {
+            Self::Preload => true,
+            Self::Supervised | Self::SupervisedWholly(_) => false,
+            Self::Watched | Self::Escape(..) => !followed,
+        }
+    }
+
+    /// For people: how a command of this plan is held, or that it is not.
+    ///
+    /// # Errors
+    /// That it is not, and why.
+    pub fn explain(&self, kind: Kind) -> Result<String, String> {
+        let why = obstacle(kind).map_or(String::new(), |why| format!(": it {why}"));
+        match self {
+            Self::Preload => Ok("can be limited, by the library in it".into()),
+            Self::Supervised | Self::SupervisedWholly(_) => match seccomp::probe() {
+                Ok(()) => Ok(format!("can be limited, by a supervisor of its calls{why}")),
+                Err(_) => Err(format!(
+                    "cannot be limited{why}, and this kernel cannot have its calls supervised (Linux 5.19)"
+                )),
+            },
+            Self::Watched => Ok(format!("can be limited, from outside{why}")),
+            Self::Escape(_, why) => Err(format!("cannot be limited: it {why}")),
+        }
     }
 
     /// What holds the command when it cannot be put below a filter.
@@ -145,13 +166,17 @@ mod tests {
     #[test]
     fn what_our_library_cannot_enter_is_supervised() {
         assert_eq!(Mechanism::Auto.plan(program(Kind::Dynamic)), Plan::Preload);
-        assert_eq!(Mechanism::Auto.plan(program(Kind::Static)), Plan::Supervised);
+        for kind in [Kind::Static, Kind::Go, Kind::OtherMachine, Kind::OtherLinker] {
+            assert_eq!(Mechanism::Auto.plan(program(kind)), Plan::Supervised, "{kind:?}");
+            assert_eq!(Mechanism::Freeze.plan(program(kind)), Plan::Watched, "{kind:?}");
+        }
+        assert!(!Plan::Supervised.carries(false), "the filter is inherited");
+        assert!(Plan::Watched.carries(false) && !Plan::Watched.carries(true));
         assert_eq!(Mechanism::Auto.plan(None), Plan::Preload);
-        assert_eq!(Mechanism::Freeze.plan(program(Kind::Static)), Plan::Watched);
         assert_eq!(Mechanism::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
         let wholly = Mechanism::Seccomp.plan(program(Kind::Dynamic));
         assert_eq!(wholly, Plan::SupervisedWholly(Inside::Possible));
-        assert!(!wholly.preloads());
+        assert!(!wholly.carries(false));
         assert_eq!(wholly.without_filter(), "limited from inside only");
         let nothing = Mechanism::Seccomp.plan(program(Kind::Static));
         assert_eq!(nothing.without_filter(), "not limited");

@@ -27,6 +27,8 @@ const SEGMENTS: u16 = 64;
 const ENTRIES: u32 = 1024;
 /// So many program headers are read at once: nearly always all of them, in what a thread with the smallest stack has.
 const AT_ONCE: u16 = 16;
+/// Length of a build id.
+pub const BUILD_ID: usize = 20;
 /// Segments of notes, and notes in one, that are looked at.
 const NOTES: usize = 16;
 
@@ -113,6 +115,11 @@ impl Elf {
         file.array(0) == Some(*MAGIC)
     }
 
+    /// Whether the header of an ELF file names this machine and its word size; also of one whose header is cut.
+    pub fn is_of_this_machine(file: &impl Bytes) -> bool {
+        file.array::<20>(0).is_none_or(|header| is_ours(&header))
+    }
+
     /// Whether a dynamic linker loads it.
     pub fn is_dynamic(&self) -> bool {
         self.interpreter.is_some()
@@ -122,15 +129,21 @@ impl Elf {
     /// it has a note by Go's linker (cmd/link/internal/ld/elf.go, `ELF_NOTE_GO_NAME`).
     pub fn is_go(&self, file: &impl Bytes) -> bool {
         let notes = self.table.segments(file).filter(|segment| segment.kind == PT_NOTE);
-        notes.take(NOTES).any(|segment| has_note(file, &segment, b"Go\0\0"))
+        notes.take(NOTES).any(|segment| note(file, &segment, b"Go\0\0", |_| true).is_some())
+    }
+
+    /// What the linker made of the content: the note of kind `NT_GNU_BUILD_ID`. ld(1), `--build-id`
+    pub fn build_id(&self, file: &impl Bytes) -> Option<[u8; BUILD_ID]> {
+        let mut notes = self.table.segments(file).filter(|segment| segment.kind == PT_NOTE);
+        let found = notes.find_map(|segment| note(file, &segment, b"GNU\0", |kind| kind == 3));
+        file.array(found.filter(|(_, length)| *length == BUILD_ID as u64)?.0)
     }
 
     /// Reads the headers; `None` for anything but a 64-bit ELF file of this machine.
     pub fn read(file: &impl Bytes) -> Option<Self> {
         let header: [u8; 64] = file.array(0)?;
         let known = header.starts_with(MAGIC)
-            && header.get(4) == Some(&CLASS_64)
-            && number::<2>(&header, 18) == MACHINE
+            && is_ours(&header)
             && number::<2>(&header, 54) == SEGMENT as u64;
         if !known {
             return None;
@@ -204,18 +217,30 @@ impl Dynamic {
     }
 }
 
-/// Whether one of the notes of a segment is by this owner. elf(5), "Notes"
-fn has_note(file: &impl Bytes, segment: &Segment, owner: &[u8; 4]) -> bool {
+/// Whether a header names this machine and its word size.
+fn is_ours(header: &[u8]) -> bool {
+    header.get(4) == Some(&CLASS_64) && number::<2>(header, 18) == MACHINE
+}
+
+/// Where the content of the first note of a segment is that is by this owner and of such a kind, and its length. elf(5),
+/// "Notes"
+fn note(
+    file: &impl Bytes,
+    segment: &Segment,
+    owner: &[u8; 4],
+    is_wanted: impl Fn(u64) -> bool,
+) -> Option<(u64, u64)> {
     let (mut at, end) = (segment.offset, segment.offset.saturating_add(segment.length));
     for _ in 0..NOTES {
-        let Some(note) = file.array::<16>(at).filter(|_| at < end) else { return false };
+        let note = file.array::<16>(at).filter(|_| at < end)?;
         let (name, rest) = (number::<4>(&note, 0), number::<4>(&note, 4));
-        if name == owner.len() as u64 && note.ends_with(owner) {
-            return true;
+        let kind = number::<4>(&note, 8);
+        if name == owner.len() as u64 && note.ends_with(owner) && is_wanted(kind) {
+            return Some((at.checked_add(16)?, rest));
         }
         at = at.saturating_add(12 + name.next_multiple_of(4) + rest.next_multiple_of(4));
     }
-    false
+    None
 }
 
 /// Tag and value of an entry of the dynamic section.

@@ -6,6 +6,7 @@
 //!
 //! Where things are:
 //! - `walk`: which files, in which order; the entry points [`program`], [`command`], [`library`];
+//! - `kind`: what kind of program a file is, [`kind()`];
 //! - `elf`: what an ELF file says about its segments and the libraries it needs;
 //! - `cache`: where ld.so(8) finds a library by its name, `/etc/ld.so.cache`;
 //! - `script`: which interpreter a script names;
@@ -21,12 +22,14 @@
 
 mod cache;
 mod elf;
+mod kind;
 mod script;
 mod text;
 mod walk;
 mod window;
 
-pub use walk::{command, is_foreign, library, program};
+pub use kind::{Kind, build_id, kind, kind_of_command, kind_of_opened};
+pub use walk::{command, library, program};
 
 #[cfg(doc)]
 use discnice_regulator::Regulator;

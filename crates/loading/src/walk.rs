@@ -11,7 +11,7 @@ use crate::text::Text;
 use crate::{cache, script, window};
 
 /// An interpreter may itself be a script, so often (`exec_binprm` in the kernel's fs/exec.c).
-const SCRIPTS: usize = 5;
+pub(crate) const SCRIPTS: usize = 5;
 /// How deep libraries that need libraries are followed. Each level holds a descriptor; what lies
 /// deeper is mostly needed by others too.
 const DEPTH: usize = 8;
@@ -22,7 +22,7 @@ const NAMES: usize = 128;
 const CACHE: &CStr = c"/etc/ld.so.cache";
 
 /// What execvp(3) searches when `PATH` is not set.
-const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+pub(crate) const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
 /// Brings in what starting the program at `path` reads; `path` is relative to the directory `at`
 /// (`AT_FDCWD` for the current one), and may be anything that the kernel will refuse.
@@ -48,25 +48,6 @@ pub fn command<H: Host>(
     if regulator.faults_burst() {
         Walk::new(&mut Paced::new(regulator, thread)).command(name, path.unwrap_or(DEFAULT_PATH));
     }
-}
-
-/// Whether our library sees nothing of what the program at `path` does: it is linked statically, or for another kind
-/// of machine, or it is written in Go. `false` for what is no program.
-#[must_use]
-pub fn is_foreign(at: i32, path: *const c_char) -> bool {
-    let mut next = open_program(at, path);
-    let mut interpreter = Text::new();
-    for _ in 0..SCRIPTS {
-        let Some(file) = next else { return false };
-        if Elf::is_one(&file) {
-            return Elf::read(&file).is_none_or(|elf| !elf.is_dynamic() || elf.is_go(&file));
-        }
-        if !script::interpreter(&file, &mut interpreter) {
-            return false;
-        }
-        next = interpreter.path().and_then(|path| open_program(libc::AT_FDCWD, path));
-    }
-    false
 }
 
 /// Brings in what dlopen(3) of this name reads: a path if there is a slash in it.
@@ -151,16 +132,8 @@ impl<'a, S: Sink> Walk<'a, S> {
         if name.to_bytes().contains(&b'/') {
             return self.program(libc::AT_FDCWD, name.as_ptr());
         }
-        for folder in search.split(|byte| *byte == b':') {
-            // An empty entry is the current directory.
-            let folder = if folder.is_empty() { b"." } else { folder };
-            self.path.clear();
-            let fits =
-                self.path.push(folder) && self.path.push(b"/") && self.path.push(name.to_bytes());
-            let Some(path) = self.path.path().filter(|_| fits) else { continue };
-            if open_program(libc::AT_FDCWD, path).is_some() {
-                return self.program_at_path();
-            }
+        if look_for(name, search, &mut self.path).is_some() {
+            self.program_at_path();
         }
     }
 
@@ -312,8 +285,20 @@ fn open(at: i32, path: *const c_char) -> Option<Opened> {
     Some(file)
 }
 
+/// Opens the program of this name, without a slash, that execvp(3) finds in these directories, and leaves its path in
+/// `path`.
+pub(crate) fn look_for(name: &CStr, search: &[u8], path: &mut Text) -> Option<Opened> {
+    search.split(|byte| *byte == b':').find_map(|folder| {
+        // An empty entry is the current directory.
+        let folder = if folder.is_empty() { b"." } else { folder };
+        path.clear();
+        let fits = path.push(folder) && path.push(b"/") && path.push(name.to_bytes());
+        path.path().filter(|_| fits).and_then(|path| open_program(libc::AT_FDCWD, path))
+    })
+}
+
 /// Opens a file that somebody may execute.
-fn open_program(at: i32, path: *const c_char) -> Option<Opened> {
+pub(crate) fn open_program(at: i32, path: *const c_char) -> Option<Opened> {
     let file = open(at, path)?;
     file::status(file.fd()).is_ok_and(|status| status.executable).then_some(file)
 }

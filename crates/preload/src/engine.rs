@@ -18,8 +18,9 @@ use discnice_regulator::Regulator;
 use discnice_sys::block::{self, Block, BlockId, Store};
 use discnice_sys::{memory, process};
 
-use crate::environment::{self, Token};
+use crate::environment::{self, Carry, Token};
 use crate::loading::Target;
+use crate::outside::{self, Entry};
 use crate::thread;
 use discnice_regulator::Linux;
 
@@ -292,6 +293,8 @@ pub fn expect(child: u32) {
 pub struct Departure {
     /// What the program needs to find the class and its member.
     pub token: Token,
+    /// What of that goes into its environment.
+    pub carried: Carry,
     member: Option<&'static Member>,
     /// A child of vfork(2), for which the member was made.
     borrowed: bool,
@@ -315,7 +318,9 @@ pub fn depart(target: Target) -> Option<Departure> {
         // What is known about descriptors is the parent's too: it is left alone.
         register_member(class, process::id()).unzip()
     } else {
-        (id(), member(class))
+        // A child of fork(2) that has done nothing yet has its slot only when it is asked for.
+        let member = member(class);
+        (id(), member)
     };
     target.bring_in(&Regulator::new(&HOST, class, member.map_or(&PAGE.books, Member::books)));
     if !borrowed {
@@ -324,11 +329,29 @@ pub fn depart(target: Target) -> Option<Departure> {
     if let Some(member) = member {
         member.set_state(State::Executing);
         class.watcher().announce();
-        if let Some(id) = id {
-            crate::outside::await_watcher(class, id, member, target);
-        }
     }
-    Some(Departure { token: Token { member: id, ..token }, member, borrowed })
+    let entry = Entry::of(target);
+    let known = id.zip(member).is_some_and(|(id, member)| {
+        if entry.escapes() {
+            outside::await_notice(class, id, member, Reason::NoLibrary);
+        }
+        outside::is_known(class, id, member)
+    });
+    let carried = entry.carry(class, known);
+    Some(Departure { token: Token { member: id, ..token }, carried, member, borrowed })
+}
+
+/// What of ours a program finds that this process is about to start as a child.
+pub fn carry_to_child(target: Target) -> Carry {
+    let Some(class) = class() else { return Carry::Nothing };
+    let (entry, member) = (Entry::of(target), member(class));
+    let known = id().zip(member).is_some_and(|(id, member)| {
+        if entry.escapes() {
+            outside::await_known(class, id, member);
+        }
+        outside::is_known(class, id, member)
+    });
+    entry.carry(class, known)
 }
 
 impl Departure {
@@ -373,7 +396,7 @@ pub fn await_outside(paused: Option<(&'static Class, Option<&'static Member>)>) 
     if let Some((class, Some(member))) = paused
         && let Some(id) = id()
     {
-        crate::outside::await_notice(class, id, member, Reason::Confined);
+        outside::await_notice(class, id, member, Reason::Confined);
     }
 }
 

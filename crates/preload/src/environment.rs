@@ -12,12 +12,26 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use discnice_budget::MemberId;
 use discnice_sys::block::{BlockId, FILE_NAME};
-use discnice_sys::memory;
+use discnice_sys::opened::Opened;
+use discnice_sys::{execution, memory};
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 const CLASS: &[u8] = b"DISCNICE=";
+/// With a value it makes the dynamic linker list what it would load, instead of executing the program. ld.so(8)
+const TRACE: &[u8] = b"LD_TRACE_LOADED_OBJECTS=";
 /// The library's file name.
 const LIBRARY: &[u8] = b"libdiscnice.so";
+
+/// What of ours a program finds in its environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carry {
+    /// Both variables: the dynamic linker loads the library, which takes them out.
+    Library,
+    /// The class alone, by which whoever watches it knows the program's descendants.
+    Class,
+    /// Nothing.
+    Nothing,
+}
 
 /// Names the class, and the member when a process executes another program.
 #[derive(Debug, Clone, Copy)]
@@ -90,14 +104,15 @@ const PATH_MAX: usize = 1024;
 pub const BLOCK_PATH: usize = PATH_MAX + 1 + FILE_NAME.len() + 16 + 1;
 
 struct PathBuffer {
-    bytes: [core::sync::atomic::AtomicU8; PATH_MAX],
+    /// With a zero behind the path.
+    bytes: [core::sync::atomic::AtomicU8; PATH_MAX + 1],
     length: AtomicU32,
 }
 
 impl PathBuffer {
     const fn new() -> Self {
         Self {
-            bytes: [const { core::sync::atomic::AtomicU8::new(0) }; PATH_MAX],
+            bytes: [const { core::sync::atomic::AtomicU8::new(0) }; PATH_MAX + 1],
             length: AtomicU32::new(0),
         }
     }
@@ -222,8 +237,19 @@ impl Scratch {
     }
 }
 
-/// `block` with our two variables; valid until the thread's next call. A block that names a
-/// class already, as that of a nested `discnice run`, is left alone.
+/// Whether the dynamic linker would find the library from here, and may map it: a program may have changed its root
+/// directory or its mounts since it loaded it.
+pub fn is_reachable() -> bool {
+    if PATH.length() == 0 {
+        return false;
+    }
+    let library = Opened::open(libc::AT_FDCWD, PATH.bytes.as_ptr().cast());
+    library.is_ok_and(|library| !execution::is_forbidden(library.fd()))
+}
+
+/// `block` with those of our two variables that are carried; valid until the thread's next call. A block that names a
+/// class already, as that of a nested `discnice run`, is left alone; so is that of a program that is not executed but
+/// has its libraries listed.
 ///
 /// # Safety
 /// Nobody changes the block meanwhile. It may be anything: what the kernel would answer EFAULT to
@@ -232,8 +258,9 @@ pub unsafe fn with_ours(
     block: *const *const c_char,
     scratch: &Scratch,
     token: &Token,
+    carry: Carry,
 ) -> Option<*const *const c_char> {
-    if PATH.length() == 0 {
+    if carry == Carry::Nothing || PATH.length() == 0 {
         return None;
     }
     // SAFETY: the caller vouches for the block.
@@ -260,7 +287,7 @@ pub unsafe fn with_ours(
     let class = writer.here();
     token.write(&mut writer);
     // SAFETY: the table has room for all entries, our two and the end.
-    unsafe { fill(table, block, [library, class]) };
+    unsafe { fill(table, block, (carry == Carry::Library).then_some(library), class) };
     Some(table)
 }
 
@@ -301,8 +328,8 @@ impl Readable {
     }
 }
 
-/// Counts the entries and finds the value of `LD_PRELOAD`; `None` when a class is named, or when
-/// the kernel would answer EFAULT.
+/// Counts the entries and finds the value of `LD_PRELOAD`; `None` when a class is named, when libraries are to be listed,
+/// or when the kernel would answer EFAULT.
 unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [u8]>)> {
     let (mut entries, mut preload) = (0, None);
     let mut at = block;
@@ -320,7 +347,9 @@ unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [
                 return None;
             }
             let text = CStr::from_ptr(*at).to_bytes();
-            if text.starts_with(CLASS) {
+            if text.starts_with(CLASS)
+                || text.strip_prefix(TRACE).is_some_and(|value| !value.is_empty())
+            {
                 return None;
             }
             preload = preload.or(text.strip_prefix(PRELOAD));
@@ -331,19 +360,25 @@ unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [
     Some((entries, preload))
 }
 
-unsafe fn fill(table: *mut *const c_char, block: *const *const c_char, ours: [*const c_char; 2]) {
+/// Copies the entries, with the library's in the place of another `LD_PRELOAD`, which it contains.
+unsafe fn fill(
+    table: *mut *const c_char,
+    block: *const *const c_char,
+    library: Option<*const c_char>,
+    class: *const c_char,
+) {
     let mut to = table;
     let mut at = block;
     // SAFETY: the caller made the table large enough and vouches for the block.
     unsafe {
         while !at.is_null() && !(*at).is_null() {
-            if !CStr::from_ptr(*at).to_bytes().starts_with(PRELOAD) {
+            if library.is_none() || !CStr::from_ptr(*at).to_bytes().starts_with(PRELOAD) {
                 *to = *at;
                 to = to.add(1);
             }
             at = at.add(1);
         }
-        for entry in ours {
+        for entry in library.into_iter().chain([class]) {
             *to = entry;
             to = to.add(1);
         }

@@ -3,6 +3,7 @@
 
 use core::ffi::{CStr, c_char};
 
+use discnice_loading::Kind;
 use discnice_regulator::{Linux, Regulator};
 
 use crate::engine;
@@ -20,7 +21,7 @@ pub enum Target {
     /// A C string that libc will look for in `PATH`.
     Named(*const c_char),
     /// An open file.
-    Opened,
+    Opened(i32),
 }
 
 impl Target {
@@ -30,26 +31,27 @@ impl Target {
             Self::At(directory, path) => program_at(directory, path)(loader),
             // SAFETY: libc reads the name next.
             Self::Named(name) => unsafe { command(name)(loader) },
-            Self::Opened => {}
+            Self::Opened(_) => {}
         }
     }
 
-    /// Whether it is known that our library cannot enter it.
+    /// What kind of program it is.
     #[must_use]
-    pub fn is_foreign(self) -> bool {
+    pub fn kind(self) -> Kind {
         match self {
-            Self::At(directory, path) => discnice_loading::is_foreign(directory, path),
-            Self::Named(_) | Self::Opened => false,
+            Self::At(directory, path) => discnice_loading::kind(directory, path),
+            Self::Named(name) if name.is_null() => Kind::Unknown,
+            Self::Named(name) => {
+                // SAFETY: libc reads the name next.
+                let name = unsafe { CStr::from_ptr(name) };
+                discnice_loading::kind_of_command(name, search_path())
+            }
+            Self::Opened(fd) => discnice_loading::kind_of_opened(fd),
         }
     }
 }
 
-/// Brings in the program at a path, which may be anything.
-pub fn program(path: *const c_char) -> impl FnOnce(&Loader<'_>) {
-    program_at(libc::AT_FDCWD, path)
-}
-
-/// The same for a path relative to a directory.
+/// Brings in the program at a path relative to a directory, which may be anything.
 pub fn program_at(directory: i32, path: *const c_char) -> impl FnOnce(&Loader<'_>) {
     move |loader| discnice_loading::program(loader, &local().thread, directory, path)
 }

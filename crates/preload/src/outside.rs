@@ -4,27 +4,74 @@ use core::sync::atomic::AtomicU32;
 
 use discnice_budget::outside::Reason;
 use discnice_budget::{Class, Member, MemberId};
+use discnice_loading::Kind;
 use discnice_sys::{futex, time};
 use discnice_units::Nanos;
 
-use crate::engine;
+use crate::environment::Carry;
 use crate::loading::Target;
+use crate::{engine, environment};
 
-/// A watcher that is awake notices within this.
-const PATIENCE: Nanos = Nanos::from_millis(20);
+/// A watcher that is awake notices within this, also on a machine with much to do.
+const PATIENCE: Nanos = Nanos::from_millis(100);
 /// How often is looked whether it has.
 const LOOK: Nanos = Nanos(200_000);
 
-/// Waits until the watcher has noticed that `member` is about to become a program that our library cannot
-/// enter. Whoever only copies a file would have done that before, at full speed.
-pub fn await_watcher(class: &'static Class, id: MemberId, member: &Member, target: Target) {
-    if target.is_foreign() {
-        await_notice(class, id, member, Reason::NoLibrary);
+/// Whether our library gets into a program that is about to be executed.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    kind: Kind,
+    /// Whether the dynamic linker will find the library.
+    reachable: bool,
+}
+
+impl Entry {
+    /// Looks at the program, and for the library.
+    pub fn of(target: Target) -> Self {
+        Self { kind: target.kind(), reachable: environment::is_reachable() }
+    }
+
+    /// Whether it is left to others to hold the program.
+    pub fn escapes(self) -> bool {
+        match self.kind {
+            Kind::Static | Kind::Go | Kind::OtherLinker | Kind::OtherMachine => true,
+            Kind::Dynamic => !self.reachable,
+            // Nobody can hold the one, and the other will most likely not be executed.
+            Kind::Privileged | Kind::Unknown => false,
+        }
+    }
+
+    /// What of ours the program finds in its environment. One that the library does not enter needs nothing where its
+    /// descendants are found without that: where the watcher is told of births, and `known` that it knows this process.
+    pub fn carry(self, class: &Class, known: bool) -> Carry {
+        match self.kind {
+            Kind::Dynamic | Kind::Unknown if self.reachable => Carry::Library,
+            _ if known && class.watcher().follows_births(time::now().0, |_| true) => Carry::Nothing,
+            // Dynamic programs that it starts can still be entered, if it hands that on.
+            Kind::Static | Kind::Go if self.reachable => Carry::Library,
+            _ => Carry::Class,
+        }
     }
 }
 
-/// Waits until the watcher, if there is one, has noticed `member` for this reason.
+/// Whether the watcher, or one before it, knows this process and can hold it.
+pub fn is_known(class: &Class, id: MemberId, member: &Member) -> bool {
+    let known = class.held(id).and_then(|held| held.of(member));
+    known.is_some_and(|account| account.reason != Reason::Hidden)
+}
+
+/// Waits until the watcher, if there is one, knows this process: it finds children by their parents.
+pub fn await_known(class: &'static Class, id: MemberId, member: &Member) {
+    wait_for(class, || is_known(class, id, member));
+}
+
+/// Waits until the watcher, if there is one, has noticed `member` for this reason, as that it is about to become a
+/// program that our library cannot enter: one that only copies a file would have done that before, at full speed.
 pub fn await_notice(class: &'static Class, id: MemberId, member: &Member, reason: Reason) {
+    wait_for(class, || is_noticed(class, id, member, reason));
+}
+
+fn wait_for(class: &'static Class, is_done: impl Fn() -> bool) {
     if !class.is_limited() {
         return;
     }
@@ -36,7 +83,7 @@ pub fn await_notice(class: &'static Class, id: MemberId, member: &Member, reason
         let coming = watcher.is_coming(now.0);
         // One that has shown itself lately: a PID namespace of our own may know it by no number.
         let here = watcher.process(now.0, |_| true).is_some();
-        if !coming && (!here || now >= deadline) || is_noticed(class, id, member, reason) {
+        if !coming && (!here || now >= deadline) || is_done() {
             return;
         }
         // Nobody wakes us.

@@ -2,6 +2,8 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
+use discnice_loading::Kind;
+
 use crate::{engine, environment, gated, real, sanitizer, stdio};
 
 /// The program of this process.
@@ -25,7 +27,8 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     }
     // Nothing here would ever be called: then others hold the process, and its children find in its environment what
     // brought us here.
-    if discnice_loading::is_foreign(libc::AT_FDCWD, OURSELVES.as_ptr()) {
+    let kind = discnice_loading::kind(libc::AT_FDCWD, OURSELVES.as_ptr());
+    if kind.is_foreign() && kind != Kind::Privileged {
         return;
     }
     // SAFETY: the environment is the one that the kernel made; the program has not started yet.

@@ -216,6 +216,12 @@ pub fn forgo_statx() {
     FORGONE.store(true, Ordering::Relaxed);
 }
 
+/// Whether it was said: then nothing is called that a filter may not allow, either.
+#[must_use]
+pub fn is_statx_forgone() -> bool {
+    FORGONE.load(Ordering::Relaxed)
+}
+
 static FORGONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether a call was refused as such: by a kernel before 4.11, or by a filter.

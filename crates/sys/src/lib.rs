@@ -14,6 +14,7 @@ pub mod block;
 pub mod cycles;
 pub mod deadline;
 pub mod epoll;
+pub mod execution;
 pub mod extents;
 pub mod file;
 pub mod futex;

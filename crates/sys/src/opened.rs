@@ -35,6 +35,14 @@ impl Opened {
         Ok(Self(fd as i32))
     }
 
+    /// Opens the file of a descriptor of the program's once more, for reading. proc_pid_fd(5)
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `ENOENT` where there is no /proc.
+    pub fn reopen(fd: i32) -> Result<Self, Errno> {
+        Self::open(libc::AT_FDCWD, Link::of(fd).0.as_ptr().cast())
+    }
+
     /// The descriptor.
     #[must_use]
     pub fn fd(&self) -> i32 {
@@ -54,18 +62,28 @@ impl Opened {
     /// does not fit. readlink(2) of /proc/self/fd.
     #[must_use]
     pub fn path(&self, buffer: &mut [u8]) -> usize {
+        let (link, length) = (Link::of(self.0), buffer.len());
+        let (from, to) = (link.0.as_ptr(), buffer.as_mut_ptr());
+        // SAFETY: the link is a C string; the kernel writes at most the buffer's length into it.
+        let read = unsafe { call!(libc::SYS_readlinkat, libc::AT_FDCWD, from, to, length) };
+        read.ok().filter(|read| *read < length).unwrap_or(0)
+    }
+}
+
+/// The name of a descriptor's link in /proc, a C string.
+struct Link([u8; 25]);
+
+impl Link {
+    fn of(fd: i32) -> Self {
         let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0";
-        let (number, length) = (self.0.unsigned_abs(), buffer.len());
+        let number = fd.unsigned_abs();
         let digits = number.checked_ilog10().unwrap_or(0) + 1;
         let places = link.iter_mut().skip(b"/proc/self/fd/".len());
         for (place, power) in places.zip((0..digits).rev()) {
             let above = number.checked_div(10u32.wrapping_pow(power)).unwrap_or(0);
             *place = b'0' + (above % 10) as u8;
         }
-        let (from, to) = (link.as_ptr(), buffer.as_mut_ptr());
-        // SAFETY: the link is a C string; the kernel writes at most the buffer's length into it.
-        let read = unsafe { call!(libc::SYS_readlinkat, libc::AT_FDCWD, from, to, length) };
-        read.ok().filter(|read| *read < length).unwrap_or(0)
+        Self(link)
     }
 }
 

@@ -12,8 +12,9 @@ use discnice_graybox::mac;
 use discnice_sys::block::Store;
 use discnice_sys::process;
 
+use crate::mechanism::Mechanism;
 use crate::output::say;
-use crate::{launch, program};
+use crate::{library, program};
 
 /// Tell what of this machine and of a program can be limited, and why not
 #[derive(Debug, Args)]
@@ -42,11 +43,10 @@ impl Doctor {
                 bail!("no program {} in PATH", Foreign::word(command));
             };
             let kind = program::kind(&path);
-            let well = kind.obstacle().is_none();
-            let meaning = kind.obstacle().map_or_else(
-                || "can be limited".to_owned(),
-                |why| format!("cannot be limited: it {why}"),
-            );
+            // As `run` would do it.
+            let told = Mechanism::default().plan(Some((kind, path.clone()))).explain(kind);
+            let well = told.is_ok();
+            let meaning = told.unwrap_or_else(|why| why);
             findings.push(Finding("program", well, format!("{}: {meaning}", Foreign::path(&path))));
         }
         for Finding(what, well, meaning) in &findings {
@@ -58,7 +58,7 @@ impl Doctor {
 }
 
 fn library() -> Finding {
-    match launch::library() {
+    match library::installed() {
         Ok(path) => Finding("library", true, Foreign::path(&path).to_string()),
         Err(error) => Finding("library", false, error.to_string()),
     }

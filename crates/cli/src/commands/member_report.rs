@@ -122,14 +122,16 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
         State::Confined => explain(Reason::Confined),
         State::Free | State::Claimed | State::Active | State::Notified => return None,
     };
-    let path = match std::fs::read_link(format!("/proc/{}/exe", member.process())) {
+    // Its path may lead elsewhere from here: it may have another root directory.
+    let link = PathBuf::from(format!("/proc/{}/exe", member.process()));
+    let path = match std::fs::read_link(&link) {
         Ok(path) => path,
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Some(HIDDEN.into());
         }
         Err(_) => PathBuf::from("its program"),
     };
-    let kind = program::kind(&path);
-    let why = why.or_else(|| kind.obstacle()).unwrap_or("has not loaded the library");
+    let obstacle = || program::obstacle(program::kind(&link));
+    let why = why.or_else(obstacle).unwrap_or("has not loaded the library");
     Some(format!("{} {why}", Foreign::path(&path)))
 }

@@ -12,7 +12,7 @@ use discnice_escape::Foreign;
 use discnice_estimator::Totals;
 use discnice_policy::{Limits, Resource};
 use discnice_policyd::client::Answer;
-use discnice_sys::time;
+use discnice_sys::{process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 
 use super::estimator::EstimatorArgs;
@@ -25,6 +25,7 @@ use crate::holding::{Holding, Unheld};
 use crate::launch::{Ended, Variables};
 use crate::mechanism::{Mechanism, Plan};
 use crate::output::tell;
+use crate::program::{self, Kind};
 use crate::report::{Course, Draft, Record, Target};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
 use crate::{guest, launch, polite, stack, watching};
@@ -32,8 +33,9 @@ use crate::{guest, launch, polite, stack, watching};
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
-/// A daemon that is started watches within this, or programs that wait for it go on without.
-const ARRIVAL: Nanos = Nanos::from_millis(100);
+/// A daemon that is started watches within this, also on a machine with much to do, or programs that wait for it go on
+/// without.
+const ARRIVAL: Nanos = Nanos::from_millis(500);
 
 /// Run a command, with all its children, within limits
 #[derive(Debug, Args)]
@@ -172,7 +174,7 @@ impl Run {
             }
             // What is held back is dropped by exec, or in the end of a command that cannot be executed.
             Ok((variables, _held_back)) => {
-                let variables = variables.as_ref().map_or(&[][..], |both| both);
+                let variables = variables.as_deref().unwrap_or_default();
                 cannot_execute(Path::new(name), &launch::execute(&self.command, variables))
             }
         };
@@ -218,15 +220,14 @@ impl Run {
         if let (Some(member), Some(path)) = (member, &program) {
             launch::bring_in(found, member, path);
         }
-        // Its dynamic linker would say on the command's standard error that it cannot load ours.
-        let is_foreign = program.as_deref().map(crate::program::kind)
-            == Some(crate::program::Kind::OtherMachine);
+        let kind = program.as_deref().map_or(Kind::Unknown, program::kind);
         self.have_watched(found, &plan, strict)?;
         if strict.0 {
             strict.have(launch::bar_from_rights().map_err(Unheld::GainsRights))?;
         }
         let refused = plan.enter(found, member).err();
-        let preloads = plan.preloads() || refused.is_some() && stack::fits_preloading();
+        let followed = found.class.watcher().follows_births(time::now().0, process::exists);
+        let carries = plan.carries(followed) || refused.is_some() && stack::fits_preloading();
         if let Some(refused) = refused {
             strict.mind(Unheld::NoFilter(
                 plan.without_filter(),
@@ -234,8 +235,11 @@ impl Run {
                 refused.to_string(),
             ))?;
         }
-        let variables = || launch::variables(found, member).map_err(Unheld::NoLibrary);
-        if preloads && library && !is_foreign { strict.have(variables()) } else { Ok(None) }
+        if !carries || !library {
+            return Ok(None);
+        }
+        let variables = launch::variables(found, member).map_err(Unheld::NoLibrary);
+        Ok(strict.have(variables)?.map(|both| launch::for_program(kind, both)))
     }
 
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command

@@ -25,7 +25,9 @@ pub(crate) fn current() -> Block {
 pub(super) fn execute<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
     let Some(departure) = engine::depart(target) else { return real(block) };
     // SAFETY: the program gives its own block, which the kernel would read next.
-    let ours = unsafe { environment::with_ours(block, &local().scratch, &departure.token) };
+    let ours = unsafe {
+        environment::with_ours(block, &local().scratch, &departure.token, departure.carried)
+    };
     let failed = real(ours.unwrap_or(block));
     departure.failed();
     failed
@@ -86,7 +88,7 @@ hooks! {
     /// fexecve(3).
     fn [fexecve] (fd: c_int, arguments: Block, block: Block) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        execute(block, Target::Opened, |block| unsafe { real(fd, arguments, block) })
+        execute(block, Target::Opened(fd), |block| unsafe { real(fd, arguments, block) })
     }
 
     /// execveat(2).

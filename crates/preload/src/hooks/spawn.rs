@@ -5,22 +5,22 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::hooks::exec::{current, environ};
-use crate::loading::{self, Loader};
+use crate::loading::Target;
 use crate::real::hooks;
 use crate::thread::local;
 use crate::{engine, environment, files};
 
 type Block = *const *const c_char;
 
-/// Calls `real` with the environment for a new process, when `load` has brought in what its
-/// program reads to start.
-fn spawn<T>(block: Block, load: impl FnOnce(&Loader<'_>), real: impl FnOnce(Block) -> T) -> T {
+/// Calls `real` with the environment for a new process, when what its program reads to start has been brought in.
+fn spawn<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
     let Some(token) = engine::token() else { return real(block) };
     if let Some(regulator) = engine::regulator() {
-        load(&regulator);
+        target.bring_in(&regulator);
     }
+    let carried = engine::carry_to_child(target);
     // SAFETY: the program gives its own block, which libc would read next.
-    let ours = unsafe { environment::with_ours(block, &local().scratch, &token) };
+    let ours = unsafe { environment::with_ours(block, &local().scratch, &token, carried) };
     real(ours.unwrap_or(block))
 }
 
@@ -29,7 +29,7 @@ fn spawn<T>(block: Block, load: impl FnOnce(&Loader<'_>), real: impl FnOnce(Bloc
 /// it is not, which system(3) and popen(3) already say (attributes(7), "env").
 fn with_environment<T>(real: impl FnOnce() -> T) -> T {
     let before = current();
-    spawn(before, loading::program(SHELL.as_ptr()), |block| {
+    spawn(before, Target::At(libc::AT_FDCWD, SHELL.as_ptr()), |block| {
         if ptr::eq(block, before) {
             return real();
         }
@@ -69,7 +69,7 @@ hooks! {
         // SAFETY: the program's own arguments, with our environment.
         let call = |block| unsafe { real(pid, path, actions, attributes, arguments, block) };
         // SAFETY: libc writes the process id where the program asks for it.
-        unsafe { expecting(pid, spawn(block, loading::program(path), call)) }
+        unsafe { expecting(pid, spawn(block, Target::At(libc::AT_FDCWD, path), call)) }
     }
 
     /// posix_spawnp(3).
@@ -77,7 +77,7 @@ hooks! {
         // SAFETY: the program's own arguments, with our environment.
         let call = |block| unsafe { real(pid, name, actions, attributes, arguments, block) };
         // SAFETY: as above; the name is a C string, which libc would read next.
-        unsafe { expecting(pid, spawn(block, loading::command(name), call)) }
+        unsafe { expecting(pid, spawn(block, Target::Named(name), call)) }
     }
 
     /// system(3).
