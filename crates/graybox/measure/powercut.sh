@@ -19,9 +19,12 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Everything that must be kept, of the tree in $1. Access times are not: reading moves them.
+# Everything that must be kept, of the tree in $1. Access times are not: reading moves them. Those of
+# directories are that of an interrupted exchange until the next refresh: without them by a second word.
 manifest() {
-    (cd "$1" && find . -printf '%p %y %m %U %G %T@ %l ' \( -type d -printf '\n' -o -printf '%s %n\n' \) | LC_ALL=C sort
+    directory='%T@\n'
+    [ $# = 1 ] || directory='\n'
+    (cd "$1" && find . -printf '%p %y %m %U %G %l ' \( -type d -printf "$directory" -o -printf '%T@ %s %n\n' \) | LC_ALL=C sort
         find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
         # With "-m -" all of them, ACLs and capabilities too.
         find . -print0 | LC_ALL=C sort -z | xargs -0 getfattr -hd -m -)
@@ -63,6 +66,9 @@ PY
 chmod 4711 "$tree/sub/linked"
 sync
 manifest "$tree" >"$base/wanted"
+manifest "$tree" untimed >"$base/untimed"
+# A file whose inode tells whether it was exchanged.
+probe=$(cd "$tree" && find . -type f -links 1 | sort | tail -1)
 "$discnice" refresh "$tree" >/dev/null || exit 1
 start=$(date +%s%N)
 "$discnice" refresh "$tree" >/dev/null || exit 1
@@ -71,7 +77,7 @@ echo "$fs: a refresh of $(wc -l <"$base/wanted") facts takes $whole ms"
 
 bad=0 old=0 new=0 late=0
 for ((cut = 0; cut < cuts; cut++)); do
-    inode=$(stat -c %i "$tree")
+    inode=$(stat -c %i "$tree/$probe")
     "$discnice" refresh "$tree" >/dev/null 2>&1 &
     refresh=$!
     # Microseconds; half as long again, as the swap comes at the end of a refresh that may take longer.
@@ -85,14 +91,16 @@ for ((cut = 0; cut < cuts; cut++)); do
         bad=$((bad + 1))
         continue
     fi
-    if [ "$(stat -c %i "$base/copy/tree")" = "$inode" ]; then old=$((old + 1)); else new=$((new + 1)); fi
-    manifest "$base/copy/tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "cut $cut: differs"; }
+    if [ "$(stat -c %i "$base/copy/tree/$probe")" = "$inode" ]; then old=$((old + 1)); else new=$((new + 1)); fi
+    manifest "$base/copy/tree" untimed | cmp -s - "$base/untimed" || { bad=$((bad + 1)); echo "cut $cut: differs"; }
     "$discnice" refresh "$base/copy/tree" >/dev/null || { bad=$((bad + 1)); echo "cut $cut: no recovery"; }
     manifest "$base/copy/tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "cut $cut: differs after recovery"; }
     [ "$(ls -A "$base/copy" | grep -vc '^lost+found$')" = 1 ] || { bad=$((bad + 1)); echo "cut $cut: something left"; }
     umount "$base/copy"
     # The kill itself, without a power cut.
-    manifest "$tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "kill $cut: differs"; }
+    manifest "$tree" untimed | cmp -s - "$base/untimed" || { bad=$((bad + 1)); echo "kill $cut: differs"; }
 done
-echo "$fs: $cuts power cuts and kills: $old found the old directory, $new the new one, $late came late; $bad bad"
+"$discnice" refresh "$tree" >/dev/null || bad=$((bad + 1))
+manifest "$tree" | cmp -s - "$base/wanted" || { bad=$((bad + 1)); echo "the last refresh: differs"; }
+echo "$fs: $cuts power cuts and kills: $old found a file as it was, $new its copy, $late came late; $bad bad"
 [ $bad = 0 ]
