@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use graybox_support::{Scratch, run};
 
 const STATIC: u32 = 120;
+/// Files that are held open without a write.
+const LATE: usize = 8;
 
 fn contents(number: u32) -> Vec<u8> {
     (0..number * 531 % 30_000).map(|at| (at * number) as u8).collect()
@@ -204,6 +206,27 @@ impl Writers<'_> {
         count
     }
 
+    /// Opens files, and writes to each only a good while later: an exchange in between would lead
+    /// the write into a file without a name.
+    fn write_late(&self) -> [u64; LATE] {
+        let mut counts = [0; LATE];
+        let mut open = std::collections::VecDeque::new();
+        let mut next = 0;
+        loop {
+            let going = self.going(120_000);
+            if going {
+                open.push_back((next, self.open(&format!("late{next}"))));
+                next = (next + 1) % LATE;
+            }
+            if open.len() > LATE - 2 || !going {
+                let Some((number, mut file)) = open.pop_front() else { return counts };
+                Self::append(&mut file, counts[number], &format!("late{number}"));
+                file.sync_all().unwrap();
+                counts[number] += 1;
+            }
+        }
+    }
+
     /// Puts new versions of a file in place of old ones.
     fn rename_over(&self) -> u64 {
         let mut version = 0u64;
@@ -267,10 +290,11 @@ fn acknowledged_writes_outlive_kills() {
     let tree = scratch.path("tree");
     make_static(&tree);
     let writers = Writers { tree: &tree, stop: AtomicBool::new(false) };
-    let (appended, fast, held, replaced, made, killed) = std::thread::scope(|scope| {
+    let (appended, fast, held, late, replaced, made, killed) = std::thread::scope(|scope| {
         let appended = scope.spawn(|| writers.append_and_sync());
         let fast = scope.spawn(|| writers.append_fast());
         let held = scope.spawn(|| writers.append_held());
+        let late = scope.spawn(|| writers.write_late());
         let replaced = scope.spawn(|| writers.rename_over());
         let made = scope.spawn(|| writers.create_and_unlink());
         let clock = Instant::now();
@@ -283,6 +307,7 @@ fn acknowledged_writes_outlive_kills() {
             appended.join().unwrap(),
             fast.join().unwrap(),
             held.join().unwrap(),
+            late.join().unwrap(),
             replaced.join().unwrap(),
             made.join().unwrap(),
             killed.unwrap(),
@@ -294,6 +319,9 @@ fn acknowledged_writes_outlive_kills() {
         assert!(read("held") == records(held), "{when}: held");
         for (number, count) in fast.into_iter().enumerate() {
             assert!(read(&format!("sub/fast{number}")) == records(count), "{when}: fast{number}");
+        }
+        for (number, count) in late.into_iter().enumerate() {
+            assert!(read(&format!("late{number}")) == records(count), "{when}: late{number}");
         }
         assert_eq!(read("replaced"), replaced.to_le_bytes(), "{when}: replaced");
         let there = |number: u64| tree.join(format!("sub/made{number}")).exists();
