@@ -76,7 +76,11 @@ impl<'a> Area<'a> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.fd, MARKER, flags, Mode::RUSR)?;
         let written = rustix::io::write(&file, marker.as_bytes())?;
-        if written == marker.len() { Ok(()) } else { Err(Errno::NOSPC) }
+        if written != marker.len() {
+            return Err(Errno::NOSPC);
+        }
+        // After a power cut an area that has files has its marker, too.
+        rustix::fs::fsync(&file)
     }
 
     /// Removes a work area that could not be furnished.
