@@ -503,6 +503,7 @@ impl Drop for Watch {
             self.helpers.kindred.remove(id, self.block);
         }
         for _ in 0..100 {
+            deadline::renew();
             all.retain_mut(|member| {
                 member.let_go();
                 member.is_letting_go()
