@@ -257,6 +257,10 @@ pub struct Held {
     seen: AtomicU64,
 }
 
+/// In [`Account::started`]: the process is listed by the number that a PID namespace of its own gives it, by which others may
+/// know another process.
+pub const APART: u64 = 1 << 63;
+
 /// A copy of [`Held`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
@@ -264,7 +268,7 @@ pub struct Account {
     pub mechanism: Mechanism,
     /// Why it is regulated from outside.
     pub reason: Reason,
-    /// When it started, in clock ticks since boot.
+    /// When it started, in clock ticks since boot; with [`APART`].
     pub started: u64,
     /// Bytes that it had not charged itself: found and charged from outside.
     pub escaped: u64,
@@ -282,6 +286,14 @@ pub struct Seen {
     pub ran: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+impl Account {
+    /// Whether its number means it only in a PID namespace of its own.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.started & APART != 0
+    }
 }
 
 impl Held {

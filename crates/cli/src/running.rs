@@ -82,7 +82,8 @@ fn is_member(class: &Class, block: BlockId, member: &Member, outside: Option<Acc
     // Without /proc nothing can be compared.
     let Some(stat) = procfs::stat(member.process()) else { return true };
     match outside {
-        Some(account) => account.started == stat.started,
+        // The number means another process here.
+        Some(account) => account.is_apart() || account.started == stat.started,
         None if member.state() == State::Executing => true,
         None => number::shows_membership(&stat.into(), block, &number::mark(class, block)),
     }

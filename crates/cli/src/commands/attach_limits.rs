@@ -103,7 +103,7 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
 fn lists(found: &Found, pinned: &Pinned) -> bool {
     found.class.listed(pinned.id()).is_some_and(|(slot, member)| {
         let known = found.class.held(slot).and_then(|held| held.of(member));
-        known.is_none_or(|account| account.started == pinned.process.started)
+        known.is_none_or(|one| one.is_apart() || one.started == pinned.process.started)
     })
 }
 

@@ -4,7 +4,7 @@ mod charging;
 mod holding;
 
 use discnice_budget::member::Charged;
-use discnice_budget::outside::{Held, Mechanism, Reason};
+use discnice_budget::outside::{APART, Held, Mechanism, Reason};
 use discnice_budget::{Class, Member, MemberId, State};
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -105,7 +105,7 @@ impl Watched {
     ) -> Option<Self> {
         let member = class.member(slot, number)?;
         let held = class.held(slot)?;
-        held.begin(member, pinned.process.started);
+        held.begin(member, mark(&pinned, number));
         let before = held.of(member).map_or(Reason::None, |account| account.reason);
         let reason = if reason == Reason::None { before } else { reason };
         let role = role(class, member.state());
@@ -346,7 +346,7 @@ impl Watched {
             None => {
                 let (slot, member) = self.class.listed(self.number)?;
                 self.slot = slot;
-                self.held()?.begin(member, self.pinned.process.started);
+                self.held()?.begin(member, mark(&self.pinned, self.number));
                 self.note_how(self.reason);
                 member
             }
@@ -369,6 +369,12 @@ impl Watched {
             self.note_how(reason);
         }
     }
+}
+
+/// When a process started that its class lists by this number, as it is noted there.
+fn mark(pinned: &Pinned, number: u32) -> u64 {
+    let apart = if number == pinned.id() { 0 } else { APART };
+    pinned.process.started | apart
 }
 
 fn role(class: &Class, state: State) -> Role {
