@@ -217,9 +217,12 @@ impl Watched {
         self.account.inherit(child);
     }
 
-    /// Gives back the slot of a process that has ended, unless another life of the slot has begun.
+    /// Gives back the slot of a process that has ended, unless another life of the slot has begun. One whose account could only not be
+    /// read for a moment (it changes its user) keeps it.
     pub fn free_slot(&self) {
-        if let Some(member) = self.member() {
+        if let Some(member) = self.member()
+            && self.pinned.has_ended()
+        {
             member.release();
         }
     }
