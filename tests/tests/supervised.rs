@@ -215,11 +215,13 @@ fn killed_supervisors_are_replaced_and_no_call_fails() {
         std::io::Read::bytes(output).map_while(Result::ok).collect::<Vec<u8>>()
     });
     let mut killed = 0;
-    let deadline = Instant::now() + Duration::from_secs(40);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while killed < KILLS && Instant::now() < deadline {
-        // One of the two, at any moment of its life.
+        // One of the two, at any moment of its life. The last one is left: on a busy machine the next takes its time.
         let found = supervisors(&mark);
-        if let Some(victim) = found.iter().nth(killed % 2).or(found.first()) {
+        if found.len() == 2
+            && let Some(victim) = found.iter().nth(killed % 2)
+        {
             send(*victim, libc::SIGKILL);
             killed += 1;
         }
