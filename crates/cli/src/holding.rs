@@ -38,8 +38,9 @@ impl Unheld {
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
-            Self::NoClass(_) | Self::NoBoard(_) => "`discnice doctor` tells what is missing",
-            Self::NoLibrary(_) => "install DiscNice again",
+            Self::NoClass(_) | Self::NoLibrary(_) | Self::NoBoard(_) => {
+                "`discnice doctor` tells what is missing"
+            }
             Self::Escapes(..) => "attach to it once it runs, or start it without --strict",
             Self::NoFilter(..) => "try --mechanism freeze",
             Self::NotWatched(_) => "see `discnice policyd --help`",

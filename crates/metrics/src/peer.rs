@@ -1,5 +1,5 @@
 //! Which user a scraper is: a port of this machine can be reached by all of its users, and names of classes are
-//! nobody's business but their owner's.
+//! private.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpStream};
