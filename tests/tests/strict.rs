@@ -110,13 +110,19 @@ fn shared_memory_that_is_forbidden() {
 #[test]
 fn a_watcher_that_cannot_be_started() {
     let parts = Parts::new(true);
-    let socket = parts.0.path().join("run/discnice/policyd.sock");
-    fs::create_dir_all(&socket).expect("a folder in the socket's place");
+    let directory = parts.0.path().join("run/discnice");
+    // The socket's name tells the layout of classes.
+    for layout in 0..100 {
+        let socket = directory.join(format!("policyd-{layout}.sock"));
+        fs::create_dir_all(&socket).expect("a folder in the socket's place");
+    }
     let mut own = Command::new("chown");
     let own = own.args(["-R", "65534:65534"]).arg(parts.0.path().join("run")).status();
     assert!(!product::is_root() || own.expect("chown").success());
     let private = Permissions::from_mode(0o700);
-    fs::set_permissions(parts.0.path().join("run"), private).expect("ours");
+    for one in [&directory, &parts.0.path().join("run")] {
+        fs::set_permissions(one, private.clone()).expect("ours");
+    }
     let with = |words: &[&str]| {
         let mut command = parts.command(words);
         command.env("XDG_RUNTIME_DIR", parts.0.path().join("run"));

@@ -28,6 +28,7 @@ pub mod occupied;
 pub mod outside;
 pub mod primitive;
 pub mod recent;
+pub mod token;
 pub mod waits;
 
 #[cfg(not(loom))]
@@ -36,3 +37,4 @@ pub use board::Board;
 pub use layout::{Class, Direction, Foreign};
 pub use member::{Member, MemberId, State};
 pub use meter::Meter;
+pub use token::Token;

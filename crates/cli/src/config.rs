@@ -65,7 +65,11 @@ impl Config {
         }
     }
 
-    fn parse_bytes(bytes: &[u8], path: &Path) -> anyhow::Result<Self> {
+    /// Parses what stands in the file at `path`.
+    ///
+    /// # Errors
+    /// It is no configuration: file, line, column, reason.
+    pub fn parse_bytes(bytes: &[u8], path: &Path) -> anyhow::Result<Self> {
         let good = match str::from_utf8(bytes) {
             Ok(text) => return Self::parse(text, path),
             Err(error) => String::from_utf8_lossy(&bytes[..error.valid_up_to()]),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use discnice_budget::member::Charged;
-use discnice_budget::{MemberId, State};
+use discnice_budget::{MemberId, State, Token};
 use discnice_regulator::{Linux, Regulator, Thread};
 use discnice_sys::block::{BlockId, Store};
 use discnice_sys::{process, procfs};
@@ -87,22 +87,18 @@ pub fn variables(
     Ok([("LD_PRELOAD", preload), ("DISCNICE", token(found, member))])
 }
 
-/// What leads the library to the class and to the member that it is: `block:nonce:index:generation`, and the
-/// directory of blocks that are files where one is.
+/// What leads the library to the class and to the member that it is, and to the directory of blocks that are files
+/// where one is.
 fn token(found: &Found, member: Option<MemberId>) -> OsString {
-    let mut token = OsString::from(format!("{:x}:{:x}", found.block, found.class.nonce()));
-    if let Some(id) = member {
-        token.push(format!(":{:x}:{:x}", id.index, id.generation));
-    }
     let blocks = [Some(found.block), found.class.board()];
     let is_file = |id: &BlockId| matches!(id.store(), Some(Store::File(_)));
-    if blocks.iter().flatten().any(is_file)
-        && let Ok(private) = discnice_paths::runtime()
-    {
-        token.push(":");
-        token.push(private.path());
-    }
-    token
+    let needed = blocks.iter().flatten().any(is_file);
+    let private = needed.then(|| discnice_paths::runtime().ok()).flatten();
+    let directory = private.as_ref().map(|private| private.path().as_os_str().as_bytes());
+    let token = Token { block: found.block, nonce: found.class.nonce(), member, directory };
+    let mut text = Vec::new();
+    token.write(|part| text.extend_from_slice(part));
+    OsString::from_vec(text)
 }
 
 /// Those of them that this kind of program gets: a dynamic linker that cannot load the library says so on standard

@@ -25,7 +25,7 @@
 
 mod classes;
 pub mod commands;
-mod config;
+pub mod config;
 mod escapes;
 mod guest;
 mod holding;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use discnice_requirements::skip;
 use graybox_support::{Scratch, run};
 
 const USER: u32 = 54_321;
@@ -75,7 +76,7 @@ fn what_is_no_directory() {
 fn what_this_user_may_not_refresh() {
     let scratch = Scratch::new();
     if !scratch.can_become_nobody() {
-        return;
+        skip!("two users need root");
     }
     for name in ["foreign", "closed", "beside"] {
         fs::create_dir(scratch.path(name)).unwrap();
@@ -125,7 +126,9 @@ impl Drop for Disk {
 #[test]
 fn a_full_disk_and_one_without_inodes() {
     let scratch = Scratch::new();
-    let Some(disk) = Disk::mount(&scratch, "size=1m,nr_inodes=40") else { return };
+    let Some(disk) = Disk::mount(&scratch, "size=1m,nr_inodes=40") else {
+        skip!("no file system of a few inodes (needs root)");
+    };
     fs::create_dir(scratch.path("disk/tree")).unwrap();
     for number in 0..8 {
         scratch.write(&format!("disk/tree/{number}"), &[7; 100_000]);

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use discnice_requirements::skip;
 use graybox_support::{Out, Scratch, run};
 
 const VICTIM: u32 = 54_321;
@@ -66,7 +67,7 @@ fn was_rewritten(parent: &Path, before: u64) -> bool {
 fn each_case(attack: &str, moved: &str) {
     let scratch = Scratch::new();
     if !scratch.can_become_nobody() {
-        return;
+        skip!("two users need root");
     }
     for (owner, mode, victim) in CASES {
         let parent = parent(&scratch, owner, mode, victim);
@@ -143,7 +144,7 @@ fn interrupted(scratch: &Scratch, user: u32, parent: &Path) -> PathBuf {
 fn a_real_marker_does_not_serve_another_directory() {
     let scratch = Scratch::new();
     if !scratch.can_become_nobody() {
-        return;
+        skip!("two users need root");
     }
     let parent = parent(&scratch, 0, 0o777, VICTIM);
     let area = interrupted(&scratch, VICTIM, &parent);
@@ -172,7 +173,7 @@ fn a_real_marker_does_not_serve_another_directory() {
 fn a_work_area_renamed_by_others_is_still_found() {
     let scratch = Scratch::new();
     if !scratch.can_become_nobody() {
-        return;
+        skip!("two users need root");
     }
     let parent = parent(&scratch, ATTACKER, 0o755, 0);
     let area = interrupted(&scratch, 0, &parent);
@@ -187,7 +188,7 @@ fn a_work_area_renamed_by_others_is_still_found() {
 fn a_work_area_of_another_owner_is_left() {
     let scratch = Scratch::new();
     if !scratch.can_become_nobody() {
-        return;
+        skip!("two users need root");
     }
     let parent = parent(&scratch, 0, 0o1777, VICTIM);
     let area = interrupted(&scratch, VICTIM, &parent);
@@ -230,7 +231,7 @@ fn a_work_area_inside_is_no_part_of_the_directory() {
 fn renames_in_the_middle_move_nothing_out_of_place() {
     let scratch = Scratch::new();
     if !scratch.can_become_nobody() {
-        return;
+        skip!("two users need root");
     }
     let parent = parent(&scratch, ATTACKER, 0o755, 0);
     let outside = scratch.path("outside");

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use discnice_requirements::skip;
 use serde_json::Value;
 
 fn discnice(scene: &Path) -> Command {
@@ -75,8 +76,7 @@ fn a_program_below_strace_is_held_with_strace() {
     let strace =
         strace.args(["-f", "-o", "/dev/null", "-e", "trace=none", "python3", "-c", READER]);
     let Some(strace) = Group::start(strace.arg(file)) else {
-        eprintln!("SKIPPED: no strace");
-        return;
+        skip!("no strace");
     };
     let child = reading_child(strace.0.id());
     let words = ["attach", "--disk", "16M", &strace.0.id().to_string()];
@@ -107,8 +107,7 @@ fn a_program_below_a_foreign_tracer_is_counted_and_said_to_escape() {
         let mut strace = Command::new("strace");
         let strace = strace.args(["-o", "/dev/null", "-e", "trace=none", "-p", &id]);
         let Some(mut strace) = Group::start(strace) else {
-            eprintln!("SKIPPED: no strace");
-            return;
+            skip!("no strace");
         };
         std::thread::sleep(Duration::from_millis(300));
         if strace.0.try_wait().unwrap().is_none() {

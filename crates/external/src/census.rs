@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use discnice_benice::tree;
+use discnice_budget::Token;
+use discnice_budget::token::VARIABLE;
 use discnice_sys::block::BlockId;
 use discnice_sys::deadline;
 use discnice_sys::procfs::{self, Stat};
@@ -37,9 +39,6 @@ pub const EMPTY: Nanos = Nanos::SECOND;
 
 /// Those who have ended since a snapshot was taken, or have new parents, are not many.
 const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
-
-/// The variable that names a process's class.
-const VARIABLE: &[u8] = b"DISCNICE=";
 
 /// A process that was born lately.
 #[derive(Debug)]
@@ -73,11 +72,7 @@ impl Newcomer {
     /// The blocks of the classes that it names in its environment.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> {
         let marks = self.marks.get_or_init(|| marks(self.stat.id));
-        marks.iter().filter_map(|entry| {
-            let digits = entry.strip_prefix(VARIABLE)?.split(|byte| *byte == b':').next()?;
-            let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-            Some(BlockId::from_claim(number))
-        })
+        marks.iter().filter_map(|entry| Some(Token::parse(entry.strip_prefix(VARIABLE)?)?.block))
     }
 
     /// Whether it was born into a container in which the memory of no class of ours can be reached, whatever

@@ -6,7 +6,8 @@
 
 use std::fs;
 
-use discnice_budget::Class;
+use discnice_budget::token::VARIABLE;
+use discnice_budget::{Class, Token};
 use discnice_sys::block::{BlockId, Store};
 use discnice_sys::procfs;
 
@@ -63,7 +64,10 @@ pub fn shows_membership(found: &Newcomer, block: BlockId, mark: &[u8]) -> bool {
 /// `DISCNICE=block:nonce`, as programs of a class have it in their environment.
 #[must_use]
 pub fn mark(class: &Class, block: BlockId) -> Vec<u8> {
-    format!("DISCNICE={block:x}:{:x}", class.nonce()).into_bytes()
+    let mut mark = VARIABLE.to_vec();
+    let token = Token { block, nonce: class.nonce(), member: None, directory: None };
+    token.write(|part| mark.extend_from_slice(part));
+    mark
 }
 
 /// Whether a line of `/proc/PID/maps` is of this block: of a segment, whose number is its inode, or of a file.

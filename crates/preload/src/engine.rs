@@ -12,13 +12,13 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64,
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::outside::Reason;
-use discnice_budget::{Board, Class, Member, MemberId, State};
+use discnice_budget::{Board, Class, Member, MemberId, State, Token};
 use discnice_policy::Resources;
 use discnice_regulator::Regulator;
 use discnice_sys::block::{self, Block, BlockId, Store};
 use discnice_sys::{memory, process};
 
-use crate::environment::{self, Carry, Token};
+use crate::environment::{self, Carry};
 use crate::loading::Target;
 use crate::outside::{self, Entry};
 use crate::thread;
@@ -188,7 +188,7 @@ fn attach_board(class: &'static Class) -> Option<&'static Board> {
 }
 
 /// Enters the class that the environment names.
-pub fn join(token: &Token) {
+pub fn join(token: &Token<'_>) {
     let Some(class) = adopt(token) else { return };
     // SAFETY: the page holds atomics and books only, for which zero is valid.
     let wiped = unsafe { memory::wipe_on_fork(NonNull::from(&PAGE).cast(), size_of::<Page>()) };
@@ -205,7 +205,7 @@ pub fn join(token: &Token) {
     CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
 }
 
-fn adopt(token: &Token) -> Option<&'static Class> {
+fn adopt(token: &Token<'_>) -> Option<&'static Class> {
     let block = map(token.block, Class::SIZE)?;
     // SAFETY: the kernel mapped `length` bytes at a page's start, and this user alone could shorten them.
     let class = unsafe { Class::adopt(block.start, block.length, Some(token.nonce)) };
@@ -275,10 +275,11 @@ fn name(member: &Member) {
 }
 
 /// What a new process needs to find the class.
-pub fn token() -> Option<Token> {
+pub fn token() -> Option<Token<'static>> {
     class()?;
     let (block, nonce) = (BLOCK.load(Ordering::Relaxed), NONCE.load(Ordering::Relaxed));
-    Some(Token { block: BlockId::from_claim(block), nonce, member: None })
+    let block = BlockId::from_claim(block);
+    Some(Token { block, nonce, member: None, directory: None })
 }
 
 /// A new process was started to execute a program.
@@ -292,7 +293,7 @@ pub fn expect(child: u32) {
 #[derive(Debug)]
 pub struct Departure {
     /// What the program needs to find the class and its member.
-    pub token: Token,
+    pub token: Token<'static>,
     /// What of that goes into its environment.
     pub carried: Carry,
     member: Option<&'static Member>,

@@ -10,13 +10,13 @@ use core::ffi::{CStr, c_char};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use discnice_budget::MemberId;
-use discnice_sys::block::{BlockId, FILE_NAME};
+use discnice_budget::Token;
+use discnice_budget::token::{self, NUMBERS_MAX, VARIABLE};
+use discnice_sys::block::FILE_NAME;
 use discnice_sys::opened::Opened;
 use discnice_sys::{execution, memory};
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
-const CLASS: &[u8] = b"DISCNICE=";
 /// With a value it makes the dynamic linker list what it would load, instead of executing the program. ld.so(8)
 const TRACE: &[u8] = b"LD_TRACE_LOADED_OBJECTS=";
 /// The library's file name.
@@ -33,66 +33,26 @@ pub enum Carry {
     Nothing,
 }
 
-/// Names the class, and the member when a process executes another program.
-#[derive(Debug, Clone, Copy)]
-pub struct Token {
-    /// Where the class lies.
-    pub block: BlockId,
-    /// The class's nonce.
-    pub nonce: u64,
-    /// Who the process already is.
-    pub member: Option<MemberId>,
-}
+/// Longest text of the variable without the directory: the name, the numbers, a colon, the end.
+const TOKEN_MAX: usize = VARIABLE.len() + NUMBERS_MAX + 2;
 
-impl Token {
-    /// Parses `block:nonce:index:generation:/directory`, all but the last in hexadecimal. The third and fourth
-    /// are optional together; so is the directory, which is noted apart.
-    fn parse(text: &[u8]) -> Option<Self> {
-        let path = text.windows(2).position(|two| two == b":/");
-        let (text, path) = text.split_at_checked(path.unwrap_or(text.len()))?;
-        if let Some(path) = path.get(1..) {
-            DIRECTORY.set(path);
-        }
-        let mut fields = text.split(|byte| *byte == b':').map(hexadecimal);
-        let block = BlockId::from_claim(fields.next()??);
-        let nonce = fields.next()??;
-        let index = fields.next().flatten().and_then(|index| u32::try_from(index).ok());
-        let generation = fields.next().flatten().and_then(|count| u32::try_from(count).ok());
-        let member =
-            index.zip(generation).map(|(index, generation)| MemberId { index, generation });
-        Some(Self { block, nonce, member })
-    }
-
-    fn write(&self, to: &mut Writer<'_>) {
-        to.bytes(CLASS);
-        to.hexadecimal(self.block.get());
+fn write_token(token: &Token<'_>, to: &mut Writer<'_>) {
+    to.bytes(VARIABLE);
+    token.write(|part| to.bytes(part));
+    if DIRECTORY.length() > 0 {
         to.bytes(b":");
-        to.hexadecimal(self.nonce);
-        if let Some(id) = self.member {
-            to.bytes(b":");
-            to.hexadecimal(id.index.into());
-            to.bytes(b":");
-            to.hexadecimal(id.generation.into());
-        }
-        if DIRECTORY.length() > 0 {
-            to.bytes(b":");
-            DIRECTORY.write(to);
-        }
-        to.bytes(b"\0");
+        DIRECTORY.write(to);
     }
+    to.bytes(b"\0");
 }
 
-/// Longest text of a token without the directory: the name, four numbers of at most sixteen digits, colons, the
-/// end.
-const TOKEN_MAX: usize = CLASS.len() + 4 * 17 + 2;
-
-fn hexadecimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
+/// The token without the program's memory: the directory is noted apart.
+fn kept(token: Token<'_>) -> Token<'static> {
+    if let Some(directory) = token.directory {
+        DIRECTORY.set(directory);
     }
-    digits.iter().try_fold(0u64, |number, digit| {
-        Some(number << 4 | u64::from((*digit as char).to_digit(16)?))
-    })
+    let Token { block, nonce, member, .. } = token;
+    Token { block, nonce, member, directory: None }
 }
 
 /// Where the library lies: copied, because programs may overwrite their environment's memory.
@@ -146,7 +106,7 @@ pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
     DIRECTORY.write(&mut writer);
     writer.bytes(b"/");
     writer.bytes(FILE_NAME.as_bytes());
-    writer.hexadecimal(number);
+    token::hexadecimal(number, &mut |part| writer.bytes(part));
     writer.bytes(b"\0");
     DIRECTORY.length() > 0
 }
@@ -156,7 +116,7 @@ pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
 /// # Safety
 /// `block` is the environment that the kernel made for this program: an array of C strings that
 /// ends with a null pointer, all of it writable, used by nobody else yet.
-pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
+pub unsafe fn take(block: *mut *mut c_char) -> Option<Token<'static>> {
     let mut token = None;
     let mut keep = block;
     let mut at = block;
@@ -165,8 +125,8 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token> {
         while !(*at).is_null() {
             let entry = *at;
             let text = CStr::from_ptr(entry).to_bytes();
-            if let Some(value) = text.strip_prefix(CLASS) {
-                token = Token::parse(value);
+            if let Some(value) = text.strip_prefix(VARIABLE) {
+                token = Token::parse(value).map(kept);
                 erase(entry, text.len());
             } else if let Some(value) = text.strip_prefix(PRELOAD)
                 && let Some(rest) = take_library(value)
@@ -257,7 +217,7 @@ pub fn is_reachable() -> bool {
 pub unsafe fn with_ours(
     block: *const *const c_char,
     scratch: &Scratch,
-    token: &Token,
+    token: &Token<'_>,
     carry: Carry,
 ) -> Option<*const *const c_char> {
     if carry == Carry::Nothing || PATH.length() == 0 {
@@ -285,7 +245,7 @@ pub unsafe fn with_ours(
     }
     writer.bytes(b"\0");
     let class = writer.here();
-    token.write(&mut writer);
+    write_token(token, &mut writer);
     // SAFETY: the table has room for all entries, our two and the end.
     unsafe { fill(table, block, (carry == Carry::Library).then_some(library), class) };
     Some(table)
@@ -347,7 +307,7 @@ unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [
                 return None;
             }
             let text = CStr::from_ptr(*at).to_bytes();
-            if text.starts_with(CLASS)
+            if text.starts_with(VARIABLE)
                 || text.strip_prefix(TRACE).is_some_and(|value| !value.is_empty())
             {
                 return None;
@@ -403,14 +363,6 @@ impl Writer<'_> {
                 *to = *byte;
                 self.length += 1;
             }
-        }
-    }
-
-    fn hexadecimal(&mut self, number: u64) {
-        let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-        for digit in (0..digits).rev() {
-            let value = (number >> (4 * digit) & 15) as u8;
-            self.bytes(&[if value < 10 { b'0' + value } else { b'a' + value - 10 }]);
         }
     }
 }

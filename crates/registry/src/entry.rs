@@ -124,7 +124,11 @@ impl Entry {
         is_sound.then_some(Self { block, nonce, limits })
     }
 
-    fn text(&self, boot: &str) -> io::Result<Vec<u8>> {
+    /// The entry as it is written, in a time of the machine.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn text(&self, boot: &str) -> io::Result<Vec<u8>> {
         let written = Written {
             block: format!("{:x}", self.block),
             nonce: format!("{:x}", self.nonce),
