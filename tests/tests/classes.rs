@@ -99,7 +99,9 @@ fn a_class_whose_memory_was_removed_is_shown_while_its_members_are_held() {
     let listed = || run(&mut product::discnice(["status"])).text();
     let deadline = Instant::now() + Duration::from_secs(10);
     let maps = format!("/proc/{}/maps", sleeper.id());
-    let is_member = || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("/SYSV"));
+    // Of the command itself, not of what executes it.
+    let both = |maps: &str| maps.contains("/SYSV") && maps.contains("libdiscnice.so");
+    let is_member = || fs::read_to_string(&maps).is_ok_and(|maps| both(&maps));
     while !is_member() {
         assert!(Instant::now() < deadline, "{}", listed());
         std::thread::sleep(Duration::from_millis(20));

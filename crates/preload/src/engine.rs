@@ -16,7 +16,7 @@ use discnice_budget::{Board, Class, Member, MemberId, State, Token};
 use discnice_policy::Resources;
 use discnice_regulator::Regulator;
 use discnice_sys::block::{self, Block, BlockId, Store};
-use discnice_sys::{memory, process};
+use discnice_sys::{memory, process, valgrind};
 
 use crate::environment::{self, Carry};
 use crate::loading::Target;
@@ -218,6 +218,12 @@ fn adopt(token: &Token<'_>) -> Option<&'static Class> {
 
 /// Maps a block, if it is to be believed. One that is a file is `length` bytes long.
 fn map(id: BlockId, length: usize) -> Option<Block> {
+    let block = find(id, length)?;
+    valgrind::leave_unchecked(block.start, block.length);
+    Some(block)
+}
+
+fn find(id: BlockId, length: usize) -> Option<Block> {
     match id.store()? {
         Store::Segment(segment) => block::adopt_segment(segment).ok(),
         Store::File(number) => {

@@ -49,6 +49,7 @@ mod stdio;
 mod symbols;
 mod table;
 mod thread;
+mod valgrind;
 
 /// No code of ours can panic: `cargo xtask check-symbols` finds no panicking function in the
 /// optimised library, whose linker has dropped this one too.

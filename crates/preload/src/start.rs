@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use discnice_loading::Kind;
 
-use crate::{engine, environment, gated, real, sanitizer, stdio};
+use crate::{engine, environment, gated, real, sanitizer, stdio, valgrind};
 
 /// The program of this process.
 const OURSELVES: &CStr = c"/proc/self/exe";
@@ -21,6 +21,7 @@ static END: extern "C" fn() = end;
 
 unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
     real::look_all_up();
+    valgrind::leave_own_data_unchecked();
     sanitizer::give_precedence();
     if environment.is_null() {
         return;

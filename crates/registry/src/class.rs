@@ -285,7 +285,9 @@ fn sweep_quietly(why: Sweep) {
 pub fn all() -> anyhow::Result<Vec<Class>> {
     let listed = store::list(SIZE).context("cannot list shared memory")?;
     sweep(&listed, Sweep::Looking);
-    let holds = |found: &Class| !found.removed || found.class.is_limited() || found.class.yields();
+    let limits = |found: &Class| found.class.is_limited() || found.class.yields();
+    let has_members = |found: &Class| found.class.living(process::exists).next().is_some();
+    let holds = |found: &Class| !found.removed || limits(found) && has_members(found);
     let mut classes: Vec<Class> =
         listed.iter().filter_map(|one| attach_if(one.id, holds)).collect();
     classes.sort_by_cached_key(Class::name);

@@ -36,5 +36,6 @@ pub mod socket;
 pub mod time;
 pub mod trace;
 pub mod traffic;
+pub mod valgrind;
 
 pub use raw::{Errno, Syscall, syscall};

@@ -4,6 +4,7 @@ use core::ffi::c_void;
 use core::ptr::NonNull;
 
 use crate::raw::{Errno, call};
+use crate::valgrind;
 
 /// The page size that the kernel's system-call interface rounds to on the machines we support.
 pub const PAGE: usize = 4096;
@@ -18,7 +19,9 @@ pub fn allocate(length: usize) -> Result<NonNull<u8>, Errno> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses.
     let address = unsafe { call!(libc::SYS_mmap, 0, length, protection, flags, -1isize, 0)? };
-    NonNull::new(address as *mut u8).ok_or(Errno(libc::ENOMEM))
+    let start = NonNull::new(address as *mut u8).ok_or(Errno(libc::ENOMEM))?;
+    valgrind::leave_unchecked(start, length);
+    Ok(start)
 }
 
 /// Gives memory from [`allocate`] back. munmap(2).
