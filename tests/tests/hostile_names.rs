@@ -162,7 +162,7 @@ fn arguments_are_echoed_as_text() {
         (&["order", "--cat", "@"], 1),
         (&["cached", "@"], 1),
         (&["cached", "--json", "@"], 1),
-        (&["refresh", "@"], 1),
+        (&["refresh", "@"], 125),
         (&["refresh", "--order", "@", "/var/tmp"], 125),
         (&["metrics", "--listen", "/no/such/@"], 125),
         (&["admit", "--min", "1M", "--max", "1M", "--", "@"], 127),

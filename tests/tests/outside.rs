@@ -144,9 +144,11 @@ fn shown_while_it_runs(
     let status = run(&mut product::discnice(["status"])).succeeded().text();
     discnice_tests::process::kill_group(child.id());
     child.wait().expect("our child");
-    let of_class = |line: &&str| line.contains(class.name()) || line.starts_with(' ');
-    let lines: Vec<&str> = status.lines().filter(of_class).collect();
-    (shown, lines.join("\n"))
+    // Its own lines: those of other classes are other tests'.
+    let mut lines = status.lines().skip_while(|line| !line.starts_with(class.name()));
+    let first = lines.next().unwrap_or_default();
+    let members = lines.take_while(|line| line.starts_with(' '));
+    (shown, std::iter::once(first).chain(members).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]

@@ -92,12 +92,12 @@ fn shared_memory_that_is_forbidden() {
     let parts = Parts::new(true);
     let allowed = Command::new("unshare").args(["--ipc", "true"]).status();
     if !product::is_root() || !allowed.is_ok_and(|status| status.success()) {
-        skip!("only root makes a machine without shared memory");
+        skip!("only root makes a machine without shared memory, in segments or files");
     }
     let none = |strict: &str| {
         let script = format!(
             "echo 0 > /proc/sys/kernel/shmmni && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
-             {}/discnice run {strict} --disk 5M -- touch {}",
+             prlimit --fsize=0 {}/discnice run {strict} --disk 5M -- touch {}",
             parts.0.path().display(),
             parts.started().display()
         );

@@ -48,12 +48,26 @@ extern "C" fn remember() {
     }
 }
 
+/// What SIGXFSZ does; ignored while this program writes files of its own.
+static SIGXFSZ: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+/// A limit of the length of files (`RLIMIT_FSIZE`), which may be meant for the command, makes our own writes fail, and
+/// does not end us.
+pub fn survive_limits_of_files() {
+    // SAFETY: no handler of ours runs; what was there before is given back by `restore_inheritance`.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    if before != libc::SIG_ERR {
+        SIGXFSZ.store(before, Ordering::Relaxed);
+    }
+}
+
 /// Gives the process back the signals and descriptors that it had before the Rust runtime.
 pub fn restore_inheritance() {
     // SAFETY: the descriptors are /dev/null, opened by the runtime; nothing of ours uses them
     // from here on. The handler is the one that was there before.
     unsafe {
         libc::signal(libc::SIGPIPE, SIGPIPE.load(Ordering::Relaxed));
+        libc::signal(libc::SIGXFSZ, SIGXFSZ.load(Ordering::Relaxed));
         for fd in 0..3 {
             if CLOSED.load(Ordering::Relaxed) & 1 << fd != 0 {
                 libc::close(fd);

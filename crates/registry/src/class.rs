@@ -184,6 +184,8 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
     }
     let entries = Entries::open().ok();
     if let Some(entries) = &entries {
+        // Before: making the board takes the same lock.
+        let _ = Board::find_or_create();
         entries.lock();
     }
     if let Some(found) = find_by(entries.as_ref(), name) {

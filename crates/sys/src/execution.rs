@@ -10,7 +10,8 @@ const CAPABILITIES: &core::ffi::CStr = c"security.capability";
 
 /// Whether this process would run the program that a descriptor stands for with other rights than its own, so that
 /// its dynamic linker preloads nothing: it is set-user-ID to another user, set-group-ID, or has capabilities (ld.so(8),
-/// "Secure-execution mode"). Of a mount that ignores those (`nosuid`) this is `true` as well. fstat(2), fgetxattr(2)
+/// "Secure-execution mode"). Of a mount that ignores those (`nosuid`) this is `true` as well; of a process that may gain none it
+/// is `false`. fstat(2), fgetxattr(2)
 #[must_use]
 pub fn gains_rights(fd: i32) -> bool {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
@@ -23,7 +24,18 @@ pub fn gains_rights(fd: i32) -> bool {
     let (user, with_group) = (process::user(), libc::S_ISGID | libc::S_IXGRP);
     let by_user = stat.st_mode & libc::S_ISUID != 0 && stat.st_uid != user;
     let by_group = stat.st_mode & with_group == with_group;
-    by_user || by_group || user != 0 && has_capabilities(fd)
+    let gains = by_user || by_group || user != 0 && has_capabilities(fd);
+    gains && !is_barred()
+}
+
+/// Whether this process gains no rights by executing anything (`PR_GET_NO_NEW_PRIVS`, prctl(2)). Not asked below a filter of
+/// the program's own, which may forbid the question.
+fn is_barred() -> bool {
+    if file::is_statx_forgone() {
+        return false;
+    }
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_prctl, libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == Ok(1) }
 }
 
 /// Not asked below a filter of the program's own, which may forbid the question.

@@ -75,6 +75,7 @@ impl Run {
         if self.command.is_empty() {
             bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
         }
+        launch::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
         if strict.0 && self.mechanism == Mechanism::Preload {
             bail!(
