@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use discnice_tests::guest::Compiler;
@@ -34,18 +35,25 @@ fn discnice(space: &Space, user: u32, words: &[&str]) -> Outcome {
     run(&mut by(space, user, &[&[program], words].concat()))
 }
 
+/// One test at a time: they are the same two users.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// A process that keeps an IPC namespace.
-struct Space(Child);
+struct Space(
+    Child,
+    #[expect(dead_code, reason = "held until the test ends")] MutexGuard<'static, ()>,
+);
 
 impl Space {
     fn new() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut keeper = Command::new("unshare");
         keeper.args(["-i", "sh", "-c", "echo ready; exec sleep 1000"]).stdout(Stdio::piped());
         let mut keeper = keeper.spawn().expect("unshare(1)");
         let mut line = String::new();
         let output = keeper.stdout.take().expect("a pipe");
         BufReader::new(output).read_line(&mut line).expect("its line");
-        Self(keeper)
+        Self(keeper, turn)
     }
 
     /// Sets a limit of the namespace's.

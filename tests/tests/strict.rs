@@ -97,7 +97,7 @@ fn shared_memory_that_is_forbidden() {
     let none = |strict: &str| {
         let script = format!(
             "echo 0 > /proc/sys/kernel/shmmni && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
-             prlimit --fsize=0 {}/discnice run {strict} --disk 5M -- touch {}",
+             prlimit --fsize=100000 {}/discnice run {strict} --disk 5M -- touch {}",
             parts.0.path().display(),
             parts.started().display()
         );

@@ -93,5 +93,5 @@ fn an_honest_client_is_answered_beside_a_thousand_silent_ones() {
         assert!(took < Duration::from_millis(500), "{took:?}");
         assert_eq!(reply, "no class in block 7fffffff\n");
     }
-    assert_eq!(wrong.0, "say: watch SEGMENT\n");
+    assert_eq!(wrong.0, "say: watch BLOCK\n");
 }
