@@ -3,11 +3,15 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use discnice_tests::process::run;
 use discnice_tests::{class::Class, cold, product};
+
+/// One test at a time: each judges who else uses the disk.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// What a process is, as its own shell sees it: scheduling policy (field 41 of proc_pid_stat(5)).
 const POLICY: &str = "cut -d' ' -f41 /proc/self/stat";
@@ -16,6 +20,7 @@ const IDLE: &str = "5\n";
 
 #[test]
 fn without_numbers_a_job_is_a_polite_guest() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = product::discnice(["run", "--", "sh", "-c", POLICY]);
     assert_eq!(run(&mut command).succeeded().text(), IDLE);
     let mut command = product::discnice(["run", "--guest=no", "--", "sh", "-c", POLICY]);
@@ -26,6 +31,7 @@ fn without_numbers_a_job_is_a_polite_guest() {
 
 #[test]
 fn the_polite_default_is_a_tenth_while_others_are_busy() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let class = Class::new("unlimited");
     let name = class.name();
     let mut polite = product::discnice(["run", "--class", name, "--", "true"]);
@@ -43,6 +49,7 @@ fn the_polite_default_is_a_tenth_while_others_are_busy() {
 
 #[test]
 fn a_guest_class_makes_guests_of_all_that_enter_it() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let class = Class::new("unlimited");
     run(&mut product::discnice(["class", "set", class.name(), "--guest"])).succeeded();
     assert_eq!(run(&mut class.command(["sh", "-c", POLICY])).succeeded().text(), IDLE);
@@ -50,6 +57,7 @@ fn a_guest_class_makes_guests_of_all_that_enter_it() {
 
 #[test]
 fn memory_is_bounded_for_guests_and_for_who_says_so() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let class = Class::new("unlimited");
     let set = |limits: &[&str]| {
         run(&mut product::discnice([&["class", "set", class.name()], limits].concat())).succeeded();
@@ -96,6 +104,7 @@ fn wait_for(class: &Class, throttled: bool) -> Duration {
 
 #[test]
 fn a_class_is_held_while_others_read_its_disk() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (class, folder) = (Class::new("unlimited"), product::folder());
     let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
     for path in [&ours, &theirs] {

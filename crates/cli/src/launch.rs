@@ -20,7 +20,6 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
-use crate::library;
 use crate::program::Kind;
 
 /// What SIGPIPE did before the Rust runtime made it ignored.
@@ -92,13 +91,14 @@ pub fn bar_from_rights() -> io::Result<()> {
 pub fn variables(
     found: &Found,
     member: Option<MemberId>,
-) -> anyhow::Result<[(&'static str, OsString); 2]> {
-    let mut preload = library::to_preload()?.into_os_string();
+    library: &Path,
+) -> [(&'static str, OsString); 2] {
+    let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
-    Ok([("LD_PRELOAD", preload), ("DISCNICE", token(found, member))])
+    [("LD_PRELOAD", preload), ("DISCNICE", token(found, member))]
 }
 
 /// What leads the library to the class and to the member that it is, and to the directory of blocks that are files
@@ -125,8 +125,9 @@ pub fn for_program(kind: Kind, variables: [(&'static str, OsString); 2]) -> Vari
 
 /// Makes this process a member of the class, which keeps being so as the command.
 pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
-    // What reading ourselves into memory cost is the job's too.
-    let (id, member) = found.class.register(process::id(), Charged::default(), process::exists)?;
+    // What reading ourselves into memory cost is the job's too; what we wrote into files of our own is not.
+    let before = Charged { read: 0, written: process::usage().written };
+    let (id, member) = found.class.register(process::id(), before, process::exists)?;
     let base = Path::new(name).file_name().unwrap_or(name);
     member.set_name(base.as_bytes());
     if let (Some(held), Some(started)) = (found.class.held(id), started()) {

@@ -28,7 +28,7 @@ use crate::output::tell;
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, Record, Target};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
-use crate::{guest, launch, polite, stack, watching};
+use crate::{guest, launch, library, polite, stack, watching};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -214,10 +214,12 @@ impl Run {
         name: &OsStr,
         strict: Strictness,
     ) -> Result<Option<Variables>, Refusal> {
-        let member = launch::enlist(found, name);
         let Holding { plan, program, unheld } = Holding::of(self.mechanism, name);
-        let library = !matches!(unheld, Some(Unheld::NoLibrary(_)));
+        let has_library = !matches!(unheld, Some(Unheld::NoLibrary(_)));
         unheld.map_or(Ok(()), |unheld| strict.mind(unheld))?;
+        // Before this process is a member: the copy that may be made is no job's.
+        let preload = has_library.then(library::to_preload);
+        let member = launch::enlist(found, name);
         if let (Some(member), Some(path)) = (member, &program) {
             launch::bring_in(found, member, path);
         }
@@ -236,10 +238,9 @@ impl Run {
                 refused.to_string(),
             ))?;
         }
-        if !carries || !library {
-            return Ok(None);
-        }
-        let variables = launch::variables(found, member).map_err(Unheld::NoLibrary);
+        let Some(preload) = preload.filter(|_| carries) else { return Ok(None) };
+        let variables = preload.map(|path| launch::variables(found, member, &path));
+        let variables = variables.map_err(Unheld::NoLibrary);
         Ok(strict.have(variables)?.map(|both| launch::for_program(kind, both)))
     }
 
