@@ -4,7 +4,6 @@
 //! makes one that has them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
@@ -183,7 +182,7 @@ impl Entries {
     pub fn write(&self, name: &str, entry: &Entry) -> io::Result<()> {
         let draft = format!("{DRAFT}{:016x}", store::random());
         let mut file = self.0.open(&draft, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
-        let written = write_all(&mut file, &entry.text(&boot())?);
+        let written = entry.text(&boot()).and_then(|text| file.write_all(&text));
         let written = written.and_then(|()| self.0.rename(&draft, name));
         if written.is_err() {
             let _ = self.0.remove(&draft);
@@ -197,10 +196,6 @@ impl Entries {
             let _ = self.0.remove(name);
         }
     }
-}
-
-fn write_all(file: &mut File, text: &[u8]) -> io::Result<()> {
-    file.write_all(text)
 }
 
 /// What the kernel calls the time since the machine was started. random(4)
