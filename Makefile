@@ -6,7 +6,7 @@ RELEASE = target/release
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help build demo test lint check install uninstall docs model fuzz rates leftovers
+.PHONY: help build demo test lint check install uninstall docs model fuzz rates storm leftovers
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -42,6 +42,9 @@ fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs 
 
 rates: build ## Hold real programs to their rates on a loop device (needs root, an hour)
 	python3 benches/rates.py --unlimited
+
+storm: build ## Kill what belongs to us beside sqlite, tar, rsync and git, 500 rounds (half an hour)
+	python3 benches/kill_storm.py
 
 leftovers: build ## What policyd keeps of 50,000 commands and 10,000 classes (a quarter of an hour)
 	DISCNICE_COMMANDS=50000 DISCNICE_CLASSES=10000 $(CARGO) test -p discnice-tests --test leftovers -- --nocapture
