@@ -53,7 +53,8 @@ impl Drop for Daemon {
 #[derive(Debug)]
 struct Figures {
     worker: u32,
-    descriptors: usize,
+    /// What they refer to, as /proc shows it.
+    descriptors: Vec<String>,
     memory: usize,
     threads: usize,
 }
@@ -67,7 +68,9 @@ fn figures(daemon: &Daemon) -> Figures {
         let line = status.lines().find_map(|line| line.strip_prefix(label)).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
     };
-    let descriptors = fs::read_dir(format!("/proc/{worker}/fd")).unwrap().count();
+    let links = fs::read_dir(format!("/proc/{worker}/fd")).unwrap();
+    let names = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
+    let descriptors = names.map(|name| name.display().to_string()).collect();
     Figures { worker, descriptors, memory: field("VmRSS:"), threads: field("Threads:") }
 }
 
@@ -95,9 +98,12 @@ fn classes(folder: &Path, count: usize) {
 fn same(before: &Figures, after: &Figures) {
     let told = format!("before {before:?}, after {after:?}");
     assert_eq!((before.worker, before.threads), (after.worker, after.threads), "{told}");
-    assert!(after.descriptors <= before.descriptors + DESCRIPTORS, "{told}");
+    assert!(after.descriptors.len() <= before.descriptors.len() + DESCRIPTORS, "{told}");
     assert!(after.memory <= before.memory + MEMORY, "{told}");
-    eprintln!("{told}");
+    let shown = |figures: &Figures| {
+        format!("{} descriptors, {} KiB", figures.descriptors.len(), figures.memory)
+    };
+    eprintln!("before {}, after {}", shown(before), shown(after));
 }
 
 #[test]
