@@ -171,10 +171,53 @@ fn commands_that_are_none() {
 }
 
 #[test]
-fn a_forgotten_separator() {
-    refuse_text(&["run", "--disk", "5M", "touch", "started"], OURS, "--");
-    refuse_text(&["run", "touch", "started"], OURS, "--");
-    refuse_text(&["run", "--disk", "5M", "touch", "--no-create", "started"], OURS, "--");
+fn options_of_the_command_are_its_own() {
+    for words in [
+        &["run", "--disk", "5M", "echo", "--class", "-h", "a"][..],
+        &["run", "--disk", "5M", "--", "echo", "--class", "-h", "a"],
+        &["--disk", "5M", "echo", "--class", "-h", "a"],
+        &["echo", "--class", "-h", "a"],
+        &["--", "echo", "--class", "-h", "a"],
+    ] {
+        let ran = run(&mut product::discnice(words)).succeeded();
+        assert_eq!(ran.text(), "--class -h a\n", "{words:?}");
+    }
+}
+
+#[test]
+fn what_is_mistyped_is_told_with_what_was_meant() {
+    for (words, meant) in [
+        (&["stauts"][..], "did you mean status?"),
+        (&["clas", "list"], "did you mean class?"),
+        (&["atach", "1"], "did you mean attach?"),
+        (&["detatch", "1"], "did you mean detach?"),
+        (&["docter"], "did you mean doctor?"),
+        (&["calibarte"], "did you mean calibrate?"),
+        (&["polcyd"], "did you mean policyd?"),
+        (&["refersh", "."], "did you mean refresh?"),
+        (&["metrisc"], "did you mean metrics?"),
+        (&["ordre", "."], "did you mean order?"),
+        (&["class", "lsit"], "did you mean list?"),
+        (&["class", "shwo", "x"], "did you mean show?"),
+        (&["status", "--jsno"], "did you mean --json?"),
+        (&["--dsik", "5M", "touch", "started"], "did you mean --disk?"),
+        (&["run", "--dsik", "5M", "touch", "started"], "did you mean --disk?"),
+        (&["run", "--disk-raed", "5M", "touch", "started"], "did you mean --disk-read?"),
+        (&["run", "--netup", "5M", "touch", "started"], "did you mean --net-up?"),
+        (&["run", "--sumary", "touch", "started"], "did you mean --summary?"),
+        (&["run", "--clas", "x", "touch", "started"], "did you mean --class?"),
+        (&["run", "--mechanism", "frezee", "touch", "started"], "did you mean freeze?"),
+        (&["run", "--disk", "5", "touch", "started"], "5 what? 5M is 5 MiB/s"),
+    ] {
+        refuse_text(words, OURS, meant);
+    }
+    run(&mut product::discnice(["class", "set", "mistyped-nightly", "--disk", "5M"])).succeeded();
+    let shown = run(&mut product::discnice(["class", "show", "mistyped-nihgtly"]));
+    run(&mut product::discnice(["class", "rm", "mistyped-nightly"])).succeeded();
+    assert_eq!(
+        shown.complaint(),
+        "discnice: no class mistyped-nihgtly; did you mean mistyped-nightly?\n"
+    );
 }
 
 #[test]
@@ -216,8 +259,7 @@ fn classes_that_are_not_there() {
     refuse_text(&["class", "set", "bad-input"], OURS, "bad-input");
     refuse_text(&["class", "set", "bad-input", "--disk"], OURS, "--disk");
     refuse_text(&["class"], OURS, "");
-    refuse_text(&[], OURS, "");
-    refuse_text(&["no-such-subcommand"], OURS, "no-such-subcommand");
+    refuse_text(&["no-such-subcommand"], NOT_FOUND, "no-such-subcommand");
     refuse_text(&["run", "--no-such-option", "--", "touch", "started"], OURS, "--no-such-option");
     refuse_text(&["doctor", "no-such-program"], OURS, "no-such-program");
 }
@@ -239,6 +281,18 @@ fn names_at_the_border_of_what_is_allowed() {
         });
         assert!(gone, "{name}");
     }
+}
+
+#[test]
+fn help_is_for_all_that_ask() {
+    let short = run(&mut product::discnice(["-h"])).succeeded();
+    let bare = product::discnice([""; 0]).output().expect("a process");
+    assert_eq!((bare.status.code(), &bare.stdout), (Some(0), &short.output), "no arguments");
+    let long = run(&mut product::discnice(["run", "--help"])).succeeded();
+    assert_eq!(run(&mut product::discnice(["help", "run"])).succeeded().text(), long.text());
+    // One screen.
+    let lines = run(&mut product::discnice(["run", "-h"])).succeeded().text().lines().count();
+    assert!(lines <= 50, "{lines} lines");
 }
 
 #[test]

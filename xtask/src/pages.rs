@@ -11,7 +11,8 @@ use discnice_cli::commands::Cli;
 /// Writes all of them into `folder`.
 pub fn write(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let mut command = Cli::command();
+    // `discnice help` has no page of its own.
+    let mut command = Cli::command().disable_help_subcommand(true);
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         generate_to(shell, &mut command, "discnice", folder)?;
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
 //!   man page and completions come) and a `run` that returns the exit status;
+//! - [`arguments`]: the command line, and what is wrong with it in one line;
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
 //! - `escapes`: which processes of a class no limit held;
@@ -23,6 +24,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod arguments;
 mod classes;
 pub mod commands;
 pub mod config;

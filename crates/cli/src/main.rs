@@ -3,9 +3,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use discnice_cli::commands::Cli;
-use discnice_cli::output::Unsaid;
+use discnice_cli::arguments::{self, Asked};
+use discnice_cli::output::{self, Unsaid};
 use discnice_cli::{stack, tell};
 
 /// Exit status for an error of our own, as coreutils' nice(1), env(1) and timeout(1).
@@ -18,45 +17,35 @@ fn main() -> ExitCode {
 /// Not in one frame with [`main`], which may have little room.
 #[inline(never)]
 fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            tell!("discnice: {}", one_line(&error));
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match arguments::parse(&words) {
+        Asked::Do(cli) => cli,
+        Asked::Show(text) => return status_of(output::styled(&text)),
+        Asked::Refuse(line) => {
+            tell!("discnice: {line}");
             return ExitCode::from(EXIT_OURS);
-        }
-        Err(help) => {
-            return match help.print() {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(_) => ExitCode::from(EXIT_OURS),
-            };
         }
     };
     match cli.run() {
         Ok(status) => status,
-        Err(error) if error.downcast_ref().is_some_and(Unsaid::is_unread) => ExitCode::SUCCESS,
-        Err(error) => {
-            tell!("discnice: {error:#}");
-            ExitCode::from(EXIT_OURS)
-        }
+        Err(error) => match error.downcast() {
+            Ok(unsaid) => status_of(Err(unsaid)),
+            Err(error) => {
+                tell!("discnice: {error:#}");
+                ExitCode::from(EXIT_OURS)
+            }
+        },
     }
 }
 
-/// A usage error as one line: what is wrong and what to do.
-fn one_line(error: &clap::Error) -> String {
-    use clap::error::ErrorKind;
-
-    let text = error.render().to_string();
-    // What follows an empty line is usage, tips and a pointer to --help.
-    let message = text.split("\n\n").next().unwrap_or(&text);
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    match error.kind() {
-        ErrorKind::UnknownArgument => {
-            format!("{line}; the command to run stands behind `--` (see --help)")
+/// The exit status of a command that has said all, or could not.
+fn status_of(said: Result<(), Unsaid>) -> ExitCode {
+    match said {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(unsaid) if unsaid.is_unread() => ExitCode::SUCCESS,
+        Err(unsaid) => {
+            tell!("discnice: {unsaid}");
+            ExitCode::from(EXIT_OURS)
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            "no subcommand given; see `discnice --help`".into()
-        }
-        _ => line,
     }
 }

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use clap::builder::StyledStr;
 use discnice_escape::visible;
 
 /// Writes a line to standard output; `?` it: a full disk is an error, and a reader who has seen
@@ -57,6 +58,14 @@ impl Lines {
     }
 }
 
+/// Writes help to standard output, in colours if that is a terminal which shows them and `NO_COLOR` is not set.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn styled(text: &StyledStr) -> Result<(), Unsaid> {
+    write!(anstream::stdout(), "{}", text.ansi()).map_err(Unsaid)
+}
+
 /// Writes JSON to standard output.
 ///
 /// # Errors
@@ -87,8 +96,24 @@ fn write(text: &str) -> Result<(), Unsaid> {
 
 /// Writes a line to standard error, by [`tell!`].
 pub fn tell_line(line: fmt::Arguments<'_>) {
-    let line = format!("{}\n", visible(&line.to_string()));
+    let line = format!("{}\n", visible(&without_numbers(&line.to_string())));
     let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// A line without the numbers that the standard library adds to the kernel's reasons, `No such file or directory (os
+/// error 2)`: they are in no manual.
+fn without_numbers(line: &str) -> String {
+    const NUMBER: &str = " (os error ";
+    let mut parts = line.split(NUMBER);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        match rest.strip_prefix(')') {
+            Some(rest) if rest.len() + 1 < part.len() => shown.push_str(rest),
+            _ => shown.extend([NUMBER, part]),
+        }
+    }
+    shown
 }
 
 /// Replaces the line that the terminal at standard error shows.
@@ -140,6 +165,16 @@ impl std::error::Error for Unsaid {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_reasons_are_left_out() {
+        let error = io::Error::from_raw_os_error(2).to_string();
+        assert_eq!(without_numbers(&format!("a: {error}; b")), "a: No such file or directory; b");
+        for kept in ["", "plain", "a (os error ", "a (os error x)", "a (os error )", "(os error 2)"]
+        {
+            assert_eq!(without_numbers(kept), kept);
+        }
+    }
 
     #[test]
     fn a_line_is_one_line_whatever_stands_in_it() {

@@ -18,15 +18,23 @@ pub enum ParseError {
     TooSmall,
     /// 2^63 or more.
     TooLarge,
+    /// A rate of few bytes a second, whose unit was probably forgotten: the number.
+    NoUnit(u64),
 }
 
 /// What is accepted, in one phrase, for error messages.
 pub const ACCEPTED: &str =
-    "a number with B, K, M, G or T (1024) or kB, MB, GB, TB (1000), such as 5M or 500kB";
+    "a number with B, K, M, G or T (1024) or KB, MB, GB, TB (1000), such as 5M or 500KB";
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self {
+            Self::NoUnit(number) => {
+                return write!(
+                    f,
+                    "{number} what? {number}M is {number} MiB/s, {number}B bytes a second"
+                );
+            }
             Self::Empty => "empty",
             Self::NotANumber => "not a number with a unit",
             Self::UnknownUnit => "unknown unit",
@@ -39,23 +47,26 @@ impl fmt::Display for ParseError {
 
 impl core::error::Error for ParseError {}
 
+/// Units as people type them, in any case.
 const UNITS: &[(&str, u64)] = &[
     ("", 1),
-    ("B", 1),
+    ("b", 1),
     ("k", 1 << 10),
-    ("K", 1 << 10),
-    ("KiB", 1 << 10),
-    ("M", 1 << 20),
-    ("MiB", 1 << 20),
-    ("G", 1 << 30),
-    ("GiB", 1 << 30),
-    ("T", 1 << 40),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
+    ("kib", 1 << 10),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("t", 1 << 40),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
 ];
+
+/// Rates below this need a unit: no disk is that slow, and `5` usually means `5M`.
+const WITHOUT_UNIT: u64 = 4096;
 
 /// The largest quantity: everything above is a typing error, and sums of two still fit 64 bits.
 const MAX: u128 = 1 << 63;
@@ -74,7 +85,11 @@ fn quantity(text: &str) -> Result<u64, ParseError> {
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.contains('.') {
         return Err(ParseError::NotANumber);
     }
-    let factor = UNITS.iter().find(|(name, _)| *name == unit).ok_or(ParseError::UnknownUnit)?.1;
+    let factor = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+        .ok_or(ParseError::UnknownUnit)?
+        .1;
     let scaled = decimal(whole, fraction, u128::from(factor)).ok_or(ParseError::TooLarge)?;
     match scaled {
         0 => Err(ParseError::TooSmall),
@@ -117,7 +132,11 @@ impl FromStr for Rate {
         if text == "unlimited" {
             return Ok(Self::UNLIMITED);
         }
-        quantity(text.strip_suffix("/s").unwrap_or(text)).map(Self::per_second)
+        let bytes = quantity(text.strip_suffix("/s").unwrap_or(text))?;
+        if bytes < WITHOUT_UNIT && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(ParseError::NoUnit(bytes));
+        }
+        Ok(Self::per_second(bytes))
     }
 }
 
@@ -129,8 +148,9 @@ mod tests {
     #[test]
     fn every_unit() {
         for (text, bytes) in [
-            ("1", 1),
+            ("4096", 4096),
             ("7B", 7),
+            ("7b", 7),
             ("5k", 5 << 10),
             ("5K", 5 << 10),
             ("5KiB", 5 << 10),
@@ -139,13 +159,28 @@ mod tests {
             ("2GiB", 2 << 30),
             ("500kB", 500_000),
             ("5MB", 5_000_000),
+            ("5m", 5 << 20),
+            ("5mb", 5_000_000),
+            ("5mib", 5 << 20),
             ("0.25T", 1 << 38),
         ] {
             assert_eq!(text.parse::<Bytes>(), Ok(Bytes::new(bytes)), "{text}");
             assert_eq!(text.parse::<Rate>(), Ok(Rate::per_second(bytes)), "{text}");
         }
         assert_eq!("5M/s".parse::<Rate>(), Ok(Rate::per_second(5 << 20)));
+        assert_eq!("5MiB/s".parse::<Rate>(), Ok(Rate::per_second(5 << 20)));
         assert_eq!("unlimited".parse::<Rate>(), Ok(Rate::UNLIMITED));
+    }
+
+    #[test]
+    fn a_small_rate_without_a_unit_is_a_unit_forgotten() {
+        assert_eq!("5".parse::<Bytes>(), Ok(Bytes::new(5)));
+        assert_eq!("5".parse::<Rate>(), Err(ParseError::NoUnit(5)));
+        assert_eq!("4095".parse::<Rate>(), Err(ParseError::NoUnit(4095)));
+        assert_eq!("5B".parse::<Rate>(), Ok(Rate::per_second(5)));
+        assert_eq!("5/s".parse::<Rate>(), Ok(Rate::per_second(5)));
+        let told = ParseError::NoUnit(5).to_string();
+        assert_eq!(told, "5 what? 5M is 5 MiB/s, 5B bytes a second");
     }
 
     #[test]

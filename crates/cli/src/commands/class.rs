@@ -16,7 +16,6 @@ use crate::{guest, polite, watching};
 
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
-#[command(disable_help_subcommand = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -25,6 +24,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List all classes
+    #[command(visible_alias = "ls")]
     List {
         /// For machines
         #[arg(long)]
@@ -69,7 +69,22 @@ impl Args {
 }
 
 fn existing(name: &str) -> anyhow::Result<Found> {
-    classes::find(name).with_context(|| format!("no class {name}; see `discnice class list`"))
+    classes::find(name).with_context(|| match similar(name) {
+        Some(similar) => format!("no class {name}; did you mean {similar}?"),
+        None => format!("no class {name}; see `discnice class list`"),
+    })
+}
+
+/// How like two names are that may be one with a typing error, as clap measures it for options.
+const ALIKE: f64 = 0.7;
+
+/// The class whose name is most like this one, if any is.
+pub fn similar(name: &str) -> Option<String> {
+    let others = classes::all().unwrap_or_default().into_iter().map(|found| found.name());
+    let likeness = others.map(|other| (strsim::jaro(name, &other), other));
+    let best =
+        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
+    best.map(|(_, other)| other)
 }
 
 fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {

@@ -21,7 +21,8 @@ const WINDOW: u64 = 32;
 pub struct EstimatorArgs {
     /// Whose word charges follow: the kernel's account (the default), predictions, or the account
     /// where it speaks and predictions elsewhere, as on FUSE and network file systems (auto)
-    #[arg(long, value_name = "auto|predict|account", value_parser = estimator)]
+    #[arg(long, value_name = "auto|predict|account", value_parser = estimator,
+          help_heading = "Expert", hide_short_help = true)]
     estimator: Option<Estimator>,
     /// Parts of the prediction to use, comma-separated: cache, read, write; or none (DiscNice, table 5)
     #[arg(long, value_name = "PARTS", value_parser = modules, hide = true)]

@@ -11,68 +11,73 @@ use discnice_units::{Bytes, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+const DISK: &str = "Disk";
+const NETWORK: &str = "Network";
+const MEMORY: &str = "Memory and processor";
+const WHEN: &str = "When";
+
 /// Limits of a class. Sizes: B, K, M, G, T count in 1024s, kB, MB, GB, TB in 1000s.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitArgs {
-    /// Disk traffic, both ways together, for example 5M; or `unlimited`
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    /// Disk traffic, both ways together, for example 5M (MiB/s) or 5MB/s; or `unlimited`
+    #[arg(short = 'd', long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
     disk: Option<Rate>,
     /// Disk traffic of reading
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
     disk_read: Option<Rate>,
     /// Disk traffic of writing
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
     disk_write: Option<Rate>,
     /// Disk operations a second; one moves at most 512 KiB
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
     disk_iops: Option<Rate>,
     /// Calls on names and inodes a second: open, create, unlink, rename, stat and the like
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
     meta_ops: Option<Rate>,
     /// Network traffic, both ways together
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
     net: Option<Rate>,
     /// Network traffic of sending
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
     net_up: Option<Rate>,
     /// Network traffic of receiving
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
     net_down: Option<Rate>,
     /// Whether traffic within this machine counts as network traffic
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
-          default_missing_value = "yes", value_parser = yes_or_no)]
+          default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
     net_loopback: Option<bool>,
     /// Hold the limits always, or only while others use the disks that the job uses, or the network
-    #[arg(long, value_name = "always|busy", value_parser = when)]
+    #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_when")]
     when: Option<When>,
     /// Its part while several classes that give way are held at once: they share what each alone
     /// would get by these numbers, from 1 to 10000 [default: 100]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "toml_weight")]
     weight: Option<u32>,
     /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
     /// guests a twentieth of the machine's]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
     #[serde(deserialize_with = "toml_size")]
     memory_low: Option<Bytes>,
     /// Resident memory above which it stands still while others wait for memory, so that its pages are
     /// taken first; or `unlimited` [default: twice the low threshold; of guests a tenth of the machine's]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY)]
     #[serde(deserialize_with = "toml_ceiling")]
     memory_high: Option<Ceiling>,
     /// Give way in processor time and memory too: idle scheduling class, idle disk priority
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
-          default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(short = 'g', long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
+          default_missing_value = "yes", value_parser = yes_or_no, help_heading = MEMORY)]
     guest: Option<bool>,
 }
 

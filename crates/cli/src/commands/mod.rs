@@ -25,11 +25,33 @@ mod top;
 
 use std::process::ExitCode;
 
+use clap::builder::Styles;
+use clap::builder::styling::AnsiColor;
 use clap::{Parser, Subcommand};
 
-/// Let background work run on a machine in use without its users noticing.
+/// Colours of help, as of cargo(1).
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  discnice tar -cf /backup/home.tar ~    give way to all others that use the disk
+  discnice -d 5M rsync -a ~ /backup      at most 5 MiB/s of disk traffic
+  discnice status                        what runs, how fast, and what holds it
+  discnice help run                      all options of the first two";
+
+/// Let background work run on a machine in use without its users noticing
+///
+/// COMMAND runs with all its children; without a limit it gives way to others. `discnice COMMAND` is short for
+/// `discnice run COMMAND`.
 #[derive(Debug, Parser)]
-#[command(name = "discnice", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "discnice", version, max_term_width = 100, styles = STYLES, after_help = EXAMPLES)]
+#[command(
+    override_usage = "discnice [OPTIONS] COMMAND [ARGUMENTS]\n       discnice SUBCOMMAND ..."
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +61,7 @@ pub struct Cli {
 enum Command {
     Run(run::Run),
     Class(class::Args),
+    #[command(visible_alias = "ps")]
     Status(status::Status),
     Top(top::Top),
     Metrics(metrics::Metrics),

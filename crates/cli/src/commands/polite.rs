@@ -19,21 +19,27 @@ use crate::output::tell;
 #[derive(Debug, Clone, Default, Args)]
 pub struct PoliteArgs {
     /// Stop the job while others need what it uses: watch its progress, step aside when it drops
-    #[arg(long)]
+    #[arg(long, help_heading = "When")]
     polite: bool,
 
     /// What counts as progress: cpu, bytes, read, written, operations, faults, position:PATH,
     /// lines:PATH, match:PATH:REGEX or openmetrics:SOURCE#NAME; may be repeated [default: cpu and
     /// bytes]
-    #[arg(long = "metric", value_name = "SPEC", requires = "polite")]
+    #[arg(
+        long = "metric",
+        value_name = "SPEC",
+        requires = "polite",
+        help_heading = "When",
+        hide_short_help = true
+    )]
     metrics: Vec<Metric>,
 
     /// Use the plain back-off and calibration of the MS Manners paper, to compare
-    #[arg(long, requires = "polite")]
+    #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     paper: bool,
 
     /// Skip the probation of a job whose targets are not known yet
-    #[arg(long, requires = "polite")]
+    #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     no_probation: bool,
 }
 

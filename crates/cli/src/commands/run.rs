@@ -24,7 +24,7 @@ use crate::escapes::{Escaped, Escapes};
 use crate::holding::{Holding, Unheld};
 use crate::launch::{Ended, Variables};
 use crate::mechanism::{Mechanism, Plan};
-use crate::output::tell;
+use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, Record, Target};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
@@ -37,11 +37,23 @@ const NOT_FOUND: u8 = 127;
 /// without.
 const ARRIVAL: Nanos = Nanos::from_millis(500);
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice run tar -cf home.tar ~             give way to all others that use the disk
+  discnice run -d 5M rsync -a ~ /backup       at most 5 MiB/s of disk traffic
+  discnice run -c nightly -d 5M restic ...    shares its limit with all others of class nightly
+  discnice run --when busy -d 2M make         2 MiB/s while others use the disk, unlimited otherwise
+  discnice run --summary git gc               says at the end what it moved and how long it waited";
+
 /// Run a command, with all its children, within limits
+///
+/// Without a limit the command gives way: it is held while others use the disks that it uses, or the network.
+/// Everything from the first word that is no option is the command.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Run {
     /// Put it into this class, with all others that are in it; made if need be
-    #[arg(long, value_name = "NAME", value_parser = classes::name_parser())]
+    #[arg(short, long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
@@ -50,21 +62,28 @@ pub struct Run {
     #[command(flatten)]
     polite: PoliteArgs,
     /// How the command is held
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "HOW",
+        help_heading = "Expert",
+        hide_short_help = true
+    )]
     mechanism: Mechanism,
     /// Do not start the command if a limit cannot hold for it, and let it and its children gain no rights by
     /// which they would escape; also by DISCNICE_STRICT=1, or `strict = true` in config.toml
-    #[arg(long)]
+    #[arg(long, help_heading = "Expert", hide_short_help = true)]
     strict: bool,
     /// Say at the end what was read, written and waited; DiscNice then stays as the parent
-    #[arg(long)]
+    #[arg(short, long, help_heading = "Report")]
     summary: bool,
     /// Write at the end what was read, written and waited over time; DiscNice then stays as the
     /// parent
-    #[arg(long, value_name = "FILE.html|.svg|.json")]
+    #[arg(long, value_name = "FILE.html|.svg|.json", help_heading = "Report")]
     report: Option<Target>,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -73,7 +92,9 @@ impl Run {
     /// with `--summary`.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         if self.command.is_empty() {
-            bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
+            bail!(
+                "no command given; it stands behind the options, as in: discnice run --disk 5M ls"
+            );
         }
         launch::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
@@ -271,6 +292,9 @@ impl Run {
         let (found, origin) = classes::find_or_create(&name).map_err(Unheld::NoClass)?;
         let new = origin == Origin::New;
         if new {
+            if self.class.is_some() && output::is_watched() {
+                tell!("discnice: new class {name}");
+            }
             if let Err(error) = polite::prepare(limits) {
                 let unheld = Unheld::NoBoard(error);
                 if strict.0 {
