@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use discnice_units::Nanos;
 use rustix::io::Errno;
@@ -28,10 +28,13 @@ const GENERATIONS: usize = 64;
 
 /// `CN_IDX_PROC` and `CN_VAL_PROC`, linux/connector.h.
 const PROCESSES: (u32, u32) = (1, 1);
-/// `PROC_CN_MCAST_LISTEN`; `PROC_EVENT_NONE`, which answers that; `PROC_EVENT_FORK`.
+/// `PROC_CN_MCAST_LISTEN`; `PROC_EVENT_NONE`, which answers that; `PROC_EVENT_FORK`, `PROC_EVENT_EXEC`.
 const LISTEN: u32 = 1;
 const ANSWER: u32 = 0;
 const BIRTH: u32 = 1;
+const EXECUTION: u32 = 2;
+/// So many processes that executed a program are remembered until they are asked for.
+const EXECUTED: usize = 64;
 
 /// Where in a message things are: behind `struct nlmsghdr` (16 bytes) and `struct cn_msg` (20 bytes) the event, and
 /// behind its own head of 16 bytes four numbers.
@@ -54,13 +57,26 @@ pub struct Births {
     socket: Option<OwnedFd>,
     /// Of each one that was born, its parent and when it was.
     parents: HashMap<u32, Forebear>,
+    /// Those that executed a program, the last of the while.
+    executed: Vec<u32>,
 }
 
 impl Births {
     /// Has the kernel tell of births from now on, if it does.
     #[must_use]
     pub fn begin() -> Self {
-        Self { socket: listen().ok(), parents: HashMap::new() }
+        Self { socket: listen().ok(), ..Self::default() }
+    }
+
+    /// Can be read when something was told.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The processes that executed a program since the last call, as far as they were remembered.
+    pub fn take_executed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.executed)
     }
 
     /// Whether it tells.
@@ -90,6 +106,9 @@ impl Births {
     }
 
     fn note(&mut self, message: &[u8]) {
+        if kind(message) == Some(EXECUTION) && self.executed.len() < EXECUTED {
+            self.executed.extend(number(message, NUMBERS + 4));
+        }
         let Some(Birth { parent, child, at }) = Birth::parse(message) else { return };
         if self.parents.len() >= MANY {
             self.parents.retain(|_, birth| birth.born.plus(MEMORY) > at);
@@ -159,8 +178,8 @@ fn listen() -> io::Result<OwnedFd> {
     if !answered {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // Of births alone, where the kernel can choose (Linux 6.6).
-    send(&socket, &request(&[LISTEN, BIRTH]), SendFlags::empty())?;
+    // Of these alone, where the kernel can choose (Linux 6.6).
+    send(&socket, &request(&[LISTEN, BIRTH | EXECUTION]), SendFlags::empty())?;
     Ok(socket)
 }
 
@@ -215,6 +234,15 @@ mod tests {
         births.note(&event(BIRTH, 1, [10, 10, 11, 11])[..60]);
         births.note(&[]);
         assert!(births.parents.is_empty());
+    }
+
+    #[test]
+    fn those_that_execute_programs_are_told_once() {
+        let mut births = Births::default();
+        births.note(&event(EXECUTION, 1, [10, 11, 0, 0]));
+        assert_eq!((births.take_executed(), births.take_executed()), (vec![11], vec![]));
+        (0..100).for_each(|_| births.note(&event(EXECUTION, 1, [10, 11, 0, 0])));
+        assert_eq!(births.take_executed().len(), EXECUTED);
     }
 
     #[test]

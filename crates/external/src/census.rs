@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,6 +20,7 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 
 use crate::births::{Births, Forebear};
+use crate::debuggers::Debuggers;
 
 /// More births between two looks than this: then look at everybody.
 const MANY: u32 = 1 << 16;
@@ -36,6 +38,9 @@ pub const IDLE: Nanos = Nanos::from_millis(10);
 pub const ORPHANS: Nanos = Nanos::from_millis(100);
 /// While nobody is watched and nobody can be born who would have to be.
 pub const EMPTY: Nanos = Nanos::SECOND;
+
+/// In each such time, births make the census look at once so often.
+const HURRIES: (Nanos, u32) = (Nanos::from_millis(20), 20);
 
 /// Those who have ended since a snapshot was taken, or have new parents, are not many.
 const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
@@ -109,6 +114,10 @@ pub struct Census {
     snapshot: Option<Snapshot>,
     /// Asked for at the first look.
     births: Option<Births>,
+    debuggers: Debuggers,
+    /// How often it was hurried, since when.
+    hurried: u32,
+    hurried_from: Nanos,
 }
 
 /// All that lived a moment ago, and who was found to be new since. Classes that begin to be watched at the
@@ -128,6 +137,16 @@ impl Census {
         let found = self.newcomers();
         // At multiples of it, as other things that are not urgent: to wake up costs more.
         self.at = if self.is_behind { now } else { Nanos((now.0 / every.0 + 1) * every.0) };
+        if let Some(births) = &mut self.births {
+            births.follow();
+            let executed = births.take_executed();
+            if every <= LIVELY {
+                self.debuggers.note(now, found.iter().map(|newcomer| newcomer.stat.id));
+                self.debuggers.note(now, executed.into_iter());
+            }
+        }
+        self.debuggers.look(now);
+        self.at = self.at.min(self.debuggers.next());
         self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(SNAPSHOT));
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.everybody.extend_from_slice(&found);
@@ -141,6 +160,23 @@ impl Census {
         self.births.as_ref().is_some_and(Births::are_told)
     }
 
+    /// The processes that newcomers name, which may be about to trace them. Newcomers are asked only while the census
+    /// looks as often as [`LIVELY`].
+    pub fn named(&self) -> impl Iterator<Item = u32> {
+        self.debuggers.named()
+    }
+
+    /// Can be read when a process was born or executed a program, where the kernel tells. Whatever waits for it and finds
+    /// it so has the next look made at once ([`Census::hurry`]), at most so often that many births cost little.
+    #[must_use]
+    pub fn descriptor(&mut self, now: Nanos) -> Option<BorrowedFd<'_>> {
+        if now >= self.hurried_from.plus(HURRIES.0) {
+            (self.hurried_from, self.hurried) = (now, 0);
+        }
+        let births = self.births.as_ref().filter(|_| self.hurried < HURRIES.1);
+        births.and_then(Births::descriptor)
+    }
+
     /// When to look again.
     #[must_use]
     pub fn next(&self) -> Nanos {
@@ -149,6 +185,7 @@ impl Census {
 
     /// The next look is due now.
     pub fn hurry(&mut self) {
+        self.hurried = self.hurried.saturating_add(1);
         self.at = Nanos(0);
     }
 

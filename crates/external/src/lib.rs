@@ -12,6 +12,7 @@
 //! - [`hold`]: the mechanisms behind one trait, [`hold::Hold`]: ptrace(2), a freezer cgroup, or stop signals;
 //! - [`duty`]: the policy: when to hold and when to let go; times in, decisions out;
 //! - [`census`]: who is new in the system;
+//! - `debuggers`: which newcomers may be about to trace others;
 //! - `births`: who bore whom, as the kernel tells it;
 //! - `kindred`: which class a newcomer may be of; `number`: under which number a process goes in its class;
 //! - [`member`]: one process under watch; [`watch`]: a class under watch;
@@ -35,6 +36,7 @@ mod births;
 pub mod census;
 mod chains;
 mod closed;
+mod debuggers;
 mod descriptors;
 mod detached;
 mod doing;

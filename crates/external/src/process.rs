@@ -185,6 +185,12 @@ pub fn tracer(id: i32) -> Option<i32> {
     Status::read(id)?.number("TracerPid").filter(|tracer| *tracer != 0)
 }
 
+/// The process that a thread belongs to.
+#[must_use]
+pub fn leader(thread: i32) -> Option<i32> {
+    Status::read(thread)?.number("Tgid")
+}
+
 /// `/proc/PID/status` (proc(5)).
 struct Status(String);
 

@@ -180,6 +180,7 @@ impl Watch {
             member.let_go();
             member.is_letting_go()
         });
+        self.make_way(now, census);
         self.step_members(now, crowd);
         self.through.follow(now, self.class, &self.helpers.write_back);
         // After those who are known: to look for others may take its time.
@@ -193,6 +194,19 @@ impl Watch {
         let next = self.queue.peek().map_or(self.roll_call_at, |Reverse((due, _))| *due);
         let next = next.min(self.roll_call_at);
         if self.leaving.is_empty() { next } else { next.min(now.plus(Nanos(500_000))) }
+    }
+
+    /// Lets go of members that a debugger may be about to trace.
+    fn make_way(&mut self, now: Nanos, census: &Census) {
+        for named in census.named() {
+            let id = self.inside.get(&named).copied().unwrap_or(named);
+            if let Some(member) = self.members.get_mut(&id)
+                && let Some(until) = member.make_way(now)
+            {
+                member.due = until;
+                self.queue.push(Reverse((until, id)));
+            }
+        }
     }
 
     /// Looks at all members for whom it is time.

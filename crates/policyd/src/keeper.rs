@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "classes that are watched no longer are unmapped")]
 
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use discnice_budget::Board;
@@ -121,6 +122,10 @@ impl Keeper {
         self.meet(now, &newcomers);
         let pressed = self.regulate_memory(now);
         let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
+        if self.census.named().next().is_some() {
+            self.kept.iter_mut().for_each(|kept| kept.due = now);
+            self.sum.due = now;
+        }
         let is_quiet = now < self.sum.due && now >= self.sum.joining_until && arrivals.is_empty();
         if !is_quiet || self.kept.len() <= ASKED {
             self.step_all(now, arrivals);
@@ -133,7 +138,7 @@ impl Keeper {
         match self.sum.watched {
             0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => census::ORPHANS,
             0 => census::EMPTY,
-            _ if now < self.sum.lively_until => census::LIVELY,
+            _ if now < self.sum.lively_until || self.sum.holds => census::LIVELY,
             _ => census::IDLE,
         }
     }
@@ -185,6 +190,17 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// What can be read when a process was born, while a birth may matter at once.
+    pub fn births(&mut self, now: Nanos) -> Option<BorrowedFd<'_>> {
+        let lively = self.pace(now) <= census::LIVELY;
+        if lively { self.census.descriptor(now) } else { None }
+    }
+
+    /// A process was born.
+    pub fn hurry(&mut self) {
+        self.census.hurry();
     }
 
     /// Whether any process is held, or not wholly let go.

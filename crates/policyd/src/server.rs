@@ -83,7 +83,14 @@ fn watch(first: Option<BlockId>, idle: Nanos, listener: UnixListener) -> io::Res
             break;
         }
         let next = next.min(busy_at.plus(idle)).min(connections.next(now));
-        let waited = reactor.wait(next, &connections.descriptors(now)).contains(&true);
+        let clients = connections.descriptors(now);
+        let others: Vec<_> = clients.iter().copied().chain(keeper.births(now)).collect();
+        let ready = reactor.wait(next, &others);
+        let (waited, born) = ready.split_at(clients.len().min(ready.len()));
+        let (waited, born) = (waited.contains(&true), born.contains(&true));
+        if born {
+            keeper.hurry();
+        }
         let now = time::now();
         if (waited || now >= connections.next(now))
             && connections.serve(now, |line| answer(line, &mut keeper))

@@ -160,7 +160,7 @@ fn keep(found: &Found) {
         if class.watcher().claim(process::id(), now.0, lives) {
             let watch =
                 watch.get_or_insert_with(|| Watch::new(class, found.block, helpers.clone()));
-            let lively = now < watch.lively_until();
+            let lively = now < watch.lively_until() || watch.holds();
             watch.meet(&census.look(now, if lively { census::LIVELY } else { census::IDLE }));
             next = next.min(watch.step(watch.len(), &mut census)).min(census.next());
             if watch.is_empty() {
@@ -169,7 +169,11 @@ fn keep(found: &Found) {
         } else {
             watch = None;
         }
-        reactor.wait(next, &[]);
+        let holds = watch.as_ref().is_some_and(Watch::holds);
+        let births = if holds { census.descriptor(now) } else { None };
+        if reactor.wait(next, births.as_slice()).contains(&true) {
+            census.hurry();
+        }
         if let Some(watch) = &mut watch {
             watch.tend();
         }

@@ -16,6 +16,13 @@ const LOOKING: u64 = 25;
 /// already after the first such look.
 const SLIPS: u32 = 4;
 
+/// A process goes on for so long, again and again, while another may be about to trace it.
+const WAY: Nanos = Nanos::from_millis(10);
+/// In all it does so for no more than this, of which a part is forgotten of the time that passes: what names a process
+/// all the time is no debugger.
+const WAYS: Nanos = Nanos::from_millis(2_000);
+const FORGOTTEN: u64 = 4;
+
 /// One that goes on while its tracer stands is not held for so long.
 const UNHELD: Nanos = Nanos::from_millis(10_000);
 
@@ -78,6 +85,27 @@ impl Watched {
         self.refused_until = now.plus(time);
         self.is_unheld = true;
         self.refused_until.min(duty::close(now).plus(duty::SLICE))
+    }
+
+    /// Lets go of the process for a moment, so that another can trace it; returns until when. `None` if that is not needed,
+    /// or has been granted for long enough.
+    pub fn make_way(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.hold.means() != Means::Ptrace || self.refused_until >= now.plus(WAY) {
+            return None;
+        }
+        let passed = now.minus(self.way_at);
+        let used =
+            Nanos(self.way_used.0.saturating_sub(passed.0 / FORGOTTEN)).plus(passed.min(WAY));
+        if used > WAYS {
+            return None;
+        }
+        if self.held_since.is_none() && crate::process::tracer(self.id().cast_signed()).is_some() {
+            return None;
+        }
+        (self.way_at, self.way_used) = (now, used);
+        self.let_go();
+        self.refused_until = now.plus(WAY);
+        Some(self.refused_until)
     }
 
     /// It is traced: its tracer stands for it, if that is of the class, too; one that traces it no more is let go for good.

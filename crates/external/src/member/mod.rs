@@ -81,6 +81,9 @@ pub struct Watched {
     /// Looks since the last thorough one.
     glances: u32,
     refused_until: Nanos,
+    /// When way was made for a debugger last, and for how long lately.
+    way_at: Nanos,
+    way_used: Nanos,
     /// Until when it stands for the memory that it has.
     rests_until: Nanos,
     /// The number by which its class lists it.
@@ -142,6 +145,8 @@ impl Watched {
             is_unheld: false,
             glances: 0,
             refused_until: Nanos(0),
+            way_at: Nanos(0),
+            way_used: Nanos(0),
             rests_until: Nanos(0),
             number,
             parent: 0,

@@ -1,0 +1,141 @@
+//! Processes that may be about to trace others: those that were born lately and name a process by its number.
+//!
+//! A process has one tracer at a time, and holding is tracing, so that a debugger would be refused while its process is held.
+//! Nothing tells of a refused attempt. What tells before it is the command line: `strace -p 4711`, `gdb -p 4711`,
+//! `dlv attach 4711`. So the command lines of newcomers are read, a few times in their first second, as each begins as a
+//! copy of its parent; no names of debuggers are known here. A debugger that is told the number later, by a command of
+//! its own, is not found.
+
+use std::fs;
+
+use discnice_units::Nanos;
+
+/// A newcomer is looked at first after this, then at twice its age each time.
+const FIRST: Nanos = Nanos(500_000);
+/// A newcomer is looked at for so long. One that has not begun to trace by then does something else.
+const CHILDHOOD: Nanos = Nanos::SECOND;
+/// One that names processes is looked at this often: it may have begun, or ended.
+const OFTEN: Nanos = Nanos::from_millis(5);
+/// So many newcomers are looked at. The others are born while the machine starts so many that each look would cost.
+const MANY: usize = 64;
+/// So much of a command line is read, and so many numbers in it.
+const LENGTH: usize = 4096;
+const NUMBERS: usize = 8;
+
+/// A process that was born lately.
+#[derive(Debug)]
+struct Newborn {
+    id: u32,
+    found: Nanos,
+    due: Nanos,
+    names: Vec<u32>,
+}
+
+/// Newcomers that may be debuggers.
+#[derive(Debug, Default)]
+pub(crate) struct Debuggers(Vec<Newborn>);
+
+impl Debuggers {
+    /// Notes those that were found new, or execute a program.
+    pub fn note(&mut self, now: Nanos, ids: impl Iterator<Item = u32>) {
+        for id in ids {
+            self.0.retain(|known| known.id != id);
+            if self.0.len() < MANY {
+                self.0.push(Newborn { id, found: now, due: now, names: Vec::new() });
+            }
+        }
+    }
+
+    /// Reads the command lines that are due.
+    pub fn look(&mut self, now: Nanos) {
+        self.0.retain_mut(|newborn| now < newborn.due || newborn.look(now));
+    }
+
+    /// When one is due.
+    pub fn next(&self) -> Nanos {
+        self.0.iter().map(|newborn| newborn.due).min().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// The processes that living newcomers name.
+    pub fn named(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flat_map(|newborn| newborn.names.iter().copied())
+    }
+}
+
+impl Newborn {
+    /// Reads its command line; false if it need not be looked at any more.
+    fn look(&mut self, now: Nanos) -> bool {
+        let Some(line) = command_line(self.id) else { return false };
+        self.names =
+            numbers(&line).filter(|id| *id != self.id).take(NUMBERS).map(process_of).collect();
+        let age = now.minus(self.found);
+        let apart = if self.names.is_empty() { age.max(FIRST) } else { OFTEN.min(age.max(FIRST)) };
+        self.due = now.plus(apart);
+        age < CHILDHOOD
+    }
+}
+
+/// The command line of a living process; empty for a kernel thread.
+fn command_line(id: u32) -> Option<Vec<u8>> {
+    let mut line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
+    line.truncate(LENGTH);
+    Some(line)
+}
+
+/// The whole numbers in a command line that can be those of processes.
+fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
+    let runs = line.split(|byte| !byte.is_ascii_digit()).filter(|run| !run.is_empty());
+    let parsed = runs.filter_map(|run| std::str::from_utf8(run).ok()?.parse().ok());
+    parsed.filter(|number| *number > 1)
+}
+
+/// The process that a thread belongs to; the number itself if there is no such thread.
+fn process_of(thread: u32) -> u32 {
+    let process = i32::try_from(thread).ok().and_then(crate::process::leader);
+    process.and_then(|id| u32::try_from(id).ok()).unwrap_or(thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn numbers_stand_anywhere_in_a_command_line() {
+        let all = |line: &[u8]| numbers(line).collect::<Vec<_>>();
+        assert_eq!(all(b"strace\0-p\04711\0"), [4711]);
+        assert_eq!(all(b"x\0-p4711\0--pid=12,13\0/proc/14/mem\0"), [4711, 12, 13, 14]);
+        assert_eq!(all(b"x\00\01\099999999999\0-\0"), [0; 0]);
+    }
+
+    #[test]
+    fn a_newcomer_names_processes_while_it_lives() {
+        let me = std::process::id();
+        let script = format!("sleep 1h; : {me}");
+        let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let mut debuggers = Debuggers::default();
+        debuggers.note(Nanos(0), [child.id()].into_iter());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        debuggers.look(Nanos(1));
+        assert_eq!(debuggers.named().collect::<Vec<_>>(), [me]);
+        assert!(debuggers.next() <= Nanos(1).plus(OFTEN));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        debuggers.look(debuggers.next());
+        assert_eq!((debuggers.named().count(), debuggers.next()), (0, Nanos(u64::MAX)));
+    }
+
+    #[test]
+    fn it_is_a_newcomer_for_a_second() {
+        let me = std::process::id();
+        let mut debuggers = Debuggers::default();
+        debuggers.note(Nanos(0), [me].into_iter());
+        let mut looks = 0;
+        while debuggers.next() < Nanos(u64::MAX) {
+            let now = debuggers.next();
+            debuggers.look(now);
+            looks += 1;
+        }
+        assert!((8..=300).contains(&looks), "{looks}");
+    }
+}
