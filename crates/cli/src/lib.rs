@@ -8,6 +8,7 @@
 //! - `polite`: the limits of a job that was given none;
 //! - `guest`: giving way in processor time and disk priority;
 //! - `holding`: whether limits can hold for a command, and why not;
+//! - `inheritance`: signals and descriptors that the command gets back as they were;
 //! - `json`: JSON of many elements, in parts;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `library`: where our library lies, and the copy of it that programs load;
@@ -29,6 +30,7 @@ pub mod config;
 mod escapes;
 mod guest;
 mod holding;
+pub mod inheritance;
 mod json;
 mod launch;
 mod library;

@@ -28,7 +28,7 @@ use crate::output::tell;
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, Record, Target};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
-use crate::{guest, launch, library, polite, stack, watching};
+use crate::{guest, inheritance, launch, library, polite, stack, watching};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -75,7 +75,7 @@ impl Run {
         if self.command.is_empty() {
             bail!("no command given; put it behind `--`, as in: discnice run --disk 5M -- ls");
         }
-        launch::survive_limits_of_files();
+        inheritance::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
         if strict.0 && self.mechanism == Mechanism::Preload {
             bail!(
