@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
-use crate::inheritance;
 use crate::program::Kind;
+use crate::{inheritance, memory};
 
 /// What carries the library and the class into the command.
 pub type Variables = Vec<(&'static str, OsString)>;
@@ -141,6 +141,8 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 
 /// The child that signals are passed on to, while it has not been waited for.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// How it ended, as waitpid(2) tells it; negative before.
+static END: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn pass_on(signal: c_int) {
     let child = CHILD.load(Ordering::Relaxed);
@@ -191,6 +193,7 @@ pub type Watch<'a> = &'a mut dyn FnMut();
 /// # Errors
 /// No process could be made.
 pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
+    let without_memory = memory::leave_it_to_the_child();
     // Where it is ignored, which the command inherits, the kernel keeps no status of a child for us.
     // SAFETY: sets the disposition of a signal.
     let child_ends = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -199,11 +202,13 @@ pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Re
     match pid {
         -1 => {
             let error = io::Error::last_os_error();
+            without_memory();
             // SAFETY: gives the command what there was.
             unsafe { libc::signal(libc::SIGCHLD, child_ends) };
             return Err(error);
         }
         0 => {
+            without_memory();
             // SAFETY: gives the command what there was.
             unsafe { libc::signal(libc::SIGCHLD, child_ends) };
             let status = child();
@@ -240,9 +245,20 @@ fn await_end(child: i32) -> io::Result<c_int> {
             return Err(error);
         }
     }
+    END.store(status, Ordering::Relaxed);
     // Its number may soon be another process's.
     CHILD.store(0, Ordering::Relaxed);
     Ok(status)
+}
+
+/// The exit status of the command, as a shell tells it, which is waited for; `None` in a process whose child it is not. Takes
+/// no memory.
+pub fn status_of_child() -> Option<u8> {
+    let child = CHILD.load(Ordering::Relaxed);
+    let status = if child > 0 { await_end(child).ok()? } else { END.load(Ordering::Relaxed) };
+    let signal = (libc::WTERMSIG(status) as u8).saturating_add(128);
+    let told = if libc::WIFSIGNALED(status) { signal } else { libc::WEXITSTATUS(status) as u8 };
+    (status >= 0).then_some(told)
 }
 
 fn pass_signals_on() {

@@ -12,6 +12,7 @@
 //! - `json`: JSON of many elements, in parts;
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `library`: where our library lies, and the copy of it that programs load;
+//! - `memory`: what happens when no memory is left;
 //! - `output`: everything that it says, so that no name which others chose reaches a terminal as it is;
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
@@ -35,6 +36,7 @@ mod json;
 mod launch;
 mod library;
 pub mod mechanism;
+pub mod memory;
 pub mod output;
 mod polite;
 mod prediction;

@@ -9,15 +9,20 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use discnice_cli::commands::Cli;
+use discnice_cli::memory::{self, Allocator};
 use discnice_cli::output::Unsaid;
 use discnice_cli::{inheritance, stack, tell};
 
 /// Exit status for an error of our own, as coreutils' nice(1), env(1) and timeout(1).
 const EXIT_OURS: u8 = 125;
 
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
 /// What the C library calls. It has given the arguments to the standard library already.
 #[unsafe(no_mangle)]
-extern "C" fn main(_: c_int, _: *const *const c_char) -> c_int {
+extern "C" fn main(_: c_int, arguments: *const *const c_char) -> c_int {
+    memory::note_arguments(arguments);
     inheritance::change();
     let status = stack::with_enough(run);
     std::process::exit(number(status))
