@@ -1,6 +1,6 @@
 //! The product while system calls or allocations of it fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 
 use crate::guest::Compiler;
 use crate::process::{self, Outcome, send};
-use crate::product;
+use crate::{product, segment};
 
 /// Nothing here takes so long unless it hangs.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The class that its commands use.
+pub const CLASS: &str = "failing-test";
 
 /// Which calls of the program fail.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +93,7 @@ impl Scene {
     /// Something does not end.
     pub fn renew(&self) {
         self.kill_all();
+        segments(&self.runtime()).into_iter().for_each(segment::remove);
         let _ = fs::remove_dir_all(self.runtime());
         make_private(&self.runtime());
     }
@@ -189,6 +193,8 @@ impl Scene {
     /// Makes the runtime directory again what it was.
     pub fn renew_from_template(&self) {
         self.kill_all();
+        let (now, kept) = (segments(&self.runtime()), segments(&self.path("template")));
+        now.difference(&kept).copied().for_each(segment::remove);
         let _ = fs::remove_dir_all(self.runtime());
         self.copy(&self.path("template"), &self.runtime());
     }
@@ -253,7 +259,30 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.kill_all();
+        for folder in [self.runtime(), self.path("template")] {
+            segments(&folder).into_iter().for_each(segment::remove);
+        }
+        // Those that were made without an entry.
+        while self
+            .command(&["class", "rm", "--force", CLASS])
+            .is_some_and(|out| out.status == Some(0))
+        {}
     }
+}
+
+/// The segments that entries in a runtime directory lead to. The system has few thousand, which many such directories of
+/// a test would use up.
+fn segments(runtime: &Path) -> BTreeSet<i32> {
+    let entries = fs::read_dir(runtime.join("discnice/classes")).into_iter().flatten().flatten();
+    let number = |path: PathBuf| {
+        // A test may have put anything in its place.
+        let is_entry =
+            fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() < 1 << 16);
+        let text = is_entry.then(|| fs::read(&path).ok())??;
+        let entry: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        i32::from_str_radix(entry["block"].as_str()?, 16).ok()
+    };
+    entries.filter_map(|entry| number(entry.path())).collect()
 }
 
 fn is_stopped(process: u32) -> bool {

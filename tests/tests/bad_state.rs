@@ -22,14 +22,14 @@ const HUGE: u64 = 4 << 30;
 /// What a command prints that ran, one that is regulated by its progress for long enough to be so.
 const ECHO: [&str; 4] = ["--", "sh", "-c", "echo out; exit 7"];
 const LONGER: [&str; 4] = ["--", "sh", "-c", "sleep 0.2; echo out; exit 7"];
-const RUN: &[&str] = &["run", "--class", "backup", "--disk", "50M"];
+const RUN: &[&str] = &["run", "--class", "failing-test", "--disk", "50M"];
 const POLITE: &[&str] = &["run"];
 const PROGRESS: &[&str] = &["run", "--polite"];
 const STATIC: &[&str] = &["run", "--disk", "50M", "--mechanism", "freeze"];
 const ADMIT: &[&str] = &["admit", "--min", "1M", "--max", "2M"];
 const LIST: &[&str] = &["class", "list"];
-const SHOW: &[&str] = &["class", "show", "backup"];
-const SET: &[&str] = &["class", "set", "backup", "--disk", "40M"];
+const SHOW: &[&str] = &["class", "show", "failing-test"];
+const SET: &[&str] = &["class", "set", "failing-test", "--disk", "40M"];
 const STATUS: &[&str] = &["status"];
 
 /// Something of ours, by its path below the runtime directory; `*` stands for what differs.
@@ -51,7 +51,7 @@ const fn place(path: &'static str, commands: &'static [&'static [&'static str]])
 const PLACES: &[Place] = &[
     place("discnice", &[RUN, PROGRESS, ADMIT, LIST, STATUS]),
     place("discnice/classes", &[RUN, SHOW, SET, LIST]),
-    Place { replaced: true, ..place("discnice/classes/backup", &[RUN, SHOW, SET, LIST]) },
+    Place { replaced: true, ..place("discnice/classes/failing-test", &[RUN, SHOW, SET, LIST]) },
     Place { replaced: true, ..place("discnice/classes/@board", &[RUN, POLITE, STATUS]) },
     place("discnice/library", &[RUN]),
     Place { replaced: true, ..place("discnice/library/*libdiscnice.so", &[RUN]) },
@@ -214,7 +214,7 @@ impl Stage {
             fs::write(home.join(name), text).expect("our folder");
             give(&home.join(name));
         };
-        write(".config/discnice/config.toml", "[class.backup]\nweight = 50\n");
+        write(".config/discnice/config.toml", "[class.failing-test]\nweight = 50\n");
         write(".cache/discnice/profile.toml", "version = 1\nfigures = []\ntrusts = []\n");
         // So long that something is learnt of it.
         let learning = [PROGRESS, &["--", "sh", "-c", "sleep 1; exit 7"]].concat();

@@ -15,7 +15,7 @@ use discnice_tests::{product, skip};
 const OURS: i32 = 125;
 const COMMAND: [&str; 4] = ["--", "sh", "-c", "echo out; exit 7"];
 const WAYS: [&[&str]; 3] =
-    [&["run", "--class", "backup", "--disk", "50M"], &["run"], &["run", "--polite"]];
+    [&["run", "--class", "failing-test", "--disk", "50M"], &["run"], &["run", "--polite"]];
 
 /// The command ran, and at most one line says what does not hold; or it was not started and one line says why, which names this.
 fn judge(outcome: Option<Outcome>, may_name: &str) -> Result<(), String> {

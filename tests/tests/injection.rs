@@ -136,7 +136,8 @@ fn calls_of_run_with_a_limit() {
 
 #[test]
 fn calls_of_run_that_finds_nothing() {
-    Way { options: &["--class", "backup", "--disk", "50M"], fresh: true, ..Way::default() }.sweep();
+    Way { options: &["--class", "failing-test", "--disk", "50M"], fresh: true, ..Way::default() }
+        .sweep();
 }
 
 #[test]
