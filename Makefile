@@ -6,7 +6,7 @@ RELEASE = target/release
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help build demo test lint check install uninstall docs model fuzz rates storm leftovers
+.PHONY: help build demo test lint check install uninstall docs model fuzz rates storm leftovers inject
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -48,6 +48,9 @@ storm: build ## Kill what belongs to us beside sqlite, tar, rsync and git, 500 r
 
 leftovers: build ## What policyd keeps of 50,000 commands and 10,000 classes (a quarter of an hour)
 	DISCNICE_COMMANDS=50000 DISCNICE_CLASSES=10000 $(CARGO) test -p discnice-tests --test leftovers -- --nocapture
+
+inject: build ## Make every system call and allocation of run, policyd and refresh fail in turn (an hour)
+	DISCNICE_INJECT=all $(CARGO) test -p discnice-tests --test injection -- --nocapture
 
 docs: build ## Man pages and shell completions from the flags' one definition
 	$(CARGO) xtask pages $(RELEASE)/pages

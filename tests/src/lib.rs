@@ -5,6 +5,8 @@
 //! - [`bare`]: runs that are compared, with and without limits;
 //! - [`guest`]: small C programs that are compiled when a test needs them;
 //! - [`class`]: a class of a test's own, removed when the test ends;
+//! - [`failing`]: the product while system calls or allocations of it fail;
+//! - [`faults`]: which system calls fail with what;
 //! - [`cold`]: files that are on the disk and not in the page cache;
 //! - [`segment`]: a class's shared memory, to do harm to it.
 //!
@@ -14,6 +16,8 @@
 pub mod bare;
 pub mod class;
 pub mod cold;
+pub mod failing;
+pub mod faults;
 pub mod guest;
 pub mod process;
 pub mod product;

@@ -62,17 +62,26 @@ impl Outcome {
 /// It cannot be started, or it hangs; then all of its process group is killed.
 #[must_use]
 pub fn run(command: &mut Command) -> Outcome {
+    run_within(command, TIMEOUT).unwrap_or_else(|| panic!("{command:?} hangs"))
+}
+
+/// The same; `None` if it takes longer.
+///
+/// # Panics
+/// It cannot be started.
+#[must_use]
+pub fn run_within(command: &mut Command, time: Duration) -> Option<Outcome> {
     let (output, errors) = (scratch(), scratch());
     let handle = |file: &File| Stdio::from(file.try_clone().expect("a descriptor"));
     command.stdin(Stdio::null()).stdout(handle(&output)).stderr(handle(&errors));
     let mut child = command.process_group(0).spawn().expect("the command starts");
-    let status = wait(&mut child, command);
-    Outcome {
+    let status = wait_within(&mut child, time)?;
+    Some(Outcome {
         output: contents(output),
         errors: contents(errors),
         status: status.code(),
         signal: status.signal(),
-    }
+    })
 }
 
 /// Waits for a child that leads a process group of its own.
@@ -80,15 +89,20 @@ pub fn run(command: &mut Command) -> Outcome {
 /// # Panics
 /// It hangs.
 pub fn wait(child: &mut Child, what: &impl fmt::Debug) -> ExitStatus {
+    wait_within(child, TIMEOUT).unwrap_or_else(|| panic!("{what:?} hangs"))
+}
+
+/// The same; `None` if it takes longer, and then all of its process group is killed.
+fn wait_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("our own child") {
-            return status;
+            return Some(status);
         }
-        if started.elapsed() > TIMEOUT {
+        if started.elapsed() > time {
             kill_group(child.id());
             let _ = child.wait();
-            panic!("{what:?} hangs");
+            return None;
         }
         std::thread::sleep(LOOK);
     }

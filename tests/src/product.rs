@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// An ordinary user without any file of its own: Debian's `nobody`.
-const NOBODY: &str = "65534";
+pub const NOBODY: &str = "65534";
 
 /// How those folders are called, with a process id behind, that test programs have at run time.
 const RUNTIME: &str = "discnice-test-";

@@ -66,10 +66,15 @@ impl Segment {
 
     /// Destroys it, as ipcrm(1).
     pub fn remove(&self) {
-        // SAFETY: numbers and a null pointer only; mappings stay until they are undone. One that
-        // is removed already is what we want.
-        unsafe { libc::shmctl(self.id, libc::IPC_RMID, std::ptr::null_mut()) };
+        remove(self.id);
     }
+}
+
+/// Destroys the segment of this number, as ipcrm(1).
+pub fn remove(id: i32) {
+    // SAFETY: numbers and a null pointer only; mappings stay until they are undone. One that is removed
+    // already is what we want.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
 }
 
 impl Drop for Segment {

@@ -1,13 +1,13 @@
 //! How a command is made regulated and executed in our place, like nice(1): its process id, its
 //! parent, its terminal, its signals and its descriptors are those that it would have had.
 
-#![allow(unsafe_code, reason = "exec and what the Rust runtime changed before main")]
+#![allow(unsafe_code, reason = "exec, fork and signals")]
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use discnice_budget::member::Charged;
@@ -21,59 +21,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
 use crate::program::Kind;
-
-/// What SIGPIPE did before the Rust runtime made it ignored.
-static SIGPIPE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-/// Which of the first three descriptors were closed before the Rust runtime opened them.
-static CLOSED: AtomicU32 = AtomicU32::new(0);
-
-/// Runs before the Rust runtime does.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REMEMBER: extern "C" fn() = remember;
-
-extern "C" fn remember() {
-    // SAFETY: both calls only read the state of this process.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0 {
-            SIGPIPE.store(action.sa_sigaction, Ordering::Relaxed);
-        }
-        for fd in 0..3 {
-            if libc::fcntl(fd, libc::F_GETFD) < 0 {
-                CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-/// What SIGXFSZ does; ignored while this program writes files of its own.
-static SIGXFSZ: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-
-/// A limit of the length of files (`RLIMIT_FSIZE`), which may be meant for the command, makes our own writes fail, and
-/// does not end us.
-pub fn survive_limits_of_files() {
-    // SAFETY: no handler of ours runs; what was there before is given back by `restore_inheritance`.
-    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    if before != libc::SIG_ERR {
-        SIGXFSZ.store(before, Ordering::Relaxed);
-    }
-}
-
-/// Gives the process back the signals and descriptors that it had before the Rust runtime.
-pub fn restore_inheritance() {
-    // SAFETY: the descriptors are /dev/null, opened by the runtime; nothing of ours uses them
-    // from here on. The handler is the one that was there before.
-    unsafe {
-        libc::signal(libc::SIGPIPE, SIGPIPE.load(Ordering::Relaxed));
-        libc::signal(libc::SIGXFSZ, SIGXFSZ.load(Ordering::Relaxed));
-        for fd in 0..3 {
-            if CLOSED.load(Ordering::Relaxed) & 1 << fd != 0 {
-                libc::close(fd);
-            }
-        }
-    }
-}
+use crate::{inheritance, memory};
 
 /// What carries the library and the class into the command.
 pub type Variables = Vec<(&'static str, OsString)>;
@@ -166,7 +114,7 @@ pub fn execute(command: &[OsString], variables: &[(&str, OsString)]) -> io::Erro
     let block = environment(variables);
     let argument_list = pointers(&arguments);
     let block_list = pointers(&block);
-    restore_inheritance();
+    inheritance::restore();
     // SAFETY: both lists end with a null pointer and live until the process is replaced.
     unsafe {
         libc::execvpe(program.as_ptr(), argument_list.as_ptr(), block_list.as_ptr());
@@ -191,13 +139,16 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// The child that signals are passed on to.
+/// The child that signals are passed on to, while it has not been waited for.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// How it ended, as waitpid(2) tells it; negative before.
+static END: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn pass_on(signal: c_int) {
-    // SAFETY: kill(2) may be called in a signal handler; the child is ours and not yet waited for.
-    unsafe {
-        libc::kill(CHILD.load(Ordering::Relaxed), signal);
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: kill(2) may be called in a signal handler; the child is ours and not yet waited for.
+        unsafe { libc::kill(child, signal) };
     }
 }
 
@@ -242,11 +193,24 @@ pub type Watch<'a> = &'a mut dyn FnMut();
 /// # Errors
 /// No process could be made.
 pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
+    let without_memory = memory::leave_it_to_the_child();
+    // Where it is ignored, which the command inherits, the kernel keeps no status of a child for us.
+    // SAFETY: sets the disposition of a signal.
+    let child_ends = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: this process has one thread, so the child may do everything.
     let pid = unsafe { libc::fork() };
     match pid {
-        -1 => return Err(io::Error::last_os_error()),
+        -1 => {
+            let error = io::Error::last_os_error();
+            without_memory();
+            // SAFETY: gives the command what there was.
+            unsafe { libc::signal(libc::SIGCHLD, child_ends) };
+            return Err(error);
+        }
         0 => {
+            without_memory();
+            // SAFETY: gives the command what there was.
+            unsafe { libc::signal(libc::SIGCHLD, child_ends) };
             let status = child();
             // SAFETY: ends the child without running what the parent will run.
             unsafe { libc::_exit(status.into()) }
@@ -258,14 +222,7 @@ pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Re
     if let Some(watch) = watch {
         watch_until_the_end(pid, watch);
     }
-    let mut status = 0;
-    // SAFETY: waitpid writes the status.
-    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+    let status = await_end(pid)?;
     Ok(if libc::WIFSIGNALED(status) {
         Ended::Killed(libc::WTERMSIG(status))
     } else {
@@ -276,6 +233,32 @@ pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Re
 /// Whether [`supervise`] failed before there was a child: by fork(2), not by waitpid(2).
 pub fn is_alone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM))
+}
+
+/// Waits until our child has ended; returns how, as waitpid(2) tells it.
+fn await_end(child: i32) -> io::Result<c_int> {
+    let mut status = 0;
+    // SAFETY: waitpid writes the status.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    END.store(status, Ordering::Relaxed);
+    // Its number may soon be another process's.
+    CHILD.store(0, Ordering::Relaxed);
+    Ok(status)
+}
+
+/// The exit status of the command, as a shell tells it, which is waited for; `None` in a process whose child it is not. Takes
+/// no memory.
+pub fn status_of_child() -> Option<u8> {
+    let child = CHILD.load(Ordering::Relaxed);
+    let status = if child > 0 { await_end(child).ok()? } else { END.load(Ordering::Relaxed) };
+    let signal = (libc::WTERMSIG(status) as u8).saturating_add(128);
+    let told = if libc::WIFSIGNALED(status) { signal } else { libc::WEXITSTATUS(status) as u8 };
+    (status >= 0).then_some(told)
 }
 
 fn pass_signals_on() {

@@ -1,17 +1,36 @@
 //! The program `discnice`. Exit statuses are decided here and nowhere else: the command's own, or
 //! 125 for an error of ours, as nice(1) and env(1) do.
 
+#![no_main]
+#![allow(unsafe_code, reason = "`main` is C's, so that nothing can fail before it")]
+
+use std::ffi::{c_char, c_int};
 use std::process::ExitCode;
 
 use discnice_cli::arguments::{self, Asked};
+use discnice_cli::memory::{self, Allocator};
 use discnice_cli::output::{self, Unsaid};
-use discnice_cli::{stack, tell};
+use discnice_cli::{inheritance, stack, tell};
 
 /// Exit status for an error of our own, as coreutils' nice(1), env(1) and timeout(1).
 const EXIT_OURS: u8 = 125;
 
-fn main() -> ExitCode {
-    stack::with_enough(run)
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// What the C library calls. It has given the arguments to the standard library already.
+#[unsafe(no_mangle)]
+extern "C" fn main(_: c_int, arguments: *const *const c_char) -> c_int {
+    memory::note_arguments(arguments);
+    inheritance::change();
+    let status = stack::with_enough(run);
+    std::process::exit(number(status))
+}
+
+/// An exit status as a number, which the standard library does not tell.
+fn number(status: ExitCode) -> c_int {
+    let found = (0..=u8::MAX).find(|number| ExitCode::from(*number) == status);
+    found.unwrap_or(EXIT_OURS).into()
 }
 
 /// Not in one frame with [`main`], which may have little room.

@@ -1,5 +1,6 @@
 //! By which mechanism a command is regulated.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -8,6 +9,7 @@ use discnice_notify::{Reach, Refused};
 use discnice_sys::{process, seccomp};
 
 use crate::classes::Found;
+use crate::output::tell;
 use crate::program::{Kind, obstacle};
 
 /// What the user may choose.
@@ -149,7 +151,12 @@ impl Plan {
         // Before: who watches the class must not take the supervisors for children of a member that
         // is regulated from outside.
         set(State::Notified);
-        discnice_notify::enter(found.class, reach).inspect_err(|_| {
+        let complain = |error: &io::Error| {
+            tell!(
+                "discnice: not started: the supervisor of its calls was lost: {error}; try again"
+            );
+        };
+        discnice_notify::enter(found.class, reach, complain).inspect_err(|_| {
             set(State::Executing);
         })
     }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::mpsc;
+use std::thread;
 
 use discnice_budget::Class;
 use discnice_sys::{Errno, seccomp};
@@ -22,6 +24,8 @@ use crate::{interrupt, pair};
 const NEEDED: usize = 12;
 /// Exit status of a program whose supervisor died while it took over: discnice's own error.
 const LOST: i32 = 125;
+/// What the thread needs that hands the listener over.
+const STACK: usize = 64 << 10;
 
 /// Why a program cannot be regulated in this way. Nothing has changed then, except, if a listener
 /// was there already, that the program cannot gain rights by executing others.
@@ -93,11 +97,12 @@ pub fn probe() -> Result<(), Refused> {
 }
 
 /// Puts the calling process, which must have one thread, below a filter whose supervisor charges
-/// `class`: it and its children are regulated from here on, whatever they execute.
+/// `class`: it and its children are regulated from here on, whatever they execute. If the supervisor is lost while it takes
+/// over, `complain` is told, and this process ends with 125.
 ///
 /// # Errors
 /// Why not; the process is as it was then (but see [`Refused::Taken`]).
-pub fn enter(class: &'static Class, reach: Reach) -> Result<(), Refused> {
+pub fn enter(class: &'static Class, reach: Reach, complain: fn(&io::Error)) -> Result<(), Refused> {
     probe()?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -105,17 +110,33 @@ pub fn enter(class: &'static Class, reach: Reach) -> Result<(), Refused> {
     drop(theirs);
     // Whether it is there: afterwards nothing but its answers lets us go on.
     receive(&ours, None).map_err(|_| short())?;
-    seccomp::renounce_privileges().map_err(refused)?;
-    let listener = seccomp::install(&filter::program(reach)).map_err(refused)?;
-    // SAFETY: a fresh descriptor that nobody else owns.
-    let listener = unsafe { OwnedFd::from_raw_fd(listener) };
-    let taken = hand_over(&ours, &listener).and_then(|()| receive(&ours, None));
-    if taken.is_err() {
-        // Below a filter that nobody answers each call would wait for ever, write(2) and close(2), too.
-        // SAFETY: ends the process.
-        unsafe { libc::_exit(LOST) };
-    }
-    Ok(())
+    std::thread::scope(|scope| {
+        let (hand, listener) = mpsc::channel();
+        // Below the filter each call waits for an answer, exit_group(2) and write(2), too. A thread that is not below it can
+        // hand the listener over, and end the process if nobody takes it.
+        let outside = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || {
+            if let Ok(listener) = listener.recv() {
+                hand_over(&ours, &listener)
+                    .and_then(|()| receive(&ours, None))
+                    .unwrap_or_else(|error| give_up(&error, complain));
+            }
+        });
+        outside?;
+        seccomp::renounce_privileges().map_err(refused)?;
+        let listener = seccomp::install(&filter::program(reach)).map_err(refused)?;
+        // SAFETY: a fresh descriptor that nobody else owns.
+        let listener = unsafe { OwnedFd::from_raw_fd(listener) };
+        // It waits for that.
+        let _ = hand.send(listener);
+        Ok(())
+    })
+}
+
+/// Ends the process, whose other thread waits for a supervisor that is not there.
+fn give_up(error: &io::Error, complain: fn(&io::Error)) -> ! {
+    complain(error);
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(LOST) }
 }
 
 fn short() -> io::Error {
@@ -213,7 +234,6 @@ fn send(connection: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Only calls that the filter lets pass are made here.
 fn hand_over(connection: &OwnedFd, listener: &OwnedFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use discnice_sys::process::user;
 use rustix::fs::{AtFlags, unlinkat};
+use rustix::io::Errno;
 
 use crate::absolute;
 use crate::chain::{self, Base};
@@ -46,8 +47,10 @@ pub fn runtime() -> io::Result<Private> {
         match chain::open(&path).and_then(|base| if_own(base, name == &own)) {
             Ok(base) => match place_in(&base, name) {
                 Ok(private) => return Ok(private),
+                Err(error) if is_short(&error) => return Err(error),
                 Err(error) => first = first.or(Some(error)),
             },
+            Err(error) if is_short(&error) => return Err(error),
             Err(error) => first = first.or(Some(error)),
         }
     }
@@ -66,6 +69,13 @@ pub fn name_in_space(name: &str) -> String {
         }
         _ => name.to_owned(),
     }
+}
+
+/// Whether nothing was found out of a place, as descriptors or memory are short for the moment: in another place this
+/// process would meet no other of its user.
+fn is_short(error: &io::Error) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| short.contains(&errno))
 }
 
 fn if_own(base: Base, wanted: bool) -> io::Result<Base> {

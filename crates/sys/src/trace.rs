@@ -137,7 +137,7 @@ pub fn look(thread: u32) -> Result<Thread, Errno> {
 /// Takes note of a traced thread's end; only then its parent learns of it. True when it has ended.
 pub fn reap(thread: u32) -> bool {
     let ended = wait(thread, libc::WEXITED | libc::WNOHANG | libc::__WALL);
-    !matches!(ended, Ok(None))
+    matches!(ended, Ok(Some(_)) | Err(Errno(libc::ECHILD)))
 }
 
 /// `si_code` and `si_status` of what waitid(2) reports; `None` when there is nothing.

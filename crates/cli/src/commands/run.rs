@@ -28,7 +28,7 @@ use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, Record, Target};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
-use crate::{guest, launch, library, polite, stack, watching};
+use crate::{guest, inheritance, launch, library, memory, polite, stack, watching};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -96,7 +96,7 @@ impl Run {
                 "no command given; it stands behind the options, as in: discnice run --disk 5M ls"
             );
         }
-        launch::survive_limits_of_files();
+        inheritance::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
         if strict.0 && self.mechanism == Mechanism::Preload {
             bail!(
@@ -104,6 +104,9 @@ impl Run {
             );
         }
         let limits = self.initial_limits()?;
+        if !strict.0 {
+            memory::without_memory_execute(self.command.len());
+        }
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
         let observed = self.summary || draft.is_some();
         let prepared = match self.is_limited() || observed {

@@ -87,8 +87,8 @@ impl Freeze {
         })
     }
 
-    /// What to remember of a seized thread.
-    fn look(thread: u32) -> Option<State> {
+    /// What to remember of a seized thread, which was `known` to stand like this.
+    fn look(thread: u32, known: State) -> Option<State> {
         match trace::look(thread) {
             Ok(Thread::Moving) => Some(State::Moving),
             Ok(Thread::Stopped(Stop::Interrupted)) => Some(State::Stopped),
@@ -104,7 +104,9 @@ impl Freeze {
                 trace::reap(thread);
                 None
             }
-            Err(_) => None,
+            Err(Errno(libc::ECHILD)) => None,
+            // What cannot be looked at is let go if it stands, and else looked at again.
+            Err(_) => trace::detach(thread, 0).is_err().then_some(known),
         }
     }
 }
@@ -124,7 +126,7 @@ impl Hold for Freeze {
     }
 
     fn tend(&mut self) {
-        self.threads.retain(|thread, state| match Self::look(*thread) {
+        self.threads.retain(|thread, state| match Self::look(*thread, *state) {
             Some(now) => {
                 if (*state, now) == (State::Moving, State::Stopped) {
                     // At once: if we are killed the thread goes on with what it has in its registers.

@@ -189,6 +189,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_any_length_is_used_at_once() {
+        let (_dir, ledger) = ledger();
+        ledger.file.set_len(4 << 30).unwrap();
+        let begun = std::time::Instant::now();
+        let ticket = ledger.queue().unwrap();
+        ledger.give_back(ticket).unwrap();
+        assert!(begun.elapsed().as_secs() < 2, "{:?}", begun.elapsed());
+        assert_eq!(ledger.file.metadata().unwrap().len(), 4 << 30, "nothing is cut off");
+    }
+
+    #[test]
     fn competing_processes_share() {
         let (_dir, ledger) = ledger();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();

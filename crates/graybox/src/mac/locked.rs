@@ -12,6 +12,9 @@ use super::facts::available;
 /// A process that holds nothing and has not asked for so many milliseconds competes no more.
 const COMPETES: u64 = 1000;
 
+/// Slots that are read: more than there can be processes that wait at once. What lies behind them in a file is not ours.
+const MOST: usize = 1 << 16;
+
 /// The lock, and what the slots say.
 pub struct Locked<'a> {
     file: &'a File,
@@ -33,8 +36,8 @@ impl<'a> Locked<'a> {
     /// Of the file.
     pub fn of(file: &'a File) -> io::Result<Self> {
         rustix::fs::flock(file, FlockOperation::LockExclusive)?;
-        let size = usize::try_from(file.metadata()?.len()).unwrap_or(0);
-        let mut bytes = vec![0; size / SLOT * SLOT];
+        let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; (size / SLOT).min(MOST) * SLOT];
         file.read_exact_at(&mut bytes, 0)?;
         // Most processes have two entries, and asking after one takes microseconds.
         let mut known: Vec<(u32, Option<u64>)> = Vec::new();
