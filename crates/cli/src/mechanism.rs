@@ -149,7 +149,9 @@ impl Plan {
         // Before: who watches the class must not take the supervisors for children of a member that
         // is regulated from outside.
         set(State::Notified);
-        discnice_notify::enter(found.class, reach).inspect_err(|_| {
+        // Where there is none to be had, the class is held whatever others do.
+        let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+        discnice_notify::enter(found.class, board, reach).inspect_err(|_| {
             set(State::Executing);
         })
     }
