@@ -2,11 +2,14 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use discnice_requirements::skip;
+use discnice_tests::guest::Compiler;
 use discnice_tests::process::run;
 use discnice_tests::{class::Class, cold, product};
 
@@ -79,9 +82,11 @@ struct Foreground(Child);
 impl Foreground {
     fn read(path: &str) -> Self {
         let script = format!("while dd if={path} of=/dev/null bs=1M iflag=direct; do :; done");
-        let mut shell = Command::new("sh");
-        let shell = shell.args(["-c", &script]).stderr(Stdio::null());
-        Self(shell.spawn().expect("sh"))
+        Self::run(Command::new("sh").args(["-c", &script]))
+    }
+
+    fn run(reader: &mut Command) -> Self {
+        Self(reader.stderr(Stdio::null()).spawn().expect("a reader"))
     }
 }
 
@@ -134,4 +139,66 @@ fn a_class_is_held_while_others_read_its_disk() {
     let _ = job.wait();
     // The shell's last dd ends by itself.
     drop(File::open(&ours));
+}
+
+/// Jobs that make no call that our library could see in them, or for which it could look whether others are busy.
+#[test]
+fn whatever_the_mechanism_a_class_is_held_while_others_read_its_disk() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
+    let [ours, theirs] = ["ours", "theirs"].map(|name| {
+        let path = folder.path().join(name);
+        cold::make(&path, 64 << 20).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
+        path.to_str().expect("UTF-8").to_owned()
+    });
+    let program = |options: &[&str], name: &str| {
+        let made = compiler.compile_with("endless.c", options).ok()?;
+        let kept = folder.path().join(name);
+        fs::rename(made, &kept).expect("a program");
+        Some(kept.to_str().expect("UTF-8").to_owned())
+    };
+    let dynamic = program(&[], "dynamic").expect("an ordinary program");
+    let Some(fixed) = program(&["-static"], "fixed") else { skip!("no static libc") };
+    let child = format!("{fixed} {ours}; :");
+    for (what, words) in [
+        ("the command, below a filter", vec![fixed.as_str(), &ours]),
+        ("a child, held from outside", vec!["sh", "-c", &child]),
+        ("page faults", vec![&dynamic, &ours, "mapped"]),
+    ] {
+        let class = Class::new("unlimited");
+        let limits = ["class", "set", class.name(), "--disk", "2M", "--when", "busy"];
+        run(&mut product::discnice(limits)).succeeded();
+        let job = Job::run(&class, &words);
+        // Without pauses, in which the job may come back.
+        let foreground = Foreground::run(Command::new(&dynamic).arg(&theirs));
+        wait_for(&class, true);
+        sleep(Duration::from_millis(500));
+        let before = class.charged().0;
+        sleep(Duration::from_secs(2));
+        let held = class.charged().0 - before;
+        // Some of it is what was on its way when the others came. At full speed it is hundreds.
+        assert!(held < 32 << 20, "{what}: {held} bytes in 2 s at 2 MiB/s");
+        drop((foreground, job));
+    }
+}
+
+/// A job in a process group of its own, with which all of it ends.
+struct Job(Child);
+
+impl Job {
+    fn run(class: &Class, words: &[&str]) -> Self {
+        let run = ["run", "--class", class.name(), "--"];
+        let mut command = product::discnice([&run, words].concat());
+        Self(command.process_group(0).stdout(Stdio::null()).spawn().expect("the job"))
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.0.wait();
+    }
 }

@@ -156,7 +156,9 @@ impl Plan {
                 "discnice: not started: the supervisor of its calls was lost: {error}; try again"
             );
         };
-        discnice_notify::enter(found.class, reach, complain).inspect_err(|_| {
+        // Where there is none to be had, the class is held whatever others do.
+        let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+        discnice_notify::enter(found.class, board, reach, complain).inspect_err(|_| {
             set(State::Executing);
         })
     }

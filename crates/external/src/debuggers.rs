@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn numbers_stand_anywhere_in_a_command_line() {
         let all = |line: &[u8]| numbers(line).collect::<Vec<_>>();
-        assert_eq!(all(b"strace\0-p\04711\0"), [4711]);
-        assert_eq!(all(b"x\0-p4711\0--pid=12,13\0/proc/14/mem\0"), [4711, 12, 13, 14]);
-        assert_eq!(all(b"x\00\01\099999999999\0-\0"), [0; 0]);
+        assert_eq!(all(b"strace\x00-p\x004711\x00"), [4711]);
+        assert_eq!(all(b"x\x00-p4711\x00--pid=12,13\x00/proc/14/mem\x00"), [4711, 12, 13, 14]);
+        assert_eq!(all(b"x\x000\x001\x0099999999999\x00-\x00"), [0; 0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What helps whoever holds others. All watched classes share it.
 
+use discnice_budget::Board;
 use discnice_sys::block::BlockId;
 
 use crate::census::Newcomer;
@@ -10,6 +11,8 @@ use crate::write_back::WriteBack;
 /// The helpers; processes among them are started when they are first needed, and end with us.
 #[derive(Debug, Clone, Default)]
 pub struct Helpers {
+    /// Where it is seen whether others are busy.
+    pub(crate) board: Option<&'static Board>,
     /// Let go of whom we hold if we are killed.
     pub guards: Guards,
     /// Writes back what the held dirtied.
@@ -19,6 +22,12 @@ pub struct Helpers {
 }
 
 impl Helpers {
+    /// The same for classes of the user of this board.
+    #[must_use]
+    pub fn on(board: Option<&'static Board>) -> Self {
+        Self { board, ..Self::default() }
+    }
+
     /// The blocks of the watched classes that a newcomer may be of, by whom he descends from and by what his
     /// environment names. Whoever is listed by his class is announced by it, too.
     #[must_use]

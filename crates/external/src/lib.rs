@@ -21,6 +21,7 @@
 //! - `write_back`: what the held dirtied is written back steadily; `closed`: small files, too; `paced`: large ones bit by bit;
 //! - `made`: files that members made are counted;
 //! - `detached`: helper processes that end with us, or do at our end what is left to do;
+//! - `places`: the disks that its files lie on; `onlooker`: observations for all classes under watch;
 //! - `served`: what members wrote through daemons (FUSE) is written back;
 //! - `nameless`: what it dirtied in files without a name is charged when it is written;
 //! - [`reactor`]: sleeping until something is to be done.
@@ -49,7 +50,9 @@ mod made;
 pub mod member;
 mod nameless;
 pub mod number;
+pub mod onlooker;
 mod paced;
+mod places;
 pub mod process;
 pub mod reactor;
 mod read_ahead;

@@ -1,5 +1,7 @@
 //! A class under watch: its members, and whoever descends from them.
 
+mod others;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::fs;
@@ -20,6 +22,7 @@ use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
 use crate::process::{Pinned, is_hidden, lives, pin};
 use crate::served::Through;
+use others::Traffic;
 
 /// All slots of the class are looked through this often, should a newcomer have been missed.
 const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
@@ -66,6 +69,7 @@ pub struct Watch {
     arrivals: u32,
     /// What members write through daemons.
     through: Through,
+    traffic: Traffic,
     helpers: Helpers,
 }
 
@@ -95,6 +99,7 @@ impl Watch {
             changes: class.changes().load(Ordering::Acquire),
             arrivals: class.watcher().arrivals(),
             through: Through::default(),
+            traffic: Traffic::default(),
             helpers,
         }
     }
@@ -244,7 +249,9 @@ impl Watch {
 
     fn step_member(&mut self, id: u32, now: Nanos, crowd: Nanos) {
         let Some(member) = self.members.get_mut(&id) else { return };
-        match member.step(now, crowd) {
+        let stepped = member.step(now, crowd);
+        self.traffic.note(member.seen_moving());
+        match stepped {
             Ok(next) => {
                 if member.bears_outside() {
                     self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
@@ -503,6 +510,12 @@ impl Watch {
         self.helpers.kindred.add(id, self.block);
         self.members.insert(id, watched);
         self.queue.push(Reverse((Nanos(0), id)));
+    }
+}
+
+impl AsMut<Self> for Watch {
+    fn as_mut(&mut self) -> &mut Self {
+        self
     }
 }
 

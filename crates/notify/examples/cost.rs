@@ -70,7 +70,7 @@ fn supervise() -> Result<(), Box<dyn Error>> {
     // SAFETY: fresh memory of the right size, never freed.
     let class = unsafe { Class::create(start, Class::SIZE, 1, b"cost", 0) };
     let class = class.map_err(|foreign| foreign.to_string())?;
-    Ok(discnice_notify::enter(class, Reach::All, |_| ())?)
+    Ok(discnice_notify::enter(class, None, Reach::All, |_| ())?)
 }
 
 /// One round for each line that is read.

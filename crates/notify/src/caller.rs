@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use discnice_budget::Class;
-use discnice_regulator::{Access, Regulator, Thread, Ticket};
+use discnice_regulator::{Access, Thread, Ticket};
 use discnice_sys::{cycles, file};
 
 use crate::calls::{Amount, Kind, Request};
@@ -119,7 +119,7 @@ impl Caller {
         }
         if holder == Holder::Supervisor && self.is_due(class) {
             let target = self.target(None);
-            Regulator::new(&target, class, self.process.books()).look(&self.thread);
+            self.process.regulator(&target, class).look(&self.thread);
             if self.thread.missed() && class.is_limited() {
                 return false;
             }
@@ -178,7 +178,7 @@ impl Caller {
         if holder == Holder::Library {
             // It has its own books; what its class owes holds for all.
             let target = self.target(Some(waiting));
-            Regulator::new(&target, class, self.process.books()).wait_for_debt();
+            self.process.regulator(&target, class).wait_for_debt();
             return;
         }
         if matches!(request.kind, Kind::End | Kind::Exit) {
@@ -200,13 +200,13 @@ impl Caller {
             (Kind::Copy, Some(fd)) => self.admit_copy(class, request, &fd, waiting),
             (Kind::Directory, _) => {
                 let target = self.target(Some(waiting));
-                let regulator = Regulator::new(&target, class, self.process.books());
+                let regulator = self.process.regulator(&target, class);
                 let ticket = regulator.admit_metadata(&self.thread);
                 self.remember(ticket, None, None);
             }
             _ => {
                 let target = self.target(Some(waiting));
-                Regulator::new(&target, class, self.process.books()).wait_for_debt();
+                self.process.regulator(&target, class).wait_for_debt();
                 self.remember(Ticket::OPEN, None, None);
             }
         }
@@ -220,7 +220,7 @@ impl Caller {
             && let Some(borrowed) = self.process.borrow(fd)
         {
             let target = self.target(None);
-            let regulator = Regulator::new(&target, class, self.process.books());
+            let regulator = self.process.regulator(&target, class);
             regulator.before_close(&self.thread, borrowed.as_raw_fd(), &descriptor.file);
         }
         self.process.forget(fd);
@@ -265,7 +265,7 @@ impl Caller {
             count = count.min(status.size.saturating_sub(at.unwrap_or(0)));
         }
         let target = self.target(Some(waiting));
-        let regulator = Regulator::new(&target, class, self.process.books());
+        let regulator = self.process.regulator(&target, class);
         let ticket = regulator.admit_read(&self.thread, raw, &descriptor.file, count as usize, at);
         self.remember(ticket, Some(descriptor), at);
         if let Some(previous) = &mut self.previous {
@@ -283,7 +283,7 @@ impl Caller {
         let Some((descriptor, _)) = self.recognise(request.fd, fd) else { return };
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
-        let regulator = Regulator::new(&target, class, self.process.books());
+        let regulator = self.process.regulator(&target, class);
         let ticket = regulator.admit_write(
             &self.thread,
             fd.as_raw_fd(),
@@ -316,7 +316,7 @@ impl Caller {
         let (source, sink) = (hints(source, request.fd), hints(sink, request.to));
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
-        let ticket = Regulator::new(&target, class, self.process.books()).admit_copy(
+        let ticket = self.process.regulator(&target, class).admit_copy(
             &self.thread,
             (from.as_raw_fd(), &source.file),
             request.in_order,
@@ -343,7 +343,7 @@ impl Caller {
             return;
         }
         let target = self.target(waiting);
-        let regulator = Regulator::new(&target, class, self.process.books());
+        let regulator = self.process.regulator(&target, class);
         let (thread, ticket, at) = (&self.thread, previous.ticket, previous.at);
         let moved = previous.count.min(isize::MAX as u64) as isize;
         if let Some(known) = &previous.descriptor {
@@ -378,7 +378,7 @@ impl Caller {
     /// others, as its shell's standard input, gets the kernel's own read-ahead back.
     fn leave(&self, class: &'static Class, kind: Kind) {
         let target = self.target(None);
-        let regulator = Regulator::new(&target, class, self.process.books());
+        let regulator = self.process.regulator(&target, class);
         regulator.look(&self.thread);
         if kind != Kind::Exit {
             return;
@@ -398,7 +398,7 @@ impl Caller {
         let Some(previous) = self.previous.take() else { return };
         let target = self.target(None);
         let ticket = previous.ticket;
-        let regulator = Regulator::new(&target, class, self.process.books());
+        let regulator = self.process.regulator(&target, class);
         regulator.settle_as(ticket, ticket.read, ticket.write);
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc;
 use std::thread;
 
-use discnice_budget::Class;
+use discnice_budget::{Board, Class};
 use discnice_sys::{Errno, seccomp};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -96,17 +96,26 @@ pub fn probe() -> Result<(), Refused> {
     seccomp::probe().map_err(refused)
 }
 
+/// What the supervisor shares with all members of its class.
+type Known = (&'static Class, Option<&'static Board>);
+
 /// Puts the calling process, which must have one thread, below a filter whose supervisor charges
-/// `class`: it and its children are regulated from here on, whatever they execute. If the supervisor is lost while it takes
-/// over, `complain` is told, and this process ends with 125.
+/// `class`: it and its children are regulated from here on, whatever they execute. On the `board` the supervisor
+/// sees whether others are busy. If the supervisor is lost while it takes over, `complain` is told, and this process ends
+/// with 125.
 ///
 /// # Errors
 /// Why not; the process is as it was then (but see [`Refused::Taken`]).
-pub fn enter(class: &'static Class, reach: Reach, complain: fn(&io::Error)) -> Result<(), Refused> {
+pub fn enter(
+    class: &'static Class,
+    board: Option<&'static Board>,
+    reach: Reach,
+    complain: fn(&io::Error),
+) -> Result<(), Refused> {
     probe()?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    start(class, &theirs)?;
+    start((class, board), &theirs)?;
     drop(theirs);
     // Whether it is there: afterwards nothing but its answers lets us go on.
     receive(&ours, None).map_err(|_| short())?;
@@ -145,7 +154,7 @@ fn short() -> io::Error {
 
 /// Starts the supervisor as nobody's child, so that the program finds no child that it has not
 /// made.
-fn start(class: &'static Class, connection: &OwnedFd) -> io::Result<()> {
+fn start(known: Known, connection: &OwnedFd) -> io::Result<()> {
     // SAFETY: this process has one thread (the caller), so its children may do everything.
     unsafe {
         match libc::fork() {
@@ -154,7 +163,7 @@ fn start(class: &'static Class, connection: &OwnedFd) -> io::Result<()> {
                 // A session of its own: no terminal's signal reaches it.
                 libc::setsid();
                 match libc::fork() {
-                    0 => supervise(class, connection),
+                    0 => supervise(known, connection),
                     failed_or_child => libc::_exit(i32::from(failed_or_child < 0)),
                 }
             }
@@ -176,7 +185,7 @@ fn start(class: &'static Class, connection: &OwnedFd) -> io::Result<()> {
 }
 
 /// The supervisor's life.
-fn supervise(class: &'static Class, connection: &OwnedFd) -> ! {
+fn supervise((class, board): Known, connection: &OwnedFd) -> ! {
     let served = settle_down(connection).and_then(|()| {
         let table = Table::new()?;
         has_room(connection)?;
@@ -184,7 +193,8 @@ fn supervise(class: &'static Class, connection: &OwnedFd) -> ! {
         let mut listener = None;
         receive(connection, Some(&mut listener))?;
         let listener = listener.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let shared: &'static Shared = Box::leak(Box::new(Shared { listener, class, table }));
+        let shared = Shared { listener, class, board, table };
+        let shared: &'static Shared = Box::leak(Box::new(shared));
         // Without one it makes another when it can.
         let peer = pair::start(shared).ok();
         send(connection)?;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::outside::Mechanism;
-use discnice_budget::{Class, Member, MemberId, State};
-use discnice_regulator::File;
+use discnice_budget::{Board, Class, Member, MemberId, State};
+use discnice_regulator::{File, Host, Regulator};
 use discnice_sys::file::Status;
 use discnice_sys::{process, procfs};
 
@@ -84,6 +84,8 @@ pub struct Process {
     /// Itself; none where there was no descriptor left.
     pinned: Option<OwnedFd>,
     class: &'static Class,
+    /// Where it is seen whether others are busy.
+    board: Option<&'static Board>,
     ledger: Ledger,
     read: AtomicU64,
     written: AtomicU64,
@@ -94,7 +96,7 @@ pub struct Process {
 
 impl Process {
     /// Enters a process into the class's list, or finds it there.
-    pub fn enlist(class: &'static Class, id: u32) -> Self {
+    pub fn enlist(class: &'static Class, board: Option<&'static Board>, id: u32) -> Self {
         let found = class.member_of(id).filter(|member| member.state() != State::Free);
         let ledger = match found {
             Some(member) => Ledger::Member(member),
@@ -120,12 +122,18 @@ impl Process {
             id,
             pinned: proc::pin(id),
             class,
+            board,
             ledger,
             read: AtomicU64::new(charged.read),
             written: AtomicU64::new(charged.written),
             is_new: charged == Charged::default(),
             descriptors: Mutex::default(),
         }
+    }
+
+    /// The regulator of one of its calls, of a class that a new program may have changed.
+    pub fn regulator<'a, H: Host>(&'a self, host: &'a H, class: &'a Class) -> Regulator<'a, H> {
+        Regulator::new(host, class, self.books()).with_board(self.board)
     }
 
     /// Its books.

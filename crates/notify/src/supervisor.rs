@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use discnice_budget::Class;
+use discnice_budget::{Board, Class};
 use discnice_sys::seccomp::{self, Notification};
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -38,6 +38,8 @@ pub struct Shared {
     pub listener: OwnedFd,
     /// The class whose budget is spent.
     pub class: &'static Class,
+    /// Where it is seen whether others are busy.
+    pub board: Option<&'static Board>,
     /// Calls that wait.
     pub table: Table,
 }
@@ -203,8 +205,9 @@ impl Supervisor {
     fn meet(&self, thread: u32) -> Option<Caller> {
         let id = proc::process_of(thread)?;
         let mut processes = lock(&self.processes);
-        let process =
-            processes.entry(id).or_insert_with(|| Arc::new(Process::enlist(self.shared.class, id)));
+        let Shared { class, board, .. } = *self.shared;
+        let enlist = || Arc::new(Process::enlist(class, board, id));
+        let process = processes.entry(id).or_insert_with(enlist);
         Some(Caller::new(Arc::clone(process), thread))
     }
 

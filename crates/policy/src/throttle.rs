@@ -7,6 +7,9 @@
 //!
 //! A job at full speed starves others down to little traffic. So while tasks stall on I/O
 //! ([`Seen::stalled`]), far less of it counts as busy ([`Thresholds::starved`]).
+//!
+//! Where it is known exactly what is ours ([`Seen::waits`]) the others' waiting decides instead: whose requests wait for
+//! a few milliseconds is given way to at once, and no longer than half a second after the last.
 
 use discnice_units::{Nanos, Rate};
 
@@ -28,6 +31,10 @@ const STARVED: u64 = 256 << 10;
 /// The same on the network, where nothing tells of those who starve. Names, clocks and keystrokes
 /// move less.
 const NETWORK_HIGH: u64 = 256 << 10;
+/// Others' waiting within [`ATTACK`] that counts: a seek, or as much in many requests of a fast disk.
+const NOTICED: Nanos = Nanos::from_millis(5);
+/// No longer is waited for others who are quiet.
+const PATIENCE: Nanos = Nanos::from_millis(500);
 /// Headers of a packet: 14 bytes of Ethernet, 40 of IPv6, 32 of TCP with timestamps. Those of IPv4
 /// are 20 less, and what they hide of others' traffic is 1.4 % of one's own.
 const HEADERS: u64 = 86;
@@ -79,11 +86,41 @@ pub struct Seen {
     pub stalled: bool,
     /// How long the state has lasted.
     pub since: Nanos,
+    /// The others' waiting, where the observation shows all that is ours.
+    pub waits: Option<Waits>,
+}
+
+/// The others' waiting, of which the disk tells: what is tiny but waits counts as much as what is large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// For how long their requests waited within [`ATTACK`], all together.
+    pub attack: Nanos,
+    /// In how many spans of [`INTERVAL`] within [`RELEASE`] any did.
+    pub spans: u64,
+    /// How long ago the last did.
+    pub quiet: Nanos,
+}
+
+impl Waits {
+    /// How long others are waited for once they are quiet: the longer, the more often they came lately. One request a second costs a
+    /// job a fifth of its time at most, and who reads again and again is not left alone between two reads.
+    const fn patience(&self) -> Nanos {
+        let patience = INTERVAL.0.saturating_mul(self.spans.saturating_add(1));
+        Nanos(if patience > PATIENCE.0 { PATIENCE.0 } else { patience })
+    }
 }
 
 /// The state after an observation.
 #[must_use]
 pub const fn is_throttled(was: bool, thresholds: &Thresholds, seen: &Seen) -> bool {
+    if let Some(waits) = seen.waits {
+        if was {
+            return waits.quiet.0 < waits.patience().0;
+        }
+        if waits.attack.0 >= NOTICED.0 {
+            return true;
+        }
+    }
     let starved = thresholds.starved.units_in(RELEASE);
     if was {
         let low = thresholds.low.units_in(RELEASE);

@@ -9,6 +9,7 @@ use discnice_budget::Board;
 use discnice_budget::board::Arrivals;
 use discnice_external::Helpers;
 use discnice_external::census::{self, Census, Newcomer};
+use discnice_external::onlooker::Onlooker;
 use discnice_external::process::lives;
 use discnice_registry::{Class, class};
 use discnice_sys::block::BlockId;
@@ -39,6 +40,7 @@ pub struct Keeper {
     census: Census,
     pressure: Pressure,
     helpers: Helpers,
+    onlooker: Onlooker,
 }
 
 impl Keeper {
@@ -47,9 +49,10 @@ impl Keeper {
     pub fn new() -> Self {
         let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
-        let (census, helpers) = (Census::default(), Helpers::default());
+        let (census, helpers) = (Census::default(), Helpers::on(board));
         let pressure = Pressure::default();
-        let mut keeper = Self { board, kept, sum, taken, census, pressure, helpers };
+        let onlooker = Onlooker::at(board);
+        let mut keeper = Self { board, kept, sum, taken, census, pressure, helpers, onlooker };
         for mapped in class::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -130,7 +133,8 @@ impl Keeper {
         if !is_quiet || self.kept.len() <= ASKED {
             self.step_all(now, arrivals);
         }
-        next.min(self.sum.due).min(pressed).min(self.census.next())
+        let observed = self.look_at_others(now);
+        next.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
     }
 
     /// How often newcomers are looked for.
@@ -141,6 +145,16 @@ impl Keeper {
             _ if now < self.sum.lively_until || self.sum.holds => census::LIVELY,
             _ => census::IDLE,
         }
+    }
+
+    /// Looks whether others are busy, for all classes; returns when to be called again.
+    fn look_at_others(&mut self, now: Nanos) -> Nanos {
+        let Self { kept, onlooker, sum, .. } = self;
+        let next = onlooker.step(now, sum.watched, kept);
+        for kept in kept.iter_mut().filter_map(|kept| kept.watch.take_changed().then_some(kept)) {
+            (kept.due, sum.due) = (Nanos(0), Nanos(0));
+        }
+        next
     }
 
     /// Has classes stand still for their memory; returns when to be called again.

@@ -129,6 +129,12 @@ impl Kept {
     }
 }
 
+impl AsMut<Watch> for Kept {
+    fn as_mut(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+}
+
 /// The beat of a crowd: looks at idle members are so far apart that this is a small part of it.
 fn slow_beat(watched: usize) -> Nanos {
     watch::batch(watched).clamp(BEAT, SLOW_BEAT)

@@ -6,18 +6,40 @@
 
 use discnice_budget::Board;
 use discnice_budget::board::{ALL_DISKS, Totals};
+use discnice_policy::throttle::INTERVAL;
 use discnice_units::Nanos;
 
 use crate::host::Host;
 use crate::{File, Regulator};
 
-/// Makes a new observation on the board if the last one is old. For a member, and for whoever
-/// holds classes from outside.
+/// Makes a new observation on the board if the last one is old. For a member.
 pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
-    let Some(gap) = board.claim_observation(now) else { return };
+    observe_after(host, board, (now, INTERVAL), || None);
+}
+
+/// Makes a new observation if the last one is older than `interval`; returns whether it did. For whoever watches
+/// members, of which many can make none: `tell` says on the board what they have moved by now, and returns how many of their
+/// threads wait for disks, at most; nothing where not all is known.
+///
+/// It is called before the disks are asked, and after. What those have done the members were found to have caused; and of what
+/// the members had caused before, no more is still to be done than the disks have in hand.
+pub fn observe_after<H: Host>(
+    host: &H,
+    board: &Board,
+    (now, interval): (Nanos, Nanos),
+    mut tell: impl FnMut() -> Option<u64>,
+) -> bool {
+    let Some(gap) = board.claim_observation_after(now, interval) else { return false };
+    tell();
+    let before = board.charged();
+    let blocked = host.blocked().unwrap_or_default();
     let mut totals = Totals::new(host.stalled().unwrap_or_default());
-    if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, (disk.moved, disk.busy))) {
-        return;
+    if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, (disk.moved, disk.work))) {
+        return false;
+    }
+    if let Some(waiting) = tell() {
+        let late = board.charged().saturating_sub(before);
+        totals.set_exact(late, blocked.saturating_sub(waiting));
     }
     if board.wants_network()
         && let Some(network) = host.network()
@@ -25,6 +47,7 @@ pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
         totals.set_network(network.namespace, network.moved);
     }
     board.enter(now, gap, &totals);
+    true
 }
 
 impl<H: Host> Regulator<'_, H> {
@@ -59,7 +82,8 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         file.set_placed();
-        let Some(status) = self.host.status(fd) else { return };
+        // What was charged meanwhile need not be of this file: /dev/null lies on no disk.
+        let Some(status) = self.host.status(fd).filter(|status| status.disk) else { return };
         if self.class.is_new_device(status.device) {
             let disk = self.host.disk_of(status.device);
             self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));

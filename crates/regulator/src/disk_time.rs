@@ -3,7 +3,8 @@
 //! See [`discnice_policy::occupancy`]. What was read ahead or written back is waited for: the program
 //! is held afterwards anyway, and nothing else tells without privilege how long the disk took.
 
-use discnice_budget::Direction;
+use discnice_budget::member::Charged;
+use discnice_budget::{Board, Class, Direction};
 use discnice_policy::occupancy;
 use discnice_units::Nanos;
 
@@ -78,18 +79,41 @@ impl<H: Host> Regulator<'_, H> {
     /// What began at a moment that nobody saw took as long as the last piece that was timed.
     fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {
         let Some(board) = self.board else { return };
-        let now = self.host.now();
-        let took = match begun {
-            Some(begun) => {
-                let took = now.minus(begun);
-                self.class.set_piece(board, took);
-                took
-            }
-            None => self.class.piece(board).unwrap_or(occupancy::UNSEEN),
-        };
-        let time = occupancy::time_for(took, bytes, self.class.load(board));
-        for meter in [self.class.total(), self.class.direction(direction)] {
-            meter.prolong(self.class.window(), now, bytes, time);
+        prolong(self.class, board, self.host.now(), (direction, bytes), begun);
+    }
+}
+
+fn prolong(
+    class: &Class,
+    board: &Board,
+    now: Nanos,
+    (direction, bytes): (Direction, u64),
+    begun: Option<Nanos>,
+) {
+    let took = match begun {
+        Some(begun) => {
+            let took = now.minus(begun);
+            class.set_piece(board, took);
+            took
+        }
+        None => class.piece(board).unwrap_or(occupancy::UNSEEN),
+    };
+    let time = occupancy::time_for(took, bytes, class.load(board));
+    for meter in [class.total(), class.direction(direction)] {
+        meter.prolong(class.window(), now, bytes, time);
+    }
+}
+
+/// Enters what was charged from outside just now as a piece of work of which nobody saw how long it took, if the class gives way; then
+/// returns true.
+pub fn occupy(class: &Class, board: &Board, now: Nanos, moved: Charged) -> bool {
+    if !class.yields() || !class.is_limited() {
+        return false;
+    }
+    for (direction, bytes) in [(Direction::Read, moved.read), (Direction::Write, moved.written)] {
+        if bytes > 0 {
+            prolong(class, board, now, (direction, bytes), None);
         }
     }
+    true
 }

@@ -1,6 +1,6 @@
 //! The mechanism: what a regulator needs of the system it runs on.
 
-use discnice_budget::board::Moved;
+use discnice_budget::board::{Moved, Work};
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::System;
@@ -69,8 +69,8 @@ pub struct DiskTraffic {
     pub physical: bool,
     /// Bytes read and written, whoever caused it.
     pub moved: Moved,
-    /// For how long it had something to do.
-    pub busy: Nanos,
+    /// What it had to do.
+    pub work: Work,
 }
 
 /// What the interfaces of one network namespace have moved since it was made.
@@ -173,6 +173,10 @@ pub trait Host: System {
     }
     /// For how long at least one task has stalled on I/O since the machine started.
     fn stalled(&self) -> Option<Nanos> {
+        None
+    }
+    /// How many tasks of the machine wait for a disk now.
+    fn blocked(&self) -> Option<u64> {
         None
     }
     /// The disk of a file system ([`FileStatus::device`]), if it has one of its own.

@@ -49,7 +49,8 @@ mod tests;
 #[cfg(test)]
 mod yielding;
 
-pub use attend::observe;
+pub use attend::{observe, observe_after};
+pub use disk_time::occupy;
 pub use file::File;
 pub use forecast::{Forecast, Mapped};
 pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};

@@ -1,6 +1,6 @@
 //! The mechanism inside a program: system calls that the program does not notice.
 
-use discnice_budget::board::Moved;
+use discnice_budget::board::{Moved, Work};
 use discnice_budget::member::Charged;
 use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
@@ -149,7 +149,9 @@ impl Host for Linux {
     fn disks(&self, mut each: impl FnMut(DiskTraffic)) -> bool {
         let told = traffic::disks(|disk| {
             let (id, physical) = (disk.id, disk.is_physical());
-            each(DiskTraffic { id, physical, moved: moved(disk.moved), busy: disk.busy });
+            let traffic::Disk { busy, requests, waited, in_flight, .. } = disk;
+            let work = Work { busy, requests, waited, in_flight };
+            each(DiskTraffic { id, physical, moved: moved(disk.moved), work });
         });
         told.is_ok()
     }
@@ -165,6 +167,10 @@ impl Host for Linux {
 
     fn stalled(&self) -> Option<Nanos> {
         pressure::of(Resource::Io).map(|io| io.total)
+    }
+
+    fn blocked(&self) -> Option<u64> {
+        pressure::blocked()
     }
 
     fn disk_of(&self, device: u64) -> Option<u64> {

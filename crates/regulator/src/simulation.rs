@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::vec::Vec;
 
-use discnice_budget::board::Moved;
+use discnice_budget::board::{Moved, Work};
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::primitive::AtomicU32;
 use discnice_budget::{Board, Class};
@@ -261,11 +261,16 @@ impl Host for Machine {
             && let Some(busy) = told((self.busy.get())(self.now.get()))
         {
             let moved = Moved { inward, outward };
-            each(DiskTraffic { id: DISK, physical: true, moved, busy: Nanos(busy) });
+            each(DiskTraffic {
+                id: DISK,
+                physical: true,
+                moved,
+                work: Work { busy: Nanos(busy), ..Work::default() },
+            });
         }
         // Another disk, on which the file is not.
         let moved = Moved { inward: (self.elsewhere.get())(self.now.get()), outward: 0 };
-        each(DiskTraffic { id: DISK + 1, physical: true, moved, busy: Nanos(0) });
+        each(DiskTraffic { id: DISK + 1, physical: true, moved, work: Work::default() });
         true
     }
 

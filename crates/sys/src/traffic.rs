@@ -15,7 +15,8 @@ const MILLISECOND: u64 = Nanos::from_millis(1).0;
 const NAME: usize = 32;
 
 /// Names of disks that are not made of others, up to their letter or number.
-const PHYSICAL: [&[u8]; 6] = [b"sd", b"vd", b"hd", b"xvd", b"nvme", b"mmcblk"];
+const PHYSICAL: [&[u8]; 10] =
+    [b"sd", b"vd", b"hd", b"xvd", b"nvme", b"mmcblk", b"nbd", b"rbd", b"dasd", b"pmem"];
 /// Of these a partition's name ends in `p` and a number; of the others in a number.
 const SEPARATED: [&[u8]; 5] = [b"nvme", b"mmcblk", b"nbd", b"loop", b"md"];
 /// Interfaces whose traffic passes another one as well, or none.
@@ -82,6 +83,12 @@ pub struct Disk<'a> {
     pub moved: Moved,
     /// For how long it had something to do.
     pub busy: Nanos,
+    /// Requests that it has done, reads and writes.
+    pub requests: u64,
+    /// For how long these waited and were served, all together.
+    pub waited: Nanos,
+    /// Requests that it has to do now.
+    pub in_flight: u64,
 }
 
 impl<'a> Disk<'a> {
@@ -90,12 +97,24 @@ impl<'a> Disk<'a> {
         let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
         let (major, minor) = (number(fields.next()?), number(fields.next()?));
         let name = fields.next()?;
-        let inward = number(fields.nth(2)?).wrapping_mul(SECTOR);
-        let outward = number(fields.nth(3)?).wrapping_mul(SECTOR);
-        // Which old kernels do not tell.
-        let busy = fields.nth(2).map_or(0, number).saturating_mul(MILLISECOND);
-        let moved = Moved { inward, outward };
-        Some(Self { id: major << 32 | minor, name, moved, busy: Nanos(busy) })
+        // Of partitions old kernels tell less.
+        let mut next = |skipped| fields.nth(skipped).map(number);
+        let (reads, inward, reading) = (next(0)?, next(1)?, next(0).unwrap_or(0));
+        let (writes, outward, writing) = (next(0)?, next(1)?, next(0).unwrap_or(0));
+        let (in_flight, busy) = (next(0).unwrap_or(0), next(0).unwrap_or(0));
+        let time = |milliseconds: u64| Nanos(milliseconds.saturating_mul(MILLISECOND));
+        Some(Self {
+            id: major << 32 | minor,
+            name,
+            moved: Moved {
+                inward: inward.wrapping_mul(SECTOR),
+                outward: outward.wrapping_mul(SECTOR),
+            },
+            busy: time(busy),
+            requests: reads.wrapping_add(writes),
+            waited: time(reading.wrapping_add(writing)),
+            in_flight,
+        })
     }
 
     /// Whether it is a whole disk that is not made of others.
@@ -140,7 +159,12 @@ pub fn disks(mut each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
 /// for one that has no disk of its own (btrfs, overlayfs, network file systems).
 #[must_use]
 pub fn disk_of(device: u64) -> Option<u64> {
-    let wanted = id_of(device);
+    disk_of_id(id_of(device))
+}
+
+/// The same for a device number as [`Disk::id`] has it.
+#[must_use]
+pub fn disk_of_id(wanted: u64) -> Option<u64> {
     let (mut found, mut last, mut name, mut length) = (None, 0, [0; NAME], 0);
     let read = disks(|disk| {
         let disk_name = whole(disk.name);
@@ -209,6 +233,7 @@ mod tests {
         let disk = Disk::parse(line).expect("a disk");
         assert_eq!((disk.id, disk.is_physical()), (254 << 32 | 1, false));
         assert_eq!(disk.busy, Nanos::from_millis(1));
+        assert_eq!((disk.requests, disk.waited, disk.in_flight), (16, Nanos::from_millis(8), 0));
         assert_eq!(disk.moved, Moved { inward: 4096 * 512, outward: 1024 * 512 });
         assert!(Disk::parse(b"junk").is_none() && Disk::parse(b"").is_none());
     }

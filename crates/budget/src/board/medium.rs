@@ -1,7 +1,7 @@
 //! One disk, all disks, or the network: what others move there, and whether classes are held.
 
 use discnice_policy::occupancy;
-use discnice_policy::throttle::{self, ATTACK, RELEASE, STALE, Seen, Thresholds};
+use discnice_policy::throttle::{self, ATTACK, RELEASE, STALE, Seen, Thresholds, Waits};
 use discnice_units::Nanos;
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -39,6 +39,61 @@ impl Kind {
         unexplained
     }
 }
+
+/// What a disk had to do since the machine started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// For how long it had something to do.
+    pub busy: Nanos,
+    /// Requests that it has done.
+    pub requests: u64,
+    /// For how long these waited and were served, all together.
+    pub waited: Nanos,
+    /// Requests that it has to do now.
+    pub in_flight: u64,
+}
+
+impl Work {
+    /// That of two disks.
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self {
+            busy: self.busy.plus(other.busy),
+            requests: self.requests.saturating_add(other.requests),
+            waited: self.waited.plus(other.waited),
+            in_flight: self.in_flight.saturating_add(other.in_flight),
+        }
+    }
+}
+
+/// The largest request that the kernel makes of ordinary reads (`max_sectors_kb`).
+const REQUEST: u64 = 1280 << 10;
+/// Of what others seem to have written, as much as an eighth of all is taken for what a file system writes for us.
+const OVERHEAD: u64 = 8;
+
+/// How an observation was made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) now: Nanos,
+    /// The time since the last one.
+    pub(super) gap: Nanos,
+    /// What is known where it is known what all members have moved.
+    pub(super) exact: Option<Exact>,
+}
+
+/// See [`Look::exact`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exact {
+    /// Bytes that members have caused while the disks were asked.
+    pub(super) late: u64,
+    /// Tasks that wait for disks, more than those of members.
+    pub(super) strangers: u64,
+}
+
+/// Tasks that seem to wait for this disk (nobody tells for which one they do), and of whose requests nothing is seen when classes are held for that, are passed over for so
+/// long, and each time for twice as long.
+const DOUBT: (Nanos, Nanos) = (Nanos::SECOND, Nanos(10 * Nanos::SECOND.0));
+/// Where so much is to be written for members, the kernel's own threads may wait for that.
+const UNWRITTEN: u64 = 1 << 20;
 
 /// In nanoseconds.
 const MICROSECOND: u64 = 1000;
@@ -119,7 +174,17 @@ pub struct Medium {
     load: AtomicU32,
     /// How long the last piece of work took that was timed, in microseconds; zero for none yet.
     piece: AtomicU32,
+    /// Requests that it has done, and for how long these waited, in nanoseconds.
+    requests: AtomicU64,
+    waited: AtomicU64,
     others: Recent,
+    /// Until when tasks that wait are passed over, and for how long they were last.
+    doubted_until: AtomicU64,
+    doubt: AtomicU64,
+    /// One while classes are held for such tasks alone.
+    suspected: AtomicU32,
+    /// For how long others' requests waited, in microseconds.
+    waiting: Recent,
 }
 
 impl Medium {
@@ -166,11 +231,14 @@ impl Medium {
         self.piece.store(micros.max(1), Ordering::Relaxed);
     }
 
-    /// Enters for how long it has had something to do in all.
-    pub(super) fn enter_busy(&self, all: Nanos, gap: Nanos) {
-        let before = Nanos(self.busy.swap(all.0, Ordering::Relaxed));
-        let load = occupancy::load(self.load(), all.minus(before), gap);
+    /// Enters what it has had to do in all; returns how many requests are new, and for how long they waited.
+    pub(super) fn enter_work(&self, all: &Work, gap: Nanos) -> (u64, Nanos) {
+        let before = Nanos(self.busy.swap(all.busy.0, Ordering::Relaxed));
+        let load = occupancy::load(self.load(), all.busy.minus(before), gap);
         self.load.store(load, Ordering::Relaxed);
+        let requests = self.requests.swap(all.requests, Ordering::Relaxed);
+        let waited = Nanos(self.waited.swap(all.waited.0, Ordering::Relaxed));
+        (all.requests.saturating_sub(requests), all.waited.minus(waited))
     }
 
     /// What the others moved lately.
@@ -214,36 +282,82 @@ impl Medium {
     /// Takes in one observation: `moved` bytes, of which `own` were charged.
     pub(super) fn observe(
         &self,
-        (now, gap): (Nanos, Nanos),
+        look: &Look,
         kind: &Kind,
         (moved, own): (Moved, Moved),
         weights: u32,
+        (work, done): (&Work, (u64, Nanos)),
         (thresholds, stalled): (&Thresholds, bool),
     ) {
+        let (now, gap) = (look.now, look.gap);
         self.weights.store(weights, Ordering::Relaxed);
-        let (pool, most) = (&self.inward_pool, kind.inward_most);
-        let inward = kind.explain(pool, most, own.inward, moved.inward, gap);
+        let in_hand = |late: u64| work.in_flight.saturating_mul(REQUEST).saturating_add(late);
+        let most = look.exact.map_or(u64::MAX, |exact| in_hand(exact.late)).min(kind.inward_most);
+        let pool = &self.inward_pool;
+        // What is on its way is known; nothing of it is to be forgotten.
+        let passed = if look.exact.is_some() { Nanos(0) } else { gap };
+        let inward = kind.explain(pool, most, own.inward, moved.inward, passed);
         let (pool, most) = (&self.outward_pool, kind.outward_most);
         let outward = kind.explain(pool, most, own.outward, moved.outward, gap);
-        self.note_others(now, gap, inward.saturating_add(outward));
-        let seen = self.seen(now, stalled);
+        note(&self.others, now, gap, inward.saturating_add(outward));
         let was = self.is_throttled();
+        let (mut suspected, mut waits) = (false, None);
+        if let Some(exact) = &look.exact {
+            let foreign = inward.saturating_add(outward.saturating_sub(moved.outward / OVERHEAD));
+            let mut waited = waiting(foreign, moved.sum(), done);
+            if waited > 0 {
+                self.suspected.store(0, Ordering::Relaxed);
+            } else if !was && work.in_flight > 0 && self.believes(now) {
+                waited = exact.strangers.saturating_mul(gap.min(SLOT).0 / MICROSECOND);
+                suspected = waited > 0;
+            }
+            note(&self.waiting, now, gap, waited);
+            let seen = self.waits(now);
+            // What was seen before does not matter any more if nothing is now.
+            let attack = if waited > 0 { seen.attack } else { Nanos(0) };
+            waits = Some(Waits { attack, ..seen });
+        }
+        let seen = Seen { waits, ..self.seen(now, stalled) };
         let is = throttle::is_throttled(was, thresholds, &seen);
         if is != was {
+            self.note_suspicion(now, is, suspected);
             self.since.store(now.0, Ordering::Relaxed);
             self.throttled.store(is.into(), Ordering::Release);
         }
     }
 
-    /// Enters what the others moved in the time `gap` before now.
-    fn note_others(&self, now: Nanos, gap: Nanos, bytes: u64) {
-        let each = throttle::spread(bytes, gap, SLOT);
-        if each == 0 {
+    /// Whether tasks that wait are believed to wait for this disk.
+    fn believes(&self, now: Nanos) -> bool {
+        now.0 >= self.doubted_until.load(Ordering::Relaxed)
+            && self.outward_pool.load(Ordering::Relaxed) < UNWRITTEN
+    }
+
+    /// Classes are held from now on, maybe only as tasks wait; or they are free again, and none of those tasks' requests was seen.
+    fn note_suspicion(&self, now: Nanos, held: bool, suspected: bool) {
+        if held {
+            self.suspected.store(suspected.into(), Ordering::Relaxed);
             return;
         }
-        let slots = (gap.0 / SLOT.0).clamp(1, RELEASE.0 / SLOT.0);
-        for back in 0..slots {
-            self.others.add(now.minus(Nanos(back * SLOT.0)), each);
+        let wrong = self.suspected.swap(0, Ordering::Relaxed) != 0;
+        let doubt = if wrong {
+            let before = self.doubt.load(Ordering::Relaxed).saturating_mul(2);
+            before.clamp(DOUBT.0.0, DOUBT.1.0)
+        } else {
+            0
+        };
+        self.doubt.store(doubt, Ordering::Relaxed);
+        self.doubted_until.store(now.0.saturating_add(doubt), Ordering::Relaxed);
+    }
+
+    /// The others' waiting of late.
+    fn waits(&self, now: Nanos) -> Waits {
+        let lately = |back: u64| now.minus(Nanos(back * SLOT.0));
+        let (spans, all) = (ATTACK.0 / SLOT.0, RELEASE.0 / SLOT.0);
+        let any = |back: &u64| self.waiting.until(lately(*back), 1) > 0;
+        Waits {
+            attack: Nanos(self.waiting.until(now, spans) * MICROSECOND),
+            spans: (0..all).filter(any).count() as u64,
+            quiet: Nanos((0..all).find(any).unwrap_or(all) * SLOT.0),
         }
     }
 
@@ -258,6 +372,30 @@ impl Medium {
             release: self.others.until(now, RELEASE.0 / SLOT.0),
             stalled,
             since: now.minus(since),
+            waits: None,
         }
     }
+}
+
+/// Enters what of the others was seen in the time `gap` before now.
+fn note(recent: &Recent, now: Nanos, gap: Nanos, units: u64) {
+    let each = throttle::spread(units, gap, SLOT);
+    if each == 0 {
+        return;
+    }
+    let slots = (gap.0 / SLOT.0).clamp(1, RELEASE.0 / SLOT.0);
+    for back in 0..slots {
+        recent.add(now.minus(Nanos(back * SLOT.0)), each);
+    }
+}
+
+/// For how long requests of others waited, in microseconds, if `foreign` of the bytes that were moved are theirs: at least one did then.
+fn waiting(foreign: u64, moved: u64, (requests, waited): (u64, Nanos)) -> u64 {
+    if foreign == 0 || requests == 0 {
+        return 0;
+    }
+    let each = waited.0 / requests;
+    let theirs = u128::from(requests) * u128::from(foreign.min(moved));
+    let theirs = theirs.div_ceil(u128::from(moved.max(1))) as u64;
+    (each.saturating_mul(theirs) / MICROSECOND).max(1)
 }

@@ -20,7 +20,7 @@ use discnice_policy::throttle::Thresholds;
 use discnice_units::{Nanos, Rate};
 
 pub use arrivals::Arrivals;
-pub use medium::{Medium, Moved};
+pub use medium::{Medium, Moved, Work};
 pub use observe::Totals;
 pub use slot::Slot;
 
@@ -30,7 +30,7 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 /// "DiscBord" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscBord");
 /// Of this layout.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Media that are told apart; further disks count as all disks together.
 pub const MEDIA: usize = 16;
 /// Classes whose traffic is told from the others'; further ones count as others.
@@ -171,6 +171,6 @@ impl Board {
 
 const _: () = {
     assert!(size_of::<Slot>() == 128);
-    assert!(size_of::<Medium>() == 896);
-    assert!(Board::SIZE == 64 + MEDIA * 896 + SLOTS * 128);
+    assert!(size_of::<Medium>() == 1728);
+    assert!(Board::SIZE == 64 + MEDIA * 1728 + SLOTS * 128);
 };

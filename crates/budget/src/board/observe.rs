@@ -3,8 +3,8 @@
 use discnice_policy::throttle::{INTERVAL, STALE, Thresholds};
 use discnice_units::Nanos;
 
-use super::medium::Kind;
-use crate::board::{ALL_DISKS, Board, MEDIA, Moved, NETWORK};
+use super::medium::{Exact, Kind, Look};
+use crate::board::{ALL_DISKS, Board, MEDIA, Moved, NETWORK, Work};
 use crate::primitive::Ordering;
 
 /// Tasks stall when at least one did for this part of the time, in percent.
@@ -14,8 +14,10 @@ const STALLED_PERCENT: u64 = 20;
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     media: [Moved; MEDIA],
-    busy: [Nanos; MEDIA],
+    work: [Work; MEDIA],
     stalled: Nanos,
+    /// See [`Look::exact`].
+    exact: Option<Exact>,
     /// Where the network's is from.
     namespace: Option<u64>,
 }
@@ -27,26 +29,32 @@ impl Totals {
         Self { stalled, ..Self::default() }
     }
 
-    /// Adds what a disk has moved, and for how long it had something to do.
+    /// Adds what a disk has moved, and what it had to do.
     pub fn add_disk(
         &mut self,
         board: &Board,
         id: u64,
         physical: bool,
-        (moved, busy): (Moved, Nanos),
+        (moved, work): (Moved, Work),
     ) {
         if physical
             && let (Some(all), Some(most)) =
-                (self.media.get_mut(ALL_DISKS), self.busy.get_mut(ALL_DISKS))
+                (self.media.get_mut(ALL_DISKS), self.work.get_mut(ALL_DISKS))
         {
             *all = all.plus(moved);
             // Of several disks nobody knows which one the work is for: the sum is on the safe side.
-            *most = most.plus(busy);
+            *most = most.plus(work);
         }
-        let disks = board.media().iter().zip(self.media.iter_mut().zip(&mut self.busy));
+        let disks = board.media().iter().zip(self.media.iter_mut().zip(&mut self.work));
         for (_, sums) in disks.skip(NETWORK + 1).filter(|(medium, _)| medium.id() == id) {
-            (*sums.0, *sums.1) = (moved, busy);
+            (*sums.0, *sums.1) = (moved, work);
         }
+    }
+
+    /// Says that it is known what all members have moved, `late` of it while the disks were asked, and that `strangers`
+    /// more tasks wait for disks than theirs.
+    pub fn set_exact(&mut self, late: u64, strangers: u64) {
+        self.exact = Some(Exact { late, strangers });
     }
 
     /// Says what the network interfaces of a namespace have moved for programs, headers left out.
@@ -59,8 +67,8 @@ impl Totals {
 }
 
 /// Whether an observation that was made then is to be replaced.
-const fn is_old(observed: Nanos, now: Nanos) -> bool {
-    now.minus(observed).0 >= INTERVAL.0 || has_run_back(observed, now)
+const fn is_old(observed: Nanos, now: Nanos, interval: Nanos) -> bool {
+    now.minus(observed).0 >= interval.0 || has_run_back(observed, now)
 }
 
 /// Whether the clock was set back since that was observed: else nobody looked again until it has caught up.
@@ -73,8 +81,14 @@ impl Board {
     /// with what this returns, the time since then.
     #[must_use]
     pub fn claim_observation(&self, now: Nanos) -> Option<Nanos> {
+        self.claim_observation_after(now, INTERVAL)
+    }
+
+    /// The same where one is old after `interval`.
+    #[must_use]
+    pub fn claim_observation_after(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
         let before = self.observed();
-        if !is_old(before, now) {
+        if !is_old(before, now, interval) {
             return None;
         }
         let order = (Ordering::AcqRel, Ordering::Relaxed);
@@ -86,7 +100,7 @@ impl Board {
     /// Whether the last observation is so old that the next who looks makes a new one.
     #[must_use]
     pub fn is_due(&self, now: Nanos) -> bool {
-        is_old(self.observed(), now)
+        is_old(self.observed(), now, INTERVAL)
     }
 
     /// Enters an observation that was made `gap` after the last one.
@@ -107,13 +121,16 @@ impl Board {
             self.media.iter().for_each(super::Medium::start_anew);
             return;
         }
-        for (medium, busy) in self.media.iter().zip(&totals.busy) {
-            medium.enter_busy(*busy, gap);
+        let mut done = [(0, Nanos(0)); MEDIA];
+        for (done, (medium, work)) in done.iter_mut().zip(self.media.iter().zip(&totals.work)) {
+            *done = medium.enter_work(work, gap);
         }
         let stalled = stalled.0.saturating_mul(100) > gap.0.saturating_mul(STALLED_PERCENT);
         let thresholds = self.thresholds();
-        let all = self.media.iter().zip(moved).zip(own).zip(weights);
-        for (place, (((medium, moved), own), weights)) in all.enumerate() {
+        let look = |exact| Look { now, gap, exact };
+        let all =
+            self.media.iter().zip(moved).zip(own).zip(weights).zip(totals.work.iter().zip(done));
+        for (place, ((((medium, moved), own), weights), work)) in all.enumerate() {
             // What was charged before a medium was first looked at explains nothing of it later.
             let Some(moved) = moved else { continue };
             let (kind, busy) = if place == NETWORK {
@@ -121,8 +138,15 @@ impl Board {
             } else {
                 (&Kind::DISK, (&thresholds, stalled))
             };
-            medium.observe((now, gap), kind, (moved, own), weights, busy);
+            let exact = totals.exact.filter(|_| place != NETWORK);
+            medium.observe(&look(exact), kind, (moved, own), weights, work, busy);
         }
+    }
+
+    /// What all classes were charged as read, as far as they have told.
+    #[must_use]
+    pub fn charged(&self) -> u64 {
+        self.used().iter().fold(0, |sum: u64, slot| sum.saturating_add(slot.read()))
     }
 
     /// What of each medium's traffic the classes were charged, and the weights of those that have

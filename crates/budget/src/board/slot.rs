@@ -43,6 +43,8 @@ pub struct Slot {
     before: [AtomicU64; 5],
     /// Bytes that have come for the class and that it has not taken yet, as far as it looked.
     arrived: AtomicU64,
+    /// What members have moved and were not charged yet, as who watches them found.
+    ahead: [AtomicU64; 2],
 }
 
 impl Slot {
@@ -50,7 +52,15 @@ impl Slot {
         let [read, written, received, sent, metadata, arrived] =
             [&self.read, &self.written, &self.received, &self.sent, &self.metadata, &self.arrived]
                 .map(|word| word.load(Ordering::Relaxed));
-        [read, written, received.saturating_add(arrived), sent, metadata]
+        let [ahead_read, ahead_written] =
+            self.ahead.each_ref().map(|word| word.load(Ordering::Relaxed));
+        [
+            read.saturating_add(ahead_read),
+            written.saturating_add(ahead_written),
+            received.saturating_add(arrived),
+            sent,
+            metadata,
+        ]
     }
 
     fn publish(&self, class: &Class, now: Nanos) {
@@ -63,6 +73,16 @@ impl Slot {
         self.media.store(class.media(), Ordering::Relaxed);
         self.weight.store(if class.yields() { class.weight() } else { 0 }, Ordering::Relaxed);
         self.seen.store(now.0, Ordering::Relaxed);
+    }
+
+    /// Bytes that it has read in all, charged or not.
+    pub(super) fn read(&self) -> u64 {
+        self.totals()[0]
+    }
+
+    fn set_ahead(&self, ahead: Moved) {
+        self.ahead[0].store(ahead.inward, Ordering::Relaxed);
+        self.ahead[1].store(ahead.outward, Ordering::Relaxed);
     }
 
     /// What was charged since the last question.
@@ -102,6 +122,7 @@ impl Slot {
             return false;
         }
         self.arrived.store(0, Ordering::Relaxed);
+        self.set_ahead(Moved::default());
         self.publish(class, now);
         let _ = self.news();
         true
@@ -133,6 +154,14 @@ impl Board {
         if let Some((place, _)) = free.find(|(_, slot)| slot.claim(class, now)) {
             self.header.used.fetch_max(place as u32 + 1, Ordering::Relaxed);
             class.set_slot(place);
+        }
+    }
+
+    /// The same, with what its members have moved and were not charged yet.
+    pub fn publish_ahead(&self, class: &Class, now: Nanos, ahead: Moved) {
+        self.publish(class, now);
+        if let Some(slot) = self.slot(class) {
+            slot.set_ahead(ahead);
         }
     }
 

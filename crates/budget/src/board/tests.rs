@@ -61,7 +61,7 @@ impl Machine {
         if let Some(gap) = self.board.claim_observation(self.now) {
             let mut totals = Totals::new(Nanos(0));
             for (id, moved) in [(DISK, self.disks[0]), (OTHER_DISK, self.disks[1])] {
-                totals.add_disk(self.board, id, true, (moved, Nanos(0)));
+                totals.add_disk(self.board, id, true, (moved, Work::default()));
             }
             self.board.enter(self.now, gap, &totals);
         }
@@ -318,4 +318,88 @@ fn a_clock_that_is_set_back_blinds_nobody() {
     assert!(gap > STALE, "nothing is known of the time between");
     assert_eq!(machine.board.claim_observation(back), None);
     assert!(machine.board.claim_observation(back.plus(INTERVAL)).is_some());
+}
+
+/// A slow disk that a class reads at full speed, and what whoever watches the class sees of it.
+struct Watched {
+    machine: Machine,
+    class: &'static Class,
+    work: Work,
+    /// Whether the class reads.
+    reads: bool,
+    /// Read by the class, and not by the disk yet.
+    in_flight: u64,
+}
+
+impl Watched {
+    const STEP: Nanos = Nanos::from_millis(20);
+    const PIECE: u64 = 1 << 20;
+
+    fn new() -> Self {
+        let machine = Machine::new();
+        let class = machine.class(1, 1 << 20, 100);
+        let mut watched =
+            Self { machine, class, work: Work::default(), reads: false, in_flight: 0 };
+        watched.pass(0, 0);
+        watched.reads = true;
+        watched
+    }
+
+    /// Some time passes in which the class reads, unless it is held, with a piece on its way at its end, the others do as many reads
+    /// of 4 KiB, and so many tasks that are not of the class wait; returns whether it is held.
+    fn pass(&mut self, others: u64, strangers: u64) -> bool {
+        let Self { machine, class, work, .. } = self;
+        machine.now = machine.now.plus(Self::STEP);
+        let own = if class.is_limited() || !self.reads { 0 } else { Self::PIECE };
+        let done = std::mem::replace(&mut self.in_flight, own);
+        class.meter(Resource::Read).settle(class.window(), machine.now, 0, own);
+        machine.board.publish(class, machine.now);
+        machine.disks[0].inward += done + others * 4096;
+        let requests = done / Self::PIECE + others;
+        work.requests += requests;
+        work.waited = work.waited.plus(Nanos(requests * Self::STEP.0));
+        work.in_flight = own / Self::PIECE + strangers;
+        let claimed = machine.board.claim_observation_after(machine.now, Self::STEP);
+        let gap = claimed.expect("nobody else looks");
+        let mut totals = Totals::new(Nanos(0));
+        totals.add_disk(machine.board, DISK, true, (machine.disks[0], *work));
+        totals.set_exact(0, strangers);
+        machine.board.enter(machine.now, gap, &totals);
+        class.follow(machine.now, machine.board);
+        class.is_limited()
+    }
+}
+
+#[test]
+fn a_few_small_reads_are_given_way_to_once_all_that_is_ours_is_known() {
+    let mut disk = Watched::new();
+    assert!((0..200).all(|_| !disk.pass(0, 0)), "alone");
+    // Twenty a second, each of which waits behind a piece.
+    let onset = (0..100).position(|step| disk.pass(u64::from(step % 3 == 0), 1));
+    assert!(onset.is_some_and(|step| step < 2), "as soon as a stranger waits: {onset:?}");
+    assert!((0..100).all(|step| disk.pass(u64::from(step % 3 == 0), 1)), "as long as they come");
+    let end = (0..100).position(|_| !disk.pass(0, 0)).expect("free again");
+    assert!(end <= 25, "within 500 ms: {end}");
+}
+
+#[test]
+fn whoever_waits_for_something_else_costs_next_to_nothing() {
+    let mut disk = Watched::new();
+    let held = (0..3000)
+        .filter(|step| {
+            let h = disk.pass(0, 1);
+            if *step < 60 {
+                std::eprintln!(
+                    "{step} {h} {:?} {:?}",
+                    disk.machine.board.media()[2].others().until(disk.machine.now, 1),
+                    disk.machine.board.media()[2]
+                );
+            }
+            h
+        })
+        .count();
+    assert!(
+        (1..=90).contains(&held),
+        "a fortieth of a minute at most, and it was believed once: {held}"
+    );
 }

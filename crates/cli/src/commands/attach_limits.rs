@@ -13,6 +13,7 @@ use discnice_budget::{Direction, State};
 use discnice_external::Helpers;
 use discnice_external::account::{OwnAccount, Rest};
 use discnice_external::census::{self, Census};
+use discnice_external::onlooker::Onlooker;
 use discnice_external::process::{Pinned, examine, lives, pin};
 use discnice_external::reactor::Reactor;
 use discnice_external::watch::{Watch, enlist};
@@ -152,7 +153,8 @@ fn show_and_keep(found: &Found) -> anyhow::Result<()> {
 /// Watches until nobody is left, unless another watcher lives.
 fn keep(found: &Found) {
     let Ok(mut reactor) = Reactor::new() else { return };
-    let (class, helpers) = (found.class, Helpers::default());
+    let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+    let (class, helpers, mut onlooker) = (found.class, Helpers::on(board), Onlooker::at(board));
     let (mut watch, mut census): (Option<Watch>, _) = (None, Census::default());
     while !reactor.is_ended() {
         let now = time::now();
@@ -166,6 +168,8 @@ fn keep(found: &Found) {
             if watch.is_empty() {
                 break;
             }
+            let watched = watch.len();
+            next = next.min(onlooker.step(now, watched, std::slice::from_mut(watch)));
         } else {
             watch = None;
         }

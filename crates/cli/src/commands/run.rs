@@ -271,7 +271,8 @@ impl Run {
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command
     /// waits for that only if it has no other, or must have it.
     fn have_watched(&self, found: &Found, plan: &Plan, strict: Strictness) -> Result<(), Refusal> {
-        let disk = found.class.is_limited() && !plan.is_supervised();
+        // One that gives way may be free at the moment, and its watcher sees whether others are busy.
+        let disk = found.class.yields() || found.class.is_limited() && !plan.is_supervised();
         if !self.mechanism.watches() || !disk && guest::memory(found.class).is_none() {
             return Ok(());
         }

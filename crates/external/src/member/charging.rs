@@ -2,7 +2,7 @@
 
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
-use discnice_regulator::{ledger, write_back_portion};
+use discnice_regulator::{ledger, occupy, write_back_portion};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
@@ -38,7 +38,9 @@ impl Watched {
             held.add_escaped(bytes);
         }
         self.class.watcher().note_charged(self.charged_mechanism(), bytes);
-        let paid_at = if cancelled > 0 { ledger::paid_at(self.class, now, new) } else { paid_at };
+        let occupies = self.helpers.board.is_some_and(|board| occupy(self.class, board, now, new));
+        let paid_at =
+            if cancelled > 0 || occupies { ledger::paid_at(self.class, now, new) } else { paid_at };
         self.duty.owe(now, paid_at);
         true
     }

@@ -2,6 +2,7 @@
 
 mod charging;
 mod holding;
+mod told;
 
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{APART, Held, Mechanism, Reason};
@@ -92,6 +93,10 @@ pub struct Watched {
     pub parent: u32,
     /// Until when children may end that nobody has found yet; zero for no more.
     unknown_until: Nanos,
+    /// How much it had moved when that was seen to grow last, and when that was.
+    seen: (u64, Nanos),
+    /// How many of its threads were seen waiting for disks at once of late, and when.
+    waiting: (u64, Nanos),
     /// When it is to be looked at next.
     pub due: Nanos,
 }
@@ -151,6 +156,8 @@ impl Watched {
             number,
             parent: 0,
             due: Nanos(0),
+            seen: (0, Nanos(0)),
+            waiting: (0, Nanos(0)),
             unknown_until: Nanos(0),
         };
         watched.note_how(watched.reason);
@@ -317,6 +324,7 @@ impl Watched {
             Role::Preloaded => self.charge_if_ahead(),
         };
         let now = time::now();
+        self.see_moving(now);
         let id = self.id();
         let next = match self.duty.decide(now, crowd, || process::is_signalled(id)) {
             Decision::Hold(until)

@@ -25,6 +25,7 @@ fn simulate(lasts: u64, stalled: bool, at: impl Fn(u64) -> u64) -> Vec<(u64, boo
             lasting: recent.iter().filter(|bytes| **bytes > 0).count() > 1,
             release: seen.iter().sum(),
             stalled,
+            waits: None,
             since: Nanos::from_millis(now + step - changed),
         };
         let next = is_throttled(state, &THRESHOLDS, &observed);
@@ -125,4 +126,44 @@ proptest! {
         prop_assert!(spread(a, Nanos(b), ATTACK) <= a);
         let _ = Thresholds::of(Rate::per_second(a));
     }
+}
+
+/// Others' requests that come every `apart` ms and each wait `waits` ms, for `lasts` ms: for how long classes are held within that
+/// time, and how long after.
+fn waiting(apart: u64, waits: u64, lasts: u64) -> (u64, u64) {
+    let step = INTERVAL.0 / 1_000_000;
+    let (mut seen, mut state, mut held, mut after) = (VecDeque::new(), false, 0, 0);
+    for now in (0..lasts + 2000).step_by(step as usize) {
+        let come = |ms: u64| ms < lasts && ms.is_multiple_of(apart);
+        seen.push_front((now..now + step).filter(|ms| come(*ms)).count() as u64 * waits);
+        seen.truncate((RELEASE.0 / INTERVAL.0) as usize);
+        let quiet = seen.iter().position(|waited| *waited > 0).unwrap_or(seen.len()) as u64;
+        let observed = Waits {
+            attack: Nanos::from_millis(seen.iter().take(4).sum()),
+            spans: seen.iter().filter(|waited| **waited > 0).count() as u64,
+            quiet: Nanos(quiet * INTERVAL.0),
+        };
+        let observed = Seen { waits: Some(observed), ..Seen::default() };
+        state = is_throttled(state, &THRESHOLDS, &observed);
+        if state {
+            *if now < lasts { &mut held } else { &mut after } += step;
+        }
+    }
+    (held, after)
+}
+
+#[test]
+fn who_waits_is_given_way_to_however_little_it_moves() {
+    for apart in [10, 50, 100, 200] {
+        let (held, after) = waiting(apart, 20, 10_000);
+        assert!(held > 9_000, "every {apart} ms: held for {held} ms of 10 s");
+        assert!(after <= 500, "every {apart} ms: free again after {after} ms");
+    }
+}
+
+#[test]
+fn a_request_a_second_takes_a_fifth_of_a_jobs_time_at_most() {
+    let (held, _) = waiting(1000, 30, 20_000);
+    assert!((1..=4_000).contains(&held), "{held} ms of 20 s");
+    assert_eq!(waiting(50, 0, 10_000), (0, 0), "who does not wait is not given way to");
 }

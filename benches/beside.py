@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What a foreground feels beside background work, with nothing, ionice and `discnice run --`.
+
+    python3 benches/beside.py --folder DIR [--rounds N] [--jobs restic,go,...] [--foregrounds seq,reads,sqlite] [--seconds S]
+
+Jobs: restic, go (a static Go program), static (a static C program), mapped (page faults), rsync, uring (fio), write (dd).
+All read a file of DIR, past the cache or dropped from it, again and again; DIR lies on the disk that is judged:
+`discnice-eval disk up` makes a hard disk. Foregrounds: 100 MB read in order, 20 random reads of 4 KiB a second, a commit of sqlite each 50 ms.
+Each round takes every foreground alone and beside each job under each treatment, interleaved; medians over rounds are printed, with the longest wait and
+what the job moved meanwhile. Needs a release build, and go, cc, fio, restic, rsync as far as their jobs are asked for; jobs without their tool are left out.
+"""
+
+import argparse
+import mmap
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
+DISCNICE = os.path.join(TARGET, "release", "discnice")
+GUESTS = os.path.join(HERE, "..", "tests", "guests")
+TREATMENTS = {"nothing": [], "ionice": ["ionice", "-c3"], "discnice": [DISCNICE, "run", "--"]}
+GO = """package main
+import ("os"; "syscall"; "unsafe")
+func main() {
+	fd, _ := syscall.Open(os.Args[1], syscall.O_RDONLY|syscall.O_DIRECT, 0)
+	raw := make([]byte, 1<<20+4096)
+	skip := 4096 - int(uintptr(unsafe.Pointer(&raw[0]))%4096)
+	for { if n, _ := syscall.Read(fd, raw[skip:skip+1<<20]); n <= 0 { syscall.Seek(fd, 0, 0) } }
+}
+"""
+HEAD_START = 2.0
+
+
+class Jobs:
+    def __init__(self, folder, scratch):
+        self.ours, self.theirs = os.path.join(folder, "ours"), os.path.join(folder, "theirs")
+        for path in (self.ours, self.theirs):
+            if not os.path.exists(path) or os.path.getsize(path) < 300 << 20:
+                subprocess.run(["dd", "if=/dev/urandom", f"of={path}", "bs=1M", "count=300", "oflag=direct", "status=none"], check=True)
+        self.folder, self.scratch = folder, scratch
+        # In memory, so that the job only reads the disk.
+        self.memory = tempfile.mkdtemp(dir="/dev/shm")
+
+    def close(self):
+        shutil.rmtree(self.memory, ignore_errors=True)
+
+    def loop(self, words):
+        """A shell that runs something again and again, its file dropped from the cache before."""
+        script = os.path.join(self.folder, "again.sh")
+        with open(script, "w") as out:
+            out.write(f'while :; do dd if={self.ours} iflag=nocache count=0 status=none; "$@"; done\n')
+        return ["sh", script, *words]
+
+    def compile(self, *options):
+        made = os.path.join(self.scratch, "endless" + "".join(options))
+        subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", "-w", *options, "-o", made, os.path.join(GUESTS, "endless.c")], check=True)
+        return made
+
+    def restic(self):
+        repository = os.path.join(self.memory, "repository")
+        os.environ["RESTIC_PASSWORD"] = "beside"
+        subprocess.run(["restic", "-q", "-r", repository, "init"], check=True, stdout=subprocess.DEVNULL)
+        return ["restic", "-q", "--no-cache", "-r", repository, "backup", "--force", self.ours]
+
+    def go(self):
+        source = os.path.join(self.scratch, "reader.go")
+        with open(source, "w") as out:
+            out.write(GO)
+        made = os.path.join(self.scratch, "reader")
+        subprocess.run(["go", "build", "-o", made, source], check=True, env=dict(os.environ, CGO_ENABLED="0"))
+        return [made, self.ours]
+
+    def static(self):
+        return [self.compile("-static"), self.ours]
+
+    def mapped(self):
+        return [self.compile(), self.ours, "mapped"]
+
+    def rsync(self):
+        return self.loop(["rsync", "--whole-file", "--ignore-times", self.ours, self.memory])
+
+    def uring(self):
+        return ["fio", "--name=job", f"--filename={self.ours}", "--rw=read", "--bs=256k", "--iodepth=8", "--direct=1", "--ioengine=io_uring",
+                "--time_based", "--runtime=600", "--minimal"]
+
+    def write(self):
+        return self.loop(["dd", "if=/dev/zero", f"of={self.folder}/written", "bs=1M", "count=300", "conv=notrunc", "status=none"])
+
+
+def seq(jobs, _):
+    fd = os.open(jobs.theirs, os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    begun, left = time.monotonic(), 100 << 20
+    while left > 0:
+        left -= len(os.read(fd, 1 << 20))
+    os.close(fd)
+    return [time.monotonic() - begun]
+
+
+def reads(jobs, seconds):
+    fd, page, waits = os.open(jobs.theirs, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096), []
+    pages, end = os.fstat(fd).st_size // 4096, time.monotonic() + seconds
+    while time.monotonic() < end:
+        begun = time.monotonic()
+        os.preadv(fd, [page], random.randrange(pages) * 4096)
+        waits.append(time.monotonic() - begun)
+        time.sleep(max(0, 0.05 - waits[-1]))
+    os.close(fd)
+    return waits
+
+
+def sqlite(jobs, seconds):
+    path, waits = os.path.join(jobs.folder, "database"), []
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("create table if not exists t(x)")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        begun = time.monotonic()
+        database.execute("insert into t values(1)")
+        waits.append(time.monotonic() - begun)
+        time.sleep(0.05)
+    database.close()
+    return waits
+
+
+def moved(disk):
+    """Sectors that the disk has moved."""
+    with open("/proc/diskstats") as stats:
+        fields = next(line.split() for line in stats if line.split()[0:2] == disk)
+    return int(fields[5]) + int(fields[9])
+
+
+def beside(jobs, words, foreground, seconds):
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    job = subprocess.Popen(words, start_new_session=True, cwd=jobs.folder, **quiet) if words else None
+    try:
+        if job:
+            time.sleep(HEAD_START)
+        device = os.stat(jobs.folder).st_dev
+        disk = [str(os.major(device)), str(os.minor(device))]
+        before, begun = moved(disk), time.monotonic()
+        waits = foreground(jobs, seconds)
+        return waits, (moved(disk) - before) * 512 / (time.monotonic() - begun)
+    finally:
+        if job:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+            time.sleep(1.0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", default="restic,go,static,mapped,rsync,uring,write")
+    parser.add_argument("--foregrounds", default="seq,reads,sqlite")
+    parser.add_argument("--seconds", type=float, default=5)
+    options = parser.parse_args()
+    foregrounds = {name: globals()[name] for name in options.foregrounds.split(",")}
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        jobs, seen = Jobs(options.folder, scratch), {}
+        try:
+            work = {}
+            for name in options.jobs.split(","):
+                try:
+                    work[name] = getattr(jobs, name)()
+                except (OSError, subprocess.CalledProcessError) as error:
+                    print(f"{name}: left out: {error}", file=sys.stderr)
+            for _ in range(options.rounds):
+                for label, foreground in foregrounds.items():
+                    seen.setdefault((label, "", "alone"), []).append(beside(jobs, None, foreground, options.seconds))
+                    for name, words in work.items():
+                        for treatment, before in TREATMENTS.items():
+                            one = beside(jobs, before + words, foreground, options.seconds)
+                            seen.setdefault((label, name, treatment), []).append(one)
+                            show(label, name, treatment, [one])
+        finally:
+            jobs.close()
+    print("\nmedians of the rounds")
+    for (label, name, treatment), rounds in seen.items():
+        show(label, name, treatment, rounds)
+
+
+def show(label, name, treatment, rounds):
+    middle = statistics.median(statistics.median(waits) for waits, _ in rounds)
+    longest = statistics.median(max(waits) for waits, _ in rounds)
+    disk = statistics.median(disk for _, disk in rounds)
+    print(f"{label:7} {name:7} {treatment:9} median {middle * 1e3:8.1f} ms, longest {longest * 1e3:8.1f} ms, disk {disk / 1e6:6.1f} MB/s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

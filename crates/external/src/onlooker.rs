@@ -1,0 +1,57 @@
+//! Observations for all classes under watch.
+//!
+//! What others move is what the disks move less what members did. Members that regulate themselves look at the disks;
+//! those that are held from outside, or that make no calls, cannot. Whoever watches them is always there, and knows
+//! of all members alike what the kernel accounts, charged or not.
+
+use discnice_budget::Board;
+use discnice_regulator::{Linux, observe_after};
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use crate::Watch;
+
+/// Of more processes nobody knows at once what all have moved.
+const MANY: usize = 200;
+
+/// What looks at the disks for classes under watch.
+#[derive(Debug)]
+pub struct Onlooker {
+    board: Option<&'static Board>,
+    due: Nanos,
+}
+
+impl Onlooker {
+    /// One that looks at this board; nobody does without one.
+    #[must_use]
+    pub fn at(board: Option<&'static Board>) -> Self {
+        Self { board, due: Nanos(0) }
+    }
+
+    /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
+    /// when to be called again.
+    pub fn step(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+        let Some(board) = self.board else { return Nanos(u64::MAX) };
+        let mut interval = None;
+        for each in &mut *watches {
+            interval = [interval, each.as_mut().interval(now)].into_iter().flatten().min();
+        }
+        let Some(interval) = interval else { return Nanos(u64::MAX) };
+        if now < self.due {
+            return self.due.min(now.plus(interval));
+        }
+        self.due = now.plus(interval);
+        let tell = || {
+            let mut waiting = (watched <= MANY).then_some(0u64);
+            for each in &mut *watches {
+                let own = each.as_mut().tell(time::now(), watched, board);
+                waiting = waiting.zip(own).map(|(all, own)| all.saturating_add(own));
+            }
+            waiting
+        };
+        observe_after(&Linux, board, (now, interval), tell);
+        // Also what a member has seen meanwhile.
+        watches.iter_mut().for_each(|each| each.as_mut().attend(now, board));
+        self.due
+    }
+}
