@@ -1,0 +1,29 @@
+# CPython: python's own test package, without what asks for the network, a display or much space.
+# TESTS narrows it to modules.
+
+build() {
+    [ -f Makefile ] || ./configure --quiet OPT="-O1 -pipe" || return
+    [ -f build/.built ] || { make -s && touch build/.built; }
+}
+
+# One line for each test, as unittest prints them.
+check() { "$@" ./python -m test -j2 -v --timeout 600 ${TESTS:-}; }
+
+# "test_name (test.test_os.Class.test_name) ... ok"; what a test prints may come between the two.
+results() {
+    awk '
+        match($0, /^test[^ ]* \([^ ]*\)/) { test = $0; sub(/^[^(]*\(/, "", test); sub(/\).*/, "", test) }
+        /(^|\.\.\. )ok$/ { say("ok") }
+        /\.\.\. skipped / || /^skipped / { say("skipped") }
+        /(^|\.\.\. )(FAIL|ERROR)$/ { say("FAILED") }
+        /(^|\.\.\. )expected failure$/ { say("expected-failure") }
+        function say(result) { if (test != "") print result, test; test = "" }'
+}
+
+# The test of one name, which ends in Class.method.
+alone() {
+    test=$1
+    shift
+    module=$(echo "$test" | sed 's/^test\.//; s/\..*//')
+    "$@" ./python -m test -v --timeout 600 -m "$test" "$module"
+}
