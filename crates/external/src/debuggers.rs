@@ -4,7 +4,8 @@
 //! Nothing tells of a refused attempt. What tells before it is the command line: `strace -p 4711`, `gdb -p 4711`,
 //! `dlv attach 4711`. So the command lines of newcomers are read, a few times in their first second, as each begins as a
 //! copy of its parent; no names of debuggers are known here. A debugger that is told the number later, by a command of
-//! its own, is not found.
+//! its own, is not found. Only newcomers of this user and of the superuser are read: no other user may trace the process,
+//! or have it let go.
 
 use std::fs;
 
@@ -65,6 +66,9 @@ impl Debuggers {
 impl Newborn {
     /// Reads its command line; false if it need not be looked at any more.
     fn look(&mut self, now: Nanos) -> bool {
+        if !may_trace(self.id) {
+            return false;
+        }
         let Some(line) = command_line(self.id) else { return false };
         self.names =
             numbers(&line).filter(|id| *id != self.id).take(NUMBERS).map(process_of).collect();
@@ -73,6 +77,12 @@ impl Newborn {
         self.due = now.plus(apart);
         age < CHILDHOOD
     }
+}
+
+/// Whether a process was started by this user or the superuser, whatever rights its program gives it.
+fn may_trace(id: u32) -> bool {
+    let user = crate::process::real_user(id.cast_signed());
+    user.is_some_and(|user| user == 0 || user == discnice_sys::process::user())
 }
 
 /// The command line of a living process; empty for a kernel thread.
@@ -97,8 +107,10 @@ fn process_of(thread: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use discnice_requirements::skip;
+
     use super::*;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn numbers_stand_anywhere_in_a_command_line() {
@@ -111,8 +123,9 @@ mod tests {
     #[test]
     fn a_newcomer_names_processes_while_it_lives() {
         let me = std::process::id();
-        let script = format!("sleep 1h; : {me}");
-        let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let script = format!("read line; : {me}");
+        let mut child =
+            Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         let mut debuggers = Debuggers::default();
         debuggers.note(Nanos(0), [child.id()].into_iter());
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -123,6 +136,27 @@ mod tests {
         child.wait().unwrap();
         debuggers.look(debuggers.next());
         assert_eq!((debuggers.named().count(), debuggers.next()), (0, Nanos(u64::MAX)));
+    }
+
+    #[test]
+    fn processes_of_other_users_name_nothing() {
+        let script = format!("read line; : {}", std::process::id());
+        let words = ["--reuid", "65534", "--clear-groups", "sh", "-c", &script];
+        let child =
+            Command::new("setpriv").args(words).stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let Ok(mut child) = child else { skip!("no setpriv") };
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let is_other = crate::process::real_user(child.id().cast_signed()) == Some(65534);
+        let mut debuggers = Debuggers::default();
+        debuggers.note(Nanos(0), [child.id()].into_iter());
+        debuggers.look(Nanos(1));
+        let (named, next) = (debuggers.named().count(), debuggers.next());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if !is_other || discnice_sys::process::user() == 65534 {
+            skip!("only the superuser is two users");
+        }
+        assert_eq!((named, next), (0, Nanos(u64::MAX)));
     }
 
     #[test]

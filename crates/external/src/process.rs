@@ -191,6 +191,12 @@ pub fn leader(thread: i32) -> Option<i32> {
     Status::read(thread)?.number("Tgid")
 }
 
+/// The user that started a process: its real one, which a set-user-ID program does not change.
+#[must_use]
+pub fn real_user(id: i32) -> Option<u32> {
+    Status::read(id)?.number("Uid").map(i32::cast_unsigned)
+}
+
 /// `/proc/PID/status` (proc(5)).
 struct Status(String);
 
