@@ -146,7 +146,7 @@ fn arguments_are_echoed_as_text() {
         words.iter().map(word).collect()
     };
     for (line, status) in [
-        (&["@"][..], 125),
+        (&["@"][..], 127),
         (&["run", "--class", "@", "--", "true"], 125),
         (&["run", "--disk", "@", "--", "true"], 125),
         (&["run", "--disk", "5M", "--", "@"], 127),
