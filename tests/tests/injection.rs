@@ -265,11 +265,21 @@ fn calls_of_the_daemon() {
     wrong.none("policyd");
 }
 
-/// A directory to refresh, by its path.
+/// A directory to refresh, by its path: a copy that another process makes. A child that another test forks meanwhile would
+/// inherit what this process has open, and have it in use until it executes its program.
 fn tree(scene: &Scene) -> PathBuf {
-    let root = scene.path("around");
-    let _ = fs::remove_dir_all(&root);
-    make_private(&root);
+    let (model, copy) = (scene.path("model"), scene.path("around"));
+    if !model.exists() {
+        plant(&model);
+    }
+    let _ = fs::remove_dir_all(&copy);
+    run(Command::new("cp").arg("-a").args([&model, &copy])).succeeded();
+    copy.join("tree")
+}
+
+/// Makes a directory with a tree in it.
+fn plant(root: &Path) {
+    make_private(root);
     let tree = root.join("tree");
     make_private(&tree);
     make_private(&tree.join("below"));
@@ -281,7 +291,6 @@ fn tree(scene: &Scene) -> PathBuf {
         give(&tree.join(name));
     }
     fs::hard_link(tree.join("small"), tree.join("below/same")).expect("a link");
-    tree
 }
 
 /// Names, contents and rights of all below, in a text.

@@ -72,6 +72,10 @@ impl Newborn {
         let Some(line) = command_line(self.id) else { return false };
         self.names =
             numbers(&line).filter(|id| *id != self.id).take(NUMBERS).map(process_of).collect();
+        if !self.names.is_empty() && is_this_program(self.id) {
+            // `discnice attach 4711` traces nothing that is held already.
+            return false;
+        }
         let age = now.minus(self.found);
         let apart = if self.names.is_empty() { age.max(FIRST) } else { OFTEN.min(age.max(FIRST)) };
         self.due = now.plus(apart);
@@ -83,6 +87,13 @@ impl Newborn {
 fn may_trace(id: u32) -> bool {
     let user = crate::process::real_user(id.cast_signed());
     user.is_some_and(|user| user == 0 || user == discnice_sys::process::user())
+}
+
+/// Whether a process executes the program that this one does.
+fn is_this_program(id: u32) -> bool {
+    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
+    let own = program("self");
+    own.is_some() && program(&id.to_string()) == own
 }
 
 /// The command line of a living process; empty for a kernel thread.
@@ -160,16 +171,26 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_newcomer_for_a_second() {
-        let me = std::process::id();
+    fn this_program_is_no_debugger() {
         let mut debuggers = Debuggers::default();
-        debuggers.note(Nanos(0), [me].into_iter());
+        debuggers.note(Nanos(0), [std::process::id()].into_iter());
+        debuggers.look(Nanos(0));
+        assert_eq!(debuggers.named().count(), 0);
+    }
+
+    #[test]
+    fn it_is_a_newcomer_for_a_second() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let mut debuggers = Debuggers::default();
+        debuggers.note(Nanos(0), [child.id()].into_iter());
         let mut looks = 0;
         while debuggers.next() < Nanos(u64::MAX) {
             let now = debuggers.next();
             debuggers.look(now);
             looks += 1;
         }
+        child.kill().unwrap();
+        child.wait().unwrap();
         assert!((8..=300).contains(&looks), "{looks}");
     }
 }
