@@ -3,6 +3,16 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::process::{Child, Command};
 use std::ptr::NonNull;
+use std::rc::Rc;
+
+use discnice_budget::State;
+use discnice_budget::member::Charged;
+use discnice_budget::outside::Reason;
+use discnice_sys::procfs::{self, Stat};
+
+use crate::births::Forebear;
+use crate::census::Newcomer;
+use crate::process::pin;
 
 use super::*;
 
@@ -87,4 +97,30 @@ fn one_that_ended_gives_its_slot_back_and_leaves_no_kin() {
     }
     assert_eq!((watch.len(), watch.ever.len()), (0, 0), "no group has its number any more");
     assert!(class.listed(id).is_none());
+}
+
+#[test]
+fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
+    let [first, joined, orphan] = std::array::from_fn(|_| Innocent::start());
+    let class = class();
+    let list = |innocent: &Innocent| {
+        let pinned = pin(innocent.0.id().cast_signed()).unwrap();
+        enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap()
+    };
+    list(&first);
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    list(&joined);
+    // As the kernel tells of one whose parent has ended: the last of those that bore it and lives is the one that joined.
+    let born = Nanos(time::now().0);
+    let forebears = [&joined, &first].map(|one| Forebear { id: one.0.id(), born }).to_vec();
+    let stat = Stat { parent: 1, ..procfs::stat(orphan.0.id()).unwrap() };
+    let mut newcomer = Newcomer::from(stat);
+    newcomer.forebears = forebears;
+    assert!(watch.meet(&[Rc::new(newcomer)]));
+    let mut all: Vec<u32> = watch.processes().collect();
+    all.sort_unstable();
+    let mut wanted = [&first, &joined, &orphan].map(|one| one.0.id());
+    wanted.sort_unstable();
+    assert_eq!(all, wanted);
 }
