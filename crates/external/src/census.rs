@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -41,6 +42,9 @@ pub const EMPTY: Nanos = Nanos::SECOND;
 
 /// In each such time, births make the census look at once so often.
 const HURRIES: (Nanos, u32) = (Nanos::from_millis(20), 20);
+
+/// Bytes of an environment, at most as a rule.
+const ENVIRONMENT: usize = 8192;
 
 /// Those who have ended since a snapshot was taken, or have new parents, are not many.
 const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
@@ -97,7 +101,10 @@ fn memory_space(process: &str) -> Option<PathBuf> {
 }
 
 fn marks(id: u32) -> Vec<Vec<u8>> {
-    let block = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+    let mut block = Vec::with_capacity(ENVIRONMENT);
+    let file = File::open(format!("/proc/{id}/environ"));
+    // What was read before it ended is as good.
+    let _ = file.and_then(|mut file| file.read_to_end(&mut block));
     let entries = block.split(|byte| *byte == 0);
     entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
 }

@@ -7,7 +7,8 @@
 //! its own, is not found. Only newcomers of this user and of the superuser are read: no other user may trace the process,
 //! or have it let go.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 
 use discnice_units::Nanos;
 
@@ -66,14 +67,13 @@ impl Debuggers {
 impl Newborn {
     /// Reads its command line; false if it need not be looked at any more.
     fn look(&mut self, now: Nanos) -> bool {
-        if !may_trace(self.id) {
-            return false;
-        }
         let Some(line) = command_line(self.id) else { return false };
-        self.names =
-            numbers(&line).filter(|id| *id != self.id).take(NUMBERS).map(process_of).collect();
-        if !self.names.is_empty() && is_this_program(self.id) {
-            // `discnice attach 4711` traces nothing that is held already.
+        let numbers = numbers(&line).filter(|id| *id != self.id).take(NUMBERS);
+        let living = numbers.filter_map(process_of);
+        self.names.clear();
+        self.names.extend(living);
+        // `discnice attach 4711` traces nothing that is held already.
+        if !self.names.is_empty() && (!may_trace(self.id) || is_this_program(self.id)) {
             return false;
         }
         let age = now.minus(self.found);
@@ -98,8 +98,9 @@ fn is_this_program(id: u32) -> bool {
 
 /// The command line of a living process; empty for a kernel thread.
 fn command_line(id: u32) -> Option<Vec<u8>> {
-    let mut line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
-    line.truncate(LENGTH);
+    let mut line = Vec::with_capacity(LENGTH);
+    let file = File::open(format!("/proc/{id}/cmdline")).ok()?;
+    file.take(LENGTH as u64).read_to_end(&mut line).ok()?;
     Some(line)
 }
 
@@ -110,10 +111,9 @@ fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
     parsed.filter(|number| *number > 1)
 }
 
-/// The process that a thread belongs to; the number itself if there is no such thread.
-fn process_of(thread: u32) -> u32 {
-    let process = i32::try_from(thread).ok().and_then(crate::process::leader);
-    process.and_then(|id| u32::try_from(id).ok()).unwrap_or(thread)
+/// The process that a thread belongs to; `None` if there is no such thread.
+fn process_of(thread: u32) -> Option<u32> {
+    crate::process::leader(i32::try_from(thread).ok()?)?.try_into().ok()
 }
 
 #[cfg(test)]

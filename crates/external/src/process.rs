@@ -1,7 +1,8 @@
 //! Who may be held, and a hold on the identity of a process.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use discnice_benice::tree::Process;
@@ -197,12 +198,18 @@ pub fn real_user(id: i32) -> Option<u32> {
     Status::read(id)?.number("Uid").map(i32::cast_unsigned)
 }
 
+/// Bytes of `/proc/PID/status`, at most as a rule.
+const LENGTH: usize = 4096;
+
 /// `/proc/PID/status` (proc(5)).
 struct Status(String);
 
 impl Status {
     fn read(id: i32) -> Option<Self> {
-        fs::read_to_string(format!("/proc/{id}/status")).ok().map(Self)
+        // With room for all of it, or it would be read in eight pieces.
+        let mut text = String::with_capacity(LENGTH);
+        File::open(format!("/proc/{id}/status")).ok()?.read_to_string(&mut text).ok()?;
+        Some(Self(text))
     }
 
     /// The first number of a line.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use own::read_own;
 pub use private::Private;
-pub use runtime::{name_in_space, runtime};
+pub use runtime::{keep_runtime, name_in_space, runtime};
 
 /// The directory of progress targets: `$XDG_STATE_HOME/discnice/targets`, or below
 /// `~/.local/state`; `None` for a user without a home.

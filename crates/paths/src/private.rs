@@ -65,6 +65,13 @@ impl Private {
         Ok(Self { directory, path })
     }
 
+    /// The same directory opened once more; none if it was removed.
+    pub(crate) fn again(&self) -> Option<Self> {
+        let is_there = fstat(&self.directory).is_ok_and(|facts| facts.st_nlink > 0);
+        let directory = is_there.then(|| self.directory.try_clone().ok())??;
+        Some(Self { directory, path: self.path.clone() })
+    }
+
     /// Its path, for people and for programs that take no descriptor: no other user can put another directory
     /// there.
     #[must_use]

@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use discnice_sys::process::user;
 use rustix::fs::{AtFlags, unlinkat};
@@ -27,6 +28,9 @@ const FIRST_SPACE: &str = "ipc:[4026531839]";
 /// Places for a directory that are everybody's, most transient first.
 const SHARED: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
 
+/// The runtime directory, where it is kept open.
+static KEPT: OnceLock<Private> = OnceLock::new();
+
 /// The user's private runtime directory, made where it is missing: `$XDG_RUNTIME_DIR/discnice`,
 /// `/run/user/UID/discnice`, for the superuser `/run/discnice`, or else a directory `discnice-UID` or
 /// `discnice-UID.RANDOM` in `/tmp`, `/dev/shm` or `/var/tmp`, or `run` in `~/.cache/discnice`. It is this user's, open to
@@ -35,6 +39,21 @@ const SHARED: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
 /// # Errors
 /// No place qualifies; says why for the first.
 pub fn runtime() -> io::Result<Private> {
+    KEPT.get().and_then(Private::again).map_or_else(find, Ok)
+}
+
+/// Keeps the runtime directory open, so that [`runtime`] need not find it anew each time: for a program that asks several
+/// times while it starts.
+pub fn keep_runtime() {
+    if KEPT.get().is_none()
+        && let Ok(found) = find()
+    {
+        // Another thread kept it meanwhile.
+        let _ = KEPT.set(found);
+    }
+}
+
+fn find() -> io::Result<Private> {
     let (own, shared) = ("discnice".to_owned(), format!("discnice-{}", user()));
     let session = absolute("XDG_RUNTIME_DIR").map(|base| (base, &own));
     let usual = ["/run/user/".to_owned() + &user().to_string(), "/run".to_owned()];

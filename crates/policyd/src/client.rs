@@ -69,7 +69,8 @@ fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()>
     stream.set_write_timeout(Some(START))?;
     let patience = if answer == Answer::Unneeded { MOMENT } else { START };
     stream.set_read_timeout(Some(patience))?;
-    writeln!(stream, "watch {block:x}")?;
+    // In one piece: at each, the daemon would wake up.
+    stream.write_all(format!("watch {block:x}\n").as_bytes())?;
     let mut line = String::new();
     match BufReader::new(stream).read_line(&mut line) {
         // It was just killed, with its socket still there.

@@ -287,6 +287,8 @@ impl Run {
 
     /// The class with its limits; the second value tells whether it was made.
     fn prepare(&self, limits: &Limits, strict: Strictness) -> Result<(Found, bool), Unheld> {
+        // The registry, the board, the library's copy and policyd all lie in it.
+        discnice_paths::keep_runtime();
         let command = self.command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
         let base = command.rsplit('/').next().unwrap_or_default();
         let name = self
