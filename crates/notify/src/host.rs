@@ -151,9 +151,9 @@ impl Host for Target<'_> {
         Linux.advise(fd, advice);
     }
 
-    fn await_written(&self, fd: i32, offset: u64, length: u64) {
+    fn await_written(&self, fd: i32, range: (u64, u64), left: u64) {
         may_take_long();
-        Linux.await_written(fd, offset, length);
+        Linux.await_written(fd, range, left);
     }
 
     fn write_back(&self, fd: i32, offset: u64, length: u64) {

@@ -101,7 +101,7 @@ impl<H: Host> Regulator<'_, H> {
             self.note_disk(to.0, to.1);
         }
         if !self.class.is_free() && written > 0 && result > 0 && to.1.is_regular() {
-            self.note_dirtied(to.0, to.1, written, None, result as u64);
+            self.note_dirtied(thread, to, written, None, result as u64);
         }
     }
 

@@ -56,16 +56,16 @@ impl<H: Host> Regulator<'_, H> {
         moved
     }
 
-    /// Starts writing a range's dirty pages; of a class that gives way, waits for them, and enters how
+    /// Starts writing a range's dirty pages; while the class gives way, waits for them, and enters how
     /// long they took.
-    pub(crate) fn write_back_timed(&self, fd: i32, offset: u64, length: u64, bytes: u64) {
+    pub(crate) fn write_back_timed(&self, thread: &Thread, fd: i32, range: (u64, u64), bytes: u64) {
         if !self.times() {
-            self.host.write_back(fd, offset, length);
+            self.write_back_freely(&thread.backlog, fd, range);
             return;
         }
         let begun = self.host.now();
-        self.host.write_back(fd, offset, length);
-        self.host.await_written(fd, offset, length);
+        self.host.write_back(fd, range.0, range.1);
+        self.host.await_written(fd, range, 0);
         self.prolong(Direction::Write, bytes, Some(begun));
     }
 

@@ -157,8 +157,8 @@ pub trait Host: System {
     fn is_between_calls(&self) -> bool {
         false
     }
-    /// Waits until what is being written of a range is on the disk, for a moment at most.
-    fn await_written(&self, fd: i32, offset: u64, length: u64);
+    /// Waits until no more than `left` bytes of a range, its offset and length, are on their way to the disk, for a moment at most.
+    fn await_written(&self, fd: i32, range: (u64, u64), left: u64);
     /// Drops what the page cache holds of a range and need not be written.
     fn drop_cached(&self, fd: i32, offset: u64, length: u64);
     /// Wakes everybody who waits on `word`.

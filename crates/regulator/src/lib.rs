@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod attend;
+mod backlog;
 mod copy;
 mod disk_time;
 mod file;

@@ -17,6 +17,8 @@ const WINDOW: u64 = 128 << 10;
 /// Most disks take requests of this size. What is asked for in one call reaches the disk in one.
 const REQUEST: u64 = 512 << 10;
 
+/// The page size of the cache.
+const PAGE: u64 = 4096;
 /// How often to look whether something has been written, and for how long at most.
 const WRITE_LOOK: Nanos = Nanos::from_millis(2);
 const LONGEST_WRITE: Nanos = Nanos::from_millis(250);
@@ -116,13 +118,13 @@ impl Host for Linux {
         let _ = file::await_read(fd, offset);
     }
 
-    fn await_written(&self, fd: i32, offset: u64, length: u64) {
+    fn await_written(&self, fd: i32, (offset, length): (u64, u64), left: u64) {
         // sync_file_range(2) can wait, but takes away the error that the program's fsync(2) is to tell.
         let (nobody, mut now) = (AtomicU32::new(0), time::now());
-        let end = now.plus(LONGEST_WRITE);
-        while now < end
-            && pagecache::cachestat(fd, offset, length).is_ok_and(|pages| pages.writeback > 0)
-        {
+        let (end, left) = (now.plus(LONGEST_WRITE), left / PAGE);
+        let is_more =
+            || pagecache::cachestat(fd, offset, length).is_ok_and(|pages| pages.writeback > left);
+        while now < end && is_more() {
             let _ = futex::wait(&nobody, 0, now.plus(WRITE_LOOK));
             now = time::now();
         }

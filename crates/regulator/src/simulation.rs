@@ -319,7 +319,7 @@ impl Host for Machine {
         self.now.set(self.now.get() + self.piece.get());
     }
 
-    fn await_written(&self, _: i32, _: u64, _: u64) {
+    fn await_written(&self, _: i32, _: (u64, u64), _: u64) {
         self.now.set(self.now.get() + self.piece.get());
     }
 

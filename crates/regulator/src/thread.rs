@@ -4,6 +4,8 @@ use core::cell::Cell;
 
 use discnice_units::Nanos;
 
+use crate::backlog::Backlog;
+
 /// After so many calls that were too fast to look at, look: what a call started behind our back
 /// (a page fault, an asynchronous read-ahead) is then found soon.
 const CALLS: u32 = 256;
@@ -81,6 +83,8 @@ pub struct Thread {
     unheld: Cell<u32>,
     /// When the piece of work began that is being timed; zero for none.
     begun: Cell<u64>,
+    /// Written data that it has started on its way.
+    pub(crate) backlog: Backlog,
 }
 
 impl Thread {

@@ -135,7 +135,7 @@ impl<H: Host> Regulator<'_, H> {
         }
         file.set_rewrites(written == 0 && result > 0);
         if written > 0 {
-            self.note_dirtied(fd, file, written, at, result.max(0) as u64);
+            self.note_dirtied(thread, (fd, file), written, at, result.max(0) as u64);
         }
     }
 
@@ -149,8 +149,8 @@ impl<H: Host> Regulator<'_, H> {
     /// Counts dirtied bytes towards the next portion.
     pub(crate) fn note_dirtied(
         &self,
-        fd: i32,
-        file: &File,
+        thread: &Thread,
+        (fd, file): (i32, &File),
         written: u64,
         at: Option<u64>,
         moved: u64,
@@ -159,18 +159,18 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         if file.add_dirtied(written, at, moved) >= portion(self.class) {
-            self.write_back(fd, file);
+            self.write_back(thread, fd, file);
             self.write_through(fd, file);
         }
     }
 
-    fn write_back(&self, fd: i32, file: &File) {
+    fn write_back(&self, thread: &Thread, fd: i32, file: &File) {
         let dirtied = file.dirtied();
         let Some((low, length)) = file.take_dirtied(|| self.host.position(fd)) else { return };
         if length > 2 * portion(self.class) && self.host.is_between_calls() {
-            self.write_back_in_step(fd, low, length);
+            self.write_back_in_step(thread, fd, (low, length));
         } else {
-            self.write_back_timed(fd, low, length, dirtied);
+            self.write_back_timed(thread, fd, (low, length), dirtied);
         }
         if let Some((_, key)) = file.identity() {
             let regions = self.class.estimation().regions();
@@ -185,12 +185,12 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Writes back what one call has dirtied that could not be made in pieces: as many as it would have been,
     /// so that the last one is started when the class has paid for nearly all.
-    fn write_back_in_step(&self, fd: i32, low: u64, length: u64) {
+    fn write_back_in_step(&self, thread: &Thread, fd: i32, (low, length): (u64, u64)) {
         let rate = self.class.rule(Direction::Write).rate;
         let (mut paid, mut done) = (Nanos(u64::MAX), 0);
         while done < length {
             let piece = portion(self.class).min(length - done);
-            self.write_back_timed(fd, low + done, piece, piece);
+            self.write_back_timed(thread, fd, (low + done, piece), piece);
             done += piece;
             // It is not the last one's turn while others reserve, but the limit may be raised.
             paid = paid.min(self.frontier(Direction::Write));
@@ -228,7 +228,7 @@ impl<H: Host> Regulator<'_, H> {
             && self.writes_steadily()
             && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied))
         {
-            self.write_back(fd, file);
+            self.write_back(thread, fd, file);
             if dirtied >= PORTION_MIN {
                 self.write_through(fd, file);
             }
