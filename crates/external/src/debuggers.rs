@@ -7,7 +7,7 @@
 //! its own, is not found. Only newcomers of this user and of the superuser are read: no other user may trace the process,
 //! or have it let go.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 
 use discnice_units::Nanos;
@@ -73,7 +73,9 @@ impl Newborn {
         self.names.clear();
         self.names.extend(living);
         // `discnice attach 4711` traces nothing that is held already.
-        if !self.names.is_empty() && (!may_trace(self.id) || is_this_program(self.id)) {
+        if !self.names.is_empty()
+            && (!may_trace(self.id) || crate::process::is_this_program(self.id))
+        {
             return false;
         }
         let age = now.minus(self.found);
@@ -87,13 +89,6 @@ impl Newborn {
 fn may_trace(id: u32) -> bool {
     let user = crate::process::real_user(id.cast_signed());
     user.is_some_and(|user| user == 0 || user == discnice_sys::process::user())
-}
-
-/// Whether a process executes the program that this one does.
-fn is_this_program(id: u32) -> bool {
-    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
-    let own = program("self");
-    own.is_some() && program(&id.to_string()) == own
 }
 
 /// The command line of a living process; empty for a kernel thread.

@@ -57,6 +57,7 @@ pub mod process;
 pub mod reactor;
 mod read_ahead;
 mod served;
+mod strangers;
 pub mod watch;
 mod write_back;
 

@@ -5,11 +5,13 @@
 //! of all members alike what the kernel accounts, charged or not.
 
 use discnice_budget::Board;
-use discnice_regulator::{Linux, observe_after};
+use discnice_budget::board::Totals;
+use discnice_regulator::{Linux, Witness, observe_after};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::Watch;
+use crate::strangers::Strangers;
 
 /// Of more processes nobody knows at once what all have moved.
 const MANY: usize = 200;
@@ -19,13 +21,14 @@ const MANY: usize = 200;
 pub struct Onlooker {
     board: Option<&'static Board>,
     due: Nanos,
+    strangers: Strangers,
 }
 
 impl Onlooker {
     /// One that looks at this board; nobody does without one.
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
-        Self { board, due: Nanos(0) }
+        Self { board, due: Nanos(0), strangers: Strangers::default() }
     }
 
     /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
@@ -41,17 +44,35 @@ impl Onlooker {
             return self.due.min(now.plus(interval));
         }
         self.due = now.plus(interval);
-        let tell = || {
-            let mut waiting = (watched <= MANY).then_some(0u64);
-            for each in &mut *watches {
-                let own = each.as_mut().tell(time::now(), watched, board);
-                waiting = waiting.zip(own).map(|(all, own)| all.saturating_add(own));
-            }
-            waiting
-        };
-        observe_after(&Linux, board, (now, interval), tell);
+        let strangers = &mut self.strangers;
+        let mut sight = Sight { watches, watched, board, strangers };
+        observe_after(&Linux, board, (now, interval), &mut sight);
         // Also what a member has seen meanwhile.
         watches.iter_mut().for_each(|each| each.as_mut().attend(now, board));
         self.due
+    }
+}
+
+/// What is seen of the classes under watch, of which so many processes are watched in all, and of all others.
+struct Sight<'a, W> {
+    watches: &'a mut [W],
+    watched: usize,
+    board: &'static Board,
+    strangers: &'a mut Strangers,
+}
+
+impl<W: AsMut<Watch>> Witness for Sight<'_, W> {
+    fn tell(&mut self) -> bool {
+        let mut known = self.watched <= MANY;
+        for each in &mut *self.watches {
+            known &= each.as_mut().tell(time::now(), self.watched, self.board);
+        }
+        known
+    }
+
+    fn add_strangers(&mut self, totals: &mut Totals) {
+        let Self { watches, board, strangers, .. } = self;
+        let is_member = |id| watches.iter_mut().any(|each| each.as_mut().has(id));
+        strangers.look(time::now(), is_member, |disks| totals.add_stranger(board, disks));
     }
 }

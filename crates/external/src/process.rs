@@ -198,6 +198,21 @@ pub fn real_user(id: i32) -> Option<u32> {
     Status::read(id)?.number("Uid").map(i32::cast_unsigned)
 }
 
+/// Whether a process executes the program that this one does.
+#[must_use]
+pub fn is_this_program(id: u32) -> bool {
+    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
+    let own = program("self");
+    own.is_some() && program(&id.to_string()) == own
+}
+
+/// How often a thread has given up the processor.
+#[must_use]
+pub fn voluntary_switches(thread: u32) -> Option<u64> {
+    let switches = Status::read(thread.cast_signed())?.number("voluntary_ctxt_switches")?;
+    u64::try_from(switches).ok()
+}
+
 /// Bytes of `/proc/PID/status`, at most as a rule.
 const LENGTH: usize = 4096;
 

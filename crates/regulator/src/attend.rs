@@ -14,32 +14,48 @@ use crate::{File, Regulator};
 
 /// Makes a new observation on the board if the last one is old. For a member.
 pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
-    observe_after(host, board, (now, INTERVAL), || None);
+    observe_after(host, board, (now, INTERVAL), &mut Member);
 }
 
-/// Makes a new observation if the last one is older than `interval`; returns whether it did. For whoever watches
-/// members, of which many can make none: `tell` says on the board what they have moved by now, and returns how many of their
-/// threads wait for disks, at most; nothing where not all is known.
+/// Knows more than the machine's totals: watches processes, of which many can make no observation.
+pub trait Witness {
+    /// Says on the board what all members have moved by now; returns whether it knows all.
+    fn tell(&mut self) -> bool;
+    /// Adds the tasks of no class that wait for disks.
+    fn add_strangers(&mut self, totals: &mut Totals);
+}
+
+/// A member, which knows of itself alone.
+struct Member;
+
+impl Witness for Member {
+    fn tell(&mut self) -> bool {
+        false
+    }
+
+    fn add_strangers(&mut self, _: &mut Totals) {}
+}
+
+/// Makes a new observation if the last one is older than `interval`; returns whether it did.
 ///
-/// It is called before the disks are asked, and after. What those have done the members were found to have caused; and of what
-/// the members had caused before, no more is still to be done than the disks have in hand.
+/// The witness is asked before the disks are, and after. What those have done the members were found to have caused; and of what
+/// the members had caused before, no more is still to be done than the disks have in hand and the page cache has unwritten.
 pub fn observe_after<H: Host>(
     host: &H,
     board: &Board,
     (now, interval): (Nanos, Nanos),
-    mut tell: impl FnMut() -> Option<u64>,
+    witness: &mut impl Witness,
 ) -> bool {
     let Some(gap) = board.claim_observation_after(now, interval) else { return false };
-    tell();
+    let unwritten = if witness.tell() { host.unwritten() } else { None };
     let before = board.charged();
-    let blocked = host.blocked().unwrap_or_default();
     let mut totals = Totals::new(host.stalled().unwrap_or_default());
     if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, (disk.moved, disk.work))) {
         return false;
     }
-    if let Some(waiting) = tell() {
-        let late = board.charged().saturating_sub(before);
-        totals.set_exact(late, blocked.saturating_sub(waiting));
+    if witness.tell() {
+        totals.set_exact(board.charged().since(before), unwritten.unwrap_or(u64::MAX));
+        witness.add_strangers(&mut totals);
     }
     if board.wants_network()
         && let Some(network) = host.network()

@@ -175,8 +175,8 @@ pub trait Host: System {
     fn stalled(&self) -> Option<Nanos> {
         None
     }
-    /// How many tasks of the machine wait for a disk now.
-    fn blocked(&self) -> Option<u64> {
+    /// How many bytes of the machine's page cache are to be written, or being written.
+    fn unwritten(&self) -> Option<u64> {
         None
     }
     /// The disk of a file system ([`FileStatus::device`]), if it has one of its own.

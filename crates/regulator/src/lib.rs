@@ -50,7 +50,7 @@ mod tests;
 #[cfg(test)]
 mod yielding;
 
-pub use attend::{observe, observe_after};
+pub use attend::{Witness, observe, observe_after};
 pub use disk_time::occupy;
 pub use file::File;
 pub use forecast::{Forecast, Mapped};

@@ -171,8 +171,8 @@ impl Host for Linux {
         pressure::of(Resource::Io).map(|io| io.total)
     }
 
-    fn blocked(&self) -> Option<u64> {
-        pressure::blocked()
+    fn unwritten(&self) -> Option<u64> {
+        traffic::unwritten()
     }
 
     fn disk_of(&self, device: u64) -> Option<u64> {

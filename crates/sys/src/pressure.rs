@@ -45,17 +45,6 @@ pub fn of(resource: Resource) -> Option<Pressure> {
     found
 }
 
-/// How many tasks of the machine wait for a disk now: `procs_blocked` of proc_stat(5).
-#[must_use]
-pub fn blocked() -> Option<u64> {
-    let mut found = None;
-    lines(c"/proc/stat", |line| {
-        found = found.or_else(|| Some(number(line.strip_prefix(b"procs_blocked ")?)));
-    })
-    .ok()?;
-    found
-}
-
 /// A line like `some avg10=1.23 avg60=0.00 avg300=0.00 total=456`, in percent and microseconds.
 fn parse(line: &[u8]) -> Option<Pressure> {
     let mut words = line.strip_prefix(b"some ")?.split(u8::is_ascii_whitespace);
@@ -67,11 +56,6 @@ fn parse(line: &[u8]) -> Option<Pressure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tasks_that_wait_for_disks_are_counted() {
-        assert!(blocked().is_some_and(|count| count < 100_000));
-    }
 
     #[test]
     fn whoever_waits_counts() {

@@ -22,6 +22,8 @@ pub struct Stat {
     pub foreground: i32,
     /// `PF_*` of the kernel's include/linux/sched.h.
     pub flags: u64,
+    /// How many threads it has.
+    pub threads: u32,
     /// One letter: `R`, `S`, `D`, `T` (stopped), `t` (stopped by a tracer), `Z` (zombie), others.
     pub state: u8,
     /// When it started, in clock ticks since boot: tells a process from a later one of its id.
@@ -67,6 +69,7 @@ fn parse_stat(id: u32, text: &[u8]) -> Option<Stat> {
         terminal: signed(4)?,
         foreground: signed(5)?,
         flags: field(6)?,
+        threads: field(17)? as u32,
         state: *fields().next()?.first()?,
         started: field(19)?,
         cpu_ticks: (11..=14).map(field).sum::<Option<u64>>()?,
@@ -194,6 +197,7 @@ mod tests {
             terminal: 0,
             foreground: -1,
             flags: 4_194_304,
+            threads: 1,
             state: b'S',
             started: 12345,
             cpu_ticks: 48,

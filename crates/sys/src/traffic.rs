@@ -206,8 +206,35 @@ pub fn network() -> Result<Interfaces, Errno> {
     Ok(all)
 }
 
+/// How many bytes of the page cache are to be written to disks, or being written: `Dirty` and `Writeback` of
+/// proc_meminfo(5).
+#[must_use]
+pub fn unwritten() -> Option<u64> {
+    let (mut found, mut bytes) = (0, 0u64);
+    lines(c"/proc/meminfo", |line| {
+        let value = |label: &[u8]| {
+            line.strip_prefix(label)?.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())
+        };
+        if let Some(kib) = value(b"Dirty:").or_else(|| value(b"Writeback:")) {
+            (found, bytes) = (found + 1, bytes.saturating_add(number(kib).saturating_mul(1024)));
+        }
+    })
+    .ok()?;
+    (found == 2).then_some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_is_dirty_is_unwritten() {
+        let file = std::env::temp_dir().join(std::format!("unwritten-{}", std::process::id()));
+        std::fs::write(&file, std::vec![1; 8 << 20]).unwrap();
+        let bytes = unwritten();
+        std::fs::remove_file(&file).unwrap();
+        // Unless another process has everything written just then, or the folder lies in memory.
+        assert!(bytes.is_some_and(|bytes| bytes < 1 << 40), "{bytes:?}");
+    }
+
     use super::*;
 
     #[test]

@@ -78,22 +78,24 @@ pub(super) struct Look {
     pub(super) gap: Nanos,
     /// What is known where it is known what all members have moved.
     pub(super) exact: Option<Exact>,
+    /// Tasks of no class that wait for a disk and have files on this one.
+    pub(super) waiting: u64,
 }
 
 /// See [`Look::exact`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exact {
     /// Bytes that members have caused while the disks were asked.
-    pub(super) late: u64,
-    /// Tasks that wait for disks, more than those of members.
+    pub(super) late: Moved,
+    /// Bytes of the page cache that were to be written before.
+    pub(super) unwritten: u64,
+    /// Tasks of no class that wait for some disk.
     pub(super) strangers: u64,
 }
 
 /// Tasks that seem to wait for this disk (nobody tells for which one they do), and of whose requests nothing is seen when classes are held for that, are passed over for so
 /// long, and each time for twice as long.
 const DOUBT: (Nanos, Nanos) = (Nanos::SECOND, Nanos(10 * Nanos::SECOND.0));
-/// Where so much is to be written for members, the kernel's own threads may wait for that.
-const UNWRITTEN: u64 = 1 << 20;
 
 /// In nanoseconds.
 const MICROSECOND: u64 = 1000;
@@ -292,23 +294,31 @@ impl Medium {
         let (now, gap) = (look.now, look.gap);
         self.weights.store(weights, Ordering::Relaxed);
         let in_hand = |late: u64| work.in_flight.saturating_mul(REQUEST).saturating_add(late);
-        let most = look.exact.map_or(u64::MAX, |exact| in_hand(exact.late)).min(kind.inward_most);
+        let most = |known: Option<u64>, most: u64| known.map_or(most, |known| known.min(most));
+        let known = look.exact.map(|exact| in_hand(exact.late.inward));
+        let most_inward = most(known, kind.inward_most);
         let pool = &self.inward_pool;
         // What is on its way is known; nothing of it is to be forgotten.
         let passed = if look.exact.is_some() { Nanos(0) } else { gap };
-        let inward = kind.explain(pool, most, own.inward, moved.inward, passed);
-        let (pool, most) = (&self.outward_pool, kind.outward_most);
-        let outward = kind.explain(pool, most, own.outward, moved.outward, gap);
+        let inward = kind.explain(pool, most_inward, own.inward, moved.inward, passed);
+        let unwritten = |exact: Exact| exact.unwritten.saturating_add(in_hand(exact.late.outward));
+        let most_outward = most(look.exact.map(unwritten), kind.outward_most);
+        let pool = &self.outward_pool;
+        let outward = kind.explain(pool, most_outward, own.outward, moved.outward, gap);
         note(&self.others, now, gap, inward.saturating_add(outward));
         let was = self.is_throttled();
         let (mut suspected, mut waits) = (false, None);
         if let Some(exact) = &look.exact {
             let foreign = inward.saturating_add(outward.saturating_sub(moved.outward / OVERHEAD));
+            let span = gap.min(SLOT).0 / MICROSECOND;
             let mut waited = waiting(foreign, moved.sum(), done);
+            if work.in_flight > 0 {
+                waited = waited.max(look.waiting.saturating_mul(span));
+            }
             if waited > 0 {
                 self.suspected.store(0, Ordering::Relaxed);
             } else if !was && work.in_flight > 0 && self.believes(now) {
-                waited = exact.strangers.saturating_mul(gap.min(SLOT).0 / MICROSECOND);
+                waited = exact.strangers.saturating_mul(span);
                 suspected = waited > 0;
             }
             note(&self.waiting, now, gap, waited);
@@ -329,7 +339,6 @@ impl Medium {
     /// Whether tasks that wait are believed to wait for this disk.
     fn believes(&self, now: Nanos) -> bool {
         now.0 >= self.doubted_until.load(Ordering::Relaxed)
-            && self.outward_pool.load(Ordering::Relaxed) < UNWRITTEN
     }
 
     /// Classes are held from now on, maybe only as tasks wait; or they are free again, and none of those tasks' requests was seen.

@@ -18,6 +18,8 @@ pub struct Totals {
     stalled: Nanos,
     /// See [`Look::exact`].
     exact: Option<Exact>,
+    /// Tasks of no class that wait and have files on this medium.
+    waiting: [u64; MEDIA],
     /// Where the network's is from.
     namespace: Option<u64>,
 }
@@ -51,10 +53,29 @@ impl Totals {
         }
     }
 
-    /// Says that it is known what all members have moved, `late` of it while the disks were asked, and that `strangers`
-    /// more tasks wait for disks than theirs.
-    pub fn set_exact(&mut self, late: u64, strangers: u64) {
-        self.exact = Some(Exact { late, strangers });
+    /// Says that it is known what all members have moved, `late` of it while the disks were asked, and that no more than
+    /// `unwritten` bytes of the page cache were still to be written before.
+    pub fn set_exact(&mut self, late: Moved, unwritten: u64) {
+        self.exact = Some(Exact { late, unwritten, strangers: 0 });
+    }
+
+    /// Adds a task of no class that waits for a disk. Which one is told by the disks that its files lie on; `None` where that is
+    /// not to be known.
+    pub fn add_stranger(&mut self, board: &Board, disks: Option<&[u64]>) {
+        let Some(disks) = disks else {
+            if let Some(exact) = &mut self.exact {
+                exact.strangers = exact.strangers.saturating_add(1);
+            }
+            return;
+        };
+        let is_there = |place: usize, id: u64| match place {
+            ALL_DISKS => !disks.is_empty(),
+            NETWORK => false,
+            _ => id != 0 && disks.contains(&id),
+        };
+        for (place, (medium, waiting)) in board.media().iter().zip(&mut self.waiting).enumerate() {
+            *waiting = waiting.saturating_add(is_there(place, medium.id()).into());
+        }
     }
 
     /// Says what the network interfaces of a namespace have moved for programs, headers left out.
@@ -127,7 +148,7 @@ impl Board {
         }
         let stalled = stalled.0.saturating_mul(100) > gap.0.saturating_mul(STALLED_PERCENT);
         let thresholds = self.thresholds();
-        let look = |exact| Look { now, gap, exact };
+        let look = |exact, waiting| Look { now, gap, exact, waiting };
         let all =
             self.media.iter().zip(moved).zip(own).zip(weights).zip(totals.work.iter().zip(done));
         for (place, ((((medium, moved), own), weights), work)) in all.enumerate() {
@@ -139,14 +160,15 @@ impl Board {
                 (&Kind::DISK, (&thresholds, stalled))
             };
             let exact = totals.exact.filter(|_| place != NETWORK);
-            medium.observe(&look(exact), kind, (moved, own), weights, work, busy);
+            let waiting = totals.waiting.get(place).copied().unwrap_or_default();
+            medium.observe(&look(exact, waiting), kind, (moved, own), weights, work, busy);
         }
     }
 
-    /// What all classes were charged as read, as far as they have told.
+    /// What all classes have read and written, charged or not, as far as they have told.
     #[must_use]
-    pub fn charged(&self) -> u64 {
-        self.used().iter().fold(0, |sum: u64, slot| sum.saturating_add(slot.read()))
+    pub fn charged(&self) -> Moved {
+        self.used().iter().fold(Moved::default(), |sum, slot| sum.plus(slot.moved()))
     }
 
     /// What of each medium's traffic the classes were charged, and the weights of those that have

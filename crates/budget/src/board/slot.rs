@@ -75,9 +75,10 @@ impl Slot {
         self.seen.store(now.0, Ordering::Relaxed);
     }
 
-    /// Bytes that it has read in all, charged or not.
-    pub(super) fn read(&self) -> u64 {
-        self.totals()[0]
+    /// Bytes that it has read and written in all, charged or not.
+    pub(super) fn moved(&self) -> Moved {
+        let [inward, outward, ..] = self.totals();
+        Moved { inward, outward }
     }
 
     fn set_ahead(&self, ahead: Moved) {

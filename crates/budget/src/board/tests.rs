@@ -363,7 +363,8 @@ impl Watched {
         let gap = claimed.expect("nobody else looks");
         let mut totals = Totals::new(Nanos(0));
         totals.add_disk(machine.board, DISK, true, (machine.disks[0], *work));
-        totals.set_exact(0, strangers);
+        totals.set_exact(Moved::default(), 0);
+        (0..strangers).for_each(|_| totals.add_stranger(machine.board, None));
         machine.board.enter(machine.now, gap, &totals);
         class.follow(machine.now, machine.board);
         class.is_limited()

@@ -95,8 +95,6 @@ pub struct Watched {
     unknown_until: Nanos,
     /// How much it had moved when that was seen to grow last, and when that was.
     seen: (u64, Nanos),
-    /// How many of its threads were seen waiting for disks at once of late, and when.
-    waiting: (u64, Nanos),
     /// When it is to be looked at next.
     pub due: Nanos,
 }
@@ -157,7 +155,6 @@ impl Watched {
             parent: 0,
             due: Nanos(0),
             seen: (0, Nanos(0)),
-            waiting: (0, Nanos(0)),
             unknown_until: Nanos(0),
         };
         watched.note_how(watched.reason);

@@ -1,16 +1,9 @@
 //! What the others are told of a member that cannot tell them itself, or only later.
 
 use discnice_budget::member::Charged;
-use discnice_sys::procfs;
 use discnice_units::Nanos;
 
 use super::Watched;
-use crate::process;
-
-/// Of more threads it is not asked what each does.
-const MANY: u32 = 64;
-/// What threads did then they may do again at any moment.
-const LATELY: Nanos = Nanos(Nanos::SECOND.0);
 
 impl Watched {
     /// What it had moved at the last look and was not charged yet.
@@ -34,24 +27,6 @@ impl Watched {
     #[must_use]
     pub fn seen_moving(&self) -> Nanos {
         self.seen.1
-    }
-
-    /// How many of its threads wait for disks, at most: a moment ago others of them may have. `None` where it has too many to look.
-    pub fn waiting(&mut self, now: Nanos) -> Option<u64> {
-        let (mut threads, mut waiting) = (0, 0);
-        for thread in process::threads(self.id()) {
-            threads += 1;
-            if threads > MANY {
-                return None;
-            }
-            waiting += u64::from(procfs::stat(thread).is_some_and(|stat| stat.state == b'D'));
-        }
-        let (most, at) = self.waiting;
-        if waiting >= most || now >= at.plus(LATELY) {
-            self.waiting = (waiting, now);
-        }
-        // The first look at one may have come between two waits.
-        Some(self.waiting.0.max(1))
     }
 
     /// Notes whether the last look found more than the one before.

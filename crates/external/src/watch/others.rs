@@ -68,24 +68,19 @@ impl Watch {
         std::mem::take(&mut self.traffic.changed)
     }
 
-    /// Looks at all members, of so many processes that are watched in all, and says on the board what they have moved. Returns how many
-    /// threads of theirs wait for disks, at most; nothing where not all is known.
-    pub(crate) fn tell(&mut self, now: Nanos, watched: usize, board: &Board) -> Option<u64> {
+    /// Looks at all members, of so many processes that are watched in all, and says on the board what they have moved;
+    /// returns whether all are known.
+    pub(crate) fn tell(&mut self, now: Nanos, watched: usize, board: &Board) -> bool {
         if !self.minds(now) {
-            return Some(0);
+            return true;
         }
         let ids: Vec<u32> = self.members.keys().copied().collect();
         for id in ids {
             self.step_member(id, now, super::apart(watched));
         }
-        let (mut ahead, mut waiting) = (Moved::default(), Some(0u64));
-        for member in self.members.values_mut() {
-            let own = member.ahead();
-            ahead = ahead.plus(Moved { inward: own.read, outward: own.written });
-            if now < member.seen_moving().plus(ACTIVE) {
-                waiting = waiting.zip(member.waiting(now)).map(|(all, own)| all + own);
-            }
-        }
+        let ahead = self.members.values().map(Watched::ahead).fold(Moved::default(), |all, own| {
+            all.plus(Moved { inward: own.read, outward: own.written })
+        });
         let charged = self.class.total().total();
         if self.traffic.told != (charged, ahead) {
             self.traffic.told = (charged, ahead);
@@ -96,7 +91,12 @@ impl Watch {
             self.traffic.placed_at = now;
             self.note_places(now, board);
         }
-        waiting.filter(|_| self.begun)
+        self.begun
+    }
+
+    /// Whether a process is watched.
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.members.contains_key(&id)
     }
 
     /// Notes on which disks the files of those lie who moved something of late.

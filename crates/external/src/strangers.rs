@@ -1,0 +1,217 @@
+//! Tasks of no class that wait for a disk.
+//!
+//! A task that waits for a disk is in the state D (proc(5)), whoever's it is: a reader, and also one whose fsync(2) waits for
+//! the journal, of which no byte and no request shows behind what a class writes. Parts of the kernel wait for what members
+//! do and do not count, nor do processes of this program, which write for members.
+
+use std::collections::HashSet;
+use std::fs;
+
+use discnice_sys::procfs::{self, Stat};
+use discnice_sys::traffic;
+use discnice_units::Nanos;
+
+use crate::{places, process};
+
+/// A process that waited once is looked at each time for so long, and so many are.
+const SUSPECTED: Nanos = Nanos(10 * Nanos::SECOND.0);
+const SUSPECTS: usize = 16;
+/// Of all processes so many are looked at each time, and of one's threads.
+const PORTION: usize = 48;
+const THREADS: usize = 32;
+/// All of them are looked at no more often than this.
+const ROUND: Nanos = Nanos::from_millis(100);
+/// What is part of the kernel is remembered for so long: its id may be given to a process.
+const KERNEL: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Where a waiting process's files lie is asked this often.
+const PLACES: Nanos = Nanos(Nanos::SECOND.0);
+/// One that waits for so long without having run waits for no disk, but for a server that does not answer.
+const HUNG: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// `PF_KTHREAD` of the kernel's include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A process that was seen waiting.
+#[derive(Debug)]
+struct Suspect {
+    id: u32,
+    /// The thread that waited, when it was seen to last, and since when it had not run then.
+    thread: u32,
+    waited_at: Nanos,
+    /// How often it had given up the processor when that was last asked, and since when it has not.
+    switches: (u64, Nanos),
+    /// The disks that its files lie on, and when that was asked.
+    disks: Option<Vec<u64>>,
+    placed_at: Option<Nanos>,
+}
+
+/// The tasks that are looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Strangers {
+    suspects: Vec<Suspect>,
+    /// The rest of the present round, and when the next may begin.
+    left: Vec<u32>,
+    round_at: Nanos,
+    kernel: HashSet<u32>,
+    kernel_until: Nanos,
+}
+
+impl Strangers {
+    /// Tells `each` of the processes that wait now and are no members, with the disks that their files lie on, if those are to be known.
+    pub fn look(
+        &mut self,
+        now: Nanos,
+        mut is_member: impl FnMut(u32) -> bool,
+        mut each: impl FnMut(Option<&[u64]>),
+    ) {
+        self.suspects.retain(|one| now < one.waited_at.plus(SUSPECTED) && !is_member(one.id));
+        for id in self.portion(now) {
+            let known = self.suspects.iter().any(|one| one.id == id);
+            if !known && self.suspects.len() < SUSPECTS && !is_member(id) {
+                self.suspects.extend(Suspect::meet(id, now));
+            }
+        }
+        for suspect in &mut self.suspects {
+            if suspect.waits(now) {
+                each(suspect.disks(now));
+            }
+        }
+    }
+
+    /// The processes of the present round that come next, those of the kernel left out.
+    fn portion(&mut self, now: Nanos) -> Vec<u32> {
+        if now >= self.kernel_until {
+            self.kernel.clear();
+            self.kernel_until = now.plus(KERNEL);
+        }
+        if self.left.is_empty() && now >= self.round_at {
+            self.round_at = now.plus(ROUND);
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            self.left = ids.filter(|id| !self.kernel.contains(id)).collect();
+        }
+        let first = self.left.len().saturating_sub(PORTION);
+        let mut ids = self.left.split_off(first);
+        ids.retain(|id| {
+            let kernel = procfs::stat(*id).is_some_and(|stat| stat.flags & KERNEL_THREAD != 0);
+            if kernel {
+                self.kernel.insert(*id);
+            }
+            !kernel
+        });
+        ids
+    }
+}
+
+impl Suspect {
+    /// A process that waits now; none if it does not, or is one of ours.
+    fn meet(id: u32, now: Nanos) -> Option<Self> {
+        let thread = waiting_thread(id, &procfs::stat(id)?)?;
+        (!process::is_this_program(id)).then_some(Self {
+            id,
+            thread,
+            waited_at: now,
+            switches: (0, now),
+            disks: None,
+            placed_at: None,
+        })
+    }
+
+    /// Whether it waits now for something that moves.
+    fn waits(&mut self, now: Nanos) -> bool {
+        let thread = match procfs::stat(self.thread) {
+            Some(stat) if stat.state == b'D' => Some(self.thread),
+            _ => procfs::stat(self.id).and_then(|stat| waiting_thread(self.id, &stat)),
+        };
+        let Some(thread) = thread else { return false };
+        self.thread = thread;
+        let switches = process::voluntary_switches(thread).unwrap_or_default();
+        if switches != self.switches.0 {
+            self.switches = (switches, now);
+        }
+        let moves = now < self.switches.1.plus(HUNG);
+        if moves {
+            self.waited_at = now;
+        }
+        moves
+    }
+
+    /// The disks that its files lie on; `None` if they are not to be known.
+    fn disks(&mut self, now: Nanos) -> Option<&[u64]> {
+        if self.placed_at.is_none_or(|at| now >= at.plus(PLACES)) {
+            self.placed_at = Some(now);
+            let disks: Option<Vec<u64>> =
+                places::of(self.id).into_iter().map(traffic::disk_of_id).collect();
+            self.disks = disks.filter(|disks| !disks.is_empty());
+        }
+        self.disks.as_deref()
+    }
+}
+
+/// A thread of the process that waits for a disk.
+fn waiting_thread(id: u32, stat: &Stat) -> Option<u32> {
+    if stat.state == b'D' {
+        return Some(id);
+    }
+    let threads = (stat.threads > 1).then(|| process::threads(id).take(THREADS));
+    threads?.find(|thread| procfs::stat(*thread).is_some_and(|stat| stat.state == b'D'))
+}
+
+#[cfg(test)]
+mod tests {
+    use discnice_requirements::skip;
+
+    use super::*;
+    use std::path::Path;
+    use std::process::{Child, Command, Stdio};
+
+    /// A process whose state is D as its child, which shares its memory, does not go on; its file lies in a folder.
+    fn waiting(folder: &Path) -> Option<Child> {
+        let (source, program) = (folder.join("waiting.c"), folder.join("waiting"));
+        let text =
+            "#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { if (vfork() == 0) { prctl(PR_SET_PDEATHSIG, 9); pause(); _exit(0); } }";
+        fs::write(&source, text).unwrap();
+        let made = Command::new("cc").arg("-w").arg(&source).arg("-o").arg(&program).status();
+        made.ok().filter(|status| status.success())?;
+        let file = fs::File::create(folder.join("file")).unwrap();
+        Some(Command::new(&program).stdin(Stdio::null()).stdout(file).spawn().unwrap())
+    }
+
+    /// Whether this one is told of.
+    fn tells(strangers: &mut Strangers, now: Nanos, wanted: u32) -> bool {
+        let mut told = false;
+        strangers.look(now, |id| id != wanted, |_| told = true);
+        told
+    }
+
+    #[test]
+    fn a_process_that_waits_is_found_with_its_disks_until_it_has_waited_too_long() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let Some(mut child) = waiting(folder.path()) else { skip!("no compiler") };
+        let id = child.id();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // As if all others of this machine were members.
+        let is_other = |other: u32| other != id;
+        let mut found = (0, Vec::new());
+        let mut strangers = Strangers::default();
+        let mut at = Nanos(Nanos::SECOND.0);
+        for _ in 0..200 {
+            at = at.plus(ROUND);
+            strangers.look(at, is_other, |disks| {
+                found = (found.0 + 1, disks.unwrap_or_default().to_vec());
+            });
+            if found.0 > 0 {
+                break;
+            }
+        }
+        assert_eq!(found.0, 1);
+        let device = std::os::unix::fs::MetadataExt::dev(&fs::metadata(folder.path()).unwrap());
+        assert_eq!(found.1, traffic::disk_of(device).into_iter().collect::<Vec<_>>());
+        assert!(tells(&mut strangers, at, id));
+        assert!(!tells(&mut strangers, at.plus(HUNG), id), "it has not run meanwhile");
+        assert!(!tells(&mut strangers, at, 0), "a member");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!tells(&mut strangers, at, id));
+    }
+}
