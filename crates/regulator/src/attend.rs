@@ -17,12 +17,15 @@ pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
     observe_after(host, board, (now, INTERVAL), || None);
 }
 
-/// Makes a new observation if the last one is older than `interval`; returns whether it did. For whoever watches
-/// members, of which many can make none: `tell` says on the board what they have moved by now, and returns how many of their
-/// threads wait for disks, at most; nothing where not all is known.
+/// Makes a new observation if the last one is older than `interval`; returns true if it did.
 ///
-/// It is called before the disks are asked, and after. What those have done the members were found to have caused; and of what
-/// the members had caused before, no more is still to be done than the disks have in hand.
+/// This is for watchers, as many of the members they watch cannot observe. `tell` records on the
+/// board what the members have moved by now. It returns an upper bound on how many of their threads
+/// wait for disks, or `None` if not all of it is known.
+///
+/// `tell` is called before and after the disks are read. Traffic of the disks up to then is thus
+/// attributed to the members that caused it; and of what the members had caused before, no more can
+/// be outstanding than the disks have in progress.
 pub fn observe_after<H: Host>(
     host: &H,
     board: &Board,
@@ -64,10 +67,10 @@ impl<H: Host> Regulator<'_, H> {
             observe(self.host, board, now);
             self.class.follow(now, board)
         } else if self.class.board().is_none() {
-            // Nobody can know whether others are busy.
+            // Without a board, nothing tells if others are busy.
             self.class.hold_all(now)
         } else {
-            // Who has the board says what holds.
+            // The process that has the board decides what is in force.
             return;
         };
         if changed {
