@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let status = if error.use_stderr() { EXIT_OURS } else { 0 };
-            // A closed standard error leaves nobody to tell.
+            // With standard error closed, no error can be reported.
             let _ = error.print();
             return ExitCode::from(status);
         }

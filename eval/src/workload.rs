@@ -72,7 +72,8 @@ pub enum Workload {
         #[arg(long)]
         stride_first: bool,
     },
-    /// Listen on this machine, write the address to a file, and send to whoever connects
+    /// Listen on this machine, write the address to a file, and send to the first client that
+    /// connects
     Serve {
         address: PathBuf,
         /// Where to listen
@@ -244,8 +245,8 @@ fn touch(size: Bytes, eager: Duration, round: Duration) -> ! {
     let pieces = memory.len().div_ceil(PIECE).max(1) as u32;
     loop {
         for piece in memory.chunks_mut(PIECE) {
-            // Some microseconds of computing a page: who did nothing but touch would give the kernel no time
-            // in which any page is old.
+            // Some microseconds of computing a page: a program that did nothing but touch would
+            // give the kernel no time in which any page is old.
             for page in piece.chunks_mut(PAGE) {
                 let mix = |sum: u64, byte: &u8| sum.wrapping_mul(31).wrapping_add(u64::from(*byte));
                 page[0] = std::hint::black_box(page.iter().fold(1, mix) as u8);

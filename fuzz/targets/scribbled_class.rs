@@ -1,4 +1,4 @@
-//! Shared memory is untrusted: whatever it holds, using it neither crashes nor holds anybody for
+//! Shared memory is untrusted: whatever it holds, using it neither crashes nor holds a thread for
 //! ever.
 #![no_main]
 
@@ -29,7 +29,7 @@ fn memory() -> NonNull<u8> {
 
 fuzz_target!(|data: &[u8]| {
     let start = memory();
-    // SAFETY: nobody refers to the block between two inputs.
+    // SAFETY: nothing refers to the block between two inputs.
     let memory = unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), Class::SIZE) };
     memory.fill(0);
     // SAFETY: zeroed memory of that size, which is never freed.

@@ -25,7 +25,7 @@ impl Class {
         Self::estimated(disk, "account")
     }
 
-    /// The same, whose charges follow this estimator.
+    /// Creates a class with these disk limits and charges by this estimator.
     #[must_use]
     pub fn estimated(disk: &str, estimator: &'static str) -> Self {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ impl Class {
         command
     }
 
-    /// The same, held by one mechanism.
+    /// Returns a command like [`Self::run`], held by one mechanism.
     #[must_use]
     pub fn run_by(&self, mechanism: &str) -> Command {
         let class = ["--class", &self.name, "--disk", &self.disk];

@@ -11,8 +11,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The kernel drops no page that somebody else, such as a processor's list of new pages, just holds: it is asked
-/// again for so long.
+/// Time for which the kernel is asked again to drop pages: it drops none that is in use just then,
+/// such as by a processor's list of new pages.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The number of cachestat(2), the same on all architectures.
 const CACHESTAT: libc::c_long = 451;

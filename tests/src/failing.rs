@@ -151,7 +151,7 @@ impl Scene {
         self.command_with(words, &[])
     }
 
-    /// The same with these variables in the environment.
+    /// Runs a command with these variables in the environment.
     #[must_use]
     pub fn command_with(&self, words: &[&str], variables: &[(&str, &OsStr)]) -> Option<Outcome> {
         let mut command = product::discnice(words);
@@ -159,7 +159,7 @@ impl Scene {
         process::run_within(&mut command, TIMEOUT)
     }
 
-    /// What is in the runtime directory whose path is this one, in which one `*` stands for anything.
+    /// Finds a path in the runtime directory by this pattern, in which one `*` stands for anything.
     #[must_use]
     pub fn find(&self, pattern: &str) -> Option<PathBuf> {
         let pattern = self.runtime().join(pattern);

@@ -16,7 +16,7 @@ pub fn is_all() -> bool {
 fn errno(call: i64) -> Option<i32> {
     Some(match call {
         libc::SYS_getpid | libc::SYS_getppid | libc::SYS_gettid | libc::SYS_getuid => return None,
-        // A waker that wakes nobody, and an answer of a supervisor that does not arrive.
+        // A wake-up that wakes no thread, and an answer of a supervisor that does not arrive.
         libc::SYS_futex | libc::SYS_ioctl => return None,
         libc::SYS_clock_gettime | libc::SYS_sched_yield => return None,
         libc::SYS_geteuid | libc::SYS_getgid | libc::SYS_getegid | libc::SYS_umask => return None,

@@ -10,8 +10,8 @@
 //! - [`cold`]: files that are on the disk and not in the page cache;
 //! - [`segment`]: a class's shared memory, to do harm to it.
 //!
-//! Everything runs as the current user; the superuser runs guests as an ordinary one, because
-//! that is whom the product is for. A test that lacks something says so with [`skip!`] and ends.
+//! Everything runs as the current user; the superuser runs guests as an ordinary one, because the
+//! product is meant for such users. A test that lacks something says so with [`skip!`] and ends.
 
 pub mod bare;
 pub mod class;

@@ -65,7 +65,7 @@ pub fn run(command: &mut Command) -> Outcome {
     run_within(command, TIMEOUT).unwrap_or_else(|| panic!("{command:?} hangs"))
 }
 
-/// The same; `None` if it takes longer.
+/// Runs a command to its end; `None` if it takes longer than `time`.
 ///
 /// # Panics
 /// It cannot be started.
@@ -92,7 +92,8 @@ pub fn wait(child: &mut Child, what: &impl fmt::Debug) -> ExitStatus {
     wait_within(child, TIMEOUT).unwrap_or_else(|| panic!("{what:?} hangs"))
 }
 
-/// The same; `None` if it takes longer, and then all of its process group is killed.
+/// Waits for the child; `None` if it takes longer than `time`, and then all of its process group is
+/// killed.
 fn wait_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     loop {

@@ -112,7 +112,7 @@ pub fn folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir_in("/var/tmp").expect("/var/tmp is writable");
-    // Sticky as /tmp is: nobody can replace what another user makes in it.
+    // Sticky as /tmp is: no user can replace what another makes in it.
     let open = std::fs::Permissions::from_mode(0o1777);
     std::fs::set_permissions(folder.path(), open).expect("the folder is ours");
     folder

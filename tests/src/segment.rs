@@ -41,7 +41,7 @@ impl Segment {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the kernel mapped so many bytes at a page's start, nobody can shorten them, and
+        // SAFETY: the kernel mapped so many bytes at a page's start, they cannot be shortened, and
         // every bit pattern is a valid word.
         unsafe { std::slice::from_raw_parts(self.start, self.words) }
     }

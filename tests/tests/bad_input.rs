@@ -1,5 +1,5 @@
-//! Bad input gets one line that names what is wrong, an exit status that says whose error it is,
-//! and starts nothing.
+//! Bad input gets one line that names what is wrong and an exit status that tells whether the error
+//! is ours or the command's, and starts nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};

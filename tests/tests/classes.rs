@@ -116,7 +116,8 @@ fn a_class_whose_memory_was_removed_is_shown_while_its_members_are_held() {
     sleeper.wait().expect("a child");
 }
 
-/// A program of another version of the product, whose shared memory this one cannot use, left a class.
+/// A program of another version of the product, with shared memory that this one cannot use, left a
+/// class.
 #[test]
 fn limits_outlive_the_layout_of_shared_memory() {
     let class = Class::new("3M");

@@ -12,7 +12,7 @@ use discnice_tests::{cold, product, skip};
 
 /// Of the kernel's account, this share must be charged.
 const SHARE: f64 = 0.95;
-/// Who causes less on cold caches found them warm.
+/// A program that causes less on cold caches found them warm.
 const LEAST: u64 = 1 << 20;
 
 /// A program and what it does in a folder with `data` (6 MiB), `text` (60,000 lines), `tree`

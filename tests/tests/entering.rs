@@ -281,7 +281,8 @@ fn births_are_told() -> bool {
     new && space == Path::new("pid:[4026531836]")
 }
 
-/// A daemon whose parent has ended when it reads is held, whether it executes another program or not.
+/// A daemon that reads after its parent has ended is held, whether it executes another program or
+/// not.
 #[test]
 fn daemons_without_the_library_are_held() {
     let folder = product::folder();

@@ -13,7 +13,7 @@ use discnice_tests::guest::Compiler;
 use discnice_tests::process::run;
 use discnice_tests::{class::Class, cold, product};
 
-/// One test at a time: each judges who else uses the disk.
+/// One test at a time: each judges what other use the disk has.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// What a process is, as its own shell sees it: scheduling policy (field 41 of proc_pid_stat(5)).
@@ -76,7 +76,7 @@ fn memory_is_bounded_for_guests_and_for_who_says_so() {
     assert_eq!(set(&["--memory-high", "unlimited"]), [None, None]);
 }
 
-/// Somebody who reads a file from the disk again and again, by no rule of ours.
+/// A process that reads a file from the disk again and again, by no rule of ours.
 struct Foreground(Child);
 
 impl Foreground {
@@ -125,7 +125,7 @@ fn a_class_is_held_while_others_read_its_disk() {
     );
     let mut job = product::discnice(["run", "--class", class.name(), "--", "sh", "-c", &script]);
     let mut job = job.stdout(Stdio::null()).spawn().expect("the job");
-    // Whatever else this machine does: at some time nobody reads for a second.
+    // Whatever else this machine does: at some time nothing reads for a second.
     wait_for(&class, false);
     let foreground = Foreground::read(theirs.to_str().expect("UTF-8"));
     wait_for(&class, true);

@@ -56,7 +56,8 @@ fn leaves_one_daemon(scene: &Scene) {
     }
 }
 
-/// glibc ends a process whose new thread has no memory for what it is to do at its end.
+/// Returns true if glibc ended the process: it does so if a new thread has no memory for what it is
+/// to do at its end.
 fn is_glibcs_end(outcome: Option<&Outcome>) -> bool {
     outcome.is_some_and(|outcome| {
         let complaint = outcome.complaint();

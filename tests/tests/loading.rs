@@ -1,5 +1,5 @@
-//! Starting a program, loading a library and mapping a file read the disk by page faults, which
-//! no call announces: under a low limit they are no burst, and cached ones wait for nobody.
+//! Starting a program, loading a library and mapping a file read the disk by page faults, which no
+//! call announces: under a low limit they are no burst, and cached ones are not delayed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -30,7 +30,7 @@ fn deleting_a_tree_is_held_to_its_rate() {
     fill(&tree);
     set(&class, "200");
     let begun = Instant::now();
-    // Its own folder belongs to somebody else.
+    // The folder itself belongs to another user.
     let script = format!("cd {} && find . -type f -delete", tree.display());
     run(&mut class.command(["sh", "-c", &script])).succeeded();
     let (took, least) = (begun.elapsed(), Duration::from_millis(FILES * 1000 / 200 * 98 / 100));

@@ -8,11 +8,11 @@ use discnice_tests::{product, skip};
 
 const PYTHON: &str = "/usr/bin/python3";
 const GUESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guests");
-/// An interface whose other end throws away what comes, as nobody there has the address.
+/// An interface with another end that drops all packets, as nothing there has the address.
 const INTERFACE: &str = "ip link add eth0 type veth peer name veth0 && ip addr add 192.0.2.1/24 dev eth0 \
     && ip link set eth0 up && ip link set veth0 up && ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev eth0";
-/// The same for 100 Mbit/s with 50 ms of queue, which whoever comes first fills, and a listener in `$peer` at
-/// its other end.
+/// An interface of 100 Mbit/s with 50 ms of queue, filled by the first sender, and a listener in
+/// `$peer` at its other end.
 const SLOW_LINK: &str = "ip link add eth0 type veth peer name eth0 netns $peer \
     && ip addr add 192.0.2.1/24 dev eth0 && ip link set eth0 up \
     && nsenter -t $peer -n sh -c 'ip addr add 192.0.2.2/24 dev eth0 && ip link set eth0 up' \
@@ -30,7 +30,7 @@ fn rate(lines: &[(f64, f64)], from: f64, to: f64) -> f64 {
     (last.1 - first.1) / (last.0 - first.0)
 }
 
-/// A shell of an ordinary user who may make interfaces.
+/// A shell of an ordinary user with the right to make interfaces.
 fn shell(script: &str) -> std::process::Command {
     let mut shell = product::as_user("unshare");
     shell.args(["-Urn", "sh", "-c", script]);

@@ -92,8 +92,8 @@ fn static_programs_in_a_numbering_of_their_own_are_held() {
     assert!(members(&shown).iter().any(|member| member["mechanism"] == "freeze"), "{shown:#}");
 }
 
-/// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and without
-/// somebody who holds from outside what the library cannot enter.
+/// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and
+/// without a watcher that holds from outside what the library cannot enter.
 fn assert_shown(words: &[&str]) {
     let (shown, status) = shown_while_it_runs("preload", words, escapes);
     assert!(escapes(&shown), "{words:?}: {shown:#}");
@@ -212,7 +212,8 @@ fn programs_of_another_word_size_run() {
     assert_same(&bare, &run(&mut class.command(words)), "as a child");
 }
 
-/// Writes eight times 3 MB into a file that it has unlinked, and closes it before anybody had to write it.
+/// Writes eight times 3 MB into a file that it has unlinked, and closes it before anything forced
+/// it to be written.
 const PACKS: &str = r#"
 import os, sys, time
 sys.stdin.readline()
@@ -230,7 +231,7 @@ fn what_is_deleted_unwritten_costs_no_time() {
     let mut packing = product::as_user("/usr/bin/python3");
     packing.args(["-c", PACKS]).arg(folder.path().join("pack")).stdin(Stdio::piped());
     let Ok(mut packing) = packing.spawn() else { skip!("no Python") };
-    // Whoever changes his user hides what he does until he executes something.
+    // A process that changes its user hides what it does until it executes a program.
     std::thread::sleep(Duration::from_millis(300));
     let (class, id) = (Class::new("1M"), packing.id().to_string());
     let words = ["attach", "--class", class.name(), "--disk", "1M", "--background", &id];

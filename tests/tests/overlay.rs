@@ -12,8 +12,8 @@ const BESIDES: u64 = SIZE / 2;
 const MOUNT: &str =
     "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && eval \"$0\"";
 
-/// What a class is charged for a script beside a cold file in the lower layer, whose user may mount; `None` where
-/// that is forbidden.
+/// What a class is charged for a script beside a cold file in the lower layer, run by a user that
+/// may mount; `None` where that is forbidden.
 fn charged(estimator: &'static str, script: &str) -> Option<(u64, u64)> {
     let words = |script| ["unshare", "-Urm", "sh", "-c", MOUNT, script];
     let folder = product::folder();

@@ -9,7 +9,7 @@
 //!   ([`data_that_looks_like_a_system_call_stays_data`], [`code_made_at_run_time_is_charged`]);
 //! - calls of a null pointer that run into a trampoline at address 0 ([`a_call_of_nothing_faults_where_it_did`]);
 //! - code that is changed while another thread runs it, which has no counterpart here;
-//! - the selector of each thread, and who may change it: a program's own is tested
+//! - the selector of each thread, and which code may change it: a program's own is tested
 //!   ([`a_program_that_dispatches_its_own_calls_sees_none_of_ours`]);
 //! - registers, vectors and the red zone, which a call instruction that replaces `syscall` may not change. Ours is a
 //!   function, before which a compiler expects less to be kept ([`what_a_function_keeps_is_kept`]); calls that do

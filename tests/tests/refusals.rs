@@ -19,7 +19,7 @@ impl Sleeper {
         Self(command.arg("100").stdin(Stdio::null()).spawn().expect("sleep(1)")).executing("sleep")
     }
 
-    /// Itself, when it executes that: whoever changes his user hides what he does until then.
+    /// Executes itself, as a process that changes its user hides what it does until then.
     fn executing(self, name: &str) -> Self {
         let comm = format!("/proc/{}/comm", self.0.id());
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -62,7 +62,7 @@ fn assert_refused(outcome: &Outcome, why: &str) {
     assert!(complaint.contains(why), "{outcome:?}");
 }
 
-/// Nobody is in the class of that name, or it was never made.
+/// Asserts that the class of that name has no members, or was never made.
 fn assert_unchanged(class: &Class) {
     let mut show = product::discnice(["class", "show", class.name(), "--json"]);
     let shown = run(&mut show);
@@ -155,7 +155,7 @@ fn static_copier(folder: &Path) -> Option<PathBuf> {
 #[test]
 fn without_processes_nothing_is_attached() {
     let (sleeper, class) = (Sleeper::ordinary(), Class::new("1M"));
-    // Of a user whose daemon runs nothing has to be started.
+    // A user without a running daemon: nothing has to be started.
     let alone = product::folder();
     let runtime = format!("XDG_RUNTIME_DIR={}", alone.path().join("run").display());
     run(product::as_user("mkdir").args(["-m", "700"]).arg(alone.path().join("run"))).succeeded();

@@ -1,5 +1,5 @@
 //! Members may be killed at any moment, and shared memory may be anything: the others go on, with
-//! the right results, and nobody hangs.
+//! the right results, and none hangs.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -80,7 +80,7 @@ fn members_killed_at_any_moment_hold_nobody_up() {
     println!("{kills} kills in {took:?}: {rate:.0} B/s of {limit}");
     assert!((least..most).contains(&rate), "{rate} B/s after {kills} kills in {took:?}");
 
-    // Nobody hangs on what the dead left behind: a newcomer gets its share at once.
+    // None hangs on what the dead left behind: a newcomer gets its share at once.
     let mut command = class.command(["cp", "data", "late"]);
     let begun = Instant::now();
     wait(&mut start(&mut command, folder.path()), &command);

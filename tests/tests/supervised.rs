@@ -139,7 +139,7 @@ fn a_whole_tree_is_supervised_when_asked_for() {
     assert!(class.charged().0 >= 4 << 20, "{:#}", class.show());
 }
 
-/// Whoever is held waits in the supervisor, which goes on receiving meanwhile.
+/// A held call waits in the supervisor, which goes on receiving meanwhile.
 #[test]
 fn others_go_on_while_one_is_held() {
     let folder = product::folder();

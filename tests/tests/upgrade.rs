@@ -125,7 +125,7 @@ fn one_copy_of_the_library_serves_all_and_a_forged_one_none() {
     let mode = fs::metadata(&path).expect("the copy").permissions().mode();
     assert_eq!(mode & 0o7777, 0o500);
     assert_eq!(held(&["sh", "-c", maps]).succeeded(), loaded, "it is used again");
-    // One that somebody could have written to, or of another size, is not loaded.
+    // A copy that another user could have written to, or of another size, is not loaded.
     for forge in [
         |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o700)).expect("ours"),
         |path: &Path| {

@@ -4,6 +4,7 @@ mod layers;
 mod pages;
 mod silence;
 mod symbols;
+mod words;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,8 @@ enum Task {
     },
     /// No test is ignored or ends early without a word
     CheckTests,
+    /// Comments call a process "it", and doc comments are whole sentences
+    CheckWords,
     /// Write man pages and shell completions
     Pages {
         /// Where to
@@ -32,6 +35,7 @@ fn main() -> anyhow::Result<()> {
         Task::CheckLayers => layers::check(),
         Task::CheckSymbols { library } => symbols::check(&library),
         Task::CheckTests => silence::check(),
+        Task::CheckWords => words::check(),
         Task::Pages { folder } => pages::write(&folder),
     }
 }

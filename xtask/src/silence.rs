@@ -32,7 +32,11 @@ pub fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn walk(folder: &Path, each: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// Calls `each` with every Rust file below a folder, but none that Cargo built.
+pub fn walk(
+    folder: &Path,
+    each: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {

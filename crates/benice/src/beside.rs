@@ -1,8 +1,9 @@
 //! A regulator that is started before its job, by the process that is about to become the job.
 //!
 //! `discnice run --polite` executes the command in its own place, so the regulator must be another
-//! process. It is nobody's child, hears nothing of the terminal, and holds none of the command's
-//! descriptors, so the command's parent, its terminal and its pipes are the command's alone.
+//! process. It is not a child of any process of the job, gets no signals from the terminal, and
+//! holds none of the command's descriptors, so the command's parent, its terminal and its pipes are
+//! the command's alone.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -43,7 +44,7 @@ pub fn start(mut regulate: impl FnMut(Process)) -> io::Result<HeldBack> {
         let _ = executed.read(&mut [0]);
         drop(executed);
         let go_on = || ControlFlow::Continue(());
-        // It is in nobody's way if there is no process for that: the command runs unregulated.
+        // If there is no process for that, no harm is done: the command runs unregulated.
         let _ = fork::kept(SELDOM, go_on, || {
             fork::ignore(&[libc::SIGCHLD]);
             if job.stat().is_some() {

@@ -27,17 +27,17 @@ pub fn child(work: impl FnOnce()) -> io::Result<()> {
     }
 }
 
-/// Starts a grandchild that does `work` and ends. It belongs to nobody: its parent has ended, it
-/// has a session of its own without a terminal, the root directory, standard streams that lead
-/// nowhere, and of this process's descriptors only `kept`, which it is given.
+/// Starts a grandchild that does `work` and exits. It is an orphan in a session of its own without
+/// a terminal, with the root directory as its working directory, standard streams open on
+/// /dev/null, and of this process's descriptors only `kept`, which `work` receives.
 ///
-/// This process gets no signal from its child's end, not even one that waits until it is let in.
+/// This process gets no signal when its child ends, not even a pending blocked one.
 ///
 /// # Errors
 /// As fork(2); `Unsupported` in a program with several threads.
 pub fn detached(kept: OwnedFd, work: impl FnOnce(File)) -> io::Result<()> {
     only_thread()?;
-    // SAFETY: clone(2) without flags is fork(2) whose child's end sends no signal. What glibc's
+    // SAFETY: clone(2) without flags is fork(2) without a signal at the child's end. What glibc's
     // fork does besides is for threads and locks; the child goes straight on to that function.
     match unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } {
         -1 => Err(io::Error::last_os_error()),
@@ -66,7 +66,7 @@ pub fn kept(
 ) -> io::Result<Option<i32>> {
     only_thread()?;
     let before = block();
-    // Where it was ignored, nobody would be told of a child's end.
+    // If the signal was ignored, a child's end would go unreported.
     // SAFETY: sets a disposition, in a process of one thread.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let mut ending = None;
@@ -150,7 +150,7 @@ fn set_mask(mask: &libc::sigset_t) {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }
 
-/// One of the signals that [`kept`] blocks; `None` when none came within the time.
+/// Waits for one of the signals that [`kept`] blocks; `None` when none came within the time.
 fn wait_for_signal(time: Duration) -> Option<i32> {
     let time = libc::timespec {
         tv_sec: time.as_secs().cast_signed(),
@@ -200,7 +200,7 @@ fn wait_for(pid: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes every descriptor but one, whose number becomes 3.
+/// Closes every descriptor but one, and gives that one number 3.
 fn forget_all_but(kept: OwnedFd) -> File {
     let number = kept.into_raw_fd();
     // SAFETY: descriptors are numbers here: nothing in this copy uses those that are closed, and
@@ -234,7 +234,7 @@ fn close_listed() {
 
 /// Closes this copy's descriptor of a file that the original goes on using.
 pub fn close(file: &File) {
-    // SAFETY: the copy ends by _exit(2), so nobody closes the number, or another file's, again.
+    // SAFETY: the copy ends by _exit(2), so the number, or another file's, is not closed again.
     unsafe { libc::close(file.as_raw_fd()) };
 }
 

@@ -34,14 +34,14 @@ impl Guardian {
     /// Starts a guardian.
     ///
     /// # Errors
-    /// As fork(2) and pipe(2); `Unsupported` in a program with several threads, whose copy could
+    /// As fork(2) and pipe(2); `Unsupported` in a program with several threads, as its copy could
     /// hold locks of threads that it does not have.
     pub fn start() -> io::Result<Self> {
         Ok(Self { pipe: start()?, stopped: HashSet::new() })
     }
 
-    /// Stops a process, with the guardian's knowledge. False when it is gone, or was stopped
-    /// already by somebody else, whose business it then is to continue it.
+    /// Stops a process and tells the guardian. Returns false if the process is gone, or was already
+    /// stopped by another process, which is then responsible for continuing it.
     ///
     /// # Errors
     /// As pidfd_send_signal(2), or where no guardian can be had: then nothing was stopped.
@@ -62,8 +62,8 @@ impl Guardian {
         Ok(true)
     }
 
-    /// Stops one again that [`Self::stop`] stopped and that somebody else has continued: a person, or the
-    /// guardian of a regulator that was killed before. Whether it stood already.
+    /// Stops a process again that [`Self::stop`] stopped and that was continued by a user or by the
+    /// guardian of a regulator that was killed before. Returns true if it was still stopped.
     ///
     /// # Errors
     /// As [`Self::stop`]; `NotFound` when it is gone, or was never stopped.

@@ -23,14 +23,14 @@ pub(crate) struct Kept {
     /// What is executed, as [`identity::of`] says it.
     job: String,
     /// The rest of the identity: one job may be regulated by different metrics or under different
-    /// limits, whose targets have nothing in common.
+    /// limits, and their targets have nothing in common.
     circumstances: String,
     directory: Option<PathBuf>,
     saved_at: Nanos,
 }
 
 impl Kept {
-    /// Those of a job that was not looked at yet: [`Self::follow`] does that.
+    /// Creates the targets of a job that was not looked at yet: [`Self::follow`] does that.
     pub(crate) fn new(options: &Options) -> Self {
         let metrics: Vec<String> = options.metrics.iter().map(Metric::to_string).collect();
         Self {
@@ -48,9 +48,9 @@ impl Kept {
         Some(Store::new(self.directory.clone()?, identity))
     }
 
-    /// Takes the targets of what the first process executes now, if that is not what it executed
-    /// before: `nice`, `env` and a shell's `exec` become another program, whose pace says nothing of
-    /// theirs. If there is a change, what its user should know.
+    /// Takes over the targets of what the first process executes now, if that has changed: `nice`,
+    /// `env` and a shell's `exec` become another program, and their own pace says nothing of that
+    /// one's. Returns what the user should know if there was a change.
     pub(crate) fn follow(&mut self) -> Option<Vec<String>> {
         // When the first process has ended, the job is its descendants, and still the same.
         let root = self.root.filter(|root| root.stat().is_some())?;

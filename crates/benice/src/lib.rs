@@ -2,8 +2,9 @@
 //!
 //! [`metric`] reads a program's progress from outside, [`tree`] knows which processes belong to it,
 //! a [`stopper`] stops and continues them; where it does so by signals, a [`guardian`] process
-//! continues them if the regulator dies. [`regulate()`] is the loop that ties these to `discnice-manners`; [`beside`]
-//! starts it for a process that is about to become the job. [`report`] is what others may know.
+//! continues them if the regulator dies. [`regulate()`] is the loop that ties these to
+//! `discnice-manners`. [`beside`] starts it for a process that is about to become the job.
+//! [`report`] is what other programs may know of it.
 //!
 //! Whatever fails here (a metric that vanishes, an endpoint that hangs, a process that may not be
 //! stopped), the program goes on unregulated rather than stay stopped.

@@ -35,7 +35,7 @@ const REFRESH: Nanos = Nanos(1_000_000_000);
 const KEEP: Nanos = Nanos(40_000_000);
 /// Signals by which people want a job to end, or to stop: they wait while it is stopped.
 const WISHES: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
-/// So long a job that got one of them is let be: to clean up and to end.
+/// Time for which a job that got one of these signals is left alone, to clean up and to exit.
 const GRACE: Nanos = Nanos(10_000_000_000);
 /// A job that limits held for this share of the time between two looks is as fast as they allow.
 const HELD_FRAC: f64 = 0.1;
@@ -53,15 +53,15 @@ pub struct Options {
     pub circumstances: String,
     /// Parameters of the regulation.
     pub config: Config,
-    /// Where targets are kept; `None` keeps none.
+    /// Directory for targets; `None` keeps none.
     pub targets: Option<PathBuf>,
-    /// Whether polite jobs of this user take turns.
+    /// Set if polite jobs of this user take turns.
     pub take_turns: bool,
-    /// The directory in which others are told; `None` tells nobody.
+    /// The directory for reports to other programs; `None` writes none.
     pub reports: Option<PathBuf>,
 }
 
-/// What the loop needs of whoever starts it.
+/// What the loop needs of its caller.
 pub trait Outside {
     /// Takes one line for each thing that the user should know and that does not end the
     /// regulation.
@@ -95,8 +95,8 @@ pub fn regulate(
     let start = clock::now();
     let mut polling = Polling::new(SHORTEST, LONGEST);
     loop {
-        // Nothing but the next looks can tell whether that is contention, and until they do somebody
-        // may be waiting for us.
+        // Only the next looks can tell if that is contention, and until they do another program may
+        // be waiting for us.
         let hurried = job.regulator.lags();
         clock::sleep(if hurried { Nanos(polling.interval().0 / 2) } else { polling.interval() });
         let fresh = job.members();
@@ -231,7 +231,7 @@ impl<'a> Job<'a> {
             return self.regulator.resumed(at, false);
         }
         match verdict {
-            // It is slow, but because of its limits and not because of others.
+            // The job is slow, but because of its limits and not because of others.
             Verdict::Suspend(_) if held => self.regulator.resumed(at, false),
             Verdict::Suspend(suspend) => {
                 // It shows no good times.
@@ -252,7 +252,7 @@ impl<'a> Job<'a> {
         self.board.update(suspended, suspensions, time.as_secs_f64());
     }
 
-    /// Whether it was limits that the job waited for since the last look.
+    /// Returns true if it was limits that the job waited for since the last look.
     fn was_held(&mut self, at: Nanos) -> bool {
         let now = self.outside.held(&self.tree);
         let (before, since) = std::mem::replace(&mut self.held, (now, at));
@@ -336,7 +336,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Continues the job, in the end of a wait or because somebody wants it to end.
+    /// Continues the job at the end of a suspension, or because it was asked to end (`wanted`).
     fn go_on(&mut self, early: bool, wanted: bool) {
         self.stopper.resume();
         let now = clock::now();
@@ -353,8 +353,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Called while the job is stopped, which it does not stay when somebody wants it to end, or when it has
-/// been killed.
+/// Keeps the job stopped; breaks if it was asked to end, or has been killed.
 fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<()> {
     tree.update();
     if tree.is_empty() {

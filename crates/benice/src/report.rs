@@ -1,7 +1,7 @@
 //! What regulators tell others about their jobs: one small file each, for `discnice status`.
 //!
-//! A file is replaced by renaming, so it is always whole, and removed by its regulator. Of a killed
-//! one it is removed by the next who looks.
+//! A file is replaced by renaming, so it is always whole, and removed by its regulator. The file of
+//! a killed regulator is removed by the next program that looks.
 
 use std::fs;
 use std::io;
@@ -26,17 +26,17 @@ pub struct Report {
     pub regulator: u32,
     /// When that started, in clock ticks since boot.
     regulator_started: u64,
-    /// Whether the job is stopped because its progress was poor.
+    /// Set while the job is stopped because its progress was poor.
     pub suspended: bool,
-    /// How often it was.
+    /// How often the job was stopped.
     pub suspensions: u64,
-    /// For how long in all, in seconds.
+    /// How long the job was stopped in all, in seconds.
     pub suspended_seconds: f64,
     /// What went wrong without stopping the job.
     pub notices: Vec<String>,
 }
 
-/// Where a regulator tells.
+/// The report of a regulator, in its file.
 #[derive(Debug)]
 pub struct Board {
     file: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl Board {
         self.post();
     }
 
-    /// Whoever cannot tell regulates all the same.
+    /// Writes the report. A regulator that cannot do so regulates all the same.
     fn post(&self) {
         let Some(file) = &self.file else { return };
         let _ = write(file, &self.report);
@@ -111,14 +111,14 @@ fn write(file: &Path, report: &Report) -> io::Result<()> {
 pub fn posted(directory: &Path) -> Vec<Report> {
     let entries = fs::read_dir(place(directory)).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
-    // A draft is somebody's who is about to rename it.
+    // A draft belongs to a process that is about to rename it.
     let files = files.filter(|file| file.extension().is_some_and(|kind| kind == "json"));
     let mut reports: Vec<Report> = files.filter_map(|file| living(&file)).collect();
     reports.sort_by_key(|report| report.process);
     reports
 }
 
-/// The report in a file, whose regulator may have been killed.
+/// Returns the report in a file, unless its regulator was killed.
 fn living(file: &Path) -> Option<Report> {
     let text = fs::read(file).ok()?;
     let told: Option<Report> = serde_json::from_slice(&text).ok();

@@ -7,15 +7,16 @@ use discnice_sys::deadline;
 use crate::guardian::Guardian;
 use crate::tree::{Process, Tree};
 
-/// A mechanism. Its contract:
+/// A mechanism that stops and continues a job. Its contract:
 ///
-/// 1. after [`Stopper::stop`] nothing of the job runs, except for a moment what it wakes from a sleep;
-/// 2. [`Stopper::keep`] is called at least twenty times a second while it is stopped, and stops what
-///    woke or was born meanwhile;
+/// 1. after [`Stopper::stop`] nothing of the job runs, except for a moment what it wakes from a
+///    sleep;
+/// 2. [`Stopper::keep`] is called at least twenty times a second while it is stopped, and stops
+///    what woke or was forked meanwhile;
 /// 3. [`Stopper::resume`] continues what was stopped by it and nothing else;
 /// 4. after an error the job runs;
-/// 5. whoever is killed while the job is stopped leaves nothing stopped; a process that has a [`deadline`] is killed when it is
-///    stopped itself, or hangs.
+/// 5. a process that is killed while the job is stopped leaves nothing stopped; a process that has
+///    a [`deadline`] is killed when it is stopped itself, or hangs.
 pub trait Stopper {
     /// Stops the job.
     ///

@@ -61,9 +61,9 @@ impl Tree {
         Self::without(roots, None)
     }
 
-    /// A job with these roots, to which `left_out` and its descendants do not belong: a regulator
-    /// may come to be a child of its own job, whose process may collect the orphans of the machine
-    /// (the first one of a container does).
+    /// Creates a job with these roots, excluding `left_out` and its descendants: a regulator may
+    /// become a child of its own job, if a process of the job inherits the machine's orphans (as
+    /// the first one of a container does).
     #[must_use]
     pub fn without(roots: &[Process], left_out: Option<u32>) -> Self {
         let known = roots.iter().filter_map(|root| Some((*root, root.stat()?)));
@@ -92,9 +92,10 @@ impl Tree {
         }
     }
 
-    /// Reads the known members again, forgets the ended, and takes in children of the members' first
-    /// threads, which is where most come from: without them a shell whose commands last less than a second seems to
-    /// do nothing until [`Self::refresh`] looks at all processes.
+    /// Reads the known members again, drops those that have ended, and takes in children of the
+    /// members' first threads, where most children come from. Without them, a shell that runs
+    /// commands of less than a second seems to do nothing until [`Self::refresh`] reads all
+    /// processes.
     pub fn update(&mut self) {
         self.members.retain(|process, known| match process.stat() {
             Some(now) => {
@@ -115,7 +116,7 @@ impl Tree {
         self.members.insert(Process::of(&stat), stat).is_none().then_some(child)
     }
 
-    /// Whether all have ended.
+    /// Returns true if all members have ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
@@ -126,7 +127,7 @@ impl Tree {
         self.members.values()
     }
 
-    /// Whether `pid` belongs to the job.
+    /// Returns true if `pid` belongs to the job.
     #[must_use]
     pub fn contains(&self, pid: Pid) -> bool {
         self.members.keys().any(|member| member.pid == pid)

@@ -89,8 +89,8 @@ fn killed_regulator() {
     end(job);
 }
 
-/// One that is stopped is killed by its deadline, so that the guardian continues the job; when its keeper is continued, another
-/// regulator stops it again.
+/// A regulator that is stopped is killed by its deadline, so that the guardian continues the job;
+/// when its keeper is continued, another regulator stops the job again.
 fn stopped_regulator() {
     let (job, keeper) = start_as("kept");
     let worker = children(keeper.id()).next().expect("a worker");

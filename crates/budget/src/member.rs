@@ -13,9 +13,9 @@ pub const NAME: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
-    /// Nobody's.
+    /// The slot has no owner.
     Free = 0,
-    /// Somebody is filling it in.
+    /// The slot is being filled in.
     Claimed = 1,
     /// A regulated process.
     Active = 2,
@@ -60,7 +60,7 @@ pub struct Charged {
 pub struct Books {
     read: AtomicU64,
     written: AtomicU64,
-    /// Page faults that had to read, as far as somebody has asked.
+    /// Page faults that had to read, when last asked.
     faults: AtomicU64,
     waited: AtomicU64,
 }
@@ -131,7 +131,7 @@ fn advance(known: &AtomicU64, value: u64) -> u64 {
     if value.abs_diff(before) < UNBELIEVABLE {
         return value.saturating_sub(before);
     }
-    // A lost race means that somebody else has entered what is true.
+    // A lost race means that another process has entered the true value.
     let _ = known.compare_exchange(before, value, Ordering::Relaxed, Ordering::Relaxed);
     0
 }
@@ -141,7 +141,7 @@ fn advance(known: &AtomicU64, value: u64) -> u64 {
 pub struct MemberId {
     /// Position in the class.
     pub index: u32,
-    /// Which life of the slot.
+    /// Number of the slot's life.
     pub generation: u32,
 }
 
@@ -188,7 +188,7 @@ impl Member {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// Which life of the slot this is.
+    /// Returns the number of this life of the slot.
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
@@ -202,8 +202,8 @@ impl Member {
 
     /// Takes the slot if it is free, or if its process is gone.
     ///
-    /// A claimer that is killed before it finished leaves a slot whose process is gone, which
-    /// the next one takes: no slot is ever lost.
+    /// A claimer that is killed before it finished leaves a slot with a dead process, which the
+    /// next one takes: no slot is ever lost.
     pub fn claim(&self, process: u32, charged: Charged, exists: impl Fn(u32) -> bool) -> bool {
         let owner = self.process.load(Ordering::Acquire);
         // A slot with the process's own number was prepared for it by its parent, or is left
@@ -211,8 +211,8 @@ impl Member {
         if owner != 0 && owner != process && exists(owner) {
             return false;
         }
-        // The process id is the lock: whoever owns it by this exchange owns the slot, and
-        // whoever dies next is recognised by it.
+        // The process id is the lock: the process that stores it by this exchange owns the slot,
+        // and if it dies, the slot is recognised by it as free.
         let taken =
             self.process.compare_exchange(owner, process, Ordering::AcqRel, Ordering::Relaxed);
         if taken.is_err() {

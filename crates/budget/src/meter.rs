@@ -87,8 +87,9 @@ impl Meter {
         self.reserve_by(rule, now, bytes)
     }
 
-    /// The same for operations. They pass one by one, so none is ever a large part of what may pass
-    /// in a window, and more unused allowance can be kept than beside a large piece ([`Rule::credit`]).
+    /// Takes a place in the queue for operations. They pass one by one, so none is ever a large
+    /// part of what may pass in a window, and more unused allowance can be kept than beside a large
+    /// piece ([`Rule::credit`]).
     pub fn reserve_operations(&self, window: Nanos, now: Nanos, count: u64) -> Option<Nanos> {
         let rule = Rule { rate: self.rate().times(OPERATION), window };
         self.reserve_by(rule, now, count.saturating_mul(OPERATION))
@@ -115,7 +116,8 @@ impl Meter {
         self.paid_by(self.rate(), now, bytes)
     }
 
-    /// The same for operations ([`Meter::reserve_operations`]).
+    /// Returns when everything charged so far is paid for, `count` operations just now
+    /// ([`Meter::reserve_operations`]).
     #[must_use]
     pub fn operations_paid_at(&self, now: Nanos, count: u64) -> Nanos {
         self.paid_by(self.rate().times(OPERATION), now, count.saturating_mul(OPERATION))
@@ -137,7 +139,7 @@ impl Meter {
         let (frontier, limit) =
             (self.frontier.load(Ordering::Relaxed), now.plus(longest_debt(rate)).0);
         if frontier > limit {
-            // A lost race means that somebody else was here.
+            // A lost race means that another process did it.
             let _ = self.frontier.compare_exchange(
                 frontier,
                 limit,
@@ -209,7 +211,7 @@ impl Meter {
         let frontier = self.frontier.load(Ordering::Relaxed);
         let credit = Rule { rate: Rate::UNLIMITED, window }.credit();
         if frontier != 0 && frontier < now.minus(credit).0 {
-            // A lost race means that somebody charged: then nothing is calm.
+            // A lost race means that another process charged: then nothing is calm.
             let _ =
                 self.frontier.compare_exchange(frontier, 0, Ordering::AcqRel, Ordering::Relaxed);
         }

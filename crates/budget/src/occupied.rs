@@ -20,18 +20,19 @@ impl<const WORDS: usize> Occupied<WORDS> {
     /// The slot has been taken.
     pub fn mark(&self, slot: usize) {
         if let Some(word) = self.words.get(slot / BITS) {
-            // Release: who clears the bit sees whose the slot is.
+            // Release: a thread that clears the bit sees the slot's owner.
             word.fetch_or(1 << (slot % BITS), Ordering::Release);
         }
     }
 
-    /// Whether the slot is marked.
+    /// Returns true if the slot is marked.
     pub fn is_marked(&self, slot: usize) -> bool {
         let word = self.words.get(slot / BITS).map_or(0, |word| word.load(Ordering::Acquire));
         word & 1 << (slot % BITS) != 0
     }
 
-    /// Whether any of 64 slots from this one on is marked, the first slots coming after the last.
+    /// Returns true if any of 64 slots from this one on is marked; after the last slot come the
+    /// first.
     pub fn is_any_marked(&self, first: usize) -> bool {
         let (place, shift) = (first / BITS, first % BITS);
         let word = |place: usize| {

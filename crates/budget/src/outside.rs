@@ -1,5 +1,6 @@
-//! What a watcher outside the processes keeps about them: who is regulated from outside, how, and
-//! why. It stands in the shared block so that the next watcher goes on where a killed one stopped.
+//! What a watcher outside the processes records about them: which are regulated from outside, how,
+//! and why. It lies in the shared block so that the next watcher continues where a killed one
+//! stopped.
 
 use crate::member::Member;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -42,7 +43,7 @@ pub enum Reason {
     Confined = 4,
     /// Its account ran ahead of what it charged itself: page faults, io_uring, raw system calls.
     RanAhead = 5,
-    /// Somebody else traces it: it is counted, not held.
+    /// A debugger traces it: it is counted, not held.
     Traced = 6,
     /// The system permits neither ptrace(2) nor signals: it is counted, not held.
     Forbidden = 7,
@@ -50,7 +51,7 @@ pub enum Reason {
     Foreground = 8,
     /// Its account is not readable: it is neither counted nor held.
     Hidden = 9,
-    /// It has more resident memory than its class may keep while others wait for memory.
+    /// Its resident memory exceeds what its class may keep while others wait for memory.
     Memory = 10,
 }
 
@@ -83,7 +84,7 @@ impl Reason {
     }
 }
 
-/// Who watches a class. At most one process does, however many are ready to.
+/// The state of a class's watcher. At most one process watches, however many are ready to.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Watcher {
@@ -103,7 +104,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Somebody became a member or is about to execute a program: the watcher looks at him soon.
+    /// Notes that a process became a member or is about to execute a program: the watcher looks at
+    /// it soon.
     pub fn announce(&self) {
         self.arrivals.fetch_add(1, Ordering::Release);
     }
@@ -114,7 +116,8 @@ impl Watcher {
         self.arrivals.load(Ordering::Acquire)
     }
 
-    /// Bytes were charged to the class from outside, for somebody who is made to wait like this.
+    /// Notes bytes charged to the class from outside, for a process that is made to wait by
+    /// `mechanism`.
     pub fn note_charged(&self, mechanism: Mechanism, bytes: u64) {
         if let Some(charged) = self.charged.get(mechanism as usize) {
             charged.fetch_add(bytes, Ordering::Relaxed);
@@ -147,7 +150,7 @@ impl Watcher {
         self.coming.store(until, Ordering::Relaxed);
     }
 
-    /// Whether one was asked for that may still be on its way.
+    /// Returns true if a watcher was asked for that may still be on its way.
     #[must_use]
     pub fn is_coming(&self, now: u64) -> bool {
         let until = self.coming.load(Ordering::Relaxed);
@@ -189,7 +192,7 @@ impl Watcher {
         let _ = self.process.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Whether somebody watches the class, or did when it was killed.
+    /// Returns true if the class has a watcher, or had one when that was killed.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.process.load(Ordering::Relaxed) != 0
@@ -201,8 +204,8 @@ impl Watcher {
         (owner != 0 && !self.is_stale(now) && exists(owner)).then_some(owner)
     }
 
-    /// The watcher is told of each birth, or is not: whether it finds the descendants of whom it knows without
-    /// anything in their environment.
+    /// Records if the watcher is told of each fork, and so finds the descendants of known processes
+    /// without anything in their environment.
     pub fn follow_births(&self, follows: bool) {
         // Of a thousand classes each page that is written counts.
         if (self.flags.load(Ordering::Relaxed) & FOLLOWS != 0) == follows {
@@ -215,19 +218,19 @@ impl Watcher {
         }
     }
 
-    /// Whether a watcher is there that is told of each birth.
+    /// Returns true if there is a watcher that is told of each fork.
     pub fn follows_births(&self, now: u64, exists: impl Fn(u32) -> bool) -> bool {
         self.flags.load(Ordering::Acquire) & FOLLOWS != 0 && self.process(now, exists).is_some()
     }
 
-    /// From now on members that our library is in are held as well as soon as their account runs ahead
-    /// of what they charged themselves. Without that they are left to the library until it is plain
-    /// that it does not see what they do.
+    /// From now on holds members with our library, too, as soon as their account runs ahead of what
+    /// they charged themselves. Without that they are left to the library until it is plain that it
+    /// does not see what they do.
     pub fn be_strict(&self) {
         self.flags.fetch_or(STRICT, Ordering::Relaxed);
     }
 
-    /// Whether members that our library is in are held as soon as they run ahead.
+    /// Returns true if members with our library are held as soon as they run ahead.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & STRICT != 0
@@ -289,7 +292,7 @@ pub struct Seen {
 }
 
 impl Account {
-    /// Whether its number means it only in a PID namespace of its own.
+    /// Returns true if its process id is valid only in a PID namespace of its own.
     #[must_use]
     pub fn is_apart(&self) -> bool {
         self.started & APART != 0

@@ -16,7 +16,7 @@ pub const NUMBERS_MAX: usize = 4 * 16 + 3;
 /// Names a class, and maybe the member of it that the process already is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Where the class lies.
+    /// Block of the class.
     pub block: BlockId,
     /// The class's nonce.
     pub nonce: u64,

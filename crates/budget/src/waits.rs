@@ -53,7 +53,7 @@ fn bucket(time: Nanos) -> usize {
     if bucket < BUCKETS { bucket } else { BUCKETS - 1 }
 }
 
-/// From when on a wait is in this bucket; until where the next one begins.
+/// Returns the shortest wait in this bucket, which ends where the next one begins.
 #[must_use]
 pub const fn begin(bucket: usize) -> Nanos {
     if bucket == 0 {

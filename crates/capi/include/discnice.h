@@ -55,7 +55,7 @@
 #define DISCNICE_PROBE 2
 
 /*
- Not found out: somebody else's file, too small to probe.
+ Not found out: another user's file, too small to probe.
  */
 #define DISCNICE_UNKNOWN 3
 
@@ -192,7 +192,7 @@ void *discnice_gb_alloc(size_t min,
  is let be.
 
  # Safety
- Nobody uses the memory any more.
+ The memory is no longer in use.
  */
 void discnice_gb_free(void *start);
 

@@ -20,7 +20,7 @@ pub const DISCNICE_CACHESTAT: c_int = 0;
 pub const DISCNICE_MINCORE: c_int = 1;
 /// By timed accesses to one byte in every 4 MB.
 pub const DISCNICE_PROBE: c_int = 2;
-/// Not found out: somebody else's file, too small to probe.
+/// Not found out: another user's file, too small to probe.
 pub const DISCNICE_UNKNOWN: c_int = 3;
 
 /// Most cached files first.
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn discnice_residency(
     if fd < 0 || count.is_null() {
         return -libc::EINVAL;
     }
-    // SAFETY: the descriptor is the caller's, who keeps it: it is used during this call only.
+    // SAFETY: the descriptor stays the caller's: it is used during this call only.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
     let found = match residency(&file, &Options::default()) {
         Ok(found) => found,
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn discnice_gb_alloc(
 /// is let be.
 ///
 /// # Safety
-/// Nobody uses the memory any more.
+/// The memory is no longer in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn discnice_gb_free(start: *mut c_void) {
     let grant = GRANTS.lock().unwrap_or_else(PoisonError::into_inner).remove(&(start as usize));

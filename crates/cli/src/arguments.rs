@@ -22,7 +22,7 @@ pub enum Asked {
     Refuse(String),
 }
 
-/// Understands a command line, whose first word is the name of this program.
+/// Parses a command line; its first word is the name of this program.
 #[must_use]
 pub fn parse(words: &[OsString]) -> Asked {
     if words.len() < 2 {

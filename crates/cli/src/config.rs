@@ -52,7 +52,7 @@ impl Config {
         let Some(path) = discnice_paths::config() else { return Ok(Self::default()) };
         match discnice_paths::read_own(&path, LONGEST) {
             Ok(bytes) => Self::parse_bytes(&bytes, &path),
-            // What may not be read is another user's, whose HOME was kept (su, setpriv).
+            // An unreadable file is another user's, with a HOME that was kept (su, setpriv).
             Err(error)
                 if matches!(
                     error.kind(),

@@ -3,8 +3,9 @@
 //! The paper adds a scheduling class below all others, because a process of the lowest priority,
 //! nice -19, still takes 8 to 40 % from its hosts. Linux has had that class since 2.6.23. It may be
 //! entered without privilege, its children inherit it, and it holds within the process's scheduling
-//! group. Each session has a group of its own (autogroup, sched(7)), with a priority of its own: whoever leads a
-//! session gives way with all of it. A job in a session that others have begun cannot, as they would have to, too.
+//! group. Each session has a group of its own (autogroup, sched(7)), with a priority of its own: a
+//! job that leads a session gives way with all of it. A job in a session that others have begun
+//! cannot, as they would have to, too.
 
 #![allow(unsafe_code, reason = "sched_setscheduler(2) and ioprio_set(2) have no safe wrapper")]
 
@@ -24,8 +25,8 @@ const CLASS_SHIFT: u32 = 13;
 
 /// The least priority of a session's group, sched(7).
 const LEAST: &str = "19";
-/// Somebody without rights may set one only ten times a second on the whole machine: of twelve that start
-/// at once the last waits for a second and a bit, which nobody waits for.
+/// An unprivileged user may set one only ten times a second on the whole machine: of twelve that
+/// start at once the last waits for a second and a bit, and nothing waits for it.
 const TRIES: u32 = 20;
 const TURN: Duration = Duration::from_millis(60);
 

@@ -1,5 +1,5 @@
-//! Whether limits can hold for a command, and why not: one decision, for `run`, which warns or refuses
-//! (`--strict`), and for whoever asks before.
+//! Tells if limits can hold for a command, and why not: one decision, for `run`, which warns or
+//! refuses (`--strict`), and for callers that ask before.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -85,8 +85,8 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     Some(id)
 }
 
-/// When this process started; `None` in a PID namespace whose numbers `/proc` does not show: others see another process by
-/// the number that it is listed by.
+/// Returns when this process started; `None` in a PID namespace with numbers that `/proc` does not
+/// show: others see another process by the number that it is listed by.
 fn started() -> Option<u64> {
     let (shown, own) = (std::fs::read_link("/proc/self").ok()?, process::id());
     (shown.to_str()?.parse() == Ok(own)).then(|| procfs::stat(own))?.map(|stat| stat.started)
@@ -251,8 +251,8 @@ fn await_end(child: i32) -> io::Result<c_int> {
     Ok(status)
 }
 
-/// The exit status of the command, as a shell tells it, which is waited for; `None` in a process whose child it is not. Takes
-/// no memory.
+/// Waits for the command and returns its exit status, as a shell tells it; `None` in a process that
+/// is not its parent. Takes no memory.
 pub fn status_of_child() -> Option<u8> {
     let child = CHILD.load(Ordering::Relaxed);
     let status = if child > 0 { await_end(child).ok()? } else { END.load(Ordering::Relaxed) };

@@ -61,9 +61,10 @@ impl Mechanism {
         matches!(self, Self::Auto | Self::Freeze)
     }
 
-    /// Whether those are held from outside at once that our library is in. Not unless asked for: a
-    /// process that is let stand still while it copies inside the kernel sees a short count, and one
-    /// whose library waits with its account ahead of its books is charged for the same bytes again.
+    /// Returns true if members with our library are held from outside at once. Not unless asked
+    /// for: a process that is stopped while it copies inside the kernel sees a short count, and one
+    /// that waits in our library with its account ahead of its books is charged for the same bytes
+    /// again.
     #[must_use]
     pub fn is_strict(self) -> bool {
         self == Self::Freeze
@@ -87,8 +88,9 @@ impl Mechanism {
 }
 
 impl Plan {
-    /// Whether our variables go into the command's environment: the supervised need none, nor do those whose
-    /// descendants are found from outside without, which `followed` tells.
+    /// Returns true if our variables go into the command's environment: supervised commands need
+    /// none, nor do those with descendants that are found from outside without, which `followed`
+    /// tells.
     #[must_use]
     pub fn carries(&self, followed: bool) -> bool {
         match self {
@@ -148,7 +150,7 @@ impl Plan {
         let Some(reach) = self.reach() else { return Ok(()) };
         let member = member.and_then(|id| found.class.member(id, process::id()));
         let set = |state| member.inspect(|member| member.set_state(state));
-        // Before: who watches the class must not take the supervisors for children of a member that
+        // Before: the class's watcher must not take the supervisors for children of a member that
         // is regulated from outside.
         set(State::Notified);
         let complain = |error: &io::Error| {

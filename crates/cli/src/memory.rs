@@ -1,8 +1,9 @@
 //! What happens when no memory is left.
 //!
-//! The standard library would abort: by a signal, with a core file, and without the command. Here it is an error of ours like
-//! any other, one line and status 125, but for `run`, whose command can do without us: it is executed as it was given, from the
-//! arguments that lie on the stack, which takes no memory of ours.
+//! The standard library would abort: by a signal, with a core file, and without the command. Here
+//! it is an error of ours like any other, one line and status 125. Only `run` has a command that
+//! can do without us: it is executed as it was given, from the arguments that lie on the stack,
+//! which takes no memory of ours.
 
 #![allow(unsafe_code, reason = "an allocator, and exec without memory")]
 
@@ -72,7 +73,8 @@ pub fn without_memory_execute(words: usize) {
     }
 }
 
-/// Hands that duty on to the child that this process, whose child executes the command, is about to fork.
+/// Hands that duty on to the child that this process is about to fork, and that will execute the
+/// command.
 pub fn leave_it_to_the_child() -> impl FnOnce() {
     let before = PROCESS.swap(0, Ordering::Relaxed);
     move || {

@@ -1,8 +1,9 @@
 //! What the program says. Nothing else writes to standard output or standard error, for two reasons:
 //! - `println!` and `eprintln!` panic when their stream is full or closed;
-//! - what stands in a line may have been chosen by others (names of classes, programs and files), and a terminal
-//!   obeys some characters. Lines for people have none of those, a line end included, whoever formats them:
-//!   [`say!`], [`tell!`], [`Lines`]. JSON has them escaped: [`json`].
+//! - what stands in a line may have been chosen by others (names of classes, programs and files),
+//!   and a terminal obeys some characters. Lines for people have none of those, a line end
+//!   included, however they are formatted: [`say!`], [`tell!`], [`Lines`]. JSON has them escaped:
+//!   [`json`].
 //!
 //! What a user redirects is the same as what is shown. Only what is made for programs is written byte by byte:
 //! the bytes and names of `order`, by [`bytes`].
@@ -17,7 +18,7 @@ use std::os::fd::AsFd;
 use clap::builder::StyledStr;
 use discnice_escape::visible;
 
-/// Writes a line to standard output; `?` it: a full disk is an error, and a reader who has seen
+/// Writes a line to standard output; `?` it: a full disk is an error, and a reader that has seen
 /// enough (`| head`) ends the program quietly.
 #[macro_export]
 macro_rules! say {
@@ -29,7 +30,7 @@ macro_rules! say {
 }
 pub use say;
 
-/// Writes a line to standard error. If that fails there is nobody left to tell.
+/// Writes a line to standard error. If that fails it cannot be reported.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => {
@@ -82,7 +83,7 @@ pub fn json_part(json: &str) -> Result<(), Unsaid> {
     write(&discnice_escape::json(json))
 }
 
-/// Writes metrics, whose labels have been made visible, to standard output.
+/// Writes metrics, with labels that have been made visible, to standard output.
 ///
 /// # Errors
 /// Standard output cannot be written.

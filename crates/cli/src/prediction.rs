@@ -9,7 +9,7 @@ use serde::Serialize;
 /// `error_frac` is the difference as a part of the account; `null` without an account.
 #[derive(Debug, Serialize)]
 pub struct PredictionReport {
-    /// Whose word charges follow: `auto`, `predict` or `account`.
+    /// Source of charges: `auto`, `predict` or `account`.
     estimator: &'static str,
     /// Less what was taken back because it was deleted before it was written.
     predicted_bytes: u64,
@@ -26,8 +26,9 @@ struct FileSystemReport {
     kind: Option<String>,
     /// Whether its account can be believed: `undecided`, `accounted` or `silent`.
     account: &'static str,
-    /// What the files that were made cost the disk beside all that (journal, inode tables), as the host profile
-    /// knows: beside their data, and beside the account, of which a prediction has all. Charged to nobody.
+    /// What the files that were made cost the disk beside all that (journal, inode tables), as the
+    /// host profile knows: beside their data, and beside the account, of which a prediction has
+    /// all. Not charged to any process.
     file_overhead_bytes: u64,
     file_uncharged_bytes: u64,
     calls: Vec<CallReport>,

@@ -10,16 +10,16 @@ use discnice_sys::{process, procfs, time};
 
 use crate::classes::Found;
 
-/// A member whose process exists and has not ended.
+/// A member with a process that exists and has not ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Running<'a> {
     /// Its slot.
     pub member: &'a Member,
     /// What holding it from outside has come to.
     pub outside: Option<Account>,
-    /// The same, if somebody holds it now.
+    /// What holding it from outside has come to, if it is held now.
     pub held: Option<Account>,
-    /// The process that should hold it, if nobody does as that one is stopped.
+    /// The process that should hold it, if it is not held because that one is stopped.
     pub stopped_holder: Option<u32>,
     /// What it has moved, both ways, if it has not run since a watcher looked.
     bytes: Option<u64>,
@@ -89,11 +89,11 @@ fn is_member(class: &Class, block: BlockId, member: &Member, outside: Option<Acc
     }
 }
 
-/// Whether a process exists and has not ended: one that has ended still exists until its parent
-/// waits for it. /proc tells for sure, and takes ten times as long as what tells of most.
+/// Returns true if a process exists and has not ended: one that has ended still exists until its
+/// parent reaps it. /proc tells for sure, and takes ten times as long as what tells of most.
 fn is_running(process: u32) -> bool {
     process::has_memory(process)
         || (process::exists(process)
-            // Without /proc nobody is called ended.
+            // Without /proc no process is taken for ended.
             && !procfs::stat(process).is_some_and(|stat| stat.has_ended()))
 }

@@ -16,7 +16,7 @@ pub const HINT: &str = "; --strict refuses to start it then";
 /// In the environment: `1` or `0`.
 const VARIABLE: &str = "DISCNICE_STRICT";
 
-/// Whether a command is refused for which a limit does not hold.
+/// Says if a command is refused when a limit cannot hold for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Strictness(pub bool);
 

@@ -1,4 +1,4 @@
-//! `discnice attach --polite` with real programs, and with the deaths of everybody involved.
+//! `discnice attach --polite` with real programs, and with the deaths of all that are involved.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `discnice attach --disk` and the daemon, with real programs and with everybody's deaths.
+//! `discnice attach --disk` and the daemon, with real programs and with the death of each.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -69,8 +69,8 @@ impl Drop for Job {
     }
 }
 
-/// One test at a time: a daemon that another one starts watches all classes of this user, and holds at once whom
-/// a killed one has left.
+/// One test at a time: a daemon that another one starts watches all classes of this user, and holds
+/// at once what a killed one has left.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -194,7 +194,7 @@ fn a_killed_daemon_leaves_nobody_held_and_the_next_finds_all() {
         daemon = Daemon::start(scene.path());
     }
     assert!(seen_held > 0, "nobody was ever seen held, so this shows nothing");
-    // In force again: whoever reads is held, until what was read between two daemons is paid for too.
+    // In force again: a reader is held, until what was read between two daemons is paid for too.
     let deadline = Instant::now() + Duration::from_secs(1);
     while !descendants(&job).into_iter().any(is_held) {
         assert!(Instant::now() < deadline, "nobody is held a second after the last start");

@@ -1,4 +1,4 @@
-//! Sources of metrics that are wrong in every way: the job runs as if nobody regulated it.
+//! Sources of metrics that are wrong in every way: the job runs as if it were not regulated.
 
 use std::net::TcpListener;
 use std::path::Path;

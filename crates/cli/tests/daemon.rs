@@ -1,4 +1,4 @@
-//! policyd answers whoever says its line, beside any number of connections that say nothing.
+//! policyd answers a client that says its line, beside any number of connections that say nothing.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};

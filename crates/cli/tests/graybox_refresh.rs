@@ -182,8 +182,9 @@ fn small_files_are_placed_first_or_as_told() {
     assert_eq!(out.stderr, "discnice: cannot read the list missing: No such file or directory\n");
 }
 
-/// The command gives the files of `tree` inode numbers in this order. Others who make files at the
-/// same time get numbers in between, and leave holes when they delete them: it may try again.
+/// The command gives the files of `tree` inode numbers in this order. Other processes that make
+/// files at the same time get numbers in between, and leave holes when they delete them: it may try
+/// again.
 fn assert_placed(scratch: &Scratch, words: &[&str], names: [&[u8]; 3]) {
     let mut seen = Vec::new();
     for _ in 0..5 {

@@ -1,5 +1,6 @@
-//! `discnice refresh` beside another user who can write to the parent of the directory, owns it, or
-//! writes inside: nothing is removed, read or changed that this user's refresh did not make.
+//! `discnice refresh` beside another user with write access to the parent of the directory, as its
+//! owner, or with write access inside: nothing is removed, read or changed that this user's refresh
+//! did not make.
 
 mod graybox_support;
 
@@ -49,7 +50,7 @@ fn refresh_as(scratch: &Scratch, user: u32, parent: &Path) -> Out {
     run(command.current_dir(parent).uid(user).gid(user))
 }
 
-/// The parents that another user has some power over, and as whom refresh runs there.
+/// The parents that another user has some power over, and the user that refresh runs as there.
 const CASES: [(u32, u32, u32); 4] = [
     (0, 0o777, VICTIM),
     (0, 0o1777, VICTIM),
@@ -116,7 +117,7 @@ fn planted_names_are_no_obstacle() {
     }
 }
 
-/// A work area of the user who calls, as a refresh killed in its copying leaves it.
+/// A work area of the calling user, as a refresh killed in its copying leaves it.
 fn interrupted(scratch: &Scratch, user: u32, parent: &Path) -> PathBuf {
     for number in 0..400 {
         fs::write(parent.join(format!("tree/more{number}")), vec![3; 20_000]).unwrap();
@@ -226,7 +227,7 @@ fn a_work_area_inside_is_no_part_of_the_directory() {
     assert!(!area.exists());
 }
 
-/// Root refreshes a directory whose owner renames everything in it and beside it all the time.
+/// Root refreshes a directory while its owner renames everything in it and beside it all the time.
 #[test]
 fn renames_in_the_middle_move_nothing_out_of_place() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! `discnice run --polite`: the command is the command, and its regulator nobody's business.
+//! `discnice run --polite`: the command is the command, and its regulator does not show.
 
 use std::fs;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Whoever holds others and is stopped itself (^Z, SIGSTOP) does not keep them stopped.
+//! A holder that is stopped itself (^Z, SIGSTOP) does not keep others stopped.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -26,7 +26,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A process in a group of its own, whose whole group is killed in the end.
+/// A process in a group of its own; all of the group is killed in the end.
 struct Group(Child);
 
 impl Group {

@@ -1,5 +1,5 @@
-//! Text of unknown origin made safe to show. Names of classes, programs and files are bytes that anyone may
-//! choose; a terminal obeys some of them, a browser others.
+//! Text of unknown origin made safe to show. Names of classes, programs and files are bytes chosen
+//! by any user; a terminal obeys some of them, a browser others.
 //!
 //! - [`Foreign`], [`visible`]: for people, on a terminal or in a log;
 //! - [`json`]: JSON that has been made already;
@@ -50,7 +50,7 @@ impl<'a> Foreign<'a> {
         Self::word(path.as_os_str())
     }
 
-    /// Whether it is shown as it is.
+    /// Returns true if it is shown as it is.
     #[must_use]
     pub fn is_plain(self) -> bool {
         str::from_utf8(self.0).is_ok_and(is_plain)
@@ -88,7 +88,7 @@ impl fmt::Display for Foreign<'_> {
     }
 }
 
-/// As much of plain text as fits into so many columns, and the columns that it takes.
+/// Returns as much of plain text as fits into so many columns, and the columns that it takes.
 fn cut(text: &str, columns: usize) -> (&str, usize) {
     let mut taken = 0;
     for (place, c) in text.char_indices() {
@@ -157,8 +157,9 @@ fn is_plain(text: &str) -> bool {
     text.chars().all(is_printed)
 }
 
-/// Whether a terminal draws it and does nothing else. Not so are control characters, marks of direction, characters
-/// without width, spaces that are no space, and what Unicode leaves undefined.
+/// Returns true if a terminal draws it and does nothing else. That excludes control characters,
+/// marks of direction, characters without width, spaces that are no space, and what Unicode leaves
+/// undefined.
 fn is_printed(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();

@@ -1,15 +1,15 @@
-//! What lies behind a file system whose files somebody else reads for us (FUSE).
+//! Predicts what a disk reads below a file system when a daemon reads its files for us (FUSE).
 //!
-//! There are two caches: that of the mounted file system, which can be asked, and below it that of the
-//! file system that the daemon reads from, which cannot. A page that is missing in the first one costs
-//! the disk nothing if the daemon has read or written it before, and more than itself if the kernel
-//! reads ahead for the daemon. Nothing that we advise reaches the daemon's descriptor, so here the
-//! read-ahead is emulated, as in the paper (4.3 and 5.4): for the daemon's requests, which are short and, where
-//! they are not in order, exactly what the program asked for.
+//! There are two page caches: that of the mounted file system, which can be queried, and below it
+//! that of the file system the daemon reads from, which cannot. A page missing from the first costs
+//! the disk nothing if the daemon has already read or written it, and more than one page if the
+//! kernel reads ahead for the daemon. Our advice does not reach the daemon's descriptor, so the
+//! read-ahead is emulated here, as in the paper (4.3 and 5.4), for the daemon's requests: these are
+//! short and, when they are not sequential, exactly what the program asked for.
 //!
-//! What is remembered of a file is which pages must be in the daemon's cache, and the state of the
-//! read-ahead of whoever opened it last. All of it is what this class has caused: what was cached
-//! before is not known, nor what has been dropped since.
+//! For each file we remember which pages must be in the daemon's cache and the read-ahead state of
+//! the descriptor opened last. Both cover only what this class has caused: what was cached earlier
+//! is unknown, and so is what has been evicted since.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,20 +22,21 @@ use crate::regions::{FileKey, UpdateRegions};
 /// Relaxed everywhere: hints.
 const R: Ordering = Ordering::Relaxed;
 
-/// Files whose read-ahead is followed at once.
+/// Files with read-ahead state that is tracked at once.
 const FILES: usize = 1 << 10;
-/// Marks in the daemon's cache that are remembered, of all files.
+/// Read-ahead marks in the daemon's cache that are remembered, for all files together.
 const MARKS: usize = 1 << 12;
-/// The longest request that a daemon gets, in pages: FUSE's own read-ahead, 128 KiB.
+/// Longest request that a daemon receives, in pages: FUSE's own read-ahead, 128 KiB.
 const REQUEST: u64 = 32;
-/// Holes from so many pages on are left out, which are in no program's object files: 64 MiB.
+/// Length in pages (64 MiB) from which a hole before a write is left out; object files have none as
+/// long.
 const HOLE: u64 = 1 << 14;
-/// Pages in a cache do not expire as dirty ones do: all were brought in at one moment.
+/// Timestamp for cached pages, which, unlike dirty ones, do not expire.
 const ALWAYS: Nanos = Nanos(1);
-/// A longer read is not followed page by page, in pages: 1 GiB.
+/// Longest read that is tracked page by page, in pages: 1 GiB.
 const FOLLOWED: u64 = 1 << 18;
 
-/// One file's read-ahead.
+/// Read-ahead state of one file.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Slot {
@@ -49,7 +50,8 @@ impl Slot {
     }
 }
 
-/// All files that the class reads so; all zeroes is a fresh one.
+/// Read-ahead state and cached pages of all files that the class reads through a daemon. All zeroes
+/// is a valid empty value.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Behind {
@@ -67,7 +69,7 @@ impl Default for Behind {
 /// A file as the daemon sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Served {
-    /// Which one.
+    /// Device and inode of the file.
     pub key: FileKey,
     /// Its size in bytes.
     pub size: u64,
@@ -78,15 +80,17 @@ pub struct Served {
 /// How the file system that a daemon reads from keeps its inodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InodeTable {
-    /// How many lie in a page.
+    /// Inodes in one page.
     pub inodes_per_page: u16,
-    /// Pages that are read together; zero where that is not known.
+    /// Pages that are read together; zero if unknown.
     pub stretch: u16,
 }
 
 impl InodeTable {
-    /// Of the file systems that have one: inodes of the size that mkfs gives them, and what is read for one
-    /// of them. ext4: fs/ext4/inode.c, `inode_readahead_blks`, 32 and the one behind them; xfs: `inode_cluster_size`, 16 KiB.
+    /// Returns the table of a file system that has one, assuming mkfs's default inode size. The
+    /// stretch is what the kernel reads for one inode. ext4: fs/ext4/inode.c,
+    /// `inode_readahead_blks`, 32 aligned pages (and the one after them); xfs:
+    /// `inode_cluster_size`, 16 KiB.
     #[must_use]
     pub fn of(file_system: &str) -> Self {
         match file_system {
@@ -96,7 +100,7 @@ impl InodeTable {
         }
     }
 
-    /// The pages of the table that are read for an inode.
+    /// Returns the pages of the table that are read for an inode.
     fn read_for(self, inode: u64) -> Pages {
         let page = inode.checked_div(self.inodes_per_page.into()).unwrap_or(0);
         let stretch = u64::from(self.stretch);
@@ -106,7 +110,7 @@ impl InodeTable {
 }
 
 impl Behind {
-    /// Nothing is known.
+    /// Creates an empty value, with nothing known.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -116,8 +120,8 @@ impl Behind {
         }
     }
 
-    /// Somebody opened the file, so that the daemon did: with a read-ahead of its own, but the marks in
-    /// the cache are the file's.
+    /// Notes that the file was opened, and thus opened by the daemon too: the new descriptor has
+    /// read-ahead state of its own, but the marks in the cache belong to the file.
     pub fn opened(&self, key: FileKey) {
         if let Some(slot) = self.slot(key)
             && let Some(ahead) = load(slot, key)
@@ -126,7 +130,8 @@ impl Behind {
         }
     }
 
-    /// These pages are asked of the daemon; returns how many the disk reads for it.
+    /// Notes that these pages are requested from the daemon; returns how many of them the disk
+    /// reads.
     pub fn read(&self, file: Served, asked: Pages) -> u64 {
         let size = file.size.div_ceil(PAGE);
         let end = asked.end.min(size);
@@ -147,7 +152,8 @@ impl Behind {
         read
     }
 
-    /// The daemon looks at an inode; returns how many pages of its table the disk reads for that.
+    /// Notes that the daemon looks up an inode; returns how many pages of its table the disk reads
+    /// for it.
     pub fn looked_at(&self, device: u64, inode: u64, table: InodeTable) -> u64 {
         let pages = table.read_for(inode);
         if pages.count() == 0 {
@@ -157,19 +163,20 @@ impl Behind {
         }
     }
 
-    /// The daemon lists a directory of so many bytes; returns how many pages the disk reads for that. One below a page
-    /// lies in its inode.
+    /// Notes that the daemon lists a directory of `size` bytes; returns how many pages the disk
+    /// reads for it. A directory smaller than a page lies in its inode.
     pub fn listed(&self, directory: FileKey, size: u64) -> u64 {
         self.cached.register(directory, Pages { first: 0, end: size / PAGE }, ALWAYS)
     }
 
-    /// The daemon has these pages: they were written, or read in another way.
+    /// Notes that the daemon has these pages because they were written, or read in another way.
     pub fn brought_in(&self, key: FileKey, pages: Pages) {
         let _ = self.cached.register(key, pages, ALWAYS);
     }
 
-    /// These pages were written of a file that had so many bytes before. What lies between is a hole, of which no disk
-    /// has anything: assemblers write the end of an object file first.
+    /// Notes that these pages were written, in a file that was `size` bytes long before. A gap
+    /// between its old end and the pages is a hole, which occupies no disk: assemblers write the
+    /// end of an object file first.
     pub fn written(&self, key: FileKey, pages: Pages, size: u64) {
         let end = size.div_ceil(PAGE);
         let hole = Pages { first: end, end: pages.first };
@@ -177,13 +184,13 @@ impl Behind {
         self.brought_in(key, Pages { first, ..pages });
     }
 
-    /// How many of these the daemon does not have, as far as is known.
+    /// Returns how many of these pages the daemon does not have, as far as is known.
     #[must_use]
     pub fn missing(&self, key: FileKey, pages: Pages) -> u64 {
         self.cached.clean(key, pages, ALWAYS)
     }
 
-    /// The file was cut to `size` bytes, or deleted.
+    /// Notes that the file was truncated to `size` bytes, or deleted.
     pub fn cut(&self, key: FileKey, size: u64, before: u64) {
         if !self.cached.is_unused() {
             let _ = self.cached.truncated(key, size, before, ALWAYS);
@@ -210,14 +217,15 @@ fn store(slot: &Slot, key: FileKey, ahead: ReadAhead) {
     slot.key.store(key.get(), R);
 }
 
-/// One file's pages.
+/// Cached pages of one file.
 struct Own<'a> {
     behind: &'a Behind,
     key: FileKey,
 }
 
 impl Own<'_> {
-    /// The place of a mark, and what stands there for it. Two that share a place forget each other.
+    /// Returns the slot for a mark and the value that identifies it there. Marks that share a slot
+    /// overwrite each other.
     fn mark_of(&self, first: u64, order: u32) -> Option<(&AtomicU64, u64)> {
         let word = FileKey::new(self.key.get(), first << 4 | u64::from(order)).get();
         Some((self.behind.marks.get(word as usize & (MARKS - 1))?, word))
@@ -257,7 +265,7 @@ mod tests {
         Served { key: FileKey::new(1, 2), size, window }
     }
 
-    /// It is larger than a test's stack.
+    /// Builds a [`Behind`] on a larger stack, as it does not fit a test's.
     fn behind() -> Box<Behind> {
         let made = std::thread::Builder::new().stack_size(8 << 20);
         made.spawn(|| Box::new(Behind::new())).unwrap().join().unwrap()

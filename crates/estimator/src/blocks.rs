@@ -19,7 +19,8 @@ impl Pages {
     /// None.
     pub const NONE: Self = Self { first: 0, end: 0 };
 
-    /// Those that `length` bytes at `offset` touch. Past the largest offset there are none.
+    /// Returns the pages that `length` bytes at `offset` touch. Past the largest offset there are
+    /// none.
     #[must_use]
     pub const fn touched(offset: u64, length: u64) -> Self {
         if length == 0 {
@@ -29,7 +30,7 @@ impl Pages {
         Self { first: offset / PAGE, end: end.div_ceil(PAGE) }
     }
 
-    /// Those of a read in a file of `size` bytes: nothing is read behind its end.
+    /// Returns the pages of a read in a file of `size` bytes: nothing is read behind its end.
     #[must_use]
     pub const fn read(offset: u64, length: u64, size: u64) -> Self {
         let left = size.saturating_sub(offset);

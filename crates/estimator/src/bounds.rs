@@ -55,8 +55,8 @@ fn on_average(length: u64, place: impl Fn(u64) -> u64) -> u64 {
 
 #[test]
 fn a_dirty_range_at_any_place_takes_32_bytes_on_average() {
-    // Of a table of 64 pages' leaves a range meets a second one the more often, the longer it is: it is 32 bytes up
-    // to 84 KiB, and 48 at worst, of 256 KiB, until longer ones take 24 for each 256 KiB.
+    // The longer a range is, the more often it crosses into a second leaf (64 pages). A range takes
+    // 32 bytes up to 84 KiB, 48 at worst, at 256 KiB, and 24 for each 256 KiB if it is longer.
     let anywhere = |range: u64| range.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     for length in [1, 4, 16, 21] {
         assert!(on_average(length, anywhere) <= A_RANGE, "{length} pages");

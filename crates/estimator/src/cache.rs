@@ -1,17 +1,18 @@
-//! The cache detector (DiscNice, 4.2; the means are those of Gray-Box Systems, 4.1).
+//! The cache detector (DiscNice, 4.2; its means are those of Gray-Box Systems, 4.1).
 //!
-//! The paper examines a region of M bytes from the reading point and uses the answer as long as
-//! the program stays inside. So do we, with the means that is honest for the file at hand:
+//! The paper examines a region of M bytes from the current read position and reuses the answer
+//! while the program stays inside it. We do the same, with the most reliable means available for
+//! the file:
 //!
-//! 1. cachestat(2), exact, if it tells us (own and writable files) and has ever counted a page of
-//!    this file: a stacked file system asks the wrong inode and says that there are none;
-//! 2. mincore(2), exact, for own and writable files;
-//! 3. probes, for everybody else's: exact for the pages around a probed one, and the probed page
-//!    is read if it was not there. It is one that the program is about to read.
+//! 1. cachestat(2): exact, for our own and for writable files, if it has ever counted a page of
+//!    this file. A stacked file system queries the wrong inode and reports no pages;
+//! 2. mincore(2): exact, for our own and for writable files;
+//! 3. probes, for other users' files: exact for the pages around the probed one, which is read if
+//!    it was not cached. The probed page is one that the program is about to read.
 //!
-//! M is not fixed: it doubles as long as whole regions are cached, and falls back to what is
-//! asked for at the first page that is not. A program that reads what is not cached thus never
-//! has more examined than it reads, and one that reads what is has next to nothing to pay.
+//! M is not fixed: it doubles while whole regions turn out to be cached, and falls back to the
+//! requested range at the first page that is not. A program that reads uncached data thus never has
+//! more examined than it reads, and one that reads cached data pays next to nothing.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -26,8 +27,8 @@ const REACH_FIRST: u64 = 32;
 /// Longest region for the means that count only, in pages: 64 MiB, less than a tenth of a
 /// millisecond.
 const REACH_COUNTED: u64 = 16_384;
-/// The same for probes, in pages: each 64 KiB of them costs a page fault, and somebody whose probes
-/// find all they ask for soon makes none.
+/// Longest region for probes, in pages. Each 64 KiB costs a page fault, but once probes keep
+/// finding everything cached, the program soon makes none.
 const REACH_PROBED: u64 = 16;
 
 /// How the cache is looked into.
@@ -116,7 +117,7 @@ impl Detector {
         self.reach.store(self.reach.load(R) / 16, R);
     }
 
-    /// Whether a range lies in the region that is known to be cached.
+    /// Returns true if the range lies in the region that is known to be cached.
     #[inline(always)]
     #[must_use]
     pub fn knows(&self, offset: u64, length: u64) -> bool {
@@ -129,20 +130,21 @@ impl Detector {
         Means::from_claim(self.means.load(R))
     }
 
-    /// Whether the means that serves this file counts what is there.
+    /// Returns true if the means used for this file counts cached pages instead of sampling them.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(self.means(), Means::Count | Means::CountUnproven | Means::Resident)
     }
 
-    /// Whether only probes tell what is cached of this file, as far as that is known.
+    /// Returns true if this file is already known to need probes.
     #[inline(always)]
     #[must_use]
     pub fn is_probed(&self) -> bool {
         self.means.load(R) == Means::Probe as u32
     }
 
-    /// The same, found out by a question about these pages if need be.
+    /// Returns true if this file needs probes; queries the system about `pages` if that is not
+    /// known yet.
     pub fn must_probe(&self, system: &impl System, fd: i32, pages: Pages) -> bool {
         if self.means() == Means::Undecided
             && system.count(fd, pages.offset(), pages.bytes()) == Err(Refusal::Foreign)

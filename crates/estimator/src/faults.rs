@@ -1,9 +1,10 @@
-//! What page faults on a mapping of somebody else's file have read (DiscNice, 5.5).
+//! Estimates what page faults on a mapping of another user's file have read (DiscNice, 5.5).
 //!
-//! Of such a file nobody tells us what is cached, and looking at all of it would read it. So a few of its
-//! pages are looked at when it is mapped ([`Sample`]), and when the mapping ends, which of its pages are
-//! mapped: those that the program touched, and what lay in the cache around them. A fault that missed
-//! has read a window around itself ([`Faulted`]), of which the sample says how much was there before.
+//! The kernel does not tell what is cached of such a file, and examining all of it would read it.
+//! So a few pages are sampled when the file is mapped ([`Sample`]). When the mapping ends, we see
+//! which of its pages are mapped: those that the program touched, and those around them that were
+//! cached. A fault that missed the cache has read a window around itself ([`Faulted`]); the sample
+//! says how much of it was cached before.
 
 use crate::blocks::Pages;
 
@@ -13,7 +14,7 @@ const AGREEING: u64 = 8;
 const LOOKS: u64 = 64;
 /// Pages of which one look tells: those that the kernel maps around a fault.
 pub const LOOK: u64 = 16;
-/// After so many misses that no hits make good, a fault reads its own page alone (mm/filemap.c,
+/// Misses, not made good by hits, after which a fault reads its own page alone (mm/filemap.c,
 /// `MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u64 = 100;
 
@@ -24,7 +25,7 @@ pub struct Sample {
     looks: u64,
     /// Pages that were looked at.
     seen: u64,
-    /// Those of them that were cached.
+    /// Sampled pages that were cached.
     cached: u64,
     /// Pages that looking has read.
     read: u64,
@@ -72,14 +73,14 @@ impl Sample {
         missing.saturating_sub(share(self.read, of).unwrap_or(0))
     }
 
-    /// As one number, for a table of atomic ones.
+    /// Packs the sample into one number, for a table of atomic ones.
     #[must_use]
     pub fn to_word(self) -> u64 {
         let field = |number: u64, shift: u32| (number & 0xffff) << shift;
         field(self.looks, 48) | field(self.seen, 32) | field(self.cached, 16) | field(self.read, 0)
     }
 
-    /// From that number.
+    /// Unpacks a sample from that number.
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
         Self {
@@ -111,10 +112,10 @@ impl Faulted {
         Self { window, size, mapped: 0, brought_in: 0, counted: 0 }
     }
 
-    /// These pages are mapped, all of them behind those of before.
+    /// Notes mapped pages, all of them behind those noted before.
     pub fn mapped(&mut self, run: Pages) {
         let half = self.window / 2;
-        // Who goes on past a whole window is read ahead for as far again.
+        // Faults that run past a whole window trigger read-ahead of another one.
         let ahead = if run.count() > self.window { self.window } else { half };
         let from = run.first.saturating_sub(half).max(self.counted);
         let end = run.end.saturating_add(ahead).min(self.size);

@@ -1,4 +1,4 @@
-//! Prediction against account, for each file system and kind of call (the self-check).
+//! Compares prediction and account for each file system and kind of call (the self-check).
 
 mod made;
 
@@ -11,47 +11,49 @@ pub use made::{Overhead, TINY};
 /// Relaxed everywhere: sums, of which nothing else depends.
 const R: Ordering = Ordering::Relaxed;
 
-/// File systems that a class keeps apart; the last one stands for all others.
+/// File systems that a class tracks separately; the last slot stands for all others.
 pub const FILE_SYSTEMS: usize = 32;
 
-/// So many predicted bytes decide whether the account speaks.
+/// Predicted bytes needed to decide whether the account is usable.
 const ENOUGH: u64 = 64 << 10;
-/// An account below this part of the prediction is silent: 1/8. Nothing that we predict is off
-/// by so much on a file system that keeps one.
+/// An account below 1/8 of the prediction is silent. On a file system that keeps an account, no
+/// prediction is off by that much.
 const SILENT: u64 = 8;
 
-/// What a wait of a call on names or inodes is first taken to have read: a directory's or inode
-/// table's block.
+/// Initial assumption of what a waiting call on names or inodes reads: one block of a directory or
+/// inode table.
 const BLOCK: u64 = 4096;
 /// The unit of accounts.
 const SECTOR: u64 = 512;
-/// So many waits without a byte in the account tell that it is silent.
+/// Waits without a byte in the account after which the account counts as silent.
 const SILENT_WAITS: u64 = 64;
-/// Then a wait is an answer of whoever serves the file system. He finds most of them in what he has read
-/// before: it costs its share of a table, an inode with its name (256 bytes and 40 on ext4, 512 on xfs).
+/// Cost of a wait once the account is silent: the wait is then for a reply of the daemon, which
+/// finds most of what it needs in blocks it has already read. So a wait costs a share of a table,
+/// an inode with its name (256 and 40 bytes on ext4, 512 on xfs).
 const ANSWER: u64 = SECTOR;
-/// The same where the tables are known and counted by themselves: a directory's entry, of names that are not there
-/// (each module that Python imports is looked for under several).
+/// Cost of a wait where inode tables are known and counted separately: a directory entry. It covers
+/// lookups of names that do not exist (Python looks for each imported module under several names).
 const NAME: u64 = 64;
-/// Of the error so far, this part is corrected by each wait: 1/2. A wait for a stretch of the inode tables costs
-/// thirty times one for a directory, and dozens of waits are all that a program makes which imports modules:
-/// with 1/16 what was left of the error at its end was two or three stretches, with this it is less than one.
+/// Divisor of the accumulated error that each wait corrects: 1/2. A wait for a stretch of the inode
+/// tables costs thirty times one for a directory, and a program that imports modules makes only
+/// dozens of waits. With 1/16 the error left at its end was two or three stretches; with 1/2 it is
+/// less than one.
 const CORRECTED: u64 = 2;
 
 /// What a call on names or inodes does with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It looks them up or lists them.
+    /// Looks them up or lists them.
     Looks,
-    /// It makes, changes or removes them, or closes a file. On FUSE it waits for the daemon, who mostly has
-    /// seen them when they were looked up.
+    /// Creates, changes or removes them, or closes a file. On FUSE the call waits for the daemon,
+    /// which has mostly read them already when they were looked up.
     Changes,
-    /// It looks at what a daemon serves whose inodes and directories are counted one by one
+    /// Looks up what a daemon serves, where inodes and directories are counted one by one
     /// ([`crate::behind::Behind::looked_at`]).
     Counted,
 }
 
-/// What kind of call a disk access is put down to.
+/// Kind of call that disk I/O is attributed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -85,12 +87,13 @@ pub struct Compared {
     pub predicted: u64,
     /// Charged by the kernel.
     pub account: u64,
-    /// Of what was predicted: taken back, because it was deleted before it was written.
+    /// Part of the prediction that was taken back, because the data was deleted before it was
+    /// written.
     pub credited: u64,
 }
 
 impl Compared {
-    /// Both sums.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -126,20 +129,21 @@ impl Tally {
     }
 }
 
-/// Whether the kernel's account can be believed on a file system.
+/// Says if the kernel's account on a file system can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Verdict {
-    /// Too little has been seen.
+    /// Too little has been seen to tell.
     Undecided = 0,
-    /// It counts what the disk does.
+    /// The account counts what the disk does.
     Accounted = 1,
-    /// It does not: FUSE, network file systems. The prediction is all there is.
+    /// The account stays empty, as on FUSE and network file systems; only the prediction is left.
     Silent = 2,
 }
 
 impl Verdict {
-    /// After reads that missed the cache were charged for this part of what they read.
+    /// Returns the verdict after reads that missed the cache, given the share of their bytes that
+    /// was charged.
     #[must_use]
     pub fn of_reads(charged: f64) -> Self {
         if charged * (SILENT as f64) < 1.0 { Self::Silent } else { Self::Accounted }
@@ -172,9 +176,10 @@ pub struct FileSystem {
     /// What calibration found that one costs the disk: [`Overhead`].
     beside_data: AtomicU32,
     beside_account: AtomicU32,
-    /// Of one that a daemon serves: pages of the read-ahead window of the disk below, plus one.
+    /// For a file system that a daemon serves: pages of the read-ahead window of the disk below,
+    /// plus one.
     served: AtomicU32,
-    /// Of the file system below: [`InodeTable`].
+    /// [`InodeTable`] of the file system below.
     inodes_per_page: AtomicU16,
     inode_stretch: AtomicU16,
     /// The rest of what calibration found: [`Overhead`].
@@ -183,11 +188,11 @@ pub struct FileSystem {
     made: AtomicU32,
     /// Pages that a page fault reads around itself, where its device number does not tell; zero where not known.
     around: AtomicU32,
-    /// Whether it is made of memory alone: [`Substance`], zero where nobody has asked.
+    /// [`Substance`]: says if the file system lies in memory alone; zero until asked.
     substance: AtomicU32,
-    /// Of the files that were made, those seen to be tiny when they were closed.
+    /// Created files that were tiny when they were closed.
     tinies: AtomicU32,
-    /// What such a one costs the disk more than another, or less: zero where that is not marked.
+    /// Difference in disk cost between a tiny file and any other, in bytes; zero if negligible.
     tiny_more: AtomicI32,
 }
 
@@ -279,14 +284,15 @@ impl FileSystem {
         self.served.store(window.saturating_add(1), R);
     }
 
-    /// Pages of the read-ahead window of the disk that a daemon reads from who serves this file system;
-    /// `None` where files are read by the kernel.
+    /// Returns the read-ahead window, in pages, of the disk that this file system's daemon reads
+    /// from; `None` if the kernel itself reads the files.
     #[must_use]
     pub fn served(&self) -> Option<u64> {
         u64::from(self.served.load(R)).checked_sub(1)
     }
 
-    /// Whether it is made of memory alone (tmpfs), so that nothing of it is predicted; `ask` is asked once.
+    /// Returns true if the file system lies in memory alone (tmpfs), so that no disk I/O is
+    /// predicted for it. `ask` is called once.
     pub fn is_in_memory(&self, ask: impl FnOnce() -> bool) -> bool {
         match self.substance.load(R) {
             0 => {
@@ -314,8 +320,8 @@ impl FileSystem {
         Some(u64::from(self.around.load(R))).filter(|pages| *pages > 0)
     }
 
-    /// Where inodes are read from that calls on names look at. Of the slot that stands for all others: of some
-    /// file system that a daemon serves.
+    /// Sets the table from which inodes are read that calls on names look up. In the slot that
+    /// stands for all others: the table of some file system that a daemon serves.
     pub fn set_inode_table(&self, table: InodeTable) {
         self.inodes_per_page.store(table.inodes_per_page, R);
         self.inode_stretch.store(table.stretch, R);
@@ -330,8 +336,8 @@ impl FileSystem {
         }
     }
 
-    /// Whether the account can be believed: by what reads have shown, which cost the disk at once,
-    /// and before any by what calibration found.
+    /// Returns the verdict on the account: by reads, which cost the disk at once, or, before there
+    /// have been enough of them, by calibration.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let reads = self.compared(Kind::Read);

@@ -1,4 +1,4 @@
-//! What will this call do to the disk? (DiscNice, sections 4.2 to 4.4 and 5.2 to 5.5)
+//! Predicts what a call will do to the disk (DiscNice, sections 4.2 to 4.4 and 5.2 to 5.5).
 //!
 //! The disk is a gray box: a call's disk I/O differs from its file I/O by what the page cache
 //! holds, by rounding to pages, by read-ahead and by delayed writing. Each difference has its part
@@ -7,7 +7,7 @@
 //! | part | the paper's name | what it answers |
 //! |---|---|---|
 //! | [`cache`] | cache detector, 4.2 | how many pages of this range are not in the page cache? |
-//! | [`faults`] | mmap, 5.5 | what have page faults on somebody else's file read? |
+//! | [`faults`] | mmap, 5.5 | what have page faults on another user's file read? |
 //! | [`blocks`] | read-size predictor, 4.3 | which pages does a call touch? |
 //! | [`regions`] | write-size predictor, 4.4 | which of these pages are dirty already? |
 //! | [`behind`] | read-ahead, 4.3 | what does the disk read for a daemon that reads for us (FUSE)? |
@@ -21,8 +21,8 @@
 //! - a prediction may be wrong, and then costs accuracy until it is corrected; it never changes
 //!   what a program sees;
 //! - nothing here knows Linux: what must be asked of the system is the trait [`System`];
-//! - whatever several processes share is made of atomic integers that are valid with any content,
-//!   and each step is one atomic operation, so that nobody who is killed leaves a lock.
+//! - state shared by several processes consists of atomic integers that are valid with any content,
+//!   and each step is one atomic operation, so a killed process leaves no lock behind.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

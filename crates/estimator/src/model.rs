@@ -9,7 +9,7 @@ use crate::blocks::Pages;
 use crate::cache::{Detector, Means, Subject};
 use crate::system::{Counts, Probed, Refusal, System};
 
-/// Who asks about the simulated cache's file, and where it lies.
+/// Relation of the caller to the simulated cache's file, and what the file lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Own,
@@ -76,7 +76,7 @@ impl System for Cache {
 enum Step {
     /// Reads so many pages from there on.
     Read(u64, u64),
-    /// Somebody else reads these.
+    /// A read of this range by another process.
     Elsewhere(u64, u64),
 }
 

@@ -1,6 +1,6 @@
-//! Which estimator, and which of its parts.
+//! Selects the estimator and its parts.
 
-/// Whose word a charge follows.
+/// Source of a charge: the kernel's account, the prediction, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum Estimator {

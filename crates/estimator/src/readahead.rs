@@ -1,8 +1,8 @@
 //! The kernel's read-ahead, emulated (DiscNice, 4.3): mm/readahead.c and mm/filemap.c of Linux 6.16 and later.
 //!
-//! Which pages the kernel brings in for a request depends on what its descriptor read before, on what is cached
-//! before it, and on marks in the cache: a folio, several pages as one, that carries one makes whoever
-//! reads any of its pages read the next window.
+//! The pages that the kernel reads for a request depend on what the descriptor read before, on what
+//! is cached before the request, and on marks in the cache. A mark is set on a folio (several pages
+//! as one), and a read of any of its pages triggers the next window.
 
 use crate::blocks::{PAGE, Pages};
 
@@ -17,7 +17,7 @@ const ORDER_STEP: u32 = 2;
 
 /// The pages of one file that are in the cache, and their marks.
 pub(crate) trait Cache {
-    /// These come in; returns how many were not there.
+    /// Adds these pages to the cache; returns how many were not there.
     fn bring_in(&self, pages: Pages) -> u64;
     /// How many of these are not there.
     fn absent(&self, pages: Pages) -> u64;
@@ -52,13 +52,13 @@ impl ReadAhead {
         [self.start, self.size, self.ahead, self.order.into(), self.previous, self.marked]
     }
 
-    /// That of a descriptor that was just opened on the same file.
+    /// Returns the state of a descriptor that was just opened on the same file.
     pub(crate) fn of_another_descriptor(self) -> Self {
         Self { marked: self.marked, ..Self::default() }
     }
 
-    /// Somebody reads these pages of a file of `size` bytes, with at most `window` pages read ahead;
-    /// returns how many the disk reads. `filemap_get_pages`
+    /// Emulates a read of these pages of a file of `size` bytes, with at most `window` pages read
+    /// ahead; returns how many pages the disk reads. `filemap_get_pages`
     pub(crate) fn request(
         &mut self,
         cache: &impl Cache,

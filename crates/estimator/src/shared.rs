@@ -31,7 +31,7 @@ pub struct Totals {
 }
 
 impl Estimation {
-    /// Whose word counts.
+    /// Returns the source that charges follow.
     #[must_use]
     pub fn estimator(&self) -> Estimator {
         Estimator::from_claim(self.estimator.load(R))
@@ -73,8 +73,8 @@ impl Estimation {
         &self.behind
     }
 
-    /// Whether what daemons read of inodes and directories is followed: where there is one who reads from a file system
-    /// of which that is known.
+    /// Returns true if inodes and directories read by daemons are tracked: a daemon reads from a
+    /// file system with a known inode table.
     #[must_use]
     pub fn follows_daemons(&self) -> bool {
         let known = |fs: &FileSystem| fs.inode_table() != InodeTable::default();

@@ -21,9 +21,9 @@ pub struct Probed {
 /// Why the system does not tell what the cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It tells only the file's owner and those who may write it.
+    /// The system tells only the file's owner and users with write access.
     Foreign,
-    /// It has no such call, or not for this file.
+    /// The system has no such call, or does not support it for this file.
     Unsupported,
 }
 
@@ -39,8 +39,8 @@ pub trait System {
     /// Pages of a range that mincore(2) sees; `None` where it does not tell us the truth.
     fn resident(&self, fd: i32, offset: u64, length: u64) -> Option<u64>;
 
-    /// Which pages of a range were in the cache, found by touching one page of each of its windows,
-    /// which reads that page if it is not there. At the first window whose page was not there it
-    /// may stop, and count the rest as not there. `None` where a file cannot be mapped.
+    /// Counts which pages of a range were cached, by touching one page in each of its windows; a
+    /// page that was not cached is thereby read. May stop at the first window that misses and count
+    /// the rest as uncached. `None` if the file cannot be mapped.
     fn probe(&self, fd: i32, offset: u64, length: u64) -> Option<Probed>;
 }

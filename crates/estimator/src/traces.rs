@@ -11,7 +11,7 @@ use crate::system::{Counts, Probed, Refusal, System};
 #[derive(Debug, Default)]
 struct Recorded {
     cached: RefCell<BTreeSet<u64>>,
-    /// Somebody else's file: neither cachestat nor mincore tell.
+    /// Set for another user's file, about which neither cachestat nor mincore tells.
     foreign: bool,
 }
 
@@ -51,7 +51,7 @@ impl System for Recorded {
 }
 
 /// What was predicted and what was charged, in bytes, of all reads of a trace; `exact` counts the reads of
-/// which both are the same.
+/// both agree.
 #[derive(Debug, Default)]
 struct Replayed {
     predicted: u64,
@@ -72,7 +72,7 @@ fn replay(trace: &str, foreign: bool) -> Replayed {
                 number(first)..number(end)
             };
             *cache.cached.borrow_mut() = words.flat_map(range).collect();
-            // Somebody made the kernel forget: who reads finds out by the time that it takes.
+            // The cache was dropped; a reader notices by the time that reads take.
             detector.forget_region();
             continue;
         }

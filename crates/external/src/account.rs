@@ -148,12 +148,12 @@ pub struct OwnAccount {
     rest: Rest,
 }
 
-/// Whose is what no living thread of a process did?
+/// Owner of the I/O that no living thread of a process did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// That of children, as far as they are known to have been charged; else the process's.
     Known,
-    /// Always somebody else's: the children charge themselves, and nobody tells us.
+    /// Always others': the children charge themselves, and we are not told.
     Children,
 }
 
@@ -175,8 +175,8 @@ impl OwnAccount {
         Ok(account)
     }
 
-    /// The same for one look. A process that charged itself all that the kernel accounts, with its
-    /// children's, need not be looked at thread by thread.
+    /// Reads the process's own I/O once. A process that charged itself all that the kernel
+    /// accounts, with its children's, need not be looked at thread by thread.
     ///
     /// # Errors
     /// As [`OwnAccount::open`].
@@ -294,7 +294,7 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
-    /// A shell whose child writes `child` MiB, and then itself `own` MiB.
+    /// A shell with a child that writes `child` MiB, and that then itself writes `own` MiB.
     fn shell(folder: &std::path::Path, child: u32, own: u32) -> std::process::Child {
         let script = format!(
             "read go; dd if=/dev/zero of=a bs=1M count={child} status=none; read go; \
@@ -374,7 +374,7 @@ mod tests {
 
     const CHILD: Io = Io { read: 0, written: 4 << 20, cancelled: 0 };
 
-    /// Of a child whose end is told of before what it did arrives, or after that.
+    /// Tests a child with an end that is reported before what it did arrives, or after that.
     fn is_not_the_parents(told: bool) {
         use std::io::Write;
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();

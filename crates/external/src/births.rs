@@ -1,9 +1,10 @@
-//! Who bore whom, as the kernel tells it: its process events, of which births are asked for (netlink(7),
-//! `NETLINK_CONNECTOR`; the kernel's Documentation/driver-api/connector.rst and include/uapi/linux/cn_proc.h).
+//! Parents of processes, as the kernel reports them: its process events, of which forks are asked
+//! for (netlink(7), `NETLINK_CONNECTOR`; the kernel's Documentation/driver-api/connector.rst and
+//! include/uapi/linux/cn_proc.h).
 //!
-//! A daemon's parent may have ended before anybody looked, so that neither its own parent nor its session tells whom it
-//! descends from. Ordinary users are told since Linux 6.6, and outside of containers only. Elsewhere children are known
-//! by what they carry in their environment.
+//! A daemon's parent may have ended before any look, so that neither its own parent nor its session
+//! tells its ancestry. Ordinary users get these events since Linux 6.6, and outside of containers
+//! only. Elsewhere children are known by what they carry in their environment.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +22,7 @@ use rustix::net::{
 const QUEUE: usize = 1 << 20;
 /// Of so many births those are forgotten that are older than [`MEMORY`].
 const MANY: usize = 1 << 15;
-/// Whoever bears a child and ends is looked for within this.
+/// Time for which a parent is remembered after a fork.
 const MEMORY: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// So many generations are followed.
 const GENERATIONS: usize = 64;
@@ -42,7 +43,7 @@ const KIND: usize = 16 + 20;
 const TIME: usize = KIND + 8;
 const NUMBERS: usize = KIND + 16;
 
-/// One that bore somebody.
+/// An ancestor of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forebear {
     /// Its process id.
@@ -97,7 +98,8 @@ impl Births {
                     }
                 }
                 Err(Errno::INTR) => {}
-                // Some were lost: who was born meanwhile could be taken for the child of another.
+                // Some events were lost: a process forked meanwhile could be taken for the child of
+                // another.
                 Err(Errno::NOBUFS) => self.parents.clear(),
                 Err(_) => break,
             }
@@ -118,7 +120,7 @@ impl Births {
         }
     }
 
-    /// Who bore process `id`, who bore that one, and so on, as far as known.
+    /// Returns the parent of process `id`, that one's parent, and so on, as far as known.
     #[must_use]
     pub fn forebears(&self, id: u32) -> Vec<Forebear> {
         let parent = |id: &u32| self.parents.get(id).map(|birth| birth.id);
@@ -169,7 +171,7 @@ fn listen() -> io::Result<OwnedFd> {
     let _ = sockopt::set_socket_recv_buffer_size(&socket, QUEUE);
     bind(&socket, &SocketAddrNetlink::new(0, PROCESSES.0))?;
     send(&socket, &request(&[LISTEN]), SendFlags::empty())?;
-    // Whom the kernel does not tell it does not answer either.
+    // A process that gets no events gets no answer either.
     let mut answer = [0; 256];
     let answered = (0..GENERATIONS).any(|_| {
         let length = recvfrom(&socket, &mut answer[..], RecvFlags::DONTWAIT).map_or(0, |got| got.0);
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn grandchildren_are_known_though_their_parents_have_ended() {
         let mut births = Births::begin();
-        // Before Linux 6.6 only the superuser is told, in a container nobody.
+        // Before Linux 6.6 only the superuser is told, in a container no user.
         if !births.are_told() {
             skip!("the kernel tells this user of no births");
         }

@@ -1,8 +1,8 @@
-//! Who is new in the system.
+//! Finds new processes in the system.
 //!
 //! The kernel hands out process ids in ascending order, and tells the last one in `/proc/loadavg`:
-//! one small file says whether anybody was born since the last look, and who it can be. One census
-//! serves all classes that are watched.
+//! one small file says if any process was forked since the last look, and which ids it can have.
+//! One census serves all classes that are watched.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -23,21 +23,21 @@ use discnice_units::Nanos;
 use crate::births::{Births, Forebear};
 use crate::debuggers::Debuggers;
 
-/// More births between two looks than this: then look at everybody.
+/// Forks between two looks from which on all processes are looked at.
 const MANY: u32 = 1 << 16;
-/// So many are looked at at a time: while somebody forks ten thousand processes, those who are known want to
-/// be held.
+/// Newcomers looked at in one go: while a process forks ten thousand others, known processes must
+/// still be held.
 const PORTION: u32 = 64;
-/// Who is so few births younger than another is looked for by number.
+/// Forks between two looks up to which newcomers are looked for by number.
 const FEW: u32 = 512;
-/// Newcomers are looked for this often while somebody is watched who is likely to have children that only
-/// this finds.
+/// Interval for newcomers while a watched process is likely to have children that only this finds.
 pub const LIVELY: Nanos = Nanos::from_millis(2);
 /// While others are.
 pub const IDLE: Nanos = Nanos::from_millis(10);
-/// When the last one ended: so that who was just born then, or bears children just now, is found.
+/// Interval after the last watched process ended, so that its latest children, and theirs, are
+/// found.
 pub const ORPHANS: Nanos = Nanos::from_millis(100);
-/// While nobody is watched and nobody can be born who would have to be.
+/// Interval while no process is watched and none can be forked that would have to be.
 pub const EMPTY: Nanos = Nanos::SECOND;
 
 /// In each such time, births make the census look at once so often.
@@ -46,7 +46,7 @@ const HURRIES: (Nanos, u32) = (Nanos::from_millis(20), 20);
 /// Bytes of an environment, at most as a rule.
 const ENVIRONMENT: usize = 8192;
 
-/// Those who have ended since a snapshot was taken, or have new parents, are not many.
+/// Age up to which a snapshot is used, as few processes have ended or changed their parent since.
 const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// A process that was born lately.
@@ -54,7 +54,7 @@ const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
 pub struct Newcomer {
     /// What `/proc` said of it.
     pub stat: Stat,
-    /// Whom it names as its class, asked for when somebody wants to know.
+    /// Classes that its environment names, read when first asked for.
     marks: OnceCell<Vec<Vec<u8>>>,
     apart: OnceCell<bool>,
     /// Its parent at birth, that one's, and so on, where the kernel tells.
@@ -109,7 +109,7 @@ fn marks(id: u32) -> Vec<Vec<u8>> {
     entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
 }
 
-/// Who was born since the last look.
+/// The processes forked since the last look.
 #[derive(Debug, Default)]
 pub struct Census {
     /// Kept open: it is read hundreds of times a second.
@@ -127,8 +127,8 @@ pub struct Census {
     hurried_from: Nanos,
 }
 
-/// All that lived a moment ago, and who was found to be new since. Classes that begin to be watched at the
-/// same time share it, as it takes long where thousands of processes live.
+/// All processes that lived a moment ago, and newcomers found since. Classes that begin to be
+/// watched at the same time share it, as it takes long where thousands of processes live.
 #[derive(Debug)]
 struct Snapshot {
     taken: Nanos,
@@ -136,7 +136,8 @@ struct Snapshot {
 }
 
 impl Census {
-    /// Who is new since the last look, if it is time for another, of which one is made `every` so often.
+    /// Returns newcomers since the last look, if it is time for another, made once `every` so
+    /// often.
     pub fn look(&mut self, now: Nanos, every: Nanos) -> Vec<Rc<Newcomer>> {
         if now < self.at {
             return Vec::new();
@@ -161,7 +162,7 @@ impl Census {
         found
     }
 
-    /// Whether the kernel tells of each birth, so that whoever is new is known by whom he descends from.
+    /// Returns true if the kernel reports each fork, so that newcomers are known by their ancestry.
     #[must_use]
     pub fn follows_births(&self) -> bool {
         self.births.as_ref().is_some_and(Births::are_told)
@@ -211,7 +212,7 @@ impl Census {
         self.introduce(between(before, until))
     }
 
-    /// With whom they descend from: all of their forebears were born before they were found.
+    /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
     fn introduce(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
         let births = self.births.get_or_insert_with(Births::begin);
         births.follow();

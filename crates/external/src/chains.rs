@@ -1,8 +1,9 @@
 //! Chains of read-ahead windows, which advice does not end.
 //!
-//! In each window one page is marked, and whoever reads that starts the next one (mm/readahead.c,
-//! `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the windows that are being read and the
-//! next ones, which they have started, are dropped, and read again when they are asked for.
+//! In each window one page is marked, and a read of that page starts the next window
+//! (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the windows
+//! that are being read and the next ones, which they have started, are dropped, and read again when
+//! they are asked for.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -10,7 +11,7 @@ use discnice_sys::{file, pagecache};
 
 use crate::process::{self, Call};
 
-/// Threads whose calls are looked at.
+/// Threads with calls that are looked at.
 const THREADS: usize = 1024;
 
 /// What the threads of a process that stands were doing.
@@ -45,8 +46,8 @@ pub(crate) fn end(borrowed: &OwnedFd, places: &[u64], ahead: u64) {
     }
 }
 
-/// The same where nobody tells the places (io_uring): all that is cached of the file, if the process itself can have
-/// read all of it, of `read` bytes.
+/// Drops all that is cached of the file, where positions are unknown (io_uring), if the process
+/// itself can have read all of it, of `read` bytes.
 pub(crate) fn drop_own(borrowed: &OwnedFd, read: u64) {
     let fd = borrowed.as_raw_fd();
     let cached = pagecache::cachestat(fd, 0, u64::MAX).map_or(u64::MAX, |counts| counts.cached);

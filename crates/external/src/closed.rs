@@ -1,9 +1,9 @@
-//! Files that were closed before anybody could look at the descriptor.
+//! Files that were closed before the descriptor could be looked at.
 //!
-//! Who unpacks an archive has each file open for some microseconds. So the folders in which a process was
-//! seen writing are watched (inotify(7)) for files that are closed there, and they and those above them for
-//! new folders, in which it goes on; those that it has just made are looked for. What is watched pins nothing: it can be
-//! removed and unmounted.
+//! A program that unpacks an archive has each file open for some microseconds. So the folders in
+//! which a process was seen writing are watched (inotify(7)) for files that are closed there, and
+//! they and those above them for new folders, in which it goes on; those that it has just made are
+//! looked for. What is watched pins nothing: it can be removed and unmounted.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -25,9 +25,10 @@ const FOLDERS: usize = 4096;
 const ENTRIES: usize = 4096;
 /// So many files that were made and have not been closed are remembered.
 const OPEN: usize = 4096;
-/// So many folders above one in which somebody writes, if they are its owner's.
+/// Folders above one in which a process writes that are watched, if they are its owner's.
 const ABOVE: usize = 4;
-/// What was changed so long ago in a folder that is looked at for the first time is somebody else's.
+/// Age of a change, in a folder that is looked at for the first time, from which on it is not a
+/// member's.
 const LATELY: Duration = Duration::from_secs(2);
 
 /// What is done in a folder.
@@ -54,7 +55,7 @@ impl Wanted {
 #[derive(Debug, Clone, Copy)]
 struct Folder {
     wanted: Wanted,
-    /// Of who was seen writing there last, or above it.
+    /// Pace of the process that was seen writing there last, or above it.
     pace: Pace,
     /// Its file system's number.
     device: u64,
@@ -107,7 +108,8 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Somebody has the file at `path` open for writing and is likely to close others beside it, or has just done so.
+    /// Notes that a process has the file at `path` open for writing and is likely to close others
+    /// beside it, or has just done so.
     pub(crate) fn expect_beside(&mut self, path: &Path, pace: Pace, write_back: WriteBack<'_>) {
         let Some(folder) = path.parent() else { return };
         if let Some(known) = self.known.get_mut(folder)
@@ -135,7 +137,8 @@ impl Closed {
         self.expect_above(folder, pace, write_back);
     }
 
-    /// Somebody who writes may make folders in this one, his own, or has just done so.
+    /// Notes that a writing process may make folders in this one, which is its owner's, or has just
+    /// done so.
     pub(crate) fn expect_in(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
         if self.known.contains_key(folder) || !self.watch(folder, Wanted::Folders, pace) {
             return;

@@ -6,8 +6,9 @@ use std::io;
 use discnice_benice::fork;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-/// Starts one that does `serve` with the other end of the returned socket, which tells it when we have ended. Each message arrives
-/// as a whole, and nobody is waited for. unix(7), `SOCK_SEQPACKET`
+/// Starts a helper that does `serve` with the other end of the returned socket, which tells it when
+/// we have ended. Each message arrives as a whole, and sending never waits. unix(7),
+/// `SOCK_SEQPACKET`
 ///
 /// # Errors
 /// Descriptors or processes are short; `Unsupported` in a program with several threads.

@@ -9,7 +9,7 @@ use discnice_units::Nanos;
 
 /// Less debt than this is left for the next look: holding has a price of its own.
 const TOLERANCE: Nanos = Nanos::from_millis(8);
-/// Nobody is held longer than this without a look whether something waits for it.
+/// Longest hold without a look for a pending signal.
 pub const SLICE: Nanos = Nanos::from_millis(50);
 /// Long enough to receive a signal.
 const BREATH: Nanos = Nanos(100_000);
@@ -59,7 +59,8 @@ impl Duty {
         self.paid_at = self.paid_at.max(paid_at);
     }
 
-    /// It is about to do something new: it is looked at as closely as one that moves bytes.
+    /// Notes that the process is about to do something new: it is looked at as closely as one that
+    /// moves bytes.
     pub fn stir(&mut self, now: Nanos) {
         self.moved_at = now;
     }
@@ -99,7 +100,7 @@ impl Duty {
                 return Decision::Hold(self.paid_at.min(end));
             }
             self.held_since = None;
-            // Whoever was held goes on with what he was held for.
+            // The process goes on with what it was held for.
             self.moved_at = now;
             self.breath_until = now.plus(BREATH);
         }

@@ -1,4 +1,4 @@
-//! What helps whoever holds others. All watched classes share it.
+//! The helpers of a process that holds others. All watched classes share them.
 
 use discnice_budget::Board;
 use discnice_sys::block::BlockId;
@@ -13,23 +13,23 @@ use crate::write_back::WriteBack;
 pub struct Helpers {
     /// Where it is seen whether others are busy.
     pub(crate) board: Option<&'static Board>,
-    /// Let go of whom we hold if we are killed.
+    /// Release what we hold if we are killed.
     pub guards: Guards,
     /// Writes back what the held dirtied.
     pub(crate) write_back: WriteBack,
-    /// Whose descendants newcomers may be.
+    /// Members that newcomers may descend from.
     pub(crate) kindred: Kindred,
 }
 
 impl Helpers {
-    /// The same for classes of the user of this board.
+    /// Creates helpers for classes of the user of this board.
     #[must_use]
     pub fn on(board: Option<&'static Board>) -> Self {
         Self { board, ..Self::default() }
     }
 
-    /// The blocks of the watched classes that a newcomer may be of, by whom he descends from and by what his
-    /// environment names. Whoever is listed by his class is announced by it, too.
+    /// Returns the blocks of the watched classes that a newcomer may be of, by its ancestry and by
+    /// what its environment names. A process that its class lists is announced by the class, too.
     #[must_use]
     pub fn classes_of(&self, newcomer: &Newcomer) -> Vec<BlockId> {
         let mut classes = self.kindred.classes(newcomer);

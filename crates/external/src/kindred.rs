@@ -1,4 +1,4 @@
-//! Which class somebody belongs to who was just born, told by the numbers of those whom he descends from.
+//! Finds the class of a new process by its ancestry.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,8 +11,9 @@ use crate::census::Newcomer;
 const FIRST: BlockId = BlockId::from_claim(0);
 const LAST: BlockId = BlockId::from_claim(u64::MAX);
 
-/// Everybody who ever was a member of a class, with the class's block: sessions and process groups may be
-/// named after him. All watched classes write in it, so that a newcomer is looked up once, not offered to each.
+/// All processes that ever were members of a class, with the class's block: sessions and process
+/// groups may be named after them. All watched classes write in it, so that a newcomer is looked up
+/// once, not offered to each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kindred(Rc<RefCell<BTreeSet<(u32, BlockId)>>>);
 
@@ -22,13 +23,13 @@ impl Kindred {
         self.0.borrow_mut().insert((id, block));
     }
 
-    /// Who has this number now is no kin of that class.
+    /// Forgets a number: the process that has it now is not related to that class.
     pub(crate) fn remove(&self, id: u32, block: BlockId) {
         self.0.borrow_mut().remove(&(id, block));
     }
 
-    /// The blocks of the classes that a process with this parent, group, session and forebears may descend from, or
-    /// whose members had its number.
+    /// Returns the blocks of the classes that a process with this parent, group, session and
+    /// ancestors may descend from, or that had members of its number.
     pub(crate) fn classes(&self, of: &Newcomer) -> Vec<BlockId> {
         let (known, stat) = (self.0.borrow(), &of.stat);
         let numbers = [stat.parent, stat.group, stat.session, stat.id];

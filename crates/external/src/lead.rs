@@ -16,9 +16,9 @@ pub(crate) struct Lead {
 /// A call that is in progress, or a few fast ones that it has not looked at yet; it takes less than this
 /// to be settled after it did its I/O.
 const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10), most: u64::MAX };
-/// A process that may read by page faults alone, or by workers of the kernel, for which no call stands; one
-/// that is in a long call must not be taken for it, as what it reserved would be charged twice. Who is seen in
-/// a fault, and in no call, is taken for it sooner: [`UNSEEN`].
+/// A process that may read by page faults alone, or by workers of the kernel, without a call of its
+/// own. One that is in a long call must not be taken for it, as what it reserved would be charged
+/// twice. One that is seen in a fault, and in no call, is taken for it sooner: [`UNSEEN`].
 const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100), most: u64::MAX };
 /// A process that was seen in a fault, or waiting for the kernel's workers, and in no call. Books that are behind
 /// for other reasons are settled within a call.

@@ -1,8 +1,9 @@
 //! Files that members made, counted in the folders that are watched ([`crate::closed`]).
 //!
-//! What a file system writes for them besides (journal, inode tables) the kernel charges to nobody. Our library counts
-//! them where it is; here they are counted from outside, by the process that writes back, which does not share the
-//! class's memory: it tells through a socket. Whoever else makes files in such a folder is counted with them.
+//! The kernel charges no process for what a file system writes for them besides (journal, inode
+//! tables). Our library counts them where it is; here they are counted from outside, by the process
+//! that writes back, which does not share the class's memory: it tells through a socket. Files that
+//! other processes make in such a folder are counted with them.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};

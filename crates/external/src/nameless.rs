@@ -24,7 +24,8 @@ const LONGEST: Nanos = Nanos(4 * Nanos::SECOND.0);
 const MOST: u64 = 64 << 20;
 /// Descriptors of a process that are looked at.
 const DESCRIPTORS: usize = 256;
-/// Who had no such file is looked at again after so long, or when he has written what the limit has in that time.
+/// Time after which a process without such a file is looked at again, unless it has written what
+/// the limit allows in that time before.
 const AGAIN: Nanos = Nanos::from_millis(20);
 /// No file is longer.
 const WHOLE: u64 = i64::MAX as u64;

@@ -1,8 +1,9 @@
-//! Under which number a process goes in its class.
+//! The number by which a process goes in its class.
 //!
-//! Our library writes its process into the class by the number that getpid(2) gave it. In a PID namespace of
-//! its own (pid_namespaces(7)) that means another process outside, or none, so who is listed must show
-//! that he is one of the class; and those in such namespaces are found as children of members.
+//! Our library writes its process into the class by the number that getpid(2) gave it. In a PID
+//! namespace of its own (pid_namespaces(7)) that means another process outside, or none. So a
+//! listed process must prove that it is one of the class, and those in such namespaces are found as
+//! children of members.
 
 use std::fs;
 
@@ -54,8 +55,8 @@ pub(crate) fn maps(found: &Newcomer, block: BlockId) -> bool {
     !found.is_apart() && maps().lines().any(|line| is_of(line, block))
 }
 
-/// Whether the process is shown to be a member of the class in this block, whose programs have `mark` in their environment
-/// ([`mark`]).
+/// Returns true if the process is shown to be a member of the class in this block, marked by `mark`
+/// in its programs' environment ([`mark`]).
 #[must_use]
 pub fn shows_membership(found: &Newcomer, block: BlockId, mark: &[u8]) -> bool {
     maps(found, block) || found.carries(mark)
@@ -70,7 +71,8 @@ pub fn mark(class: &Class, block: BlockId) -> Vec<u8> {
     mark
 }
 
-/// Whether a line of `/proc/PID/maps` is of this block: of a segment, whose number is its inode, or of a file.
+/// Returns true if a line of `/proc/PID/maps` is of this block: of a segment, with its number as
+/// the inode, or of a file.
 fn is_of(line: &str, block: BlockId) -> bool {
     let mut words = line.split_ascii_whitespace().skip(4);
     let (inode, path) = (words.next(), words.next().unwrap_or_default());

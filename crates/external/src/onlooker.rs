@@ -1,8 +1,9 @@
 //! Observations for all classes under watch.
 //!
-//! What others move is what the disks move less what members did. Members that regulate themselves look at the disks;
-//! those that are held from outside, or that make no calls, cannot. Whoever watches them is always there, and knows
-//! of all members alike what the kernel accounts, charged or not.
+//! What others move is what the disks move less what members did. Members that regulate themselves
+//! look at the disks; those that are held from outside, or that make no calls, cannot. Their
+//! watcher is always there, and knows of all members alike what the kernel accounts, charged or
+//! not.
 
 use discnice_budget::Board;
 use discnice_budget::board::Totals;
@@ -13,7 +14,7 @@ use discnice_units::Nanos;
 use crate::Watch;
 use crate::strangers::Strangers;
 
-/// Of more processes nobody knows at once what all have moved.
+/// Processes beyond which it cannot be known at once what all have moved.
 const MANY: usize = 200;
 
 /// What looks at the disks for classes under watch.
@@ -25,7 +26,7 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    /// One that looks at this board; nobody does without one.
+    /// Creates one that looks at this board, or, without one, does nothing.
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
         Self { board, due: Nanos(0), strangers: Strangers::default() }

@@ -68,8 +68,8 @@ fn key(found: &Metadata) -> (u64, u64) {
 }
 
 impl Paced {
-    /// Takes a file of which more is dirty than should be written at once; if it is not so much, or nobody tells, that fails
-    /// with the paths to it.
+    /// Takes a file of which more is dirty than should be written at once. Fails with the paths to
+    /// it if it is less, or the kernel does not tell.
     pub(crate) fn take(
         &mut self,
         now: Nanos,
@@ -115,7 +115,7 @@ impl Paced {
                 match first.go_on(portion) {
                     Some(started) => {
                         let paid = period.0.saturating_mul(started) / portion.max(1);
-                        // Who was late does not hurry.
+                        // A late portion does not hurry the next.
                         queue.due = queue.due.max(now.minus(period)).plus(Nanos(paid));
                     }
                     None => drop(queue.files.pop_front()),

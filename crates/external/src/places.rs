@@ -13,7 +13,7 @@ use crate::descriptors;
 const MOST: usize = 256;
 /// A shorter mapping is a program's own (locales, message catalogues).
 const SHORTEST: u64 = 4 << 20;
-/// File systems whose files lie in memory.
+/// File systems with files in memory.
 const IN_MEMORY: [&str; 12] = [
     "tmpfs",
     "devtmpfs",
@@ -52,7 +52,7 @@ pub(crate) fn of(id: u32) -> Vec<u64> {
     devices
 }
 
-/// The mounts whose files can lie on a disk.
+/// Returns the mounts with files that can lie on a disk.
 fn mounts(text: &str) -> Vec<Mount> {
     let parse = |line: &str| {
         let (mount, kind) = line.split_once(" - ")?;

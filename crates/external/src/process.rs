@@ -1,4 +1,4 @@
-//! Who may be held, and a hold on the identity of a process.
+//! Tells which processes may be held, and keeps hold of a process's identity.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ impl Pinned {
 }
 
 /// Flags of a thread that the kernel made for a program's io_uring (`PF_IO_WORKER`,
-/// `PF_USER_WORKER`, include/linux/sched.h): nobody may trace it, and it stops for want of work
+/// `PF_USER_WORKER`, include/linux/sched.h): it cannot be traced, and it stops for want of work
 /// when the program's own threads do.
 pub const WORKER: u64 = 0x10 | 0x4000;
 
@@ -117,7 +117,7 @@ pub fn pin(id: i32) -> Result<Pinned, Refusal> {
         _ => Refusal::NoProcess(id),
     })?;
     // Read after the descriptor was opened: what is read is the process that it means, or its
-    // successor, whose descriptor would then say that it has ended.
+    // successor; the descriptor would then say that its own process has ended.
     let Some(process) = Process::find(id.unsigned_abs()) else {
         return Err(if is_exhausted() { Refusal::Exhausted } else { Refusal::NoProcess(id) });
     };
@@ -174,13 +174,13 @@ pub fn is_hidden(id: u32) -> bool {
         .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
-/// Whether the process runs: one that has ended may exist for long, if nobody waits for it.
+/// Returns true if the process runs; one that has ended may exist for long, if it is not reaped.
 #[must_use]
 pub fn lives(id: u32) -> bool {
     procfs::stat(id).is_some_and(|stat| !stat.has_ended())
 }
 
-/// Who traces the process.
+/// Returns the tracer of the process.
 #[must_use]
 pub fn tracer(id: i32) -> Option<i32> {
     Status::read(id)?.number("TracerPid").filter(|tracer| *tracer != 0)

@@ -29,9 +29,11 @@ const BURST: Nanos = Nanos::from_millis(50);
 const GROWN: u64 = 64 << 10;
 /// Descriptors of a process that are looked at.
 const DESCRIPTORS: usize = 256;
-/// Below this limit even who reads page by page reaches it without read-ahead (facts of ADR 1: 16 MB/s).
+/// Limit up to which a process that reads page by page reaches it even without read-ahead (facts of
+/// ADR 1: 16 MB/s).
 const PAGE_BY_PAGE: Rate = Rate::per_second(16 << 20);
-/// Above it, who reads for so long without being held, though not idle, is taken to need read-ahead.
+/// Above it, a process that reads for so long without being held, though not idle, is taken to need
+/// read-ahead.
 const TRIAL: Nanos = Nanos::from_millis(1_000);
 /// Less than this part of what the limit allows is idle.
 const IDLE: u64 = 16;
@@ -162,7 +164,8 @@ struct Found {
     borrowed: OwnedFd,
 }
 
-/// All files that the process can only read and whose device has a window that is `wanted`.
+/// Returns all files that the process can only read and that lie on a device with a window that is
+/// `wanted`.
 fn files(process: &Pinned, wanted: impl Fn(u64) -> Option<u64>) -> Vec<Found> {
     // Most lie on one device.
     let mut last = None;

@@ -1,8 +1,9 @@
 //! What members write through daemons that serve files (FUSE).
 //!
-//! A daemon keeps what he is told to write dirty in files of his own. Write-back that a member starts ends at the daemon,
-//! and waiting for each small file (fdatasync(2)) costs the disk's journal more than the file. So what the user's own daemons
-//! have written is written back as if they were members. They are never held: others may wait for them.
+//! A daemon keeps what it is told to write dirty in files of its own. Write-back that a member
+//! starts ends at the daemon, and waiting for each small file (fdatasync(2)) costs the disk's
+//! journal more than the file. So what the user's own daemons have written is written back as if
+//! they were members. They are never held: others may wait for them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -68,12 +69,13 @@ fn written(class: &Class) -> u64 {
 pub(crate) struct Daemons {
     ids: Vec<u32>,
     again: Nanos,
-    /// Of whom they write for, until when, and when to look at what they have open.
+    /// Pace of the member they write for, until when, and when to look at what they have open.
     looks: Option<(Pace, Nanos, Nanos)>,
 }
 
 impl Daemons {
-    /// Those that serve files now, or did so a moment ago: they have written for somebody.
+    /// Returns the daemons that serve files now, or did so a moment ago: they have written for a
+    /// member.
     pub(crate) fn ids(&mut self, now: Nanos, pace: Pace) -> &[u32] {
         if now >= self.again {
             self.ids = find();
@@ -88,7 +90,7 @@ impl Daemons {
         self.looks.map(|(.., due)| due)
     }
 
-    /// Calls `look` with each of them, and for whom he writes, if it is time.
+    /// Calls `look` with each daemon, and the pace of the member it writes for, if it is time.
     pub(crate) fn go_on(&mut self, now: Nanos, mut look: impl FnMut(u32, Pace)) {
         let Some((pace, until, _)) = self.looks.filter(|(.., due)| now >= *due) else { return };
         self.ids.iter().for_each(|id| look(*id, pace));

@@ -168,8 +168,7 @@ mod tests {
     /// A process whose state is D as its child, which shares its memory, does not go on; its file lies in a folder.
     fn waiting(folder: &Path) -> Option<Child> {
         let (source, program) = (folder.join("waiting.c"), folder.join("waiting"));
-        let text =
-            "#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { if (vfork() == 0) { prctl(PR_SET_PDEATHSIG, 9); pause(); _exit(0); } }";
+        let text = "#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { if (vfork() == 0) { prctl(PR_SET_PDEATHSIG, 9); pause(); _exit(0); } }";
         fs::write(&source, text).unwrap();
         let made = Command::new("cc").arg("-w").arg(&source).arg("-o").arg(&program).status();
         made.ok().filter(|status| status.success())?;

@@ -1,4 +1,4 @@
-//! A class under watch: its members, and whoever descends from them.
+//! A class under watch: its members and their descendants.
 
 mod joining;
 mod others;
@@ -22,19 +22,19 @@ use others::Traffic;
 
 /// All slots of the class are looked through this often, should a newcomer have been missed.
 const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
-/// In a crowd less often, and each time half as often as the last until somebody joins, this many times: whoever
-/// does says so.
+/// How many times the interval of roll calls doubles in a crowd, until a process joins, which
+/// announces itself.
 const HALVINGS: u32 = 3;
 /// What one look at an idle process costs, in nanoseconds, times two hundred: so that idle
 /// crowds take less than a hundredth of a processor.
 const CROWD: u64 = 3_000 * 200;
 /// Many that do nothing are looked at in so many batches: waking up costs more than looking.
 const BATCHES: u64 = 16;
-/// So long after anybody was born or moved bytes whose children only the census finds, it looks more
-/// often.
+/// Time for which the census looks more often after a process was forked, or moved bytes, with
+/// children that only the census finds.
 const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 
-/// A class under watch. Ends holding everybody when dropped.
+/// A class under watch. Releases all processes when dropped.
 #[derive(Debug)]
 pub struct Watch {
     class: &'static Class,
@@ -42,25 +42,25 @@ pub struct Watch {
     /// `DISCNICE=block:nonce`, as programs of the class have it in their environment.
     mark: Vec<u8>,
     members: HashMap<u32, Watched>,
-    /// Those in namespaces of their own who are not listed yet.
+    /// Processes in namespaces of their own that are not listed yet.
     strangers: Vec<Stranger>,
     /// Numbers that the class lists and that mean such members, with what their ids are.
     inside: HashMap<u32, u32>,
     /// Held no longer, but not yet let go.
     leaving: Vec<Watched>,
-    /// All members, and those that have ended whose process groups still exist, and since when they are members: groups and
-    /// sessions are named after them.
+    /// All members, and ended ones with process groups that still exist, and since when they are
+    /// members: groups and sessions are named after them.
     ever: HashMap<u32, Nanos>,
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Whether those that were born before it began have been looked for.
     begun: bool,
-    /// Who is held, or not wholly let go.
+    /// Processes that are held, or not wholly let go.
     held: HashSet<u32>,
     lively_until: Nanos,
     roll_call_at: Nanos,
     /// How far looks at one idle process were apart at the last step.
     crowd: Nanos,
-    /// How many roll calls of a crowd nobody had joined before.
+    /// Roll calls of a crowd since a process last joined.
     roll_calls: u32,
     changes: u32,
     /// [`Watcher::arrivals`](discnice_budget::outside::Watcher::arrivals) at the last look.
@@ -103,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// Whether anybody is watched.
+    /// Returns true if no process is watched.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.leaving.is_empty()
@@ -115,7 +115,7 @@ impl Watch {
         self.members.len()
     }
 
-    /// Somebody may have been added to the class: look at once.
+    /// Looks for new members at once, as a process may have been added to the class.
     pub fn look_for_members(&mut self) {
         (self.roll_call_at, self.roll_calls) = (Nanos(0), 0);
     }
@@ -127,13 +127,14 @@ impl Watch {
         if self.lively_until.0 > 0 && any() { self.lively_until } else { Nanos(0) }
     }
 
-    /// Whether anybody is held, or not wholly let go.
+    /// Returns true if a process is held, or not wholly let go.
     #[must_use]
     pub fn holds(&self) -> bool {
         !self.held.is_empty() || !self.leaving.is_empty()
     }
 
-    /// Whether somebody became a member, or began to execute a program, since the last step.
+    /// Returns true if a process became a member, or began to execute a program, since the last
+    /// step.
     #[must_use]
     pub fn has_arrivals(&self) -> bool {
         self.class.watcher().arrivals() != self.arrivals
@@ -183,7 +184,7 @@ impl Watch {
         self.make_way(now, census);
         self.step_members(now, crowd);
         self.through.follow(now, self.class, &self.helpers.write_back);
-        // After those who are known: to look for others may take its time.
+        // After known members: to look for others may take its time.
         if !std::mem::replace(&mut self.begun, true)
             && let Some((started, id)) = self.members.values().map(Watched::birth).min()
         {
@@ -223,7 +224,7 @@ impl Watch {
         }
     }
 
-    /// Looks at all members for whom it is time.
+    /// Looks at all members that are due.
     fn step_members(&mut self, mut now: Nanos, crowd: Nanos) {
         while let Some(Reverse((due, id))) = self.queue.peek().copied() {
             if due > now {
@@ -296,7 +297,7 @@ impl Watch {
             parent.inherit(member.account());
         }
         if gone == Gone::Ended {
-            // It gives its slot back no more: whoever got its number would be taken for it.
+            // It no longer gives its slot back: a process with its number would be taken for it.
             member.free_slot();
         }
         // Of one that was let go later children are as free as it is.

@@ -111,7 +111,8 @@ fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
     let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
     watch.step(1, &mut Census::default());
     list(&joined);
-    // As the kernel tells of one whose parent has ended: the last of those that bore it and lives is the one that joined.
+    // As the kernel reports a process after its parent has ended: its nearest living ancestor is
+    // the one that joined.
     let born = Nanos(time::now().0);
     let forebears = [&joined, &first].map(|one| Forebear { id: one.0.id(), born }).to_vec();
     let stat = Stat { parent: 1, ..procfs::stat(orphan.0.id()).unwrap() };

@@ -1,11 +1,12 @@
 //! Steady write-back of what the held dirty.
 //!
-//! Left alone the kernel collects dirty pages for seconds and then writes them at full speed, however
-//! slowly they were dirtied. So the files that a process has open for writing are written back in
-//! portions, as our library does from inside. sync_file_range(2) changes nothing that anybody could
-//! see; but it waits while the disk's queue is full, so a process of its own does it: who holds others
-//! must never wait. Small files are closed before that one looks; [`crate::closed`] finds them. Of large ones that were
-//! dirtied at once [`crate::paced`] writes a portion after the other.
+//! Left alone the kernel collects dirty pages for seconds and then writes them at full speed,
+//! however slowly they were dirtied. So the files that a process has open for writing are written
+//! back in portions, as our library does from inside. sync_file_range(2) changes nothing that is
+//! visible; but it waits while the disk's queue is full, so a process of its own does it: one that
+//! holds others must never wait. Small files are closed before that one looks; [`crate::closed`]
+//! finds them. Of large ones that were dirtied at once [`crate::paced`] writes a portion after the
+//! other.
 
 use std::cell::RefCell;
 use std::fs::{self, File, Metadata};
@@ -31,7 +32,7 @@ use crate::served::Daemons;
 
 /// Descriptors of a process that are looked at; what more of them dirty the kernel writes, later.
 const DESCRIPTORS: usize = 1024;
-/// When nobody has dirtied a portion for so long, no folder is watched any more.
+/// Time without a newly dirtied portion after which no folder is watched any more.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// The process that writes back, which all watched classes share; started when it is first needed. It
@@ -42,7 +43,7 @@ pub struct WriteBack(Rc<RefCell<Helper>>);
 /// What we have of it.
 #[derive(Debug, Default)]
 struct Helper {
-    /// Where it is told whose files to write, and tells what was made; `None` while there is none.
+    /// Tells it which files to write, and receives what was made; `None` while there is none.
     socket: Option<File>,
     made: Made,
 }
@@ -54,7 +55,7 @@ impl WriteBack {
         self.tell(message(id, pace));
     }
 
-    /// The same of the user's daemons that serve files.
+    /// Asks for write-back of what the user's daemons that serve files have open.
     pub(crate) fn of_daemons(&self, pace: Pace) {
         self.tell(message(DAEMONS, pace));
     }
@@ -81,7 +82,7 @@ impl WriteBack {
     }
 }
 
-/// Stands for the daemons in a message: nobody has this number.
+/// Stands for the daemons in a message: no process has this number.
 const DAEMONS: u32 = 0;
 const MESSAGE: usize = 32;
 
@@ -134,8 +135,8 @@ fn serve(mut socket: File) {
     }
 }
 
-/// Waits until we are told of somebody, or something was closed, or is `due`; whether the first, and whether neither
-/// of the first two came for long.
+/// Waits until a process is reported to us, or a file was closed, or is `due`; returns whether the
+/// first, and whether neither of the first two came for long.
 fn wait(socket: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
     let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
     fds.extend(closed.events().map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
@@ -181,7 +182,8 @@ fn is_kept(found: &Metadata) -> bool {
     found.is_file() && found.nlink() > 0
 }
 
-/// Who writes into many folders begins with the one that he works in, if it is his.
+/// Watches the working directory, if it is the process's owner's: a process that writes into many
+/// folders begins there.
 fn expect_in_work(id: u32, pace: Pace, closed: &mut Closed, write_back: closed::WriteBack<'_>) {
     let link = PathBuf::from(format!("/proc/{id}/cwd"));
     let Ok(found) = fs::metadata(&link) else { return };

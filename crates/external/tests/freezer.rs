@@ -1,7 +1,9 @@
-//! Standing still by a cgroup, on the real kernel: what is seen of it, and that nothing stays frozen whoever is killed.
+//! Stopping a process by a cgroup, on the real kernel: what is seen of it, and that nothing stays
+//! frozen after a kill.
 //!
-//! Without the test harness, because only a program of one thread may start the process that thaws: this program starts itself as the
-//! one who holds and is killed. Where no cgroup of version 2 can be made it says so and ends.
+//! Without the test harness, because only a program of one thread may start the process that thaws:
+//! this program starts itself as the holder that is killed. Where no cgroup of version 2 can be
+//! made it says so and ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -177,7 +179,7 @@ fn who_was_moved_away_is_found_again(scene: &Scene) {
     assert!(!busy.stands() && busy.is_back());
     wait_until("it escapes", 1, || freezer.press().unwrap() == Grip::Firm);
     assert!(busy.stands() && !busy.is_back());
-    // Somebody thaws it.
+    // Another program thaws it.
     fs::write(scene.children()[0].join("cgroup.freeze"), "0").unwrap();
     wait_until("it runs free", 1, || freezer.press().unwrap() == Grip::Firm);
     assert!(busy.stands());

@@ -5,7 +5,7 @@
 //!
 //! For each access unit a new file of the size given (default 512 MiB) is made in DIR, emptied
 //! out of the cache and read in access units at random places until about half of it is cached.
-//! As root, the same file is also looked at by another user, to whom it is foreign.
+//! As root, the same file is also looked at as another user, to which it is foreign.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -74,7 +74,7 @@ fn main() -> io::Result<()> {
 /// A way to find out the residency of a file.
 type Look<'a> = dyn Fn(&File) -> io::Result<Residency> + 'a;
 
-/// What a user sees to whom the file is foreign, and who has it open for reading only.
+/// Looks as a user to which the file is foreign and that has it open for reading only.
 fn as_nobody(file: &File) -> io::Result<Residency> {
     const NOBODY: u32 = 65534;
     let mut command = Command::new(std::env::current_exe()?);

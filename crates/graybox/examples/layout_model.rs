@@ -112,7 +112,7 @@ fn main() -> io::Result<()> {
         make(dir.join(format!("{number}")))?;
     }
     report("fresh", 0, &dir, &mut curves)?;
-    // The paper's aging, five files an epoch, with a neighbour who also comes and goes.
+    // The paper's aging, five files an epoch, with a neighbour file that also comes and goes.
     let mut next = count;
     for epoch in 1..=30 {
         for _ in 0..5 {

@@ -1,5 +1,5 @@
-//! A worker for figure 7: a sort in passes, whose size is either given or asked of MAC. Run several
-//! at once in a memory-limited group: `measure/mac.sh`.
+//! A worker for figure 7: a sort in passes, of a size that is either given or asked of MAC. Run
+//! several at once in a memory-limited group: `measure/mac.sh`.
 //!
 //! The paper leaves the merging out, which on its machine cost little. Here it is done, on records
 //! that are made up as a disk would bring them: without it the smallest passes would always
@@ -95,8 +95,8 @@ fn work(memory: &mut [u8], tally: &mut Tally) {
     tally.major_faults += major_faults() - before;
 }
 
-/// Merges as many sorted runs as there were passes: each record is taken from the run whose next
-/// key is the least, and copied out.
+/// Merges as many sorted runs as there were passes: each record is taken from the run with the
+/// least next key, and copied out.
 fn merge(runs: u32, bytes: u64) {
     let mut random = fastrand::Rng::with_seed(2);
     let mut keys: BinaryHeap<_> =

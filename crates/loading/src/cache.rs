@@ -1,8 +1,8 @@
 //! `/etc/ld.so.cache`: where ld.so(8) finds a library by its name.
 //!
 //! The format is that of glibc since 2.2 (`glibc-ld.so.cache1.1`, sysdeps/generic/dl-cache.h): a
-//! header of 48 bytes, entries of 24 bytes in descending order of the name, and strings, whose
-//! offsets count from the file's start.
+//! header of 48 bytes, entries of 24 bytes in descending order of the name, and strings, with
+//! offsets that count from the file's start.
 
 use core::cmp::Ordering;
 
@@ -24,7 +24,7 @@ struct Entry {
     /// Offsets of the name and of the path.
     name: u64,
     path: u64,
-    /// Which features of the machine it is for; zero for any.
+    /// Features of the machine that it is for; zero for any.
     features: u64,
 }
 
@@ -59,7 +59,7 @@ pub fn find(file: &impl Bytes, name: &[u8], path: &mut Text) -> bool {
     false
 }
 
-/// The first entry whose name does not stand before `name`, by halving.
+/// Returns the first entry with a name that is not before `name`, by bisection.
 fn first_of(file: &impl Bytes, count: u32, name: &[u8], scratch: &mut Text) -> u32 {
     let (mut low, mut high) = (0, count);
     while low < high {

@@ -25,7 +25,8 @@ const ENTRY: usize = 16;
 /// libraries in the largest programs.
 const SEGMENTS: u16 = 64;
 const ENTRIES: u32 = 1024;
-/// So many program headers are read at once: nearly always all of them, in what a thread with the smallest stack has.
+/// Program headers that are read at once: nearly always all of them, in what a thread with the
+/// smallest stack has.
 const AT_ONCE: u16 = 16;
 /// Length of a build id.
 pub const BUILD_ID: usize = 20;
@@ -36,11 +37,11 @@ const NOTES: usize = 16;
 #[derive(Debug)]
 pub struct Elf {
     table: Table,
-    /// Where in the file what is loaded ends.
+    /// End of what is loaded, as an offset in the file.
     pub end: u64,
     /// Offset of the dynamic section; none in a static program.
     dynamic: Option<u64>,
-    /// Where the path of the dynamic linker is.
+    /// Offset of the dynamic linker's path.
     interpreter: Option<u64>,
 }
 
@@ -54,7 +55,7 @@ pub struct Dynamic {
     pub run_path: Option<u64>,
 }
 
-/// Where the program headers are, and how many.
+/// Offset and number of the program headers.
 #[derive(Debug, Clone, Copy)]
 struct Table {
     at: u64,
@@ -110,23 +111,25 @@ struct Segment {
 }
 
 impl Elf {
-    /// Whether the file is an ELF file, of whatever machine.
+    /// Returns true if the file is an ELF file, of any machine.
     pub fn is_one(file: &impl Bytes) -> bool {
         file.array(0) == Some(*MAGIC)
     }
 
-    /// Whether the header of an ELF file names this machine and its word size; also of one whose header is cut.
+    /// Returns true if the header of an ELF file names this machine and its word size, or is cut
+    /// short.
     pub fn is_of_this_machine(file: &impl Bytes) -> bool {
         file.array::<20>(0).is_none_or(|header| is_ours(&header))
     }
 
-    /// Whether a dynamic linker loads it.
+    /// Returns true if a dynamic linker loads it.
     pub fn is_dynamic(&self) -> bool {
         self.interpreter.is_some()
     }
 
-    /// Whether it is written in Go, whose runtime makes its system calls itself even where it is linked with libc:
-    /// it has a note by Go's linker (cmd/link/internal/ld/elf.go, `ELF_NOTE_GO_NAME`).
+    /// Returns true for a program in Go: it has a note by Go's linker (cmd/link/internal/ld/elf.go,
+    /// `ELF_NOTE_GO_NAME`). Go's runtime makes its system calls itself even where it is linked with
+    /// libc.
     pub fn is_go(&self, file: &impl Bytes) -> bool {
         let notes = self.table.segments(file).filter(|segment| segment.kind == PT_NOTE);
         notes.take(NOTES).any(|segment| note(file, &segment, b"Go\0\0", |_| true).is_some())
@@ -166,7 +169,7 @@ impl Elf {
         (count == table.count).then_some(Self { table, end, dynamic, interpreter })
     }
 
-    /// Where in the file lies what is loaded at this address.
+    /// Returns the offset in the file of what is loaded at this address.
     fn offset_of(&self, file: &impl Bytes, address: u64) -> Option<u64> {
         self.table.segments(file).find_map(|segment| {
             let inside = address.checked_sub(segment.address)?;
@@ -217,13 +220,13 @@ impl Dynamic {
     }
 }
 
-/// Whether a header names this machine and its word size.
+/// Returns true if a header names this machine and its word size.
 fn is_ours(header: &[u8]) -> bool {
     header.get(4) == Some(&CLASS_64) && number::<2>(header, 18) == MACHINE
 }
 
-/// Where the content of the first note of a segment is that is by this owner and of such a kind, and its length. elf(5),
-/// "Notes"
+/// Finds the first note of a segment by this owner and of a wanted kind; returns the offset and
+/// length of its content. elf(5), "Notes"
 fn note(
     file: &impl Bytes,
     segment: &Segment,

@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it is known that our library cannot enter, or sees nothing there.
+    /// Returns true if our library is known not to enter the program, or to see nothing there.
     #[must_use]
     pub const fn is_foreign(self) -> bool {
         !matches!(self, Self::Dynamic | Self::Unknown)
@@ -47,7 +47,8 @@ pub fn kind(at: i32, path: *const c_char) -> Kind {
     of_program(open_program(at, path), &mut Text::new())
 }
 
-/// The same of the program that execvp(3) will look for by this name in the directories of `path`, the variable `PATH`.
+/// Returns the kind of the program that execvp(3) will find by this name in the directories of
+/// `path`, the variable `PATH`.
 #[must_use]
 pub fn kind_of_command(name: &CStr, path: Option<&[u8]>) -> Kind {
     if name.to_bytes().contains(&b'/') {
@@ -58,7 +59,7 @@ pub fn kind_of_command(name: &CStr, path: Option<&[u8]>) -> Kind {
     of_program(found, &mut text)
 }
 
-/// The same of a descriptor's file, for fexecve(3).
+/// Returns the kind of the program in a descriptor's file, for fexecve(3).
 #[must_use]
 pub fn kind_of_opened(fd: i32) -> Kind {
     of_program(Opened::reopen(fd).ok(), &mut Text::new())
@@ -107,8 +108,9 @@ fn of_file(file: &impl Bytes, scratch: &mut Text) -> Kind {
     if elf.is_go(file) { Kind::Go } else { Kind::Dynamic }
 }
 
-/// Whether a dynamic linker is glibc's, by its file's name: `ld-linux-x86-64.so.2`, in whatever directory; `ld-lsb-…` of
-/// the Linux Standard Base; `ld-2.31.so` of a libc beside the system's.
+/// Returns true if a dynamic linker is glibc's, by its file's name: `ld-linux-x86-64.so.2`, in
+/// whatever directory; `ld-lsb-…` of the Linux Standard Base; `ld-2.31.so` of a libc beside the
+/// system's.
 fn is_our_linker(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     [&b"ld-linux"[..], b"ld-lsb", b"ld-2."].iter().any(|start| name.starts_with(start))

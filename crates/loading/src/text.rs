@@ -42,7 +42,7 @@ impl Text {
         self.bytes.get(..self.length).unwrap_or(&[])
     }
 
-    /// As the kernel takes a path.
+    /// Returns the text as the kernel takes a path.
     pub fn path(&mut self) -> Option<*const c_char> {
         *self.bytes.get_mut(self.length)? = 0;
         Some(self.bytes.as_ptr().cast())

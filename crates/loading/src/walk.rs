@@ -15,10 +15,10 @@ pub(crate) const SCRIPTS: usize = 5;
 /// How deep libraries that need libraries are followed. Each level holds a descriptor; what lies
 /// deeper is mostly needed by others too.
 const DEPTH: usize = 8;
-/// So many names of libraries are followed.
+/// Names of libraries that are followed.
 const NAMES: usize = 128;
 
-/// Where the dynamic linker's list of libraries lies.
+/// The dynamic linker's list of libraries.
 const CACHE: &CStr = c"/etc/ld.so.cache";
 
 /// What execvp(3) searches when `PATH` is not set.
@@ -37,8 +37,8 @@ pub fn program<H: Host>(
     }
 }
 
-/// The same for a program that execvp(3) will look for in the directories of `path`, the variable
-/// `PATH`, if its name has no slash.
+/// Brings in what starting a program reads that execvp(3) will look for in the directories of
+/// `path`, the variable `PATH`, if its name has no slash.
 pub fn command<H: Host>(
     regulator: &Regulator<'_, H>,
     thread: &Thread,
@@ -85,7 +85,7 @@ impl<H: Host> Sink for Paced<'_, '_, H> {
     }
 }
 
-/// A file whose libraries are being looked for.
+/// A file with libraries that are being looked for.
 struct Level {
     file: Opened,
     dynamic: Dynamic,
@@ -155,7 +155,8 @@ impl<'a, S: Sink> Walk<'a, S> {
         }
     }
 
-    /// The dynamic linker, whose path has been read. Libraries need it by its name again.
+    /// Walks the dynamic linker at the path that has been read. Libraries need it by its name
+    /// again.
     fn interpreter(&mut self) {
         let name = self.path.bytes().rsplit(|byte| *byte == b'/').next().map(hash);
         self.is_new(name.unwrap_or_default());
@@ -201,7 +202,7 @@ impl<'a, S: Sink> Walk<'a, S> {
         }
     }
 
-    /// The library whose name has been read, if it was not met before.
+    /// Finds the library with the name that has been read, unless it was met before.
     fn find_new(&mut self, level: &Level) -> Option<Opened> {
         let name = hash(self.name.bytes());
         if self.is_new(name) { self.find(Some(level)) } else { None }
@@ -218,7 +219,7 @@ impl<'a, S: Sink> Walk<'a, S> {
         true
     }
 
-    /// The library whose name has been read, where ld.so(8) would find it.
+    /// Finds the library with the name that has been read, where ld.so(8) would.
     fn find(&mut self, needing: Option<&Level>) -> Option<Opened> {
         if self.name.bytes().contains(&b'/') {
             return open(libc::AT_FDCWD, self.name.path()?);
@@ -297,7 +298,7 @@ pub(crate) fn look_for(name: &CStr, search: &[u8], path: &mut Text) -> Option<Op
     })
 }
 
-/// Opens a file that somebody may execute.
+/// Opens a file that any user may execute.
 pub(crate) fn open_program(at: i32, path: *const c_char) -> Option<Opened> {
     let file = open(at, path)?;
     file::status(file.fd()).is_ok_and(|status| status.executable).then_some(file)

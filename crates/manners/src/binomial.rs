@@ -37,13 +37,13 @@ impl Thresholds {
         Self { poor, good }
     }
 
-    /// Whether `below` of `n` samples lagging is too many for progress on target.
+    /// Returns true if `below` of `n` samples lagging are too many for progress on target.
     #[must_use]
     pub fn is_poor(&self, n: usize, below: usize) -> bool {
         self.poor.get(n).is_some_and(|&at_least| below >= usize::from(at_least))
     }
 
-    /// Whether `below` of `n` samples lagging is too few for marginally poor progress.
+    /// Returns true if `below` of `n` samples lagging are too few for marginally poor progress.
     #[must_use]
     pub fn is_good(&self, n: usize, below: usize) -> bool {
         self.good.get(n).is_some_and(|&fewer_than| below < usize::from(fewer_than))

@@ -21,7 +21,7 @@ pub struct Sample<'a> {
     pub elapsed: Nanos,
     /// Progress since the last testpoint, a number a metric.
     pub progress: &'a [f64],
-    /// Whether it is known that nobody else used the machine meanwhile.
+    /// Set if the machine is known to have been idle otherwise meanwhile.
     pub quiet: bool,
     /// How much this counts, above 0 and at most 1; the paper's 1 for all.
     pub weight: f64,
@@ -80,7 +80,7 @@ impl Calibrator {
         self.samples
     }
 
-    /// Whether probation is over.
+    /// Returns true if probation is over.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.probation.is_none()
@@ -103,8 +103,8 @@ impl Calibrator {
     #[must_use]
     pub fn duty_limit(&self, config: &Config) -> Option<f64> {
         let probation = self.probation.as_ref()?;
-        // As long as every testpoint ran on a quiet machine, nobody is harmed. The first few come
-        // before anybody could look.
+        // As long as every testpoint ran on a quiet machine, no harm is done. The first few come
+        // before the machine could be observed.
         let harmless = probation.quiet.weight() + UNSEEN >= self.samples as f64;
         (!harmless && config.probation.0 > 0).then_some(config.probation_duty_frac)
     }
@@ -162,7 +162,7 @@ impl Calibrator {
         }
     }
 
-    /// Whether these numbers can have come from samples; a file that fails this is damaged.
+    /// Returns true if these numbers can have come from samples; a file that fails this is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let metrics = self.metrics();

@@ -26,7 +26,7 @@ pub struct Comparator {
     /// In force between a poor judgment and the next good one.
     probe_thresholds: Arc<Thresholds>,
     probing: bool,
-    /// Whether there were other signs of contention at the last sample.
+    /// Set if there were other signs of contention at the last sample.
     likely: bool,
     samples: usize,
     below: usize,

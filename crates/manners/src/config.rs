@@ -12,7 +12,8 @@ pub struct Config {
     /// Probability of judging marginally poor progress good; above `alpha`; default 0.2.
     pub beta: f64,
     /// As `alpha`, for the probes between a poor judgment and the next good one, and while signals
-    /// show somebody else at work. Contention is likely then, so less is needed to confirm it; default 0.125, three samples. The paper's is `alpha`.
+    /// show other work. Contention is likely then, so less is needed to confirm it; default 0.125,
+    /// three samples. The paper's is `alpha`.
     pub probe_alpha: f64,
     /// Length of the exponential average in testpoints, the paper's n; default 10,000.
     pub average_over: f64,
@@ -26,8 +27,8 @@ pub struct Config {
     /// default, 1.1, forgives a tenth, which spares an idle machine most wrong judgments and
     /// gives nothing away where contention costs tens of percent.
     pub slack: f64,
-    /// Longest probation of a job whose targets were measured on a machine not known to be
-    /// quiet; default 1 hour. The paper's experiment had 24.
+    /// Longest probation of a job with targets measured on a machine not known to be quiet; default
+    /// 1 hour. The paper's experiment had 24.
     pub probation: Nanos,
     /// Largest share of time that a job on probation runs; default 0.2.
     pub probation_duty_frac: f64,
@@ -119,7 +120,7 @@ impl Config {
     }
 }
 
-/// Which parameter is out of its range.
+/// Names the parameter that is out of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidConfig(&'static str);
 

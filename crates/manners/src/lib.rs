@@ -1,7 +1,7 @@
 //! Progress-based regulation of a job of low importance ("MS Manners", Douceur and Bolosky 1999).
 //!
 //! A job reports its progress at *testpoints*. The [`calibrator`] learns from them how long the
-//! progress takes when nobody else wants the machine (the *target*); the [`comparator`] judges
+//! progress takes on an otherwise idle machine (the *target*); the [`comparator`] judges
 //! whether the job now lags behind its target; [`suspension`] says for how long a lagging job
 //! steps aside. No resource is named anywhere, so contention for any of them is noticed.
 //!

@@ -56,7 +56,8 @@ impl Signals {
         ]
     }
 
-    /// Whether, while the job runs, every signal that its own work does not raise is below `bound`.
+    /// Returns true if every signal is below `bound`, leaving out those that the running job's own
+    /// work raises.
     fn below(&self, bound: &[f64; SIGNALS]) -> bool {
         self.array().iter().zip(bound).zip(OWN).all(|((now, bound), own)| own || now <= bound)
     }
@@ -65,7 +66,7 @@ impl Signals {
 /// What others do to the machine while the job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Others {
-    /// Nobody can say.
+    /// Unknown.
     #[default]
     Unknown,
     /// Nothing: every signal is at its idle floor.
@@ -79,7 +80,7 @@ pub enum Others {
 /// Decides whether a suspended job may probe early.
 #[derive(Debug, Clone, Default)]
 pub struct QuietDetector {
-    /// Zero until somebody has looked in good times.
+    /// Levels in good times; zero until observed.
     good: [f64; SIGNALS],
     has_seen_good: bool,
     at_suspension: [f64; SIGNALS],
@@ -89,12 +90,13 @@ pub struct QuietDetector {
 }
 
 impl QuietDetector {
-    /// Progress is good; learns what others do meanwhile, if somebody looked.
+    /// Notes good progress; learns what others do meanwhile, if that was observed.
     pub fn good(&mut self, signals: Option<&Signals>) {
         self.others_stayed = false;
         let Some(signals) = signals else { return };
-        // The first look is the average so far: a level that rose from nothing would take a dozen looks to
-        // reach what serves the job all the time (who decrypts its disk), and be exceeded by it until then.
+        // The first look is the average so far: a level that rose from nothing would take a dozen
+        // looks to reach what serves the job all the time (such as decryption of its disk), and be
+        // exceeded by it until then.
         let weight = if self.has_seen_good { GOOD_WEIGHT } else { 1.0 };
         self.has_seen_good = true;
         for ((level, now), own) in self.good.iter_mut().zip(signals.array()).zip(OWN) {

@@ -22,7 +22,7 @@ const OUT_OF_RANGE: f64 = 9.3e18;
 pub struct Testpoint<'a> {
     /// Now, on a clock that only goes forward.
     pub at: Nanos,
-    /// Which metric set (a phase of the job).
+    /// Number of the metric set (a phase of the job).
     pub index: u32,
     /// Cumulative counters of the set, in any unit that the job keeps to.
     pub metrics: &'a [f64],
@@ -33,7 +33,7 @@ pub struct Testpoint<'a> {
 /// What a testpoint leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on; the judgment is for those who watch.
+    /// Go on; the judgment is for observers.
     Proceed(Judgment),
     /// Progress is poor: step aside.
     Suspend(Suspend),
@@ -56,8 +56,8 @@ pub enum Skip {
     OutOfRange,
     /// The set cannot be used.
     Set(BadSet),
-    /// So long after the last testpoint that something outside (a person, a dead network) held
-    /// the job, not contention.
+    /// The last testpoint is so long ago that something outside (a person, a dead network) held the
+    /// job, not contention.
     Hung,
     /// The job ran although it should wait; its measurements would spoil the average
     /// (section 4.3, subsampling).
@@ -114,8 +114,8 @@ impl Regulator {
         &self.config
     }
 
-    /// Whether the latest testpoint took longer than its target: a good moment to look what others
-    /// do, before there is a judgment.
+    /// Returns true if the latest testpoint took longer than its target: a good moment to look what
+    /// others do, before there is a judgment.
     #[must_use]
     pub fn lags(&self) -> bool {
         self.lags
@@ -162,7 +162,7 @@ impl Regulator {
     fn verdict(&mut self, judgment: Judgment, call: &Testpoint<'_>, duty: Option<f64>) -> Verdict {
         let at = call.at;
         let confirmed = call.others == Others::Busy;
-        // The testpoints that passed before anybody could look at the machine are paid for too.
+        // The testpoints that passed before the machine could be observed are paid for too.
         let hold = duty.map(|frac| {
             let ran = std::mem::take(&mut self.unpaid);
             (ran.0 as f64 * (1.0 / frac - 1.0)) as u64
@@ -256,7 +256,7 @@ mod tests {
     }
 
     impl Job {
-        /// A job whose target of 0.1 s a unit has been learned on a quiet machine.
+        /// A job with a target of 0.1 s a unit, learned on a quiet machine.
         fn settled() -> Self {
             let config = Config::default();
             let regulator = Regulator::new(&config);

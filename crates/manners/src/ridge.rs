@@ -65,7 +65,8 @@ impl Statistics {
         self.weight += other.weight;
     }
 
-    /// Whether these numbers can have come from samples: right sizes, all finite, squares positive.
+    /// Returns true if these numbers can have come from samples: right sizes, all finite, squares
+    /// positive.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let k = self.metrics();
@@ -96,7 +97,7 @@ impl Statistics {
     /// Two steps beyond the paper. Metrics are first measured in units of their own root mean
     /// square: otherwise bytes (10^8 a testpoint) make the offset larger than everything that
     /// operations (10 a testpoint) have to say. And since progress cannot take negative time,
-    /// a metric whose coefficient comes out negative is left out and the rest solved again.
+    /// a metric with a negative coefficient is left out and the rest solved again.
     #[must_use]
     pub fn seconds_per_unit(&self, nu: f64) -> Option<Vec<f64>> {
         let k = self.metrics();

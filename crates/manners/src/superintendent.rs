@@ -7,7 +7,7 @@
 //! least for its priority lately.
 //!
 //! The functions here look at the table of all threads and say what may change; they keep no
-//! state. Whoever holds the table may thus decide for all, and nobody depends on one arbiter.
+//! state. A process that holds the table may thus decide for all, and none depends on one arbiter.
 
 use discnice_units::Nanos;
 
@@ -16,10 +16,10 @@ use discnice_units::Nanos;
 pub struct Resources(pub u64);
 
 impl Resources {
-    /// Undeclared: shares something with everybody.
+    /// Undeclared: shares something with every thread.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// Whether two threads must not run side by side.
+    /// Returns true if two threads must not run side by side.
     #[must_use]
     pub fn conflicts(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -71,10 +71,11 @@ pub fn usage_decay(elapsed: Nanos) -> f64 {
     (-elapsed.as_secs_f64() / USAGE_HALF_LIFE.as_secs_f64()).exp2()
 }
 
-/// The thread that gets the permission next, as a position in `threads`; `None` while all who
-/// wait must go on waiting. Call again after granting: several may run side by side.
+/// Returns the thread that gets the permission next, as a position in `threads`; `None` while all
+/// that wait must go on waiting. Call again after granting: several may run side by side.
 ///
-/// A thread that has been running for longer than `hung` is presumed hung and keeps nobody.
+/// A thread that has been running for longer than `hung` is presumed hung and keeps no other
+/// waiting.
 #[must_use]
 pub fn next_to_run(threads: &[Thread], now: Nanos, hung: Nanos) -> Option<usize> {
     let mut taken = threads
@@ -94,17 +95,18 @@ pub fn next_to_run(threads: &[Thread], now: Nanos, hung: Nanos) -> Option<usize>
         if !threads[i].resources.conflicts(taken) {
             return Some(i);
         }
-        // Nobody behind may take what the first in line still misses, or pairs of narrow
+        // No thread further back may take what the first in line still misses, or pairs of narrow
         // threads could keep a wide one waiting for ever.
         taken = taken.and(threads[i].resources);
     }
     None
 }
 
-/// The usage with which `entering` begins to wait that was away, or new: at least as if it had run
-/// as much as the least served of those present, so that it neither starves them nor is starved. In
-/// its absence it wanted nothing that it could claim now. With nobody present it is as if it had
-/// run as much as any, so that it claims nothing from those who return after it, either.
+/// Returns the usage with which `entering`, a new thread or one that was away, begins to wait: at
+/// least that of the least served thread present, so that it neither starves the others nor is
+/// starved. While it was away it wanted nothing that it could claim now. If no thread is present,
+/// it counts as having run as much as any, so that it claims nothing from those that return after
+/// it, either.
 #[must_use]
 pub fn usage_at_entry(threads: &[Thread], entering: &Thread) -> f64 {
     let present = threads.iter().filter(|thread| thread.state != State::Away);

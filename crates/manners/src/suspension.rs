@@ -3,8 +3,8 @@
 //! Each poor judgment doubles the suspension time up to a cap, a good one resets it. Beyond the
 //! paper, a suspension may end early when the machine went quiet. Such a hint may be wrong (the
 //! contended resource may be one that no signal shows), so the hints have a back-off of their
-//! own: each early probe that finds contention doubles the time before the next may be made.
-//! A machine whose signals always lie is thus left with the paper's back-off.
+//! own: each early probe that finds contention doubles the time before the next may be made. A
+//! machine with signals that always lie is thus left with the paper's back-off.
 
 use discnice_units::Nanos;
 
@@ -49,10 +49,11 @@ impl Suspension {
         }
     }
 
-    /// What follows from `judgment` at the moment `at`: `Some` when the thread must step aside.
+    /// Returns what follows from `judgment` at the moment `at`: `Some` when the thread must step
+    /// aside.
     ///
-    /// `confirmed` tells that the signals show somebody else at work. Such a poor judgment counts
-    /// as five: the end of that work will be seen, so there is no need to find it by probing.
+    /// `confirmed` tells that the signals show other work. Such a poor judgment counts as five: the
+    /// end of that work will be seen, so there is no need to find it by probing.
     pub fn judged(&mut self, judgment: Judgment, at: Nanos, confirmed: bool) -> Option<Suspend> {
         match judgment {
             Judgment::Indeterminate => None,

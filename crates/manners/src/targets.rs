@@ -48,7 +48,7 @@ impl Targets {
         self.sets.iter().map(|(&index, set)| (index, set))
     }
 
-    /// Whether every number can have come from samples; a file that fails this is damaged.
+    /// Returns true if every number can have come from samples; a file that fails this is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.sets.len() <= MAX_SETS && self.sets.values().all(Calibrator::is_sound)

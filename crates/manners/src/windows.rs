@@ -81,7 +81,7 @@ impl Windows {
         }
     }
 
-    /// Whether the latest sample completed a window.
+    /// Returns true if the latest sample completed a window.
     #[must_use]
     pub fn just_filled(&self) -> bool {
         self.open.statistics.weight() == 0.0
@@ -107,7 +107,7 @@ impl Windows {
         Some(chosen)
     }
 
-    /// Whether these numbers can have come from samples of `metrics` metrics.
+    /// Returns true if these numbers can have come from samples of `metrics` metrics.
     #[must_use]
     pub fn is_sound(&self, metrics: usize) -> bool {
         let sound = |w: &Window| {

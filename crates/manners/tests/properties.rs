@@ -88,7 +88,7 @@ proptest! {
             threads[i].state = State::Running(now);
         }
         let anyone = |state: fn(&State) -> bool| threads.iter().any(|t| state(&t.state));
-        // If somebody waits in the end, somebody else runs.
+        // If a thread waits in the end, another one runs.
         if anyone(|s| matches!(s, State::Waiting(_))) {
             prop_assert!(anyone(|s| matches!(s, State::Running(_))));
         }

@@ -78,7 +78,7 @@ fn the_thread_whose_disk_is_free_runs() {
     assert!((60.0..70.0).contains(&c[0]) && (30.0..37.0).contains(&d[0]), "{c:.0?} {d:.0?}");
     assert!(c[1] < 20.0 && d[1] > 75.0, "{c:.0?} {d:.0?}");
     assert!(c[3] > 70.0 && d[3] < 25.0, "{c:.0?} {d:.0?}");
-    // Who was suspended claims nothing for it afterwards.
+    // Threads that were suspended claim nothing for it afterwards.
     for i in [2, 5] {
         assert!((55.0..72.0).contains(&c[i]) && d[i] > 28.0, "{c:.0?} {d:.0?}");
     }

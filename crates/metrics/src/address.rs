@@ -44,7 +44,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why nobody can listen at an address.
+/// The reason why an address cannot be listened at.
 #[derive(Debug)]
 pub struct Unusable {
     address: Address,
@@ -99,7 +99,7 @@ impl Listener {
     }
 }
 
-/// Removes a socket that nobody listens at any more, and nothing else.
+/// Removes a socket without a listener, and nothing else.
 fn remove_abandoned(path: &Path) {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
     if !is_socket {

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const REQUEST_MAX: usize = 8 << 10;
 /// Header fields of a request.
 const FIELDS: usize = 64;
-/// So many are answered at once; others are hung up on.
+/// Clients that are answered at once; others are hung up on.
 const CROWD: usize = 16;
 /// To other users.
 const STRANGER: &str =
@@ -46,7 +46,7 @@ pub fn serve(
         }
         let (metrics, done) = (Arc::clone(&metrics), Arc::clone(&busy));
         let started = thread::Builder::new().name("scrape".into()).spawn(move || {
-            // Who hangs up needs no answer.
+            // A client that hangs up needs no answer.
             let _ = answer(connection, audience, &*metrics);
             done.fetch_sub(1, Ordering::Relaxed);
         });

@@ -2,7 +2,7 @@
 //!
 //! - [`mod@text`]: all metrics of some classes;
 //! - [`Address`], [`Listener`]: where scrapers find them;
-//! - [`Audience`]: who is answered.
+//! - [`Audience`]: the clients that are answered.
 //!
 //! A listener only answers; it keeps nothing between two scrapes and never changes a class.
 

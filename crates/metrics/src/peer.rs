@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 
-/// Who is answered.
+/// The clients that are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// Only processes of the user that this process runs as.
@@ -15,7 +15,8 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Whether a scraper of this user is answered; one whose user is not known is a stranger.
+    /// Returns true if a scraper of this user is answered; one of an unknown user counts as another
+    /// user's.
     #[must_use]
     pub fn includes(self, user: Option<u32>) -> bool {
         self == Self::Public || user == Some(rustix::process::geteuid().as_raw())

@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// So many of the ledger's buckets become one: two doublings.
+/// Buckets of the ledger that become one: two doublings.
 const COARSE: usize = 8;
 
 /// One class at one moment.
@@ -94,7 +94,7 @@ impl Collector for Classes {
 }
 
 impl Classes {
-    /// Sums like all disk traffic are left out: who adds up would count twice.
+    /// Encodes totals without sums like all disk traffic: adding up would count them twice.
     fn totals(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
@@ -174,7 +174,7 @@ impl Classes {
     }
 }
 
-/// Whether a resource is the sum of others.
+/// Returns true if a resource is the sum of others.
 fn is_sum(resource: Resource) -> bool {
     Resource::ALL.into_iter().any(|one| one.whole() == Some(resource))
 }

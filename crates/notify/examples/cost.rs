@@ -2,8 +2,8 @@
 //! turn.
 //!
 //! - `bare`: without a filter;
-//! - `answered`: below the same filter, but whoever receives its calls only lets them go on: what the kernel's part is,
-//!   two switches of the processor between processes;
+//! - `answered`: below the same filter, but the receiver of its calls only lets them go on: the
+//!   kernel's part, two switches of the processor between processes;
 //! - `supervised`: by our supervisor.
 //!
 //! `cargo run --release -p discnice-notify --example cost [FILE]`
@@ -32,7 +32,7 @@ const ROUNDS: usize = 60;
 const CALLS: usize = 2000;
 const WAYS: [&str; 3] = ["bare", "answered", "supervised"];
 const WORK: [&str; 3] = ["pread 0 B", "pread 4 KiB", "getpid"];
-/// Where a guest keeps its listener for whoever answers it.
+/// Number of a guest's listener, for the process that answers it.
 const LISTENER: i32 = 100;
 
 fn mean(call: impl Fn()) -> f64 {
@@ -151,7 +151,7 @@ fn measure(path: &str) -> Result<(), Box<dyn Error>> {
     let mut answering = Command::new(std::env::current_exe()?).args(["answer", &guest]).spawn()?;
     let measured: Result<(), _> =
         (0..ROUNDS).try_for_each(|_| guests.iter_mut().try_for_each(Guest::round));
-    // Without who answers it a guest could not even end by itself.
+    // Without the process that answers it, a guest could not even exit by itself.
     let children = guests.iter_mut().map(|guest| &mut guest.process).chain([&mut answering]);
     for child in children {
         child.kill()?;

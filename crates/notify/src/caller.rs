@@ -81,7 +81,7 @@ impl Caller {
         }
     }
 
-    /// Whether the thread has ended, so that its number may be another's.
+    /// Returns true if the thread has ended, so that its number may be another's.
     pub fn is_gone(&self) -> bool {
         self.accounted.account.as_ref().is_some_and(|account| account.look().is_err())
     }
@@ -92,8 +92,8 @@ impl Caller {
         Target { process, thread: self.id, accounted, waiting, abandoned, ahead }
     }
 
-    /// Whether the call can go on at once, as far as that is known without a look at its
-    /// descriptor. What the last one cost is looked at if it may have cost anything.
+    /// Returns true if the call can go on at once, as far as that is known without examining its
+    /// descriptor. The cost of the last call is looked at if it may have cost anything.
     pub fn passes(&mut self, class: &'static Class, request: &Request) -> bool {
         let holder = self.process.holder();
         let free = match request.kind {
@@ -134,7 +134,7 @@ impl Caller {
         known == fd && calls < RECHECK
     }
 
-    /// Whether the account must be looked at for the call before this one.
+    /// Returns true if the account must be looked at for the call before this one.
     fn is_due(&mut self, class: &Class) -> bool {
         let Some(previous) = self.previous.take() else { return self.thread.missed() };
         let count = previous.count.min(1 << 30) as isize;
@@ -176,7 +176,7 @@ impl Caller {
         }
         self.settle(class, Some(waiting));
         if holder == Holder::Library {
-            // It has its own books; what its class owes holds for all.
+            // The process has books of its own; the debt of its class concerns all members.
             let target = self.target(Some(waiting));
             self.process.regulator(&target, class).wait_for_debt();
             return;
@@ -212,7 +212,8 @@ impl Caller {
         }
     }
 
-    /// Writes back what a file that is about to be closed has left, and counts it: nobody is told of it later.
+    /// Writes back and counts what a file that is about to be closed has left, as no later call
+    /// tells of it.
     fn close(&self, class: &'static Class, fd: i32) {
         let Some(descriptor) = self.process.known(fd) else { return };
         descriptor.may_ask();
@@ -335,8 +336,8 @@ impl Caller {
         }
     }
 
-    /// Settles what the last call cost. Who is `waiting` for the next one waits until most of what that has
-    /// dirtied is written back.
+    /// Settles the cost of the last call. A thread `waiting` for its next call waits until most of
+    /// what the last one dirtied is written back.
     pub fn settle(&mut self, class: &'static Class, waiting: Option<(i32, u64)>) {
         let Some(previous) = self.previous.take() else { return };
         if self.process.holder() == Holder::Library {

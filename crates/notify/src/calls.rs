@@ -1,7 +1,8 @@
 //! The calls that are told to the supervisor, and what their registers say.
 //!
-//! They are those that can move file data, and the end of a thread, whose account would be lost
-//! with it, and of a descriptor, when what it dirtied is written back. What opens, creates, deletes,
+//! They are those that can move file data; the end of a thread, with which its account would be
+//! lost; and the closing of a descriptor, when what it dirtied is written back. What opens,
+//! creates, deletes,
 //! truncates or flushes is not among them: its own traffic is small, or was charged when the pages got
 //! dirty, and shows in the account at the next call.
 
@@ -31,7 +32,7 @@ pub enum Kind {
 /// How much a call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
     /// What so many `struct iovec` at an address in the caller's memory say.
     Vector(u64, u64),
@@ -50,11 +51,11 @@ pub struct Request {
     pub amount: Amount,
     /// Offset, unless it is the descriptor's own.
     pub at: Option<u64>,
-    /// Whether a copy reads at the source's own offset.
+    /// Set if a copy reads at the source's own offset.
     pub in_order: bool,
 }
 
-/// Where the registers say what.
+/// Tells which registers hold what.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     /// `(fd, buffer, count)`, and the offset if it is the fourth argument.

@@ -30,7 +30,7 @@ const X32: u32 = 0x4000_0000;
 /// Calls that programs make most: they take the fewest instructions.
 const FREQUENT: [i64; 4] = [libc::SYS_read, libc::SYS_write, libc::SYS_pread64, libc::SYS_pwrite64];
 
-/// Which programs are below the filter.
+/// Programs that are below the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// One program that our library cannot enter; it can enter the dynamic ones that this program
@@ -46,7 +46,7 @@ enum Fate {
     Allowed,
     /// There is no such call.
     Missing,
-    /// From the gate page it is allowed; else the supervisor is told.
+    /// The call is allowed from the gate page; else the supervisor is told.
     Told,
     /// A posix_fadvise(2): what it starts is told.
     Advice,
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The same by the rules at the head of this file.
+    /// Returns what the filter should answer by the rules at the head of this file.
     fn wanted(reach: Reach, call: &Call) -> u32 {
         let number = call.number as u32;
         let (native, all) = (call.architecture == ARCHITECTURE, reach == Reach::All);

@@ -24,7 +24,7 @@ const BETWEEN_RELEASES: Nanos = Nanos::SECOND;
 /// What is known of a thread's account.
 #[derive(Debug, Default)]
 pub struct Accounted {
-    /// Where to look; none where the kernel does not let us.
+    /// Account to look at; none where the kernel does not let us.
     pub account: Option<Account>,
     /// What was seen last.
     pub last: Cell<Look>,
@@ -35,7 +35,7 @@ pub struct Accounted {
 /// One call of a thread. Descriptors are numbers of ours: see [`proc::borrow`].
 #[derive(Debug)]
 pub struct Target<'a> {
-    /// Whose call.
+    /// Process that makes the call.
     pub process: &'a Process,
     /// The thread.
     pub thread: u32,
@@ -43,7 +43,7 @@ pub struct Target<'a> {
     pub accounted: &'a Accounted,
     /// Where to ask whether it still waits; none where it does not matter.
     pub waiting: Option<(i32, u64)>,
-    /// It is not to be held any longer.
+    /// Set when the call must not be held any longer.
     pub abandoned: Cell<bool>,
     /// Bytes that we have read ahead for it during this call.
     pub ahead: Cell<u64>,
@@ -206,8 +206,9 @@ impl System for Target<'_> {
     }
 }
 
-/// Signals that somebody waits for: a terminal's, a shell's, an administrator's. Timers and the
-/// like are not among them; they would let a program run that sets them often enough.
+/// Signals that a sender expects to take effect: a terminal's, a shell's, an administrator's.
+/// Timers and the like are not among them; they would let a program run that sets them often
+/// enough.
 const MINDED: [i32; 11] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -222,8 +223,8 @@ const MINDED: [i32; 11] = [
     libc::SIGCONT,
 ];
 
-/// Whether such a signal waits until the thread's call has been made. One that ends the program
-/// needs no look: the kernel lets it through.
+/// Returns true if such a signal is pending until the thread's call is done. A fatal one needs no
+/// look: the kernel lets it through.
 fn has_signal(thread: u32) -> bool {
     let Ok(text) = fs::read_to_string(format!("/proc/{thread}/status")) else { return false };
     let mask = |label| {

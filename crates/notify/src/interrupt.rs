@@ -1,5 +1,6 @@
-//! Signals that interrupt whoever receives calls: the end of the other process of a [`crate::pair`], and a timer.
-//! No other thread is interrupted by them: it may hold somebody for a limit, until a time.
+//! Signals that interrupt the receiving thread: the end of the other process of a [`crate::pair`],
+//! and a timer. No other thread is interrupted by them: it may be delaying a call for a limit,
+//! until a given time.
 #![allow(unsafe_code, reason = "signals and timers")]
 
 use std::io;
@@ -7,7 +8,7 @@ use std::io;
 /// Signals that mean something here.
 const HEEDED: [libc::c_int; 2] = [libc::SIGCHLD, libc::SIGALRM];
 
-/// Lets the end of the second process interrupt who receives.
+/// Lets the end of the second process interrupt the receiving thread.
 ///
 /// A signal that comes just before a wait begins does not interrupt it; for that there is
 /// [`every_second`].
@@ -35,7 +36,7 @@ pub fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the calling thread, and those that it starts, are interrupted.
+/// Sets if the calling thread, and those that it starts, are interrupted.
 pub fn heed(on: bool) {
     let how = if on { libc::SIG_UNBLOCK } else { libc::SIG_BLOCK };
     // SAFETY: the kernel reads one set of signals, which libc has filled.
@@ -48,7 +49,7 @@ pub fn heed(on: bool) {
     }
 }
 
-/// Interrupts whoever receives every second, or no longer.
+/// Interrupts the receiving thread every second, or stops doing so.
 pub fn every_second(on: bool) {
     let time = libc::timeval { tv_sec: on.into(), tv_usec: 0 };
     let timer = libc::itimerval { it_interval: time, it_value: time };

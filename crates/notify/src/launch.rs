@@ -22,7 +22,7 @@ use crate::{interrupt, pair};
 
 /// Descriptors that two supervisors need to begin with: the listener, two for each other, their table, and some to spare.
 const NEEDED: usize = 12;
-/// Exit status of a program whose supervisor died while it took over: discnice's own error.
+/// Exit status of a program that lost its supervisor while that took over: discnice's own error.
 const LOST: i32 = 125;
 /// What the thread needs that hands the listener over.
 const STACK: usize = 64 << 10;
@@ -88,10 +88,10 @@ fn refused(errno: Errno) -> Refused {
     }
 }
 
-/// Whether this kernel can do it.
+/// Checks that this kernel supports the filter.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it does not.
 pub fn probe() -> Result<(), Refused> {
     seccomp::probe().map_err(refused)
 }
@@ -99,13 +99,13 @@ pub fn probe() -> Result<(), Refused> {
 /// What the supervisor shares with all members of its class.
 type Known = (&'static Class, Option<&'static Board>);
 
-/// Puts the calling process, which must have one thread, below a filter whose supervisor charges
-/// `class`: it and its children are regulated from here on, whatever they execute. On the `board` the supervisor
-/// sees whether others are busy. If the supervisor is lost while it takes over, `complain` is told, and this process ends
-/// with 125.
+/// Puts the calling process, which must have one thread, below a filter with a supervisor that
+/// charges `class`: the process and its children are regulated from here on, whatever they execute.
+/// The supervisor learns from the `board` if others are busy. If the supervisor is lost while it
+/// takes over, `complain` is called, and this process exits with 125.
 ///
 /// # Errors
-/// Why not; the process is as it was then (but see [`Refused::Taken`]).
+/// The reason of the failure; the process is then as before (but see [`Refused::Taken`]).
 pub fn enter(
     class: &'static Class,
     board: Option<&'static Board>,
@@ -117,12 +117,13 @@ pub fn enter(
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     start((class, board), &theirs)?;
     drop(theirs);
-    // Whether it is there: afterwards nothing but its answers lets us go on.
+    // Wait until the supervisor is there: afterwards only its answers let us go on.
     receive(&ours, None).map_err(|_| short())?;
     std::thread::scope(|scope| {
         let (hand, listener) = mpsc::channel();
-        // Below the filter each call waits for an answer, exit_group(2) and write(2), too. A thread that is not below it can
-        // hand the listener over, and end the process if nobody takes it.
+        // Below the filter each call waits for an answer, exit_group(2) and write(2), too. A thread
+        // that is not below it can hand the listener over, and end the process if no supervisor
+        // takes it.
         let outside = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || {
             if let Ok(listener) = listener.recv() {
                 hand_over(&ours, &listener)
@@ -133,7 +134,7 @@ pub fn enter(
         outside?;
         seccomp::renounce_privileges().map_err(refused)?;
         let listener = seccomp::install(&filter::program(reach)).map_err(refused)?;
-        // SAFETY: a fresh descriptor that nobody else owns.
+        // SAFETY: a fresh descriptor without another owner.
         let listener = unsafe { OwnedFd::from_raw_fd(listener) };
         // It waits for that.
         let _ = hand.send(listener);
@@ -141,7 +142,7 @@ pub fn enter(
     })
 }
 
-/// Ends the process, whose other thread waits for a supervisor that is not there.
+/// Ends the process while its other thread waits for a supervisor that is not there.
 fn give_up(error: &io::Error, complain: fn(&io::Error)) -> ! {
     complain(error);
     // SAFETY: ends the process.
@@ -152,8 +153,7 @@ fn short() -> io::Error {
     io::Error::other("it lacks processes, memory or descriptors (see `ulimit -a`)")
 }
 
-/// Starts the supervisor as nobody's child, so that the program finds no child that it has not
-/// made.
+/// Starts the supervisor as an orphan, so that the program finds no child that it has not forked.
 fn start(known: Known, connection: &OwnedFd) -> io::Result<()> {
     // SAFETY: this process has one thread (the caller), so its children may do everything.
     unsafe {
@@ -224,7 +224,8 @@ fn settle_down(connection: &OwnedFd) -> io::Result<()> {
     interrupt::prepare()
 }
 
-/// Whether there are descriptors enough: once the filter is there it is too late to say that there are not.
+/// Checks that enough descriptors are free: once the filter is installed it is too late to report a
+/// lack.
 fn has_room(connection: &OwnedFd) -> io::Result<()> {
     let all: io::Result<Vec<_>> = (0..NEEDED).map(|_| connection.try_clone()).collect();
     all.map(drop)

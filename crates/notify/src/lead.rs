@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::interrupt;
 
-/// A thread to which nobody passes the lead for so long ends.
+/// Time after which a thread ends to which the lead is not passed.
 const IDLE: Duration = Duration::from_secs(2);
 /// Enough for the deepest call of ours several times over.
 const STACK: usize = 128 << 10;
@@ -20,15 +20,15 @@ thread_local! {
     static HELD: Cell<Option<&'static Lead>> = const { Cell::new(None) };
 }
 
-/// Passes the lead on, if this thread has it: for whatever may take long, or wait for what somebody
-/// does whose calls are received here.
+/// Passes the lead on, if this thread has it. Called before anything that may take long, or that
+/// waits for a process with calls that are received here.
 pub fn may_take_long() {
     if let Some(lead) = HELD.take() {
         lead.pass_on();
     }
 }
 
-/// Whether this thread has the lead.
+/// Returns true if this thread has the lead.
 pub fn is_here() -> bool {
     HELD.get().is_some()
 }
@@ -40,7 +40,7 @@ pub fn aside(work: impl FnOnce() + Send + 'static) -> bool {
 
 #[derive(Debug)]
 struct State {
-    /// Nobody has the lead.
+    /// Set while no thread has the lead.
     offered: bool,
     /// Threads that wait for it.
     idle: usize,
@@ -54,7 +54,8 @@ pub struct Lead {
 }
 
 impl Lead {
-    /// A lead that nobody has. Who has it does `receive`, until it has passed it on.
+    /// Creates a lead that no thread has. A thread that takes it calls `receive`, until it has
+    /// passed the lead on.
     pub fn new(receive: impl Fn() + Send + Sync + 'static) -> Self {
         let state = State { offered: true, idle: 0 };
         Self { state: Mutex::new(state), wake: Condvar::new(), receive: Box::new(receive) }
@@ -71,7 +72,7 @@ impl Lead {
         }
     }
 
-    /// The same, until it has not been offered for so long.
+    /// Takes the lead whenever it is offered, until it has not been offered for `patience`.
     fn follow_for(&'static self, patience: Duration) {
         while self.take(patience) {
             (self.receive)();
@@ -96,7 +97,8 @@ impl Lead {
         true
     }
 
-    /// Where no thread can be had calls wait until one of those that there are is done: this one at last.
+    /// Passes the lead on. If no thread can be started, calls wait until one of the existing
+    /// threads is done: this one at last.
     fn pass_on(&'static self) {
         interrupt::heed(false);
         let mut state = self.lock();
@@ -130,7 +132,7 @@ mod tests {
         done: mpsc::Sender<()>,
     }
 
-    /// A lead under which each thread tells who it is whenever it could receive.
+    /// Starts a lead with threads that report their id whenever they could receive.
     fn start() -> Scene {
         let (tell, told) = mpsc::channel();
         let (order, orders) = mpsc::channel();

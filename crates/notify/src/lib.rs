@@ -18,8 +18,8 @@
 //! - [`caller`], [`process`], [`place`]: what is known of a thread, a process and a file system;
 //! - [`host`], [`proc`]: the mechanism, from outside.
 //!
-//! Two things must hold whatever happens: a call that waits is answered, and nobody but the kernel
-//! ever says what a call results in. The supervisor never answers with a value or an error.
+//! Two things must hold whatever happens: a call that waits is answered, and only the kernel ever
+//! says what a call results in. The supervisor never answers with a value or an error.
 #![deny(unsafe_code)]
 
 mod caller;

@@ -2,8 +2,9 @@
 //!
 //! When the last descriptor of a listener is closed, every call below its filter fails with
 //! `ENOSYS`, for ever. So a second process holds it, which does nothing but watch the supervisor:
-//! when that dies, in whatever way, it first makes a new second one and then is the supervisor.
-//! One that is stopped by a signal it ends, which comes to the same. A supervisor whose second dies makes another. Only who kills both within a moment wins.
+//! when that dies, in whatever way, it first forks a new second one and then is the supervisor. A
+//! supervisor that is stopped by a signal is killed by the second, with the same effect. A
+//! supervisor that loses its second forks another. Only killing both within a moment defeats this.
 #![allow(unsafe_code, reason = "fork(2) without exec")]
 
 use std::io;
@@ -62,7 +63,7 @@ fn stand_by(shared: &'static Shared, supervisor: &OwnedFd) -> ! {
 
 /// Ends a supervisor that a signal has stopped: calls would wait for as long as it stands.
 fn end_if_stopped(supervisor: Pid) {
-    // While it is the parent, nobody else has its number.
+    // While the supervisor is the parent, no other process has its number.
     let stopped = discnice_sys::procfs::stat(supervisor.as_raw_nonzero().get().cast_unsigned())
         .is_some_and(|stat| stat.state == b'T');
     if stopped && rustix::process::getppid() == Some(supervisor) {

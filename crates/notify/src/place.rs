@@ -1,7 +1,8 @@
-//! Which files can be asked about without waiting for anybody: those that the kernel alone serves.
+//! Tells which files can be examined without waiting for another process: those that the kernel
+//! alone serves.
 //!
-//! A daemon that serves a file system (FUSE) may be below the same filter as who uses it. Then its own calls
-//! must be received while it is asked.
+//! A daemon that serves a file system (FUSE) may be below the same filter as its clients. Then its
+//! own calls must be received while it is asked.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -27,8 +28,8 @@ struct Known {
 
 static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
-/// What a descriptor is, and whether the kernel alone serves it. Who serves it otherwise is asked, which
-/// may take long.
+/// Returns what a descriptor is, and true if the kernel alone serves it. Otherwise its daemon or
+/// server is asked, which may take long.
 ///
 /// # Errors
 /// As [`file::status`].

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::lead::may_take_long;
 
-/// Whether `/proc` shows processes by the numbers that this PID namespace gives them.
+/// Returns true if `/proc` shows processes by the numbers that this PID namespace gives them.
 pub fn shows_our_numbers() -> bool {
     let shown = fs::read_link("/proc/self").ok();
     let shown = shown.and_then(|link| link.to_str()?.parse::<u32>().ok());
@@ -34,8 +34,8 @@ pub struct Look {
 }
 
 impl Account {
-    /// The account of a thread. It stays that thread's: once it has ended, reading fails, whoever
-    /// has its number then.
+    /// Opens the account of a thread. It stays that thread's: once the thread has ended, reading
+    /// fails, even if its number is in use again.
     ///
     /// # Errors
     /// The thread is gone, or may not be looked at: another user's, or its program cannot be read.
@@ -113,7 +113,8 @@ pub fn borrow(process: u32, pinned: &OwnedFd, fd: i32) -> Option<OwnedFd> {
     }
 }
 
-/// A regular file of a process anew, at the same offset and for reading only. Who serves it may be asked.
+/// Opens a regular file of a process anew, at the same offset and for reading only. This may ask
+/// the file's daemon.
 #[must_use]
 pub fn reopen(process: u32, fd: i32) -> Option<OwnedFd> {
     may_take_long();

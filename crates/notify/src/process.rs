@@ -23,12 +23,12 @@ pub struct Descriptor {
     /// The file that they are about.
     device: AtomicU64,
     inode: AtomicU64,
-    /// Somebody else than the kernel serves it.
+    /// Set if a daemon or server other than the kernel serves it.
     is_served: AtomicBool,
 }
 
 impl Descriptor {
-    /// Passes the lead on if who serves the file may be asked about it.
+    /// Passes the lead on if examining the file may ask its daemon or server.
     pub fn may_ask(&self) {
         if self.is_served.load(Ordering::Relaxed) {
             may_take_long();
@@ -56,18 +56,18 @@ fn note_start(class: &Class, slot: MemberId, member: &Member) {
     }
 }
 
-/// Who regulates a process.
+/// What regulates a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
-    /// We.
+    /// This supervisor.
     Supervisor,
-    /// Our library, from inside: nobody else may enter the process's account.
+    /// Our library, from inside: no other process may enter the process's account.
     Library,
     /// Our library did until the process began to execute another program.
     Nobody,
 }
 
-/// Where a process's charges are kept.
+/// Keeps a process's charges.
 #[derive(Debug)]
 enum Ledger {
     /// In its slot of the class.
@@ -84,7 +84,7 @@ pub struct Process {
     /// Itself; none where there was no descriptor left.
     pinned: Option<OwnedFd>,
     class: &'static Class,
-    /// Where it is seen whether others are busy.
+    /// Board that tells if others are busy.
     board: Option<&'static Board>,
     ledger: Ledger,
     read: AtomicU64,
@@ -144,7 +144,7 @@ impl Process {
         }
     }
 
-    /// Who regulates it.
+    /// Returns what regulates the process.
     pub fn holder(&self) -> Holder {
         match &self.ledger {
             Ledger::Member(member) if member.process() == self.id => match member.state() {
@@ -175,7 +175,7 @@ impl Process {
         Charged { read, written }
     }
 
-    /// One of its descriptors: see [`proc::borrow`].
+    /// Borrows one of its descriptors: see [`proc::borrow`].
     pub fn borrow(&self, fd: i32) -> Option<OwnedFd> {
         match &self.pinned {
             Some(pinned) => proc::borrow(self.id, pinned, fd),
@@ -189,13 +189,14 @@ impl Process {
         Arc::clone(all.entry(fd).or_default())
     }
 
-    /// The same, of one that was used before.
+    /// Returns what is known of a descriptor that was used before.
     pub fn known(&self, fd: i32) -> Option<Arc<Descriptor>> {
         let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&fd).map(Arc::clone)
     }
 
-    /// It is closed: its number may mean another file, or the same one opened anew.
+    /// Forgets a closed descriptor: its number may mean another file later, or the same one opened
+    /// anew.
     pub fn forget(&self, fd: i32) {
         self.descriptors.lock().unwrap_or_else(PoisonError::into_inner).remove(&fd);
     }
@@ -206,7 +207,7 @@ impl Process {
         all.iter().map(|(fd, descriptor)| (*fd, Arc::clone(descriptor))).collect()
     }
 
-    /// It has ended: its slot is free again.
+    /// Notes the end of the process: its slot is free again.
     pub fn leave(&self) {
         if let Ledger::Member(member) = &self.ledger
             && member.process() == self.id

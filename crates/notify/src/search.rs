@@ -13,7 +13,8 @@ pub(crate) struct Segment<F> {
     pub(crate) weight: u32,
 }
 
-/// Segments for all numbers: those whose fate is given, the others with a fate of their own, which nobody looks for.
+/// Returns segments for all numbers: those with a given fate, and the rest with the fate `other`,
+/// which are never looked for.
 pub(crate) fn segments<F: Copy + PartialEq>(
     mut fates: Vec<(u32, F)>,
     other: F,
@@ -77,8 +78,9 @@ fn running_sums<F>(segments: &[Segment<F>]) -> Vec<u32> {
     before
 }
 
-/// Where to split the segments from one to another so that both halves are looked for about as often: then frequent ones take
-/// few comparisons. `before` has, for each segment, how often those before it are looked for.
+/// Finds where to split the segments from one to another so that both halves are looked for about
+/// as often: then frequent ones take few comparisons. `before` has, for each segment, how often
+/// those before it are looked for.
 fn split(before: &[u32], from: usize, to: usize) -> usize {
     let whole = before[from] + before[to];
     let upper = from + 1 + before[from + 1..to - 1].partition_point(|sum| 2 * sum < whole);

@@ -24,7 +24,7 @@ use crate::{interrupt, pair, proc};
 
 /// The slot in which calls are received that are answered at once.
 const FIRST: usize = 0;
-/// How often those who were killed are looked for, while calls come.
+/// Interval at which killed threads are looked for, while calls come.
 const SWEEP: Nanos = Nanos::SECOND;
 /// Calls that are received without a look at anything else.
 const STREAK: u32 = 64;
@@ -34,22 +34,22 @@ const CALLERS: usize = 16_384;
 /// What both processes of a pair need.
 #[derive(Debug)]
 pub struct Shared {
-    /// Where notifications are received.
+    /// Descriptor that notifications are received from.
     pub listener: OwnedFd,
-    /// The class whose budget is spent.
+    /// The class with the budget that is spent.
     pub class: &'static Class,
-    /// Where it is seen whether others are busy.
+    /// Board that tells if others are busy.
     pub board: Option<&'static Board>,
     /// Calls that wait.
     pub table: Table,
 }
 
-/// What whoever receives has to look after besides.
+/// What the receiving thread has to look after besides.
 #[derive(Debug)]
 struct Watch {
     /// The connection to the process that would take over.
     peer: Option<OwnedFd>,
-    /// When those who were killed were last looked for.
+    /// When killed threads were last looked for.
     swept: Nanos,
     /// Calls came since.
     busy: bool,
@@ -62,7 +62,7 @@ pub struct Supervisor {
     callers: Mutex<HashMap<u32, Caller>>,
     processes: Mutex<HashMap<u32, Arc<Process>>>,
     free: Mutex<Vec<usize>>,
-    /// Of whoever receives.
+    /// State of the receiving thread.
     watch: Mutex<Watch>,
 }
 
@@ -107,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    /// Receives until another thread does; ends the process when nobody is left to supervise.
+    /// Receives until another thread does; ends the process when no thread is left to supervise.
     fn receive_all(&'static self) {
         while lead::is_here() {
             let mut watch = lock(&self.watch);
@@ -141,7 +141,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a call or the peer's end: tells which came; `None` when nobody is left to
+    /// Waits for a call or the peer's end: tells which came; `None` when no thread is left to
     /// supervise.
     fn wait(&self, peer: Option<&OwnedFd>) -> Option<(bool, bool)> {
         let listener = &self.shared.listener;
@@ -251,7 +251,7 @@ impl Supervisor {
 }
 
 impl Shared {
-    /// Whether nobody is below the filter any more.
+    /// Returns true if no thread is below the filter any more.
     pub fn is_over(&self) -> bool {
         let mut watched = [PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

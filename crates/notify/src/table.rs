@@ -1,9 +1,9 @@
 //! The calls that wait, in memory that both processes of a [`crate::pair`] share.
 //!
 //! The kernel writes a notification straight into its slot, and the slot is zeroed after the
-//! answer. So whoever takes over after a `kill -9`, at whatever instruction, finds every call that
-//! was received and may not have been answered; an answer that was given already is refused
-//! (`ENOENT`) and harms nobody.
+//! answer. So the process that takes over after a `kill -9`, at whatever instruction, finds every
+//! call that was received and may not have been answered; an answer that was given already is
+//! refused (`ENOENT`) and does no harm.
 #![allow(unsafe_code, reason = "memory that the kernel writes and another process reads")]
 
 use std::io;
@@ -13,7 +13,7 @@ use discnice_sys::Errno;
 use discnice_sys::seccomp::{self, Notification};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// So many calls can be held at a time; more wait until one is answered, as if just made.
+/// Calls that can be held at a time; more wait until one is answered, as if just made.
 pub const SLOTS: usize = 4096;
 
 /// One slot to a pair of cache lines, as neighbouring ones are used by different threads.
@@ -79,7 +79,7 @@ impl Table {
     }
 
     /// Moves a call to an empty slot; both are the caller's. Between the two steps it is in both,
-    /// and may be answered twice, which harms nobody.
+    /// and may be answered twice, which does no harm.
     pub fn put(&self, to: usize, from: usize) {
         // SAFETY: the caller owns both slots.
         unsafe {

@@ -31,11 +31,11 @@ impl Means {
 /// What is known about cachestat on this descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It has counted a page, so it asks the inode that has the pages.
+    /// cachestat has counted a page, so it asks the inode that has the pages.
     Proven,
-    /// It has only ever said 0, which is also what it says when it asks the wrong inode.
+    /// cachestat has only ever returned 0, which it also does when it asks the wrong inode.
     Unproven,
-    /// It refuses, or it said 0 where mincore saw pages.
+    /// cachestat refuses, or returned 0 where mincore saw pages.
     Useless,
 }
 
@@ -68,7 +68,7 @@ impl Oracle {
         }
     }
 
-    /// Whether an exact means exists at all; without, [`crate::probe()`] is left.
+    /// Returns true if an exact means exists; without one, [`crate::probe()`] is left.
     #[must_use]
     pub const fn is_exact(&self) -> bool {
         self.mincore || matches!(self.standing, Standing::Proven)

@@ -20,7 +20,7 @@ const FAILED: i32 = 101;
 /// Nothing here takes a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// In namespaces of our own, gone with the process, whoever we are.
+/// Mounts in namespaces of its own, gone with the process, for any user.
 const MOUNT: &str = "cd \"$0\" && mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && exec \"$@\"";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whether other users can put something else in the place of a directory.
+//! Checks that other users cannot put something else in the place of a directory.
 //!
 //! They can if they may write into any directory on the way to it, unless that one is sticky and what lies in it
 //! belongs to this user or to the superuser (unlink(2), rename(2): `EPERM`). The way is walked by descriptors, so that
@@ -15,7 +15,8 @@ use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat};
 /// A directory on the way is opened for its place only, so that it need not be readable.
 const PLACE: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Who may write besides the owner. An access control list that lets others write shows in the group's bit.
+/// Write permission for others than the owner. An access control list that lets others write shows
+/// in the group's bit.
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
@@ -28,21 +29,22 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Whether it belongs to this user.
+    /// Returns true if it belongs to this user.
     pub(crate) fn is_own(&self) -> bool {
         self.owner == user()
     }
 }
 
-/// Opens the directory at `path`, whose symbolic links are followed once.
+/// Opens the directory at `path`; its symbolic links are followed once.
 ///
 /// # Errors
-/// As open(2); `PermissionDenied` names the directory whose owner or writers could replace it.
+/// As open(2); `PermissionDenied` names the directory that its owner or writers could replace.
 pub(crate) fn open(path: &Path) -> io::Result<Base> {
     let path = fs::canonicalize(path)?;
     let mut directory = openat(CWD, "/", PLACE, Mode::empty())?;
     let mut facts = fstat(&directory)?;
-    // Where user namespaces hide who the superuser is, the owner of the root directory stands for it.
+    // Where user namespaces hide the superuser's number, the owner of the root directory stands for
+    // it.
     let superuser = facts.st_uid;
     let mut walked = PathBuf::from("/");
     check(&walked, &facts, superuser)?;

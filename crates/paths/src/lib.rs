@@ -47,8 +47,8 @@ pub fn private_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Our directory in the one that `variable` names, or in that of the home. `None` in another user's, whose environment this
-/// process was given.
+/// Returns our directory in the one that `variable` names, or in that of the home. `None` if that
+/// is another user's, with an environment that this process inherited.
 fn below(variable: &str, in_home: &str) -> Option<PathBuf> {
     let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(in_home)))?;
     Some(base.join("discnice")).filter(|directory| own::is_ours(directory))

@@ -42,8 +42,9 @@ pub fn read_own(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a directory, or the first above it that exists, is this user's or the superuser's: in another user's this one
-/// would read what that one wrote, and leave it what it cannot change.
+/// Returns true if a directory, or the first above it that exists, is this user's or the
+/// superuser's. In another user's, this user would read what that one wrote, and leave behind files
+/// that that one cannot change.
 pub(crate) fn is_ours(directory: &Path) -> bool {
     let existing = directory.ancestors().find_map(|one| fs::metadata(one).ok());
     existing.is_none_or(|facts| [0, user()].contains(&facts.uid()))

@@ -24,10 +24,12 @@ pub struct Private {
 }
 
 impl Private {
-    /// The directory `name` in another, made where it is missing. `path` says for people where it lies.
+    /// Opens the directory `name` in another, creating it if missing. `path` is its location in
+    /// messages.
     ///
     /// # Errors
-    /// As mkdir(2) and open(2); `PermissionDenied` where it is not a private directory of this user.
+    /// As mkdir(2) and open(2); `PermissionDenied` where it is not a private directory of this
+    /// user.
     pub(crate) fn enter(
         above: BorrowedFd<'_>,
         name: impl AsRef<OsStr>,
@@ -42,7 +44,7 @@ impl Private {
         Self::existing(above, name, path)
     }
 
-    /// The same of one that must be there.
+    /// Opens the directory `name` in another like [`Self::enter`]; it must exist.
     pub(crate) fn existing(
         above: BorrowedFd<'_>,
         name: impl AsRef<OsStr>,
@@ -65,7 +67,7 @@ impl Private {
         Ok(Self { directory, path })
     }
 
-    /// The same directory opened once more; none if it was removed.
+    /// Opens this directory once more; none if it was removed.
     pub(crate) fn again(&self) -> Option<Self> {
         let is_there = fstat(&self.directory).is_ok_and(|facts| facts.st_nlink > 0);
         let directory = is_there.then(|| self.directory.try_clone().ok())??;

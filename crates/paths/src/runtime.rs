@@ -1,9 +1,10 @@
-//! The private directory of what lives no longer than the machine runs: sockets, locks, names of classes.
+//! The private directory of what lives no longer than the machine runs: sockets, locks, names of
+//! classes.
 //!
-//! The user's own `$XDG_RUNTIME_DIR` is the usual place. Without a session (cron, ssh without logind) it is not
-//! there, and with `sudo -E` or `su` it belongs to another user; then the next place serves. In a place that all
-//! users share, another user may have taken our name; then a directory with a name that nobody can guess is made,
-//! and found again by its owner.
+//! The user's own `$XDG_RUNTIME_DIR` is the usual place. Without a session (cron, ssh without
+//! logind) it is not there, and with `sudo -E` or `su` it belongs to another user; then the next
+//! place serves. In a place that all users share, another user may have taken our name; then a
+//! directory with an unpredictable name is made, and found again by its owner.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -25,16 +26,17 @@ use crate::private::{Private, names};
 
 /// The IPC namespace that the machine starts with. `PROC_IPC_INIT_INO`, include/linux/proc_ns.h
 const FIRST_SPACE: &str = "ipc:[4026531839]";
-/// Places for a directory that are everybody's, most transient first.
+/// Places for a directory that all users share, most transient first.
 const SHARED: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
 
 /// The runtime directory, where it is kept open.
 static KEPT: OnceLock<Private> = OnceLock::new();
 
-/// The user's private runtime directory, made where it is missing: `$XDG_RUNTIME_DIR/discnice`,
-/// `/run/user/UID/discnice`, for the superuser `/run/discnice`, or else a directory `discnice-UID` or
-/// `discnice-UID.RANDOM` in `/tmp`, `/dev/shm` or `/var/tmp`, or `run` in `~/.cache/discnice`. It is this user's, open to
-/// nobody else, and nobody else can put another one in its place.
+/// Returns the user's private runtime directory, creating it if missing:
+/// `$XDG_RUNTIME_DIR/discnice`, `/run/user/UID/discnice`, for the superuser `/run/discnice`, or
+/// else a directory `discnice-UID` or `discnice-UID.RANDOM` in `/tmp`, `/dev/shm` or `/var/tmp`, or
+/// `run` in `~/.cache/discnice`. It is this user's and closed to all others, and no other user can
+/// put another one in its place.
 ///
 /// # Errors
 /// No place qualifies; says why for the first.
@@ -90,8 +92,8 @@ pub fn name_in_space(name: &str) -> String {
     }
 }
 
-/// Whether nothing was found out of a place, as descriptors or memory are short for the moment: in another place this
-/// process would meet no other of its user.
+/// Returns true if a place could not be examined because descriptors or memory are short for the
+/// moment: in another place this process would meet no other of its user.
 fn is_short(error: &io::Error) -> bool {
     let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| short.contains(&errno))
@@ -113,8 +115,8 @@ fn at_home() -> io::Result<Private> {
     place_in(&chain::open(&cache)?, "run")
 }
 
-/// Our directory in a place: the one of this name, or, where that is another user's, the first of ours whose name
-/// begins with it.
+/// Returns our directory in a place: the one of this name, or, where that is another user's, the
+/// first of ours with a name that begins with it.
 fn place_in(base: &Base, name: &str) -> io::Result<Private> {
     let directory = base.directory.as_fd();
     let taken = match Private::enter(directory, name, base.path.join(name)) {

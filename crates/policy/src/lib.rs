@@ -5,7 +5,7 @@
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
 //! - [`throttle`]: the throttled state, with hysteresis;
-//! - [`memory`]: when a class stands still so that its pages are taken;
+//! - [`memory`]: when a class is paused so that its pages are reclaimed;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
 //!
 //! How a job is made to wait is not decided here; that is a mechanism's business.

@@ -50,20 +50,20 @@ impl Limits {
         self.rates[resource as usize]
     }
 
-    /// The same limits with another threshold for one resource.
+    /// Returns these limits with another threshold for one resource.
     #[must_use]
     pub const fn with(mut self, resource: Resource, rate: Rate) -> Self {
         self.rates[resource as usize] = rate;
         self
     }
 
-    /// Whether traffic within the machine counts as network traffic.
+    /// Returns true if traffic within the machine counts as network traffic.
     #[must_use]
     pub const fn loopback(&self) -> bool {
         self.loopback
     }
 
-    /// The same limits with another answer to that.
+    /// Returns these limits with traffic within the machine counted or not.
     #[must_use]
     pub const fn with_loopback(mut self, loopback: bool) -> Self {
         self.loopback = loopback;
@@ -76,20 +76,20 @@ impl Limits {
         self.when
     }
 
-    /// The same limits at other times.
+    /// Returns these limits, in force at other times.
     #[must_use]
     pub const fn with_when(mut self, when: When) -> Self {
         self.when = when;
         self
     }
 
-    /// Whether the class gives way in processor time and memory too.
+    /// Returns true if the class gives way in processor time and memory too.
     #[must_use]
     pub const fn guest(&self) -> bool {
         self.guest
     }
 
-    /// The same limits with another answer to that.
+    /// Returns these limits with the class giving way in processor time and memory or not.
     #[must_use]
     pub const fn with_guest(mut self, guest: bool) -> Self {
         self.guest = guest;
@@ -102,7 +102,7 @@ impl Limits {
         self.memory
     }
 
-    /// The same limits with others.
+    /// Returns these limits with other thresholds of resident memory.
     #[must_use]
     pub const fn with_memory(mut self, memory: Memory) -> Self {
         self.memory = memory;
@@ -116,7 +116,7 @@ impl Limits {
         self.weight
     }
 
-    /// The same limits with another weight.
+    /// Returns these limits with another weight.
     #[must_use]
     pub const fn with_weight(mut self, weight: u32) -> Self {
         self.weight = if weight == 0 {

@@ -1,10 +1,11 @@
-//! How much resident memory a class may keep while memory is short (Rate Windows, 2).
+//! Limits the resident memory that a class may keep while memory is short (Rate Windows, 2).
 //!
-//! The paper changes the kernel's page replacement: above the high threshold it takes the guest's pages
-//! first, below the low one the host's, and between them the oldest, whose ever they are. Outside the kernel
-//! there is one thing that makes pages old, which is not to touch them: a class that has more than its high
-//! threshold while others wait for memory stands still until so many of its pages were taken that it is at
-//! the low one, or nobody waits any more. Between the thresholds it runs, and competes.
+//! The paper changes the kernel's page replacement: above the high threshold it takes the guest's
+//! pages first, below the low one the host's, and between them the oldest, regardless of their
+//! owner. Outside the kernel there is one way to make pages old, which is not to touch them. So a
+//! class that has more than its high threshold while others wait for memory is stopped. It runs
+//! again when its pages were reclaimed down to the low threshold, or no task waits any more.
+//! Between the thresholds it runs, and competes.
 
 use core::fmt;
 
@@ -39,13 +40,13 @@ impl Memory {
     /// Nothing was given.
     pub const DEFAULT: Self = Self { low: 0, high: 0 };
 
-    /// The same with another low threshold, rounded up to 64 KiB.
+    /// Returns these thresholds with another low one, rounded up to 64 KiB.
     #[must_use]
     pub fn with_low(self, low: Bytes) -> Self {
         Self { low: units(low), ..self }
     }
 
-    /// The same with another high threshold, rounded up to 64 KiB; `None` for none.
+    /// Returns these thresholds with another high one, rounded up to 64 KiB; `None` for none.
     #[must_use]
     pub fn with_high(self, high: Option<Bytes>) -> Self {
         Self { high: high.map_or(u32::MAX, units), ..self }
@@ -63,19 +64,19 @@ impl Memory {
         (!matches!(self.high, 0 | u32::MAX)).then(|| Bytes::new(u64::from(self.high) * UNIT))
     }
 
-    /// Whether the class was said to be free of thresholds.
+    /// Returns true if the class was declared free of thresholds.
     #[must_use]
     pub fn is_unlimited(self) -> bool {
         self.high == u32::MAX
     }
 
-    /// As one word of shared memory.
+    /// Packs the thresholds into one word of shared memory.
     #[must_use]
     pub fn to_word(self) -> u64 {
         u64::from(self.high) << 32 | u64::from(self.low)
     }
 
-    /// From that word; whatever it holds means something.
+    /// Unpacks thresholds from that word; every value is valid.
     #[must_use]
     pub fn from_word(word: u64) -> Self {
         Self { low: word as u32, high: (word >> 32) as u32 }
@@ -96,7 +97,7 @@ impl Memory {
         })
     }
 
-    /// Whether the low threshold is above the high one.
+    /// Returns true if the low threshold is above the high one.
     #[must_use]
     pub fn contradicts_itself(self) -> bool {
         matches!((self.low(), self.high()), (Some(low), Some(high)) if low > high)
@@ -113,36 +114,37 @@ fn units(bytes: Bytes) -> u32 {
     u32::try_from(bytes.get().div_ceil(UNIT)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
 }
 
-/// It stands for so long at most, and then runs for so long at least: what stands for good gives no memory
-/// back.
+/// Longest time that a class stays stopped, and shortest time that it runs afterwards: a class that
+/// is stopped for good releases no memory.
 const LONGEST: Nanos = Nanos::from_millis(8_000);
 const TURN: Nanos = Nanos::from_millis(50);
-/// Nobody has waited for so long: memory is not short any more. Where others were short of it lately, who come
-/// back to their pages now and then, that takes longer.
+/// Time without a waiting task after which memory is no longer short. It is longer if other tasks,
+/// which return to their pages now and then, were short of it lately.
 const CALM: Nanos = Nanos::from_millis(150);
 const CALM_OTHERS: Nanos = Nanos::from_millis(1_000);
-/// So long ago is lately.
+/// Age up to which something counts as lately.
 const LATELY: Nanos = Nanos::from_millis(4_000);
-/// Who alone waited for memory is left alone for so long, and each time for twice as long up to [`LONGEST`].
+/// Time for which a class is left alone if only itself waited for memory; it doubles each time up
+/// to [`LONGEST`].
 const EXCUSE: Nanos = Nanos::from_millis(500);
 
-/// Who waited for memory since the last look.
+/// Tasks that waited for memory since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// Nobody, or memory is not scarce.
+    /// None, or memory is not scarce.
     Nobody,
-    /// Somebody; while the class stands that is somebody else.
+    /// Some; while the class is stopped, these are others.
     Somebody,
-    /// Others than such classes.
+    /// Tasks outside classes with memory thresholds.
     Others,
 }
 
-/// Whether a class stands.
+/// Tells if a class runs or is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It runs, and does so until then at least.
+    /// The class runs, at least until then.
     Runs { at_least: Nanos },
-    /// It stands since then.
+    /// The class has been stopped since then.
     Stands { since: Nanos },
 }
 
@@ -163,13 +165,13 @@ impl Default for Regulation {
 }
 
 impl Regulation {
-    /// Whether it stands.
+    /// Returns true if the class is stopped.
     #[must_use]
     pub fn stands(&self) -> bool {
         matches!(self.state, State::Stands { .. })
     }
 
-    /// Decides whether the class, which has so many bytes resident, stands from now on.
+    /// Decides if the class, with so many bytes resident, is stopped from now on.
     pub fn decide(&mut self, now: Nanos, bounds: Bounds, resident: u64, waited: Waited) -> bool {
         let pressed = waited != Waited::Nobody;
         if waited == Waited::Others || pressed && self.stands() {
@@ -193,7 +195,8 @@ impl Regulation {
         self.stands()
     }
 
-    /// Lets it run. Who alone waited for memory does not wait while he stands: nobody else is short of it.
+    /// Lets the class run. A class that alone waited for memory does not wait while stopped, since
+    /// no other task is short of it.
     fn run(&mut self, now: Nanos, alone: bool) {
         let at_least = if alone { self.excuse } else { TURN };
         self.excuse = if alone { Nanos(self.excuse.0 * 2).min(LONGEST) } else { EXCUSE };

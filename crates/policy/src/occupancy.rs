@@ -16,8 +16,9 @@ pub const SLOWDOWN: u32 = 15;
 /// A disk that is never idle, in thousandths.
 pub const SATURATED: u32 = 1000;
 
-/// No disk takes longer for a piece of at most [`PIECE`]: two of the longest seeks of a hard disk and the
-/// transfer. What took longer stood in a queue, and took nothing from anybody meanwhile.
+/// Longest disk time of a piece of at most [`PIECE`]: two of the longest seeks of a hard disk and
+/// the transfer. A piece that took longer stood in a queue, and took no disk time from others
+/// meanwhile.
 const LONGEST: Nanos = Nanos::from_millis(50);
 const PIECE: u64 = 1 << 20;
 

@@ -18,7 +18,7 @@ use discnice_units::{Nanos, Rate};
 /// The window of the Rate Windows paper, 3.2.
 pub const WINDOW: Nanos = Nanos(5 * Nanos::SECOND.0);
 
-/// Nobody is promised a start later than this; see [`Rule::reserve`].
+/// Furthest start that is promised to a caller; see [`Rule::reserve`].
 const QUEUE: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// A sleep shorter than this is not worth its context switches (Rate Windows, 3.2: the lower
@@ -28,7 +28,8 @@ pub const SHORTEST_SLEEP: Nanos = Nanos::from_millis(1);
 /// How much of the rate one piece of work should be at most: the upper bound of a sleep that
 /// splits large operations (Rate Windows, 3.2).
 const SLICE_TIME: Nanos = Nanos::from_millis(40);
-/// The same of a class that gives way: each piece is a seek there and back, which the others pay.
+/// Share of the rate for one piece of a class that gives way, where each piece is a seek there and
+/// back at the others' expense.
 const LONG_SLICE_TIME: Nanos = Nanos::from_millis(100);
 /// Whatever its size, a piece costs the others on a rotating disk a seek there and one back, some 18 ms
 /// (docs/adr/0001-frontier.md). So pieces below this size may take [`WELL_TIME`] of the rate,
@@ -78,9 +79,9 @@ impl Rule {
         Rate::per_second(self.rate.get() - self.rate.get() / 128)
     }
 
-    /// Unused allowance that is kept, so that who computes for a moment loses nothing: as much as keeps
-    /// any window below 1.025 of the rate beside the one piece that crosses its border; below 1.02 where that
-    /// is one of [`SLICE_TIME`].
+    /// Returns the unused allowance that is kept, so that a thread that computes for a moment loses
+    /// nothing: as much as keeps any window below 1.025 of the rate beside the one piece that
+    /// crosses its border; below 1.02 where that is one of [`SLICE_TIME`].
     #[must_use]
     pub const fn credit(&self) -> Nanos {
         let room = Nanos(self.window.0 / 1000 * 30).minus(self.rate.time_for(self.slice()));
@@ -98,7 +99,7 @@ impl Rule {
         self.slice_of(SLICE_TIME)
     }
 
-    /// The same for a class that gives way.
+    /// Returns the largest piece, in bytes, for a class that gives way.
     #[must_use]
     pub const fn long_slice(&self) -> u64 {
         self.slice_of(LONG_SLICE_TIME)
@@ -113,9 +114,9 @@ impl Rule {
         at_most(bytes, SLICE_MAX) / 4096 * 4096
     }
 
-    /// The moment from which `amount` units may pass, or `None` when the queue is too long to
-    /// promise one: then wait until [`Rule::retry_at`] and ask again. The bound keeps a crowd of
-    /// waiters that is killed from leaving a debt that nobody spent.
+    /// Returns the moment from which `amount` units may pass, or `None` when the queue is too long
+    /// to promise one: then wait until [`Rule::retry_at`] and ask again. The bound keeps a crowd of
+    /// waiters that is killed from leaving a debt that was never spent.
     #[must_use]
     pub const fn reserve(&self, frontier: Nanos, now: Nanos, amount: u64) -> Option<Reservation> {
         let from = self.from(frontier, now);
@@ -171,7 +172,7 @@ impl Rule {
         if units == 0 { frontier } else { now.plus(rate.time_for(units)) }
     }
 
-    /// Where the frontier starts: unused allowance older than the credit is forgotten.
+    /// Returns where the frontier starts: unused allowance older than the credit is forgotten.
     const fn from(&self, frontier: Nanos, now: Nanos) -> Nanos {
         let oldest = now.minus(self.credit());
         if frontier.0 < oldest.0 { oldest } else { frontier }

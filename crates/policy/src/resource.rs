@@ -69,13 +69,14 @@ impl Resource {
         }
     }
 
-    /// Whether its units are bytes; otherwise they are operations.
+    /// Returns true if its units are bytes; otherwise they are operations.
     #[must_use]
     pub const fn is_bytes(self) -> bool {
         !matches!(self, Self::Operations | Self::Metadata)
     }
 
-    /// The resource of which this is a part, whose threshold holds for it as well.
+    /// Returns the resource of which this is a part, if any. That one's threshold applies to this
+    /// as well.
     #[must_use]
     pub const fn whole(self) -> Option<Self> {
         match self {
@@ -123,7 +124,7 @@ impl Resources {
         self.0
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -135,13 +136,13 @@ impl Resources {
         Self(self.0 & other.0)
     }
 
-    /// Whether nothing is in it.
+    /// Returns true if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this resource is in it.
+    /// Returns true if the set contains this resource.
     #[must_use]
     pub const fn contains(self, resource: Resource) -> bool {
         self.0 & resource.only().0 != 0

@@ -8,12 +8,13 @@
 //! A job at full speed starves others down to little traffic. So while tasks stall on I/O
 //! ([`Seen::stalled`]), far less of it counts as busy ([`Thresholds::starved`]).
 //!
-//! Where it is known exactly what is ours ([`Seen::waits`]) the others' waiting decides instead: whose requests wait for
-//! a few milliseconds is given way to at once, and no longer than half a second after the last.
+//! Where it is known exactly what is ours ([`Seen::waits`]), the others' waiting decides instead:
+//! if their requests wait for a few milliseconds, we give way at once, and for no longer than half
+//! a second after the last of them.
 
 use discnice_units::{Nanos, Rate};
 
-/// How old an observation may become before somebody makes a new one.
+/// Age of an observation at which a new one is made.
 pub const INTERVAL: Nanos = Nanos::from_millis(50);
 /// Time over which others' traffic must exceed `high`: with [`INTERVAL`] it bounds the reaction.
 pub const ATTACK: Nanos = Nanos::from_millis(200);
@@ -28,12 +29,12 @@ const HIGH_MIN: u64 = 1 << 20;
 const HIGH_MAX: u64 = 16 << 20;
 /// Others' traffic that counts while tasks stall: 64 random reads of 4 KiB a second.
 const STARVED: u64 = 256 << 10;
-/// The same on the network, where nothing tells of those who starve. Names, clocks and keystrokes
-/// move less.
+/// Others' traffic that counts on the network, where nothing tells of tasks that starve. Names,
+/// clocks and keystrokes move less.
 const NETWORK_HIGH: u64 = 256 << 10;
 /// Others' waiting within [`ATTACK`] that counts: a seek, or as much in many requests of a fast disk.
 const NOTICED: Nanos = Nanos::from_millis(5);
-/// No longer is waited for others who are quiet.
+/// Longest wait for others that are quiet.
 const PATIENCE: Nanos = Nanos::from_millis(500);
 /// Headers of a packet: 14 bytes of Ethernet, 40 of IPv6, 32 of TCP with timestamps. Those of IPv4
 /// are 20 less, and what they hide of others' traffic is 1.4 % of one's own.
@@ -78,11 +79,11 @@ impl Thresholds {
 pub struct Seen {
     /// Bytes within [`ATTACK`].
     pub attack: u64,
-    /// Whether they came in more than one observation: a single burst is somebody's write-back.
+    /// Set if they came in more than one observation: a single burst is write-back.
     pub lasting: bool,
     /// Bytes within [`RELEASE`].
     pub release: u64,
-    /// Whether tasks stall on I/O.
+    /// Set if tasks stall on I/O.
     pub stalled: bool,
     /// How long the state has lasted.
     pub since: Nanos,
@@ -102,8 +103,9 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// How long others are waited for once they are quiet: the longer, the more often they came lately. One request a second costs a
-    /// job a fifth of its time at most, and who reads again and again is not left alone between two reads.
+    /// Returns how long others are waited for once they are quiet: the longer, the more often they
+    /// came lately. One request a second costs a job a fifth of its time at most, and a process
+    /// that reads again and again still finds us waiting between two reads.
     const fn patience(&self) -> Nanos {
         let patience = INTERVAL.0.saturating_mul(self.spans.saturating_add(1));
         Nanos(if patience > PATIENCE.0 { PATIENCE.0 } else { patience })
@@ -161,8 +163,8 @@ pub const fn decayed(pool: u64, gap: Nanos, half_life: Nanos) -> u64 {
     pool.saturating_sub(if lost > pool as u128 { pool } else { lost as u64 })
 }
 
-/// Bytes of an observation that was `gap` in the making, for each `span` of it: where disks are slow,
-/// members are slow to look, and nobody knows when it was that the others moved something.
+/// Bytes of an observation that covers `gap`, for each `span` of it: where disks are slow, members
+/// are slow to look, and it is unknown when the others moved something.
 #[must_use]
 pub const fn spread(bytes: u64, gap: Nanos, span: Nanos) -> u64 {
     if gap.0 <= span.0 {

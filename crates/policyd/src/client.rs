@@ -16,8 +16,9 @@ use crate::place;
 const START: Duration = Duration::from_millis(2000);
 /// One that lives has answered within this, unless the machine is very busy.
 const MOMENT: Duration = Duration::from_millis(20);
-/// Who has another mechanism waits no longer for one that was started. On an idle machine it takes 3 ms; loaded cold, beside a
-/// build, it took longer than a program does that writes 250 MB by io_uring, which nobody held then.
+/// Longest wait for a daemon that was just started, by a command that has another mechanism. On an
+/// idle machine starting takes 3 ms; loaded cold, beside a build, it took longer than a program
+/// that writes 250 MB by io_uring, which nothing held then.
 const SOON: Duration = Duration::from_millis(500);
 /// How often it is asked meanwhile.
 const RETRY: Duration = Duration::from_millis(1);
@@ -59,7 +60,7 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
     }
 }
 
-/// Whether who gave this error, if anybody, lives.
+/// Returns true if the error shows that a daemon is there.
 fn is_there(error: &io::Error) -> bool {
     use io::ErrorKind::{Other, TimedOut, WouldBlock};
     matches!(error.kind(), Other | TimedOut | WouldBlock)
@@ -84,7 +85,7 @@ fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()>
     Err(io::Error::other(format!("policyd says {:?}", line.trim_end())))
 }
 
-/// Starts the daemon as nobody's child: a child that the command does not know of would show when it
+/// Starts the daemon as an orphan: a child that the command does not know of would show when it
 /// waits for any of its own.
 fn start(program: &Path, block: BlockId) -> io::Result<()> {
     let program = CString::new(program.as_os_str().as_bytes())?;
@@ -141,7 +142,7 @@ unsafe fn become_daemon(
         for standard in 0..3 {
             libc::dup2(null, standard);
         }
-        // Whoever waits for the end of a pipe of the command must not wait for the daemon's.
+        // A process that waits for the end of a pipe of the command must not wait for the daemon's.
         libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
         libc::chdir(c"/".as_ptr());
         libc::execve(program, arguments, block);

@@ -1,8 +1,8 @@
-//! Those who have connected to policyd and may say something. None is waited for.
+//! The clients that have connected to policyd and may say something. None is waited for.
 //!
-//! There are at most [`MOST`] at a time: one more takes the place of the one that has been silent the longest, and each is
-//! given up after [`PATIENCE`]. So however many connect and say nothing, descriptors are not used up, and whoever says its
-//! line is answered at the next look.
+//! There are at most [`MOST`] at a time: one more takes the place of the one that has been silent
+//! the longest, and each is given up after [`PATIENCE`]. So however many connect and say nothing,
+//! descriptors are not used up, and a client that says its line is answered at the next look.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,14 +17,14 @@ use rustix::process::geteuid;
 const MOST: usize = 64;
 /// A client that has not said its line after so long is given up.
 const PATIENCE: Nanos = Nanos(2 * Nanos::SECOND.0);
-/// Connections that are taken at a look: those who are watched want to be looked at, too.
+/// Connections that are taken at a look, so that watched processes are looked at, too.
 const AT_ONCE: usize = 256;
 /// No line is as long as this.
 const LINE: usize = 64;
 /// When descriptors are short, the listener is left alone for so long.
 const REST: Nanos = Nanos::from_millis(100);
 
-/// The listener, and who has connected to it.
+/// The listener and its clients.
 #[derive(Debug)]
 pub(crate) struct Connections {
     listener: UnixListener,
@@ -82,7 +82,7 @@ impl Connections {
             if now < self.listens_at || !self.accept(now) {
                 break;
             }
-            // At once: who has spoken already must not be taken for silent.
+            // At once: a client that has spoken already must not be taken for silent.
             if let Some(mut newest) = self.clients.pop_back() {
                 match newest.hear(now) {
                     Said::Part => self.clients.push_back(newest),
@@ -149,7 +149,7 @@ impl Client {
                 return Said::Nothing;
             };
             match self.stream.read(room) {
-                // Whoever says nothing more has said its line.
+                // A client that says nothing more has said its line.
                 Ok(0) if self.length > 0 => return Said::Line(self.length),
                 Ok(0) => return Said::Nothing,
                 Ok(more) => {

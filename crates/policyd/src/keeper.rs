@@ -23,8 +23,8 @@ use crate::memory::Pressure;
 const DYING: Nanos = Nanos(Nanos::SECOND.0);
 const RETRY: Nanos = Nanos::from_millis(20);
 
-/// At each step so many classes are asked whether anybody has joined them. Of more only those are that somebody
-/// says it of, as each lies in pages of its own, and of a thousand most are in no cache.
+/// Classes that are asked for new members at each step. With more of them only those are asked that
+/// announced some, as each lies in pages of its own, and of a thousand most are in no cache.
 const ASKED: usize = 20;
 
 /// All of them.
@@ -35,7 +35,7 @@ pub struct Keeper {
     kept: Vec<Kept>,
     /// What they came to when they were looked through last, or changed.
     sum: Sum,
-    /// Classes that somebody else watches, and until when that may be one who is just dying.
+    /// Classes that another process watches, and until when that may be one that is just dying.
     taken: Vec<(Class, Nanos)>,
     census: Census,
     pressure: Pressure,
@@ -70,7 +70,7 @@ impl Keeper {
         self.kept.is_empty() && self.taken.is_empty()
     }
 
-    /// Watches the class in this block, or looks again who is in it; false when there is none.
+    /// Watches the class in this block, or looks again for its members; false when there is none.
     pub fn watch(&mut self, block: BlockId) -> bool {
         self.pressure.hurry();
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.block == block) {
@@ -91,8 +91,8 @@ impl Keeper {
         self.keep_or_wait(mapped, time::now().plus(DYING));
     }
 
-    /// Watches the class, unless somebody else does who still lives at `deadline`: `discnice attach`
-    /// watches its own.
+    /// Watches the class, unless another process does that still lives at `deadline`: `discnice
+    /// attach` watches its own.
     fn keep_or_wait(&mut self, mapped: Class, deadline: Nanos) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
@@ -167,7 +167,7 @@ impl Keeper {
         self.pressure.step(now, peopled.map(Kept::as_guest))
     }
 
-    /// Looks at each class that is due, or that somebody may have joined.
+    /// Looks at each class that is due, or that a process may have joined.
     fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
         let (few, watched) = (self.kept.len() <= ASKED, self.sum.watched);
         for kept in &mut self.kept {
@@ -186,7 +186,7 @@ impl Keeper {
         self.sum = Sum::of(&self.kept);
     }
 
-    /// Each newcomer is offered to the classes that he may be of, parents before their children.
+    /// Offers each newcomer to the classes that it may be of, parents before their children.
     fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
         if let [only] = &mut self.kept[..] {
             // Without a look at environments that its own list answers.
@@ -217,7 +217,7 @@ impl Keeper {
         self.census.hurry();
     }
 
-    /// Whether any process is held, or not wholly let go.
+    /// Returns true if any process is held, or not wholly let go.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.sum.holds || self.kept.iter().any(|kept| kept.watch.holds())

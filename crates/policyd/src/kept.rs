@@ -16,15 +16,15 @@ use crate::memory::Guest;
 const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
 /// What is seldom touched of a class is taken out of memory this often: of a thousand classes each page counts.
 const TIDY: Nanos = Nanos(20 * Nanos::SECOND.0);
-/// Each class is looked at this often at least: its watcher must show himself.
+/// Longest time between two looks at a class: its watcher must show that it lives.
 pub(crate) const SHOW: Nanos = Nanos(Nanos::SECOND.0);
 /// What is not urgent is done at multiples of this, for all classes at once: to wake up costs more.
 const BEAT: Nanos = Nanos::from_millis(10);
 /// In a crowd what has this much time is done at multiples of as much as this.
 const PATIENT: Nanos = Nanos::from_millis(100);
 const SLOW_BEAT: Nanos = Nanos::from_millis(250);
-/// One of whose members somebody was just born is asked at each step for so long: until then he has joined it, or
-/// begun to execute a program.
+/// Time for which a class is asked at each step after a member forked: by then the child has joined
+/// it, or begun to execute a program.
 const JOINING: Nanos = Nanos::from_millis(250);
 
 /// One class.
@@ -33,17 +33,17 @@ pub(crate) struct Kept {
     pub(crate) mapped: Class,
     /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
     pub(crate) watch: Box<Watch>,
-    /// Whether it stands for its memory.
+    /// Says if the class is paused for its memory.
     memory: Regulation,
     /// When to look at it next.
     pub(crate) due: Nanos,
     /// Until when its members are likely to have children that only the census finds.
     lively_until: Nanos,
-    /// Until when somebody who was just born is likely to join it.
+    /// Until when a process that was just forked is likely to join it.
     pub(crate) joining_until: Nanos,
-    /// Whether anybody in it is held.
+    /// Set if a process in it is held.
     pub(crate) holds: bool,
-    /// Since when nobody is in it.
+    /// Since when it has no members.
     empty_since: Option<Nanos>,
     /// How many are in it.
     pub(crate) watched: usize,
@@ -76,7 +76,7 @@ impl Kept {
         }
     }
 
-    /// Somebody has joined it, or is about to.
+    /// Notes that a process has joined the class, or is about to.
     pub(crate) fn expect_members(&mut self, now: Nanos) {
         self.watch.look_for_members();
         (self.due, self.empty_since) = (Nanos(0), None);
@@ -90,7 +90,7 @@ impl Kept {
         Guest { class: mapped.class, watch, regulation: memory, due }
     }
 
-    /// Whoever of them has become a member is looked at now.
+    /// Takes in those newcomers that have become members, and looks at them now.
     pub(crate) fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
         self.joining_until = now.plus(JOINING);
         if self.watch.meet(newcomers) {
@@ -98,12 +98,13 @@ impl Kept {
         }
     }
 
-    /// Whether its last member ended so lately that children of it may not have been found yet.
+    /// Returns true if its last member ended so lately that children of it may not have been found
+    /// yet.
     pub(crate) fn may_have_orphans(&self, now: Nanos) -> bool {
         self.empty_since.is_none_or(|since| now < since.plus(census::ORPHANS))
     }
 
-    /// Lets go of pages that nobody has touched for a while, with all others.
+    /// Releases pages that were not touched for a while, at the same time as all other classes.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         if now >= self.tidy_at && !self.holds {
             self.tidy_at = now.plus(TIDY);
@@ -145,12 +146,13 @@ fn slow_beat(watched: usize) -> Nanos {
 pub(crate) struct Sum {
     /// When the first of them is to be looked at.
     pub(crate) due: Nanos,
-    /// Until when children that only the census finds, and members who were just born, are likely.
+    /// Until when children that only the census finds, and members that were just forked, are
+    /// likely.
     pub(crate) lively_until: Nanos,
     pub(crate) joining_until: Nanos,
     /// How many processes are watched.
     pub(crate) watched: usize,
-    /// Whether anybody is held.
+    /// Set if any process is held.
     pub(crate) holds: bool,
 }
 

@@ -10,8 +10,8 @@
 //! - [`place`]: the runtime directory, the lock that makes it the only one, the socket;
 //! - [`client`]: asking it, and starting it;
 //! - [`activation`]: a socket that systemd has opened for it;
-//! - [`server`]: its loop; `connections`: who has connected; [`kept`]: the classes that it watches;
-//! - `memory`: which of them stand still so that their pages are taken.
+//! - [`server`]: its loop; `connections`: its clients; [`kept`]: the classes that it watches;
+//! - `memory`: which of them are paused so that their pages are reclaimed.
 #![deny(unsafe_code)]
 
 pub mod activation;

@@ -1,7 +1,7 @@
-//! Classes that stand still so that their pages are taken (Rate Windows, 2; ADR 15).
+//! Pauses classes so that their pages are reclaimed (Rate Windows, 2; ADR 15).
 //!
-//! Sampled: for how long anybody has waited for memory (PSI), whether memory is scarce at all, and how much
-//! of it each class has. What follows is decided by [`discnice_policy::memory`].
+//! Sampled: for how long tasks have waited for memory (PSI), whether memory is scarce at all, and
+//! how much of it each class has. What follows is decided by [`discnice_policy::memory`].
 
 use discnice_budget::Class;
 use discnice_external::Watch;
@@ -10,14 +10,15 @@ use discnice_policy::memory::{Bounds, Regulation, Waited};
 use discnice_sys::procfs;
 use discnice_units::Nanos;
 
-/// How often somebody waiting for memory is looked for, and how often who has how much while somebody does.
+/// Interval of looks for tasks that wait for memory, and of looks at each class's memory while some
+/// do.
 const CALM: Nanos = Nanos::from_millis(100);
 /// How often it is looked whether any class has thresholds.
 const NONE: Nanos = Nanos::from_millis(1_000);
 const CLOSE: Nanos = Nanos::from_millis(20);
-/// Whoever stands does so until the next look and a little longer.
+/// Time for which a class is paused: until the next look and a little longer.
 const HOLD: Nanos = Nanos::from_millis(200);
-/// Somebody waits for memory when that takes more than one part in so many of the time.
+/// Share of the time, one part in so many, from which on waiting for memory counts.
 const PRESSED: u64 = 50;
 /// Others have page faults that read when there are more than so many, and than one part in so many of the classes'.
 const FEW: u64 = 1;
@@ -38,9 +39,9 @@ pub(crate) struct Pressure {
     /// Of the machine, in bytes.
     machine: u64,
     page: u64,
-    /// For how long somebody had waited at the last look.
+    /// How long tasks had waited for memory at the last look.
     stalled: Nanos,
-    /// Page faults that had to read, of everybody and of the classes.
+    /// Page faults that had to read, of all processes and of the classes.
     faults: (u64, u64),
     looked: Nanos,
     next: Nanos,
@@ -55,7 +56,7 @@ impl Default for Pressure {
 }
 
 impl Pressure {
-    /// Somebody may have got thresholds.
+    /// Looks at once, as a class may have got thresholds.
     pub(crate) fn hurry(&mut self) {
         self.next = Nanos(0);
     }
@@ -97,7 +98,7 @@ impl Pressure {
         self.next
     }
 
-    /// Whether somebody has waited for memory since the last look.
+    /// Returns true if tasks have waited for memory since the last look.
     fn waited(&mut self, now: Nanos) -> bool {
         let time = now.minus(self.looked);
         let before = std::mem::replace(&mut self.looked, now);
@@ -107,8 +108,9 @@ impl Pressure {
         before > Nanos(0) && waited.0.saturating_mul(PRESSED) > time.0
     }
 
-    /// Whether others had page faults since the last look that had to read: their pages had been taken. Both
-    /// counts are not of one moment, so it takes more than a part of the classes' own.
+    /// Returns true if others had page faults since the last look that had to read: their pages had
+    /// been reclaimed. Both counts are not of one moment, so it takes more than a part of the
+    /// classes' own.
     fn others_fault(&mut self, bounded: &[(Guest<'_>, Bounds)]) -> bool {
         let everybody = mac::major_faults();
         let processes = bounded.iter().flat_map(|(guest, _)| guest.watch.processes());

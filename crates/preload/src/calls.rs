@@ -24,11 +24,11 @@ const SHORT: usize = 128 << 10;
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
 /// include/linux/fs.h).
 pub const MOVED_MAX: usize = 0x7fff_f000;
-/// Where the memory of programs ends: 47 bits (x86-64) or 48 (arm64), unless one asks for more.
+/// End of a program's memory: 47 bits (x86-64) or 48 (arm64), unless one asks for more.
 const MEMORY_END: usize = if cfg!(target_arch = "x86_64") { 1 << 47 } else { 1 << 48 };
 
-/// Whether a buffer leaves the address space. The kernel refuses such a call as a whole, however
-/// much of the buffer is there, so it must see all of it.
+/// Returns true if a buffer ends outside the address space. The kernel refuses such a call as a
+/// whole, however much of the buffer is there, so it must see all of it.
 #[inline(always)]
 pub fn is_beyond_memory(buffer: *const c_void, count: usize) -> bool {
     (buffer as usize).checked_add(count).is_none_or(|end| end > MEMORY_END)
@@ -97,7 +97,8 @@ fn other(
     if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
 }
 
-/// Whether the descriptor, about which nothing was known, is a socket whose traffic must be looked at.
+/// Returns true if the descriptor, of which nothing was known, is a socket with traffic that must
+/// be regulated.
 #[inline(always)]
 fn is_new_socket(fd: i32, file: &File) -> bool {
     !file.is_classified() && engine::minds_traffic() && turns_out_to_be_a_socket(fd, file)
@@ -116,7 +117,7 @@ fn reclassify(fd: i32, file: &File) {
     if let Some(regulator) = engine::regulator() {
         regulator.reclassify(fd, file);
         if file.is_blank() {
-            // It is closed. Whoever finds nothing known about it does not ask about a socket.
+            // It is closed. With nothing known about it, no later call takes it for a socket.
             files::forget(fd);
         }
     }
@@ -253,13 +254,13 @@ fn slow_write(
     in_pieces(count, regulator.write_piece(), one)
 }
 
-/// Whether concurrent writers rely on each write being one.
+/// Returns true if concurrent writers rely on each write being one call.
 fn appends(fd: i32) -> bool {
     discnice_sys::file::flags(fd).is_ok_and(|flags| flags & libc::O_APPEND != 0)
 }
 
-/// Whether files may not grow beyond a size (`RLIMIT_FSIZE`): a call that crosses it ends short,
-/// but one that begins there raises a signal, so such a call may not be split.
+/// Returns true if file sizes are limited (`RLIMIT_FSIZE`): a call that crosses the limit ends
+/// short, but one that begins there raises a signal, so such a call may not be split.
 fn size_is_limited() -> bool {
     let mut limit = [u64::MAX; 2];
     let (own, resource) = (0, libc::RLIMIT_FSIZE as usize);
@@ -315,7 +316,7 @@ pub fn copy(
     }
 }
 
-/// Which of two ends is a socket, and which way bytes move there.
+/// Tells which of two ends is a socket, and the direction in which bytes move there.
 fn flow(from: (i32, &File), to: (i32, &File)) -> Option<(i32, Flow)> {
     let is_socket = |(fd, file)| File::is_socket(file) || is_new_socket(fd, file);
     if is_socket(to) {
@@ -325,7 +326,7 @@ fn flow(from: (i32, &File), to: (i32, &File)) -> Option<(i32, Flow)> {
     }
 }
 
-/// splice(2): one end is a pipe, whose buffer bounds the call.
+/// splice(2): one end is a pipe, and its buffer bounds the call.
 pub fn splice(
     from: i32,
     to: i32,
@@ -374,8 +375,8 @@ fn copy_files(
     }
 }
 
-/// Whether both are one file: the kernel refuses ranges that overlap, and ends a copy at the size
-/// that the file had before, so it must see all of them.
+/// Returns true if both are one file: the kernel refuses ranges that overlap, and ends a copy at
+/// the size that the file had before, so it must see all of them.
 fn are_one_file(left: i32, right: i32) -> bool {
     let identity = |fd| discnice_sys::file::status(fd).ok().map(|file| (file.device, file.inode));
     identity(left) == identity(right)
@@ -419,8 +420,9 @@ pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The same for a file that somebody else will read or write for the program: what the kernel reads ahead meanwhile would be
-/// noticed only afterwards.
+/// Starts I/O of unknown size on a file that another thread or the kernel will read or write for
+/// the program. The descriptor is shaped first, as the kernel's read-ahead meanwhile would be
+/// noticed too late.
 pub fn start_io_on<T>(fd: i32, real: impl FnOnce() -> T) -> T {
     if let (Some(regulator), Some(file)) = (engine::regulator(), files::get(fd)) {
         files::will_be_shaped(fd);

@@ -132,7 +132,7 @@ fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnc
     result
 }
 
-/// Whether the filter allows each of these calls.
+/// Returns true if the filter allows each of these calls.
 unsafe fn allows(program: *const Program, calls: &[c_long]) -> bool {
     // SAFETY: the caller vouches for the program.
     let instructions = unsafe {

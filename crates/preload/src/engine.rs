@@ -72,7 +72,7 @@ static NONCE: AtomicU64 = AtomicU64::new(0);
 static BOARD: AtomicPtr<Board> = AtomicPtr::new(ptr::null_mut());
 /// There is none to be had.
 static NO_BOARD: AtomicBool = AtomicBool::new(false);
-/// So many bytes of a class's traffic are noticed by the others.
+/// Bytes of a class's traffic that the others notice.
 const WORTH_TELLING: u64 = 1 << 20;
 
 static HOST: Linux = Linux;
@@ -80,31 +80,31 @@ static HOST: Linux = Linux;
 /// The class of this process, if it is regulated.
 #[inline(always)]
 pub fn class() -> Option<&'static Class> {
-    // SAFETY: either null or an adopted class, whose mapping is never given up.
+    // SAFETY: either null or an adopted class, which is never unmapped.
     unsafe { CLASS.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Whether a threshold of network traffic holds now.
+/// Returns true if a threshold of network traffic is in force now.
 #[inline(always)]
 pub fn limits_traffic() -> bool {
     class().is_some_and(|class| class.is_limited_in(Resources::NETWORK))
         && !NO_TRAFFIC.load(Ordering::Relaxed)
 }
 
-/// Whether calls that send or receive must be looked at.
+/// Returns true if calls that send or receive must be examined.
 #[inline(always)]
 pub fn minds_traffic() -> bool {
     class().is_some_and(Class::minds_traffic) && !NO_TRAFFIC.load(Ordering::Relaxed)
 }
 
-/// Whether traffic within the machine counts.
+/// Returns true if traffic within the machine counts.
 pub fn counts_loopback() -> bool {
     class().is_some_and(Class::counts_loopback)
 }
 
-/// A thread begins to wait for `what` without an end of ours; what is returned ends it. A thread
-/// that is cancelled there is listed for ever, which makes others sleep in their calls instead of
-/// being told later.
+/// Notes that a thread begins to wait for `what` without a time-out of ours; [`end_waiting`] takes
+/// what this returns. A thread that is cancelled meanwhile stays listed, which makes others sleep
+/// in their calls instead of being told later.
 pub fn start_waiting(what: i32) -> Option<&'static AtomicI32> {
     let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
     let free = |slot: &&AtomicI32| slot.compare_exchange(0, what, acquire, relaxed).is_ok();
@@ -115,7 +115,7 @@ pub fn start_waiting(what: i32) -> Option<&'static AtomicI32> {
     slot
 }
 
-/// It has ended.
+/// Notes the end of a wait that began with [`start_waiting`].
 pub fn end_waiting(slot: Option<&'static AtomicI32>) {
     match slot {
         Some(slot) => slot.store(0, Ordering::Release),
@@ -126,8 +126,8 @@ pub fn end_waiting(slot: Option<&'static AtomicI32>) {
     }
 }
 
-/// Whether a thread waits for `what` like that, as far as known.
-pub fn somebody_waits(what: i32) -> bool {
+/// Returns true if, as far as known, a thread waits for `what` since [`start_waiting`].
+pub fn is_waited_for(what: i32) -> bool {
     PAGE.others_waiting.load(Ordering::Relaxed) != 0
         || PAGE.waiting.iter().any(|slot| slot.load(Ordering::Relaxed) == what)
 }
@@ -147,7 +147,7 @@ fn board(class: &'static Class) -> Option<&'static Board> {
 
 /// The board if it is attached; else it is attached if that is `wanted`, unless it cannot be.
 fn board_if(class: &'static Class, wanted: impl FnOnce() -> bool) -> Option<&'static Board> {
-    // SAFETY: either null or an adopted board, whose mapping is never given up.
+    // SAFETY: either null or an adopted board, which is never unmapped.
     let known = unsafe { BOARD.load(Ordering::Acquire).as_ref() };
     if known.is_some() || NO_BOARD.load(Ordering::Relaxed) || !wanted() {
         return known;
@@ -155,8 +155,8 @@ fn board_if(class: &'static Class, wanted: impl FnOnce() -> bool) -> Option<&'st
     attach_board(class)
 }
 
-/// Tells who watches this user's classes that somebody in this one begins to execute a program that our library
-/// cannot enter.
+/// Tells the watcher of this user's classes that a process of this class begins to execute a
+/// program that our library cannot enter.
 pub fn announce(class: &'static Class) {
     let board = board_if(class, || true);
     if let Some(board) = board {
@@ -197,7 +197,7 @@ pub fn join(token: &Token<'_>) {
     NONCE.store(token.nonce, Ordering::Relaxed);
     let pid = process::id();
     if let Some(member) = token.member.and_then(|id| class.member(id, pid)) {
-        // The same process, executing a new program: its books go on.
+        // This process executes a new program: its books go on.
         name(member);
         member.set_state(State::Active);
         remember(pid, token.member);
@@ -307,7 +307,7 @@ pub struct Departure {
     borrowed: bool,
 }
 
-/// Whether this is a child of vfork(2): all memory is the parent's.
+/// Returns true in a child of vfork(2), which shares all memory with its parent.
 pub fn is_borrowed() -> bool {
     PAGE.known.load(Ordering::Acquire) != 0 && PAGE.process.load(Ordering::Relaxed) != process::id()
 }
@@ -397,8 +397,8 @@ pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     Some((class, member))
 }
 
-/// Waits until whoever looks at the process from outside has noticed that it is [`pause`]d: a program whose filter
-/// forbids that it is looked at from inside could have ended before.
+/// Waits until the watcher outside has noticed that the process is [`pause`]d. Without the wait, a
+/// program with a filter that forbids regulation from inside could end before that.
 pub fn await_outside(paused: Option<(&'static Class, Option<&'static Member>)>) {
     if let Some((class, Some(member))) = paused
         && let Some(id) = id()

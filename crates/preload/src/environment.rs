@@ -27,7 +27,7 @@ const LIBRARY: &[u8] = b"libdiscnice.so";
 pub enum Carry {
     /// Both variables: the dynamic linker loads the library, which takes them out.
     Library,
-    /// The class alone, by which whoever watches it knows the program's descendants.
+    /// The class alone, by which the watcher recognises the program's descendants.
     Class,
     /// Nothing.
     Nothing,
@@ -55,7 +55,7 @@ fn kept(token: Token<'_>) -> Token<'static> {
     Token { block, nonce, member, directory: None }
 }
 
-/// Where the library lies: copied, because programs may overwrite their environment's memory.
+/// Path of the library: copied, because programs may overwrite their environment's memory.
 static PATH: PathBuffer = PathBuffer::new();
 /// The directory of blocks that are files; empty where none of the class's is.
 static DIRECTORY: PathBuffer = PathBuffer::new();
@@ -115,7 +115,7 @@ pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
 ///
 /// # Safety
 /// `block` is the environment that the kernel made for this program: an array of C strings that
-/// ends with a null pointer, all of it writable, used by nobody else yet.
+/// ends with a null pointer, all of it writable and not yet in use.
 pub unsafe fn take(block: *mut *mut c_char) -> Option<Token<'static>> {
     let mut token = None;
     let mut keep = block;
@@ -153,7 +153,7 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token<'static>> {
 /// Makes text that is ours disappear also from `/proc/PID/environ`, which shows this memory.
 ///
 /// # Safety
-/// So many bytes are writable and used by nobody else.
+/// So many bytes are writable and not yet in use.
 unsafe fn erase(text: *mut c_char, length: usize) {
     // SAFETY: the caller vouches for the bytes.
     unsafe { text.write_bytes(0, length) };
@@ -197,8 +197,8 @@ impl Scratch {
     }
 }
 
-/// Whether the dynamic linker would find the library from here, and may map it: a program may have changed its root
-/// directory or its mounts since it loaded it.
+/// Returns true if the dynamic linker would find the library from here, and may map it: a program
+/// may have changed its root directory or its mounts since it loaded it.
 pub fn is_reachable() -> bool {
     if PATH.length() == 0 {
         return false;
@@ -207,13 +207,13 @@ pub fn is_reachable() -> bool {
     library.is_ok_and(|library| !execution::is_forbidden(library.fd()))
 }
 
-/// `block` with those of our two variables that are carried; valid until the thread's next call. A block that names a
-/// class already, as that of a nested `discnice run`, is left alone; so is that of a program that is not executed but
-/// has its libraries listed.
+/// Adds to `block` those of our two variables that are carried; the result is valid until the
+/// thread's next call. A block that names a class already, as that of a nested `discnice run`, is
+/// left alone; so is one for a program that is not executed but has its libraries listed.
 ///
 /// # Safety
-/// Nobody changes the block meanwhile. It may be anything: what the kernel would answer EFAULT to
-/// yields `None`.
+/// The block does not change meanwhile. It may be anything: `None` is returned where the kernel
+/// would answer EFAULT.
 pub unsafe fn with_ours(
     block: *const *const c_char,
     scratch: &Scratch,
@@ -259,7 +259,7 @@ struct Readable {
 }
 
 impl Readable {
-    /// Whether the eight bytes around `address` can be read.
+    /// Returns true if the eight bytes around `address` can be read.
     fn at<T>(&mut self, address: *const T) -> bool {
         let page = address as usize / memory::PAGE;
         if self.page == Some(page) {
@@ -272,7 +272,7 @@ impl Readable {
         readable
     }
 
-    /// Whether all of a C string can be read.
+    /// Returns true if all of a C string can be read.
     fn string(&mut self, text: *const c_char) -> bool {
         let mut at = text;
         while self.at(at) {

@@ -19,12 +19,13 @@ use discnice_sys::{file, memory};
 use crate::engine;
 use crate::thread::local;
 
-/// So many mappings are remembered.
+/// Mappings that are remembered.
 const PLACES: usize = 512;
 /// A fault in a smaller file reads no more than this.
 const SMALL: u64 = 64 << 10;
 
-/// A longer private copy is no image but somebody's data, of which few pages may be wanted.
+/// Longest private copy taken for an image, in bytes. A longer one is data, of which few pages may
+/// be wanted.
 const IMAGE: usize = 32 << 20;
 
 /// `start` says what an entry is: none, being written, or where a mapping starts.
@@ -47,7 +48,7 @@ impl Place {
         }
     }
 
-    /// Where its mapping starts, if it has one that touches this range.
+    /// Returns the start of its mapping, if it has one that touches this range.
     fn touching(&self, start: usize, length: usize) -> Option<usize> {
         let (begin, end) = (self.start.load(Ordering::Acquire), start.saturating_add(length));
         let own_end = begin.saturating_add(self.length.load(Ordering::Relaxed));
@@ -95,8 +96,8 @@ pub fn before_map(
     }
 }
 
-/// Whether a mapping is likely to be touched from end to end at once: a private copy to write to, as
-/// runtimes map an image of their heap and code that they move to where it lies (Java's class data
+/// Returns true if a mapping is likely to be touched from end to end at once: a private writable
+/// copy, as runtimes map an image of their heap and code that they relocate (Java's class data
 /// archive). `MAP_POPULATE` asks for just that.
 fn is_relocated(length: usize, protection: i32, flags: i32) -> bool {
     length <= IMAGE
@@ -158,7 +159,7 @@ fn remember(start: usize, length: usize) -> bool {
     false
 }
 
-/// Whether the mapping at `start` is faulted page by page because we advised so.
+/// Returns true if the mapping at `start` is faulted page by page because we advised so.
 pub fn is_ours(start: usize) -> bool {
     used().any(|place| place.start.load(Ordering::Acquire) == start)
 }
@@ -176,13 +177,13 @@ pub fn forget(start: *mut c_void, length: usize) -> bool {
 /// A mapping has been moved or resized by mremap(2); `ours` says what [`forget`] said before.
 pub fn moved(ours: bool, start: *mut c_void, length: usize) {
     if ours && !remember(start as usize, length) {
-        // Nobody would give it back later.
+        // No later call would undo the advice.
         let _ = memory::advise(start, length, libc::MADV_NORMAL);
     }
 }
 
-/// Whether there may be mappings that are faulted page by page, of which no call tells: then every
-/// call that is seen is an occasion to look.
+/// Returns true if there may be mappings that are faulted page by page. No call reports their
+/// faults, so every call that is seen is an occasion to look.
 #[inline(always)]
 pub fn any() -> bool {
     USED.load(Ordering::Relaxed) > 0

@@ -24,7 +24,8 @@ pub fn get(fd: i32) -> Option<&'static File> {
     FILES.get(fd)
 }
 
-/// The same, if the descriptor is one of those that most programs stay below.
+/// Returns the state of a descriptor in the low range that most programs stay in; `None` for
+/// others.
 #[inline(always)]
 pub fn near(fd: i32) -> Option<&'static File> {
     FILES.first().get(fd as u32 as usize)
@@ -82,8 +83,8 @@ pub fn will_be_shaped(fd: i32) {
     }
 }
 
-/// Whether nothing of ours was ever done to the descriptor. No for the numbers of some to which
-/// nothing was done either.
+/// Returns true if we never did anything to the descriptor. May return false for untouched ones as
+/// well.
 #[inline(always)]
 pub fn was_never_shaped(fd: i32) -> bool {
     fd as u32 as usize >= SHAPED.load(Ordering::Relaxed)

@@ -1,16 +1,17 @@
-//! The calls that nothing holds and nobody waits for: in a class without any threshold, on what is
+//! The calls that are neither held nor observed: in a class without any threshold, on what is
 //! neither a disk nor a network, and most of those on names and directories while all is cached.
 //!
 //! They are counted before they are made, by what they ask for, so that nothing is left to do after
-//! them: libc's function is jumped to. A call of which these questions say no goes the long way
+//! them: libc's function is jumped to. A call that these functions decline takes the long way
 //! (`calls`); so does every one that is due for a look at the account.
 //!
-//! Each hook asks [`unheld`] first, and then, in another function, [`held`]: what the first question
-//! needs lies in few cache lines, which the kernel has often driven out since the last call.
+//! Each hook asks [`unheld`] first, and then, in another function, [`held`]: what the first
+//! question needs lies in few cache lines, which the kernel has often driven out since the last
+//! call.
 
 use crate::engine;
 
-/// Whether the class remembers nothing of what is dirty in files.
+/// Returns true if the class does not track dirty pages of files.
 #[inline(always)]
 fn forgets() -> bool {
     engine::class().is_some_and(|class| class.estimation().regions().is_unused())
@@ -29,63 +30,64 @@ pub mod unheld {
         engine::class().is_some_and(Class::is_unheld)
     }
 
-    /// Whether a call that moves at most `count` bytes through a descriptor passes.
+    /// Returns true if a call that moves at most `count` bytes through a descriptor passes.
     #[inline(always)]
     pub fn transfer(fd: i32, count: usize) -> bool {
         is_unheld() && files::was_never_shaped(fd) && local().thread.passes(count)
     }
 
-    /// The same for one that writes.
+    /// Returns true if a write of at most `count` bytes passes.
     #[inline(always)]
     pub fn write(fd: i32, count: usize) -> bool {
         transfer(fd, count)
     }
 
-    /// Whether a call that reads a directory passes.
+    /// Returns true if a call that reads a directory passes.
     #[inline(always)]
     pub fn metadata() -> bool {
         is_unheld() && local().thread.passes(0)
     }
 
-    /// Whether a call passes that returns an entry of a directory.
+    /// Returns true if a call that returns a directory entry passes.
     #[inline(always)]
     pub fn list() -> bool {
         metadata()
     }
 
-    /// Whether a call on names or inodes passes.
+    /// Returns true if a call on names or inodes passes.
     #[inline(always)]
     pub fn operation() -> bool {
         is_unheld() && local().thread.passes_named()
     }
 
-    /// Whether a call passes that takes names off files: nobody remembers what is dirty.
+    /// Returns true if a call that unlinks files passes: dirty pages are not tracked.
     #[inline(always)]
     pub fn delete() -> bool {
         local().thread.removes();
         super::forgets() && operation()
     }
 
-    /// Whether a call of open(2) with these flags passes.
+    /// Returns true if a call of open(2) with these flags passes.
     #[inline(always)]
     pub fn open(flags: i32) -> bool {
         flags & libc::O_TRUNC == 0 && operation()
     }
 
-    /// Whether a call that moves a descriptor's offset passes: nobody follows it.
+    /// Returns true if a call that moves a descriptor's offset passes: offsets are not tracked.
     #[inline(always)]
     pub fn seek(_: i32) -> bool {
         is_unheld()
     }
 
-    /// Whether a call that closes a descriptor passes: nothing is known about it.
+    /// Returns true if a call that closes a descriptor passes: nothing is known about the
+    /// descriptor.
     #[inline(always)]
     pub fn close(fd: i32) -> bool {
         files::near(fd).is_some_and(discnice_regulator::File::is_blank) && metadata()
     }
 
-    /// Whether fcntl(2) passes: of its commands those matter that duplicate a descriptor or change
-    /// how it writes.
+    /// Returns true if fcntl(2) passes: only those commands matter that duplicate a descriptor or
+    /// change how it writes.
     #[inline(always)]
     pub fn control(command: i32) -> bool {
         !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFL)
@@ -107,7 +109,7 @@ pub mod held {
         engine::class().is_some_and(Class::is_held_on_disk_alone) && !faults::any()
     }
 
-    /// Whether a call through a descriptor passes: it is neither a disk nor a network.
+    /// Returns true if a call through a descriptor passes: it is neither a disk nor a network.
     #[inline(always)]
     pub fn transfer(fd: i32, _: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
@@ -115,8 +117,8 @@ pub mod held {
         file.is_other() && !is_limited && !faults::any() && local().passes_other()
     }
 
-    /// Whether a call that writes passes; also if it hits pages that are dirty already, or comes from
-    /// a thread that deletes what it writes, to a file of which nothing is known.
+    /// Returns true if a write passes; also if it hits pages that are dirty already, or comes from
+    /// a thread that deletes its own output, to a file of which nothing is known.
     #[inline(always)]
     pub fn write(fd: i32, count: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
@@ -129,44 +131,46 @@ pub mod held {
         transfer(fd, count)
     }
 
-    /// Whether a call that reads a directory passes.
+    /// Returns true if a call that reads a directory passes.
     #[inline(always)]
     pub fn metadata() -> bool {
         is_held_on_disk_alone() && local().thread.passes_untimed()
     }
 
-    /// Whether a call passes that returns an entry of a directory: no daemon's reading of it is followed.
+    /// Returns true if a call that returns a directory entry passes: reads by daemons are not
+    /// tracked.
     #[inline(always)]
     pub fn list() -> bool {
         !engine::class().is_some_and(|class| class.estimation().follows_daemons()) && metadata()
     }
 
-    /// Whether a call on names or inodes passes.
+    /// Returns true if a call on names or inodes passes.
     #[inline(always)]
     pub fn operation() -> bool {
         is_held_on_disk_alone() && local().thread.passes_named_untimed()
     }
 
-    /// Whether a call passes that takes names off files: nobody remembers what is dirty. [`super::unheld`]
-    /// has noted that it takes some.
+    /// Returns true if a call that unlinks files passes: dirty pages are not tracked.
+    /// [`super::unheld`] has noted that it unlinks some.
     #[inline(always)]
     pub fn delete() -> bool {
         super::forgets() && operation()
     }
 
-    /// Whether a call of open(2) with these flags passes.
+    /// Returns true if a call of open(2) with these flags passes.
     #[inline(always)]
     pub fn open(flags: i32) -> bool {
         flags & libc::O_TRUNC == 0 && operation()
     }
 
-    /// Whether a call that moves a descriptor's offset passes: nobody follows it.
+    /// Returns true if a call that moves a descriptor's offset passes: the offset is not tracked.
     #[inline(always)]
     pub fn seek(fd: i32) -> bool {
         files::near(fd).is_some_and(|file| !file.is_predicted())
     }
 
-    /// Whether a call that closes a descriptor passes: nothing is known about it.
+    /// Returns true if a call that closes a descriptor passes: nothing is known about the
+    /// descriptor.
     #[inline(always)]
     pub fn close(fd: i32) -> bool {
         files::near(fd).is_some_and(File::is_blank) && metadata()

@@ -4,8 +4,9 @@
 //! calls must then leave from the gate ([`discnice_sys::gate`]), or each would be told to the
 //! supervisor as well. So the functions behind our hooks are replaced: by the bare system call and
 //! what libc's function adds to it, which is errno and being a cancellation point, pthreads(7).
-//! A call that can wait for ever must be cancelled while it waits, which only libc's own
-//! can be; a program with one thread has nobody to cancel it, and disk I/O does not wait like that.
+//! A call that can block indefinitely must be cancellable meanwhile, which only libc's own function
+//! is; in a program with one thread no cancellation can come, and disk I/O does not block like
+//! that.
 
 use core::ffi::{CStr, c_char, c_long, c_void};
 use core::mem::transmute;
@@ -119,7 +120,7 @@ unsafe extern "C" fn pass<const NUMBER: c_long, const AT: usize>(
     }
 }
 
-/// Whether the call may wait for ever in a thread that another may cancel.
+/// Returns true if the call may block indefinitely in a thread that another thread may cancel.
 fn may_wait(number: c_long, first: i32, third: i32) -> bool {
     // SAFETY: libc's variable lives as long as the program.
     let single = unsafe { SINGLE.load(Ordering::Relaxed).read_volatile() } != 0;

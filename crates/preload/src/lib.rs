@@ -11,7 +11,7 @@
 //! - `files`, `thread`: state of a descriptor and of a thread;
 //! - `net`: sockets, and waiting until they are ready;
 //! - `confinement`: programs that forbid themselves system calls;
-//! - `mappings`: mapped files whose page faults must be predicted;
+//! - `mappings`: mapped files with page faults that must be predicted;
 //! - `environment`, `start`: how the library gets into a program and its children;
 //! - `loading`: programs and libraries are read before they are loaded;
 //! - `faults`: page faults of mapped files read no read-ahead windows;
@@ -19,7 +19,7 @@
 //! - `real`: libc's functions behind ours; `symbols`: how they are found;
 //! - `free`: the calls that go straight there;
 //! - `gated`: how calls leave below a filter of ours;
-//! - `sanitizer`: programs that check who comes first.
+//! - `sanitizer`: programs that check which library comes first.
 //!
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with
@@ -51,8 +51,8 @@ mod table;
 mod thread;
 mod valgrind;
 
-/// No code of ours can panic: `cargo xtask check-symbols` finds no panicking function in the
-/// optimised library, whose linker has dropped this one too.
+/// Satisfies the compiler; no code of ours can panic: `cargo xtask check-symbols` finds no
+/// panicking function in the optimised library, from which the linker has dropped this one too.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {

@@ -10,7 +10,7 @@ use crate::engine;
 use crate::hooks::current_environment;
 use crate::thread::local;
 
-/// By whom something is brought in.
+/// The regulator through which files are brought into the cache.
 pub type Loader<'a> = Regulator<'a, Linux>;
 
 /// What is about to be executed in the place of this program.

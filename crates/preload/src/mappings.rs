@@ -5,7 +5,8 @@
 //! was made, is what the faults have read. The program's other reads of the same file meanwhile
 //! count as well; that error is the price.
 //!
-//! Of somebody else's file nobody tells what is cached: see [`discnice_estimator::faults`].
+//! Of another user's file the kernel does not tell what is cached: see
+//! [`discnice_estimator::faults`].
 //!
 //! The table is small: a mapping that finds no place is not watched.
 
@@ -28,15 +29,16 @@ struct Mapping {
     length: AtomicUsize,
     /// The file system's slot in the class.
     slot: AtomicUsize,
-    /// Pages that were cached at the last look; of somebody else's file those that faults have read.
+    /// Pages that were cached at the last look; for another user's file, those that faults have
+    /// read.
     cached: AtomicU64,
-    /// Of somebody else's file what a few looks found ([`Sample::to_word`]); zero of others.
+    /// For another user's file, what a few looks found ([`Sample::to_word`]); zero for others.
     sample: AtomicU64,
     /// Its pages from the mapping's start to its end.
     pages: AtomicU64,
     /// Pages that a fault reads around itself.
     window: AtomicU64,
-    /// Where a daemon serves the file: which one it is, and the first page that is mapped.
+    /// For a file that a daemon serves: its key, and the first page that is mapped.
     served: AtomicU64,
     first: AtomicU64,
 }
@@ -163,7 +165,7 @@ fn settle(place: &Mapping, start: usize) {
     }
 }
 
-/// Pages of a mapping that are cached; of somebody else's file, those that faults have read.
+/// Returns the cached pages of a mapping; for another user's file, those that faults have read.
 fn cached(place: &Mapping, start: usize) -> Option<u64> {
     let (length, word) = (place.length.load(R), place.sample.load(R));
     if word == 0 {

@@ -1,4 +1,4 @@
-//! What the library leaves to whoever watches the class from outside (docs/adr/0013-freeze.md).
+//! What the library leaves to the watcher outside the process (docs/adr/0013-freeze.md).
 
 use core::sync::atomic::AtomicU32;
 
@@ -17,11 +17,11 @@ const PATIENCE: Nanos = Nanos::from_millis(100);
 /// How often is looked whether it has.
 const LOOK: Nanos = Nanos(200_000);
 
-/// Whether our library gets into a program that is about to be executed.
+/// Says if our library gets into a program that is about to be executed.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     kind: Kind,
-    /// Whether the dynamic linker will find the library.
+    /// Set if the dynamic linker will find the library.
     reachable: bool,
 }
 
@@ -31,12 +31,12 @@ impl Entry {
         Self { kind: target.kind(), reachable: environment::is_reachable() }
     }
 
-    /// Whether it is left to others to hold the program.
+    /// Returns true if the program is left for the watcher to hold.
     pub fn escapes(self) -> bool {
         match self.kind {
             Kind::Static | Kind::Go | Kind::OtherLinker | Kind::OtherMachine => true,
             Kind::Dynamic => !self.reachable,
-            // Nobody can hold the one, and the other will most likely not be executed.
+            // The one cannot be held at all, and the other will most likely not be executed.
             Kind::Privileged | Kind::Unknown => false,
         }
     }
@@ -54,7 +54,7 @@ impl Entry {
     }
 }
 
-/// Whether the watcher, or one before it, knows this process and can hold it.
+/// Returns true if the watcher, or one before it, knows this process and can hold it.
 pub fn is_known(class: &Class, id: MemberId, member: &Member) -> bool {
     let known = class.held(id).and_then(|held| held.of(member));
     known.is_some_and(|account| account.reason != Reason::Hidden)
@@ -86,7 +86,7 @@ fn wait_for(class: &'static Class, is_done: impl Fn() -> bool) {
         if !coming && (!here || now >= deadline) || is_done() {
             return;
         }
-        // Nobody wakes us.
+        // No wake-up comes; the time-out ends each wait.
         let _ = futex::wait(&AtomicU32::new(0), 0, now.plus(LOOK));
     }
 }

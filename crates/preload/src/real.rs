@@ -50,7 +50,7 @@ impl Real {
         (!address.is_null()).then_some(address)
     }
 
-    /// Whether libc has it.
+    /// Returns true if libc has the function.
     pub fn exists(&self) -> bool {
         self.get() != missing as *mut c_void
     }
@@ -60,7 +60,7 @@ impl Real {
         self.name
     }
 
-    /// From now on, this stands behind our hooks instead.
+    /// Puts `address` behind our hooks from now on.
     pub fn replace(&self, address: *mut c_void) {
         self.address.store(address, Ordering::Relaxed);
     }
@@ -115,7 +115,7 @@ pub fn errno() -> c_int {
 }
 
 unsafe extern "C" {
-    // The linker defines these around every section whose name is a C identifier.
+    // The linker defines these around every section with a name that is a C identifier.
     #[link_name = "__start_discnice_real"]
     static FIRST: c_void;
     #[link_name = "__stop_discnice_real"]
@@ -190,10 +190,10 @@ pub unsafe fn descriptor(stream: *mut c_void) -> c_int {
     unsafe { descriptor_by(&FILENO, stream) }
 }
 
-/// The same of a directory's stream. dirfd(3)
+/// Returns the descriptor below a directory stream, or -1. dirfd(3)
 ///
 /// # Safety
-/// `directory` is an open one.
+/// `directory` is an open directory stream.
 pub unsafe fn descriptor_of_directory(directory: *mut c_void) -> c_int {
     // SAFETY: the caller vouches for the stream.
     unsafe { descriptor_by(&DIRFD, directory) }

@@ -46,12 +46,12 @@ pub fn enter() {
     let page = first & !(memory::PAGE - 1);
     let length = (last + size_of::<*mut c_void>() - page).next_multiple_of(memory::PAGE);
     // SAFETY: the pages are libc's relocated data, writable until the linker protected them;
-    // adding the right to write takes nothing from anybody.
+    // adding the right to write takes nothing from other code.
     if unsafe { memory::protect(page, length, true) }.is_err() {
         return;
     }
     known.for_each(|entry| entry.place.store(entry.ours, Ordering::Release));
-    // SAFETY: the pages were read-only before (RELRO), so nobody writes to them.
+    // SAFETY: the pages were read-only before (RELRO), so no code writes to them.
     let _ = unsafe { memory::protect(page, length, false) };
 }
 
@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// Those of a table that read, write and seek.
+/// Returns the entries of a table that read, write and seek.
 fn entries(table: &Real) -> [Entry; 3] {
     let slots = table.get().cast::<AtomicPtr<c_void>>();
     // SAFETY: libc exports the table as an object of 21 pointers; all three lie within it.
@@ -112,7 +112,7 @@ unsafe extern "C" fn write(stream: *mut c_void, buffer: *mut c_void, count: isiz
     calls::write(fd, count, None, false, piece)
 }
 
-/// Where a stream reads and writes next: linkers write sections in any order through one.
+/// Sets where a stream reads and writes next: linkers write sections in any order through one.
 unsafe extern "C" fn seek(stream: *mut c_void, offset: i64, whence: c_int) -> i64 {
     // SAFETY: `enter` found this function with this signature in the table.
     let real = unsafe { core::mem::transmute::<*mut c_void, Seek>(IO_FILE_SEEK.get()) };

@@ -101,10 +101,10 @@ pub struct Tables {
     bloom_shift: u32,
 }
 
-/// Which objects are asked.
+/// Objects that are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those after this library: `RTLD_NEXT`.
+    /// Objects after this library: `RTLD_NEXT`.
     AfterUs,
     /// All: `RTLD_DEFAULT`.
     All,
@@ -205,7 +205,7 @@ impl Tables {
         }
     }
 
-    /// Whether the filter lets a hash pass.
+    /// Returns true if the filter lets a hash pass.
     fn may_have(&self, hash: u32) -> bool {
         if self.bucket_count == 0 || self.bloom_count == 0 {
             return false;

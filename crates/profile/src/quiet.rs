@@ -1,4 +1,5 @@
-//! Is anybody else at work? Figures from a busy machine are wrong for ever after.
+//! Checks that no other work keeps the machine busy. Figures from a busy machine are wrong for ever
+//! after.
 
 use std::fs;
 use std::thread;

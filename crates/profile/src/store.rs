@@ -96,19 +96,20 @@ pub struct Trust {
     /// directories. None where no device is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_overhead_bytes: Option<u64>,
-    /// The same beside what the kernel charges.
+    /// Written by the device for each small file that is made, beside what the kernel charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_uncharged_bytes: Option<u64>,
-    /// The same as `file_overhead_bytes` for one of 1 KiB, beside a page: below zero where a file system keeps it among its own
-    /// data, so that the page is never written. None where this was not measured.
+    /// Like `file_overhead_bytes`, for a file of 1 KiB, beside a page: below zero where a file
+    /// system keeps it among its own data, so that the page is never written. None where this was
+    /// not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiny_file_overhead_bytes: Option<i64>,
-    /// The same besides for the first one: a transaction's own.
+    /// Written besides for the first file: the transaction's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_bytes: Option<u64>,
-    /// cachestat(2) counts the pages that are there.
+    /// True if cachestat(2) counts the pages that are cached.
     pub cachestat: bool,
-    /// mincore(2) does.
+    /// True if mincore(2) sees the pages that are cached.
     pub mincore: bool,
     /// When, in RFC 3339.
     pub date: String,
@@ -177,7 +178,7 @@ impl<'a> Draft<'a> {
 pub enum LoadError {
     /// Never calibrated.
     Missing,
-    /// Of another version of this program.
+    /// The profile is of another version of this program.
     Version(u32),
     /// Not readable or not in the format.
     Broken(String),

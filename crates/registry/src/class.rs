@@ -19,10 +19,12 @@ use crate::{Board, name};
 /// An automatic class that no process has used for this long is removed. Long enough for a slow disk
 /// to load a program: while a class's only process executes one, nothing has it mapped.
 const ABANDONED: Duration = Duration::from_secs(60);
-/// The same when so many classes lie around that the system's limit comes near.
+/// Shorter time after which an automatic class is removed, when so many classes exist that the
+/// system's limit comes near.
 const ABANDONED_IN_CROWD: Duration = Duration::from_secs(5);
 const CROWD: usize = 1024;
-/// Looking for abandoned classes costs the kernel a line for each; one command in so many does it.
+/// Share of commands that look for abandoned classes, one in so many, as the kernel writes a line
+/// for each class.
 const SWEEPERS: u32 = 16;
 
 const SIZE: usize = discnice_budget::Class::SIZE;
@@ -34,18 +36,20 @@ pub struct Class {
     pub class: &'static discnice_budget::Class,
     /// Its block.
     pub block: BlockId,
-    /// Whether its block was removed, so that no other process will find it, though its members are still held.
+    /// Set if its block was removed, so that no other process will find it, though its members are
+    /// still held.
     pub removed: bool,
 }
 
-/// Where a class that was asked for by name comes from.
+/// Origin of a class that was asked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was there.
+    /// The class existed.
     Found,
-    /// It was made, with the limits that it had before: its block was of another version, or lost.
+    /// The class was made, with the limits that it had before: its block was of another version, or
+    /// lost.
     Renewed,
-    /// It was made, without limits.
+    /// The class was made, without limits.
     New,
 }
 
@@ -58,13 +62,14 @@ impl Class {
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
-    /// Whether `run` made it by itself.
+    /// Returns true if `run` made the class by itself.
     #[must_use]
     pub fn is_automatic(&self) -> bool {
         name::is_automatic(&self.name())
     }
 
-    /// Takes what this process has touched of the class out of its memory, until it is touched again.
+    /// Releases what this process has touched of the class from its resident memory, until it is
+    /// touched again.
     pub fn let_pages_go(&self) {
         // SAFETY: a class's block is a shared mapping of its size.
         unsafe { shm::let_pages_go(NonNull::from(self.class).cast(), SIZE) };
@@ -80,7 +85,8 @@ impl Class {
         unsafe { Block { id: self.block, start, length: SIZE, removed }.unmap() };
     }
 
-    /// Sets the limits, wakes all who wait by the old ones, and notes them for programs of other versions.
+    /// Sets the limits, wakes all threads that wait by the old ones, and notes them for programs of
+    /// other versions.
     pub fn set_limits(&self, limits: &Limits) {
         self.class.set_limits(time::now(), limits, pace::WINDOW);
         futex::wake_all(self.class.changes());
@@ -118,9 +124,9 @@ pub fn attach(id: BlockId) -> Option<Class> {
 
 /// Why a block holds no class that can be used.
 enum Unusable {
-    /// It is no block of this user.
+    /// The block is not one of this user's.
     Unmapped,
-    /// It is something else, or a class of another version.
+    /// The block holds something else, or a class of another version.
     Foreign(Foreign),
 }
 
@@ -273,7 +279,7 @@ fn sweep(listed: &[Listed], why: Sweep) {
     }
 }
 
-/// The same where it would help nobody to hear that the list cannot be read.
+/// Sweeps like [`sweep`], without reporting that the list cannot be read.
 fn sweep_quietly(why: Sweep) {
     if let Ok(listed) = store::list(SIZE) {
         sweep(&listed, why);

@@ -27,7 +27,7 @@ const LONGEST: u64 = 1 << 16;
 const TRIES: u32 = 200;
 const APART: Duration = Duration::from_millis(5);
 
-/// Where a class lies, and what it allows.
+/// Block of a class, and what the class allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its block.

@@ -1,10 +1,11 @@
-//! Which classes a user has, and where they lie.
+//! Finds a user's classes and their blocks.
 //!
-//! A class is a [block](discnice_sys::block) of shared memory. What blocks this user has is known from places that
-//! nobody else can write: the kernel's list of System V segments, of which only those count that this user *made*,
-//! and the user's private directory, for blocks that are files. The name stands in the block itself. For a class
-//! that a person named, an [`entry`] in the private directory leads from name to block, so that two commands that
-//! name the same class at once get the same one, and keeps its limits for programs of another version.
+//! A class is a [block](discnice_sys::block) of shared memory. What blocks this user has is known
+//! from places that no other user can write: the kernel's list of System V segments, of which only
+//! those count that this user *made*, and the user's private directory, for blocks that are files.
+//! The name stands in the block itself. For a class with a name given by a person, an [`entry`] in
+//! the private directory leads from name to block, so that two commands that name the same class at
+//! once get the same one, and keeps its limits for programs of another version.
 //!
 //! - [`name`]: which names classes may have;
 //! - `store`: makes, lists and maps blocks;
@@ -13,8 +14,9 @@
 //! - [`board`]: what the classes know together of the others' traffic.
 //!
 //! # Trust
-//! Every block is checked where it is mapped ([`discnice_sys::block`]), whoever named it: its creator, its owner,
-//! its mode, its length, its version. An entry is input: what it says is believed only as far as the block agrees.
+//! Every block is checked where it is mapped ([`discnice_sys::block`]), however its name was
+//! learnt: its creator, its owner, its mode, its length, its version. An entry is input: it is
+//! trusted only as far as the block agrees.
 
 pub mod board;
 pub mod class;

@@ -36,7 +36,7 @@ pub fn automatic(command: &str, process: u32) -> String {
     format!("{AUTOMATIC}{}-{process}", &command[..end])
 }
 
-/// Whether `run` made up the name.
+/// Returns true if `run` made up the name.
 #[must_use]
 pub fn is_automatic(name: &str) -> bool {
     name.starts_with(AUTOMATIC)

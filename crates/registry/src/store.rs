@@ -1,8 +1,9 @@
 //! Makes, lists and maps blocks of shared memory.
 //!
-//! A System V segment comes first: it can be reached after exec(2), in any directory, chroot and mount
-//! namespace, with all descriptors closed, and nobody can shorten it. Where the system has none left (another user
-//! may have taken all), or forgets those that nobody has mapped, a file of the private directory serves.
+//! A System V segment comes first: it can be reached after exec(2), in any directory, chroot and
+//! mount namespace, with all descriptors closed, and cannot be shortened. Where the system has none
+//! left (another user may have taken all), or drops those that are not mapped, a file of the
+//! private directory serves.
 
 #![allow(unsafe_code, reason = "blocks are unmapped, and a new file is mapped")]
 
@@ -22,25 +23,25 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 /// The kernel's list of segments. proc_sysvipc_shm(5)
 const SEGMENTS: &str = "/proc/sysvipc/shm";
-/// One there: a segment goes as soon as nobody has it mapped. proc_sys_kernel(5)
+/// Holds 1 if a segment is removed as soon as no process has it mapped. proc_sys_kernel(5)
 const FORGETFUL: &str = "/proc/sys/kernel/shm_rmid_forced";
 
-/// Seconds since 1970.
+/// Returns the time in seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A number that nobody can guess: the standard library's seeds are the kernel's.
+/// Returns an unpredictable number: the standard library's seeds are the kernel's.
 pub(crate) fn random() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
-/// A kernel error for people.
+/// Converts a kernel error to one with a text for people.
 pub(crate) fn explain(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
 }
 
-/// Whether segments go as soon as nobody has them mapped.
+/// Returns true if segments are removed as soon as no process has them mapped.
 #[must_use]
 pub(crate) fn is_forgetful() -> bool {
     fs::read(FORGETFUL).is_ok_and(|text| text.first() == Some(&b'1'))
@@ -128,9 +129,9 @@ pub(crate) fn remove(id: BlockId) -> io::Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) id: BlockId,
-    /// Whether a process has it mapped, where the kernel tells.
+    /// Says if a process has it mapped, where the kernel tells.
     pub(crate) attached: Option<bool>,
-    /// When a process last took or let go of it, or it was made; seconds since 1970.
+    /// When a process last mapped or unmapped it, or it was made; seconds since 1970.
     pub(crate) touched: u64,
 }
 

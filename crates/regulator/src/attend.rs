@@ -17,15 +17,15 @@ pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
     observe_after(host, board, (now, INTERVAL), &mut Member);
 }
 
-/// Knows more than the machine's totals: watches processes, of which many can make no observation.
+/// Knowledge beyond the machine's totals, of a watcher: many of the processes that it watches cannot observe.
 pub trait Witness {
-    /// Says on the board what all members have moved by now; returns whether it knows all.
+    /// Records on the board what all members have moved by now; returns true if all of it is known.
     fn tell(&mut self) -> bool;
     /// Adds the tasks of no class that wait for disks.
     fn add_strangers(&mut self, totals: &mut Totals);
 }
 
-/// A member, which knows of itself alone.
+/// A member, which knows only its own traffic.
 struct Member;
 
 impl Witness for Member {
@@ -36,10 +36,11 @@ impl Witness for Member {
     fn add_strangers(&mut self, _: &mut Totals) {}
 }
 
-/// Makes a new observation if the last one is older than `interval`; returns whether it did.
+/// Makes a new observation if the last one is older than `interval`; returns true if it did.
 ///
-/// The witness is asked before the disks are, and after. What those have done the members were found to have caused; and of what
-/// the members had caused before, no more is still to be done than the disks have in hand and the page cache has unwritten.
+/// The witness is asked before and after the disks are read. Traffic of the disks up to then is thus attributed to the
+/// members that caused it; and of what the members had caused before, no more can be outstanding than the disks have in
+/// progress and the page cache has unwritten.
 pub fn observe_after<H: Host>(
     host: &H,
     board: &Board,
@@ -80,10 +81,10 @@ impl<H: Host> Regulator<'_, H> {
             observe(self.host, board, now);
             self.class.follow(now, board)
         } else if self.class.board().is_none() {
-            // Nobody can know whether others are busy.
+            // Without a board, nothing tells if others are busy.
             self.class.hold_all(now)
         } else {
-            // Who has the board says what holds.
+            // The process that has the board decides what is in force.
             return;
         };
         if changed {

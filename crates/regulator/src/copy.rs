@@ -105,8 +105,9 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// A file was opened to be written, which began at `begun`: on an overlayfs that copies a file of the
-    /// lower layer, which is younger than that then. What of it was cached nobody can tell any more.
+    /// Notes a file opened for writing at `begun`. On overlayfs this copies a file of the lower
+    /// layer, and the copy is then younger than the call. How much of the original was cached can
+    /// no longer be determined.
     pub fn opened_to_write(&self, thread: &Thread, fd: i32, begun: Nanos) {
         let took = self.host.now().minus(begun).plus(TICK);
         if self.host.age_of_copy(fd).is_none_or(|age| age > took) {
@@ -122,8 +123,8 @@ impl<H: Host> Regulator<'_, H> {
         let _ = self.settle(thread, Ticket { forecast: Some(copied), ..Ticket::FREE });
     }
 
-    /// Whether the file system let both files share the data (reflink) instead of copying it: then
-    /// nothing of the new range is in the cache.
+    /// Returns true if the file system made both files share the data (reflink) instead of copying
+    /// it: then nothing of the new range is cached.
     fn is_shared_copy(&self, to: (i32, &File), moved: u64) -> bool {
         let Some(end) = self.host.position(to.0) else { return false };
         let pages = Pages::touched(end.saturating_sub(moved), moved);

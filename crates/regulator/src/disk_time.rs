@@ -15,7 +15,7 @@ use crate::{Regulator, Thread, Ticket};
 const PAGE: u64 = 4096;
 
 impl<H: Host> Regulator<'_, H> {
-    /// Whether the class gives way now, so that its work on the disk is timed.
+    /// Returns true if the class gives way now, so that its disk work is timed.
     fn times(&self) -> bool {
         self.board.is_some() && self.class.yields() && self.class.is_limited()
     }
@@ -44,8 +44,8 @@ impl<H: Host> Regulator<'_, H> {
     ) -> (u64, u64) {
         self.begin_piece(thread);
         self.host.read_ahead(fd, from, length);
-        // Before the wait: who watches from outside takes a process for escaping whose account stays
-        // ahead of its books.
+        // Settle before the wait: to the watcher, a process with an account that stays ahead of its
+        // books looks like one that escapes.
         let moved = self.settle_untimed(thread, ticket);
         if moved.0 > 0 && self.times() {
             self.host.await_read(fd, from.saturating_add(length).saturating_sub(1) / PAGE * PAGE);
@@ -76,7 +76,8 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// What began at a moment that nobody saw took as long as the last piece that was timed.
+    /// Charges the disk time of a piece of work. If its start was not seen, it counts as long as
+    /// the last timed piece.
     fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {
         let Some(board) = self.board else { return };
         prolong(self.class, board, self.host.now(), (direction, bytes), begun);
@@ -104,8 +105,8 @@ fn prolong(
     }
 }
 
-/// Enters what was charged from outside just now as a piece of work of which nobody saw how long it took, if the class gives way; then
-/// returns true.
+/// Charges the disk time of what was just charged from outside, as a piece of work of unknown
+/// duration; returns true. Returns false if the class does not give way.
 pub fn occupy(class: &Class, board: &Board, now: Nanos, moved: Charged) -> bool {
     if !class.yields() || !class.is_limited() {
         return false;

@@ -11,8 +11,8 @@ use discnice_estimator::{Access, Estimator, FileSystem, Kind, Modules, Verdict};
 use crate::host::{FileStatus, Host, WriteMode};
 use crate::{File, Regulator, Thread, Ticket};
 
-/// Of the files on a file system that keeps an account, one in so many is predicted all the same:
-/// to compare.
+/// Share of files, one in so many, that are predicted for comparison on a file system that keeps an
+/// account.
 const SAMPLE: u64 = 16;
 
 /// One call moves at most so many bytes, whatever a program asks for (`MAX_RW_COUNT` in the kernel's
@@ -36,7 +36,7 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Of a call that nothing was predicted for.
+    /// Forecast of a call that nothing was predicted for.
     const NONE: Self = Self { read: 0, write: 0, slot: OTHERS, kind: Kind::Other };
 
     const fn sum(self) -> u64 {
@@ -55,7 +55,7 @@ impl Forecast {
 pub struct Mapped {
     /// The slot of its file system.
     pub slot: usize,
-    /// Whether mincore(2) tells the truth about it.
+    /// True if mincore(2) is reliable for the file.
     pub told: bool,
     /// Its size in pages.
     pub pages: u64,
@@ -120,7 +120,8 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Whether the prediction is charged on this file's file system, whatever the account says.
+    /// Returns true if the prediction is charged on this file's file system, regardless of the
+    /// account.
     pub(crate) fn trusts_prediction(&self, slot: usize) -> bool {
         match self.class.estimation().estimator() {
             Estimator::Predict => true,
@@ -164,9 +165,9 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// What page faults since the last look have read, which nobody predicts: all of the account that
-    /// the call was not predicted to read which led to this look. Then it does not show as an error of
-    /// that call.
+    /// Returns the bytes read by page faults since the last look, which are never predicted:
+    /// everything in the account beyond the prediction for the call that led to this look. It thus
+    /// does not count as an error of that prediction.
     fn read_by_faults(&self, made: Forecast, account: Charged) -> u64 {
         let faults = self.books.enter_faults(self.host.major_faults());
         let read = if faults > 0 { account.read.saturating_sub(made.read) } else { 0 };
@@ -212,13 +213,13 @@ impl<H: Host> Regulator<'_, H> {
         forecast
     }
 
-    /// Whether the account will tell what a question would answer at a price: a probe reads page by page, one after the
-    /// other, what the call reads at once.
+    /// Returns true if the account will soon tell what asking now would cost I/O to find out: a
+    /// probe reads page after page what the call reads at once.
     fn is_told_soon(&self, fd: i32, file: &File, asked: Pages) -> bool {
         !file.is_predicted() && file.detector.must_probe(self.host, fd, asked)
     }
 
-    /// Of the pages that are not cached, those that the disk has: a file with fewer bytes than its
+    /// Returns how many of the `missing` pages are on the disk: a file with fewer bytes than its
     /// size has holes, and one below a page may lie among the file system's own data.
     fn without_holes(&self, fd: i32, status: FileStatus, pages: Pages, missing: u64) -> u64 {
         let is_plain = status.allocated >= status.size && status.size >= PAGE;
@@ -247,8 +248,8 @@ impl<H: Host> Regulator<'_, H> {
         forecast
     }
 
-    /// Of pages that are not cached those that the disk reads, where a daemon reads them for us; and
-    /// what is read ahead for it.
+    /// Returns how many of the `missing` pages the disk reads, where a daemon reads them for us,
+    /// including what is read ahead for it.
     fn read_behind(&self, file: &File, size: u64, pages: Pages, missing: u64) -> u64 {
         let Some((slot, key)) = file.identity().filter(|_| missing > 0) else { return missing };
         let window = self.file_system(slot).and_then(FileSystem::served);
@@ -352,7 +353,7 @@ impl<H: Host> Regulator<'_, H> {
         if let Some((slot, key)) = file.identity()
             && let Some(behind) = self.behind(slot)
         {
-            // The daemon writes a part of a page, and it is read for him.
+            // The daemon writes part of a page, which is read for it first.
             return behind.missing(key, page);
         }
         let missing = file.detector.count_missing(self.host, fd, page);
@@ -405,8 +406,9 @@ impl<H: Host> Regulator<'_, H> {
         })
     }
 
-    /// Of `read` pages that page faults have read of these of a file that a daemon serves, those that the
-    /// disk has. Which ones they were is not known: where most were, all are taken to be there now.
+    /// Returns how many of the `read` pages, which page faults have read of a file that a daemon
+    /// serves, the disk has read. Which pages they were is not known: if most of the mapping was,
+    /// all of it is taken to be cached now.
     #[must_use]
     pub fn read_behind_mapping(&self, served: u64, pages: Pages, read: u64) -> u64 {
         let Some(key) = FileKey::from_number(served) else { return read };

@@ -15,7 +15,7 @@ pub enum Woken {
     Changed,
     /// A signal handler ran.
     Interrupted,
-    /// Whoever waits is gone, or must not be held any longer; what is owed stays owed.
+    /// The waiting process is gone, or must not be held any longer; its debt remains.
     Abandoned,
 }
 
@@ -33,11 +33,11 @@ pub enum Advice {
 /// What a descriptor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStatus {
-    /// Whether its I/O can reach a disk (regular file, directory, block device).
+    /// True if I/O on it can reach a disk (regular file, directory, block device).
     pub disk: bool,
-    /// Whether it is a regular file.
+    /// True for a regular file.
     pub regular: bool,
-    /// Whether it is a socket.
+    /// True for a socket.
     pub socket: bool,
     /// Its size in bytes.
     pub size: u64,
@@ -65,9 +65,9 @@ pub struct WriteMode {
 pub struct DiskTraffic {
     /// Its number.
     pub id: u64,
-    /// Whether it is a whole disk that is not made of others.
+    /// True for a whole disk that is not composed of other disks.
     pub physical: bool,
-    /// Bytes read and written, whoever caused it.
+    /// Bytes read and written by all processes together.
     pub moved: Moved,
     /// What it had to do.
     pub work: Work,
@@ -116,12 +116,12 @@ pub trait Host: System {
     fn data(&self, _fd: i32, _offset: u64, _length: u64) -> Option<u64> {
         None
     }
-    /// Whether the byte at `offset` stands in blocks that another file has as well; `None` where the file
-    /// system does not tell.
+    /// Returns true if the byte at `offset` lies in blocks shared with another file; `None` if the
+    /// file system does not tell.
     fn is_shared(&self, _fd: i32, _offset: u64) -> Option<bool> {
         None
     }
-    /// Whether a file lies on a file system without a disk (tmpfs).
+    /// Returns true if the file lies on a file system without a disk (tmpfs).
     fn is_in_memory(&self, _fd: i32) -> bool {
         false
     }
@@ -134,26 +134,26 @@ pub trait Host: System {
     fn position(&self, fd: i32) -> Option<u64>;
     /// How the descriptor writes.
     fn write_mode(&self, fd: i32) -> Option<WriteMode>;
-    /// Whether the descriptor can write.
+    /// Returns true if the descriptor is open for writing.
     fn can_write(&self, _fd: i32) -> bool {
         true
     }
     /// Starts reading a range into the page cache.
     fn read_ahead(&self, fd: i32, offset: u64, length: u64);
-    /// Waits until the page at `offset`, whose reading was started, has been read.
+    /// Waits until the page at `offset`, which is being read, has arrived.
     fn await_read(&self, fd: i32, offset: u64);
     /// Changes the kernel's read-ahead for a descriptor.
     fn advise(&self, fd: i32, advice: Advice);
     /// Starts writing a range's dirty pages.
     fn write_back(&self, fd: i32, offset: u64, length: u64);
-    /// Writes all dirty pages of a file, where starting to write them does nothing (FUSE). Returns
-    /// the number of an error that the disk made and that the program must be told, as the kernel
-    /// tells it once. Who has no way to tell it leaves this undone.
+    /// Writes all dirty pages of a file, where starting write-back has no effect (FUSE). Returns
+    /// the error number of a failed write, which the caller must report to the program, since the
+    /// kernel reports it only once. A host with no way to report it does nothing here.
     fn write_through(&self, _fd: i32) -> Option<u32> {
         None
     }
-    /// Whether the thread waits now, before its next call: then what its last one dirtied can be written
-    /// back bit by bit.
+    /// Returns true if the thread waits now, before its next call: then what its last call dirtied
+    /// can be written back in pieces.
     fn is_between_calls(&self) -> bool {
         false
     }
@@ -161,13 +161,13 @@ pub trait Host: System {
     fn await_written(&self, fd: i32, range: (u64, u64), left: u64);
     /// Drops what the page cache holds of a range and need not be written.
     fn drop_cached(&self, fd: i32, offset: u64, length: u64);
-    /// Wakes everybody who waits on `word`.
+    /// Wakes all threads that wait on `word`.
     fn wake_all(&self, word: &AtomicU32);
-    /// What every disk has moved; returns whether the system tells.
+    /// Calls `each` with the traffic of every disk; returns true if the system provides it.
     fn disks(&self, _each: impl FnMut(DiskTraffic)) -> bool {
         false
     }
-    /// What the network interfaces have moved, whoever caused it.
+    /// Returns the traffic of the network interfaces, of all processes together.
     fn network(&self) -> Option<NetworkTraffic> {
         None
     }

@@ -1,5 +1,5 @@
-//! Entering amounts in a class's meters: the same whether the process does it itself, before and
-//! after a call, or somebody outside does it afterwards.
+//! Enters amounts in a class's meters, in one way for a process that does so itself, before and
+//! after a call, and for a watcher that does so afterwards.
 
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::{Class, Direction};
@@ -36,8 +36,9 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
     class.operations().settle(window, now, reserved, operations(read) + operations(written));
 }
 
-/// Charges from outside what is new in a process's account; returns what that was, and when it is
-/// paid for: somebody who holds the process, and can reserve nothing beforehand, lets it go on then.
+/// Charges from outside what is new in a process's account. Returns the new amount and the time
+/// when it is paid for: a watcher that stops the process, and cannot reserve beforehand, resumes it
+/// then.
 pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Charged, Nanos) {
     let new = books.enter(account);
     settle(class, now, Ticket::FREE, new);

@@ -64,7 +64,7 @@ pub use write::portion as write_back_portion;
 use discnice_budget::{Board, Class, member::Books};
 pub use discnice_estimator::Access;
 
-/// Everything that a call needs: who regulates, by which ledger, in whose name.
+/// Everything that a call needs: the host, the class with its limits, and the books of the process.
 #[derive(Debug, Clone, Copy)]
 pub struct Regulator<'a, H> {
     host: &'a H,
@@ -74,13 +74,13 @@ pub struct Regulator<'a, H> {
 }
 
 impl<'a, H: Host> Regulator<'a, H> {
-    /// A regulator for one process of `class` whose charges are kept in `books`.
+    /// Creates a regulator for one process of `class` that keeps its charges in `books`.
     #[must_use]
     pub const fn new(host: &'a H, class: &'a Class, books: &'a Books) -> Self {
         Self { host, class, books, board: None }
     }
 
-    /// The same with the board on which the classes of this user know of each other.
+    /// Adds the board on which this user's classes see each other.
     #[must_use]
     pub const fn with_board(self, board: Option<&'a Board>) -> Self {
         Self { board, ..self }

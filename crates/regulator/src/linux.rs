@@ -205,7 +205,8 @@ impl System for Linux {
     }
 
     fn resident(&self, fd: i32, offset: u64, length: u64) -> Option<u64> {
-        // Those who may write it are told the truth as well; they rarely own none of it.
+        // A process with write access gets reliable answers as well, but rarely owns none of what
+        // it may write.
         let honest = file::status(fd).is_ok_and(|status| status.owner == process::user());
         if honest { residency::resident(fd, offset, length).ok() } else { None }
     }

@@ -12,7 +12,7 @@ use discnice_units::Rate;
 use crate::host::Host;
 use crate::{Regulator, Thread, Ticket};
 
-/// From this limit on what a program's start reads is no burst: programs and their libraries are
+/// Limit from which on what a program's start reads is no burst: programs and their libraries are
 /// mostly smaller than what may pass in a second, and so is a window of read-ahead.
 const NO_BURST: Rate = Rate::per_second(32 << 20);
 
@@ -20,7 +20,7 @@ const NO_BURST: Rate = Rate::per_second(32 << 20);
 const FIRST_SLICE: u64 = 32 << 10;
 
 impl<H: Host> Regulator<'_, H> {
-    /// Whether page faults are a burst under the class's limit.
+    /// Returns true if page faults are a burst under the class's limit.
     #[inline]
     #[must_use]
     pub fn faults_burst(&self) -> bool {
@@ -29,9 +29,9 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Reads a range of the file below `fd` into the page cache, paced.
     ///
-    /// Optimistic: a slice is reserved and waited for only if the one before it read the disk, as
-    /// `missed` says of the one before the first. So what is cached waits for nobody. Returns
-    /// whether the last slice read the disk.
+    /// A slice is reserved and waited for only if the one before it read the disk (for the first
+    /// slice, `missed` says so). Cached data is thus never delayed. Returns true if the last slice
+    /// read the disk.
     pub fn bring_in(&self, thread: &Thread, fd: i32, range: Range<u64>, mut missed: bool) -> bool {
         let longest = self.class.rule(Direction::Read).slice();
         let (Range { start: mut from, end }, mut length) = (range, FIRST_SLICE);

@@ -11,7 +11,7 @@ use crate::{Regulator, Thread, Ticket};
 const BLOCK: u64 = 4096;
 
 impl<H: Host> Regulator<'_, H> {
-    /// Admits a call whose cost only its past tells.
+    /// Admits a call with a cost that is known only from earlier calls.
     pub fn admit_metadata(&self, thread: &Thread) -> Ticket {
         if !self.class.is_limited() || !thread.missed() || !self.owes(Direction::Read) {
             return Ticket::FREE;

@@ -2,8 +2,8 @@
 //!
 //! There is no cache between a program and its network, so what passes is what was asked for, and
 //! nothing needs to be predicted: an amount takes its place in the queue, passes when its turn
-//! comes, and what did not pass after all is given back. Who waits, and how, is the caller's
-//! business: a thread that may sleep, or an event loop that must not.
+//! comes, and what did not pass after all is given back. The caller decides what waits and how: a
+//! thread that may sleep, or an event loop that must not.
 
 use discnice_budget::primitive::Ordering;
 use discnice_policy::pace::SHORTEST_SLEEP;
@@ -26,7 +26,7 @@ const PORTION_MAX: u64 = 1 << 20;
 /// more than what then passes.
 const BEAT_MAX: Nanos = Nanos::from_millis(40);
 
-/// Which way bytes move between the machine and a network.
+/// Direction in which bytes move between the machine and a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// Sent.
@@ -49,7 +49,7 @@ impl From<Flow> for Resource {
 pub enum Turn {
     /// At once; it is reserved.
     Now,
-    /// From this moment on; it is reserved.
+    /// The amount may pass from this moment on; it is reserved.
     At(Nanos),
     /// The queue is too long: ask again then.
     AskAgain(Nanos),
@@ -60,13 +60,13 @@ pub enum Turn {
 pub struct Limits(pub u32);
 
 impl<H: Host> Regulator<'_, H> {
-    /// Whether traffic within the machine counts.
+    /// Returns true if traffic within the machine counts.
     #[must_use]
     pub fn counts_loopback(&self) -> bool {
         self.class.counts_loopback()
     }
 
-    /// Whether thresholds hold only while others are busy.
+    /// Returns true if thresholds are in force only while others are busy.
     #[must_use]
     pub fn yields(&self) -> bool {
         self.class.yields()

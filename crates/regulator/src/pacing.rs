@@ -14,10 +14,10 @@ use crate::{Forecast, Regulator, Thread};
 /// No sleep lasts longer without another look at the ledger.
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
 
-/// The same for a class that gives way: the end of the others' work must be noticed.
+/// Longest sleep in a class that gives way, as the end of the others' work must be noticed.
 pub(crate) const LONGEST_SLEEP_YIELDING: Nanos = Nanos::from_millis(100);
 
-/// Who deletes what he writes writes so many slices before somebody asks whether he still does.
+/// Slices a thread may write unasked while it keeps deleting its own output.
 const SLICES_AHEAD: u64 = 2;
 
 /// What was reserved for one call.
@@ -28,9 +28,9 @@ pub struct Ticket {
     pub read: u64,
     /// Bytes to be written.
     pub write: u64,
-    /// Whether the account must be looked at when the call is done.
+    /// Set if the account must be read after the call.
     pub look: bool,
-    /// What was predicted; none where nobody asked.
+    /// Predicted cost; `None` if nothing was asked.
     pub forecast: Option<Forecast>,
 }
 
@@ -45,7 +45,7 @@ impl Ticket {
         Self { read: forecast.read, write: forecast.write, look: true, forecast: Some(forecast) }
     }
 
-    /// Whether something was reserved or predicted that must be settled.
+    /// Returns true if an amount was reserved or predicted that must be settled.
     #[must_use]
     pub const fn is_due(&self) -> bool {
         self.read | self.write > 0
@@ -53,7 +53,7 @@ impl Ticket {
 }
 
 impl<H: Host> Regulator<'_, H> {
-    /// Whether the class owes time in this direction.
+    /// Returns true if the class has debt in this direction.
     pub(crate) fn owes(&self, direction: Direction) -> bool {
         if self.class.is_calm() {
             return false;
@@ -87,7 +87,7 @@ impl<H: Host> Regulator<'_, H> {
         self.wait_for(meter, Meter::reserve_operations, count, now);
     }
 
-    /// The same at one threshold, of bytes or operations; returns the time behind it.
+    /// Waits for `meter` alone, one threshold of bytes or operations; returns the time afterwards.
     pub(crate) fn wait_for(
         &self,
         meter: &Meter,
@@ -114,8 +114,8 @@ impl<H: Host> Regulator<'_, H> {
         let _ = self.wait_until(at, self.class.total(), self.host.now());
     }
 
-    /// Sleeps from `begun`, which is now, until `start`, which moves when the meter's rate is
-    /// changed meanwhile; returns the time then, or `None` when nobody waits any more.
+    /// Sleeps from `begun`, the current time, until `start`, which moves if the meter's rate is
+    /// changed meanwhile. Returns the time afterwards, or `None` if the wait was abandoned.
     fn wait_until(&self, mut start: Nanos, meter: &Meter, mut begun: Nanos) -> Option<Nanos> {
         let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(SHORTEST_SLEEP) {
@@ -166,7 +166,7 @@ impl<H: Host> Regulator<'_, H> {
         moved
     }
 
-    /// The same for work that goes on.
+    /// Settles a ticket for work that continues, without ending its timing.
     pub(crate) fn settle_untimed(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         let missed = new.read > 0;
@@ -195,8 +195,9 @@ impl<H: Host> Regulator<'_, H> {
         self.count_operations(thread);
     }
 
-    /// The same before a program ends or becomes another one: what its thread deleted unwritten is taken
-    /// back, for which it may have run ahead, or which nobody asked for as the class owed nothing.
+    /// Looks at the account before a program exits or calls exec. What its thread deleted before it
+    /// was written is credited; the thread may have run ahead for it, or the credit was not looked
+    /// for while the class owed nothing.
     pub fn look_at_end(&self, thread: &Thread) {
         let removed = thread.take_removed();
         if (removed || thread.deletes()) && !self.class.predicts() {
@@ -205,8 +206,8 @@ impl<H: Host> Regulator<'_, H> {
         self.look(thread);
     }
 
-    /// Waits until the class owes nothing in either direction: what a program pays whose I/O was
-    /// seen too late to wait before it (page faults while it was loaded).
+    /// Waits until the class owes nothing in either direction. Makes a program pay for I/O that was
+    /// seen too late to wait before it (page faults while the program was loaded).
     pub fn wait_for_debt(&self) {
         for direction in [Direction::Read, Direction::Write] {
             if self.class.is_limited() && self.owes(direction) {
@@ -223,8 +224,8 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Takes back what the kernel dropped unwritten. If that was all that the class owed, the thread
-    /// may write some more before anybody asks again.
+    /// Credits writes that the kernel dropped before they reached the disk. If that covers the
+    /// class's whole debt, the thread may write some more before it asks again.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
         let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
         self.class.take_back_dirty(bytes);

@@ -1,9 +1,9 @@
 //! Reading: bounded read-ahead of our own.
 //!
-//! The kernel's read-ahead makes one small read cost megabytes, at moments that nobody can
-//! foretell. Under a limit it is switched off for the descriptor (`POSIX_FADV_RANDOM`: exactly
-//! what is asked is read), and a reader in order gets slices read ahead for it that are reserved
-//! and paid before they are read. The program's own call then finds its data in the cache.
+//! The kernel's read-ahead makes one small read cost megabytes, at unpredictable moments. Under a
+//! limit it is switched off for the descriptor (`POSIX_FADV_RANDOM`: exactly what is asked for is
+//! read), and for a sequential reader slices are read ahead that are reserved and paid for
+//! beforehand. The program's own call then finds its data in the cache.
 
 use discnice_budget::Direction;
 
@@ -15,14 +15,14 @@ use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// First slice of a stream, so that a reader of a file's beginning costs little.
 const FIRST_SLICE: u64 = 32 << 10;
-/// The same while a class gives way: fewer seeks.
+/// First slice of a stream while the class gives way: larger, for fewer seeks.
 const FIRST_SLICE_YIELDING: u64 = 128 << 10;
 /// Slices in a row that cost nothing and so show that the file is cached.
 const DRY: u32 = 2;
-/// A call that cost so much more than it asked for has been read ahead by the kernel, whose smallest
-/// window in use is 128 KiB.
+/// If a call cost this much more than it asked for, the kernel has read ahead; its smallest window
+/// in use is 128 KiB.
 const RUN_AHEAD: u64 = 96 << 10;
-/// The kernel reads ahead at most so far: two windows of the largest size in use.
+/// Furthest that the kernel reads ahead: two windows of the largest size in use.
 const RUN_AHEAD_MOST: u64 = 16 << 20;
 /// A longer read is worth a probe, which is cheaper than copying what it reads.
 const UNPROBED: u64 = 128 << 10;
@@ -76,7 +76,7 @@ impl<H: Host> Regulator<'_, H> {
         if self.class.yields() { FIRST_SLICE_YIELDING } else { FIRST_SLICE }
     }
 
-    /// Whether we may read ahead on this descriptor at all.
+    /// Returns true if we may read ahead on this descriptor at all.
     pub(crate) fn reads_ahead_for(&self, fd: i32, file: &File) -> bool {
         let may = file.is_regular() && !file.wants_random() && self.modules().read_size;
         // What is read past the cache is not to be read into it as well.
@@ -106,7 +106,7 @@ impl<H: Host> Regulator<'_, H> {
             return;
         }
         let moved = result as u64;
-        // Who reads as much at once as the kernel's window has always finds his part on its way.
+        // A read as large as the kernel's window always finds its data on its way.
         let own = if seemed_cached { 0 } else { moved };
         file.set_run_ahead(file.is_shaped() && read > own.saturating_add(RUN_AHEAD));
         let Some(end) = at.map(|at| at + moved).or_else(|| self.host.position(fd)) else { return };
@@ -119,7 +119,7 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// What a read was predicted to cost that passed without being asked about.
+    /// Adds the prediction for a read that passed without one.
     fn explain(
         &self,
         thread: &Thread,
@@ -136,7 +136,8 @@ impl<H: Host> Regulator<'_, H> {
         }
         if known {
             let unprobed = file.passes_unprobed();
-            // Who did not wait has read nothing, and only lost the processor: what is known of the cache is true.
+            // A thread that did not wait has read nothing and only lost the processor, so what is
+            // known of the cache is true.
             let waited = || unprobed || thread.has_waited(self.host.switches());
             if thread.was_slow() && waited() {
                 // It was not as cached as it was known to be.
@@ -148,14 +149,15 @@ impl<H: Host> Regulator<'_, H> {
             return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
         }
         thread.expect_miss();
-        // Slow alone is whoever loses the processor, or reads a small file that was never mapped before.
+        // Slowness alone proves nothing: the thread may have lost the processor, or read a small
+        // file never mapped before.
         if thread.was_slow() && thread.has_waited(self.host.switches()) {
             return self.charge_late(fd, file, ticket, at, result);
         }
         Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket }
     }
 
-    /// Whether the last read, which passed without a probe, must have waited for the disk.
+    /// Returns true if the last read, which passed without a probe, must have waited for the disk.
     fn surprises(&self, thread: &Thread) -> bool {
         if thread.was_slow() {
             return thread.was_surprised(self.host.switches());
@@ -205,7 +207,8 @@ impl<H: Host> Regulator<'_, H> {
         ticket
     }
 
-    /// Whether a limit holds and the descriptor can reach a disk; undoes our shaping otherwise.
+    /// Returns true if a limit is in force and the descriptor can reach a disk; undoes our shaping
+    /// otherwise.
     pub(crate) fn is_regulated(&self, fd: i32, file: &File) -> bool {
         if self.class.is_limited() {
             self.classify(fd, file);
@@ -249,7 +252,7 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Somebody will read it without asking us.
+    /// Prepares a descriptor for reads that will not be reported to us.
     pub fn expect_reads(&self, fd: i32, file: &File) {
         if self.is_regulated(fd, file) {
             self.shape(fd, file);
@@ -307,7 +310,7 @@ impl<H: Host> Regulator<'_, H> {
         Ticket::of(forecast)
     }
 
-    /// Whether a read passes without a probe of a file that can only be probed.
+    /// Returns true if a read passes without a probe, of a file that can only be probed.
     fn passes_unprobed(&self, thread: &Thread, file: &File, ask: Ask, at: u64) -> bool {
         let asked = Pages::touched(at, ask.count);
         file.is_predicted()

@@ -1,4 +1,5 @@
-//! What a daemon reads of names for who looks at files that he serves (FUSE), which is in no account.
+//! Charges what a daemon reads of names for processes that look up files it serves (FUSE), which is
+//! in no account.
 
 use discnice_estimator::Kind;
 use discnice_estimator::behind::InodeTable;
@@ -9,7 +10,8 @@ use crate::host::{FileStatus, Host};
 use crate::{Regulator, Ticket};
 
 impl<H: Host> Regulator<'_, H> {
-    /// Where a daemon serves the file: he opened it as well, which reads its inode for him.
+    /// Notes a file opened on a file system that a daemon serves: the daemon opens it too, which
+    /// reads its inode.
     pub(crate) fn opened_behind(&self, slot: usize, key: FileKey, status: FileStatus) {
         if let Some(behind) = self.behind(slot) {
             behind.opened(key);

@@ -19,7 +19,7 @@ use crate::{Advice, DiskTraffic, File, FileStatus, Host, Regulator, Thread, Woke
 const PAGE: u64 = 4096;
 /// The number of the file's disk.
 const DISK: u64 = 8 << 32;
-/// Read-ahead of the simulated kernel when nobody switches it off.
+/// Read-ahead of the simulated kernel unless it is switched off.
 const KERNEL_READ_AHEAD: u64 = 8 << 20;
 
 /// A machine with one file.
@@ -27,7 +27,7 @@ const KERNEL_READ_AHEAD: u64 = 8 << 20;
 pub struct Machine {
     now: Cell<u64>,
     pub size: u64,
-    /// How often somebody probed.
+    /// Number of probes.
     pub probes: Cell<u64>,
     /// The file begins with a hole of so many bytes, whole pages.
     pub hole: Cell<u64>,
@@ -39,9 +39,9 @@ pub struct Machine {
     read: Cell<u64>,
     written: Cell<u64>,
     pub cancelled: Cell<u64>,
-    /// How often somebody asked for it.
+    /// Number of questions about it.
     pub questions: Cell<u64>,
-    /// Whether residency may be asked (own file) or not (foreign file).
+    /// True if residency may be queried (own file), false if not (foreign file).
     pub honest: bool,
     /// The account leaves reads out, as on FUSE.
     pub silent: bool,
@@ -53,7 +53,7 @@ pub struct Machine {
     pub missed: Cell<u64>,
     /// Moments and bytes of disk reads.
     pub log: RefCell<Vec<(u64, u64)>>,
-    /// Ranges whose write-back was started.
+    /// Ranges for which write-back was started.
     pub started: RefCell<Vec<(u64, u64)>>,
     /// Moments and bytes of that.
     pub flushed: RefCell<Vec<(u64, u64)>>,
@@ -62,14 +62,14 @@ pub struct Machine {
     pub longest_sleep: Cell<u64>,
     /// What others have read from the file's disk by a moment, in bytes.
     pub others: Cell<Others>,
-    /// The same of another disk.
+    /// Traffic of another disk by a moment.
     pub elsewhere: Cell<Others>,
     /// How long the file's disk was busy by a moment, in nanoseconds.
     pub busy: Cell<Others>,
     /// How long the disk takes for one piece besides what the simulated kernel takes, in nanoseconds.
     pub piece: Cell<u64>,
-    /// The kernel reads ahead by windows of so many bytes, each of which has a mark at its beginning:
-    /// whoever reads that has it read the next one, whatever advice it was given since.
+    /// The kernel reads ahead by windows of so many bytes, each with a mark at its beginning: a
+    /// read of the mark triggers the next window, whatever advice was given since.
     pub window: Cell<Option<u64>>,
     marked: Cell<u64>,
     /// What the clock shows is not so many nanoseconds after the start: a clock that was set.
@@ -93,7 +93,7 @@ const fn nobody(_: u64) -> u64 {
 }
 
 impl Machine {
-    /// A machine whose file has `size` bytes; `honest` as the field.
+    /// Creates a machine with a file of `size` bytes; `honest` as the field.
     pub fn new(size: u64, honest: bool) -> Self {
         Self {
             now: Cell::default(),
@@ -408,7 +408,7 @@ pub fn read_all(machine: &Machine, class: &Class, books: &Books, count: u64) {
     read_with(machine, &Regulator::new(machine, class, books), count);
 }
 
-/// The same by a regulator of its own.
+/// Reads the whole file in calls of `count` bytes through the given regulator.
 pub fn read_with(machine: &Machine, regulator: &Regulator<'_, Machine>, count: u64) {
     let (thread, file) = (Thread::default(), File::new());
     while read(machine, regulator, &thread, &file, count) > 0 {}

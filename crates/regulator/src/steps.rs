@@ -1,9 +1,9 @@
 //! Reading in steps: a page, or a few, and then some that are passed over.
 //!
-//! A database whose rows are longer than a page reads like this, and so does DiscNice's benchmark
+//! A database with rows longer than a page reads like this, and so does DiscNice's benchmark
 //! "Stride" (6.1). The kernel's own read-ahead would bring in what lies between as well; without it
 //! each step waits for the disk alone. So once two steps were equally long, the next ones are read
-//! together, and paid for before: few at first, because those that nobody comes to are lost, and
+//! together, and paid for before: few at first, because pages that are never read are wasted, and
 //! twice as many each time that all were wanted.
 
 use discnice_budget::Direction;
@@ -12,10 +12,10 @@ use discnice_units::Nanos;
 use crate::host::Host;
 use crate::{File, Regulator, Thread, Ticket};
 
-/// So much of the rate is read together at first: a few times what a disk takes for one read that it
-/// does not have to seek for.
+/// Share of the rate that is read together at first: a few times what a disk takes for one read
+/// without a seek.
 const FIRST: Nanos = Nanos::from_millis(1);
-/// And at most: what hides that the disk was waited for.
+/// Largest share: more would hide that the disk was waited for.
 const MOST: Nanos = Nanos::from_millis(10);
 /// A longer step, in bytes, is a jump.
 const LONGEST: u64 = 1 << 20;

@@ -191,7 +191,7 @@ fn a_foreign_file_is_not_probed_where_the_account_tells() {
     class.choose(Estimator::Account, Modules::ALL_ON);
     let (regulator, thread, file) =
         (Regulator::new(&machine, class, &books), Thread::default(), File::new());
-    // As many readers of one descriptor do: no stream that anybody could follow.
+    // As many readers of one descriptor do: no stream that could be followed.
     for page in (0..1024).step_by(6) {
         machine.seek(page * 4096);
         let _ = simulation::read(&machine, &regulator, &thread, &file, 8192);
@@ -221,7 +221,7 @@ fn small_files_of_many_processes_are_not_left_to_the_kernel() {
     assert_eq!(some(3, 0), 0, "they may be deleted soon");
     let started = some(37, 0);
     assert!(40 * FILE - started <= 104_857, "{started}");
-    // Somebody deletes what was left.
+    // What was left is deleted.
     assert_eq!(some(2, 3 * FILE), 0);
 }
 
@@ -531,7 +531,7 @@ fn a_cached_program_waits_for_nobody() {
     let (machine, books, class) = (machine(40 * RATE), Books::new(), class(RATE));
     machine.cache_all();
     let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
-    // Somebody else owes a minute.
+    // Another process owes a minute.
     let owed = Ticket { read: 0, ..Ticket::FREE };
     regulator.settle_as(owed, 60 * RATE, 0);
     assert!(!regulator.bring_in(&thread, 3, 0..machine.size, false));

@@ -6,25 +6,26 @@ use discnice_units::Nanos;
 
 use crate::backlog::Backlog;
 
-/// After so many calls that were too fast to look at, look: what a call started behind our back
+/// Calls too fast to look at after which we look all the same: what a call started behind our back
 /// (a page fault, an asynchronous read-ahead) is then found soon.
 const CALLS: u32 = 256;
-/// Of the calls on names and directories only one in so many is timed while all are found cached:
-/// what one that was not timed has read, a few blocks, is found by the next.
+/// Interval at which calls on names and directories are timed while all are found cached: what an
+/// untimed one has read, a few blocks, is found by the next timed one.
 const TIMED: u32 = 4;
-/// After so many metadata operations that nobody waited for, they are counted; without a limit they
-/// may be counted when the account is looked at.
+/// Metadata operations that pass unasked before they are counted; without a limit they may be
+/// counted when the account is read.
 const NAMED: u32 = 64;
 const NAMED_UNHELD: u32 = 1024;
-/// The same for bytes.
+/// Bytes moved by fast calls after which the account is read.
 const BYTES: u32 = 1 << 20;
 
-/// Rewriting the same pages costs the disk nothing; so much may pass between looks.
+/// Bytes that may be written between looks, as rewriting the same pages costs the disk nothing.
 const WRITTEN: u32 = 64 << 10;
-/// The same for a file of which it is known.
+/// Bytes that may be written between looks to pages that are known to be dirty already.
 const REWRITTEN: u32 = 512 << 10;
 
-/// Without a limit: after so many bytes, where each call counts for some and none for many.
+/// Amount that may pass between looks without a limit. Each call adds its bytes, up to a maximum,
+/// and a fixed part.
 const UNHELD: u32 = 16 << 20;
 const UNHELD_CALL: u32 = 16 << 10;
 const UNHELD_MOST: usize = 64 << 10;
@@ -34,21 +35,20 @@ const UNHELD_MOST: usize = 64 << 10;
 /// to 0.4, but now and then a few, when a cache line or the processor is shared; a tighter bound
 /// makes every sixth read of small cached files a look.
 const FAST: u64 = 12_288;
-/// The same for calls on names and directories: what they miss they wait for, and making or
+/// Cycles allowed for calls on names and directories: they wait for what they miss, and creating or
 /// deleting a name takes tens of thousands of cycles by itself.
 const FAST_METADATA: u64 = 65_536;
-/// One call on names or directories waits for the disk at most so often, as far as we believe it:
-/// fts_read(3) makes several calls at once.
+/// Most disk waits attributed to one call on names or directories: fts_read(3) makes several system
+/// calls at once.
 const WAITS: u32 = 64;
-/// So many probes in a row that found all they asked for let the next reads pass without one; a slow
-/// read that did not wait, as one looks during which the machine did something else, but one from a very
-/// fast disk as well, takes some of them back. Reads that passed without anything slow in a whole round
-/// between looks count for some, up to so many.
+/// Successive probes that found everything cached after which reads pass without one. A slow read
+/// that did not wait (the machine was busy otherwise, or the disk is very fast) subtracts some. A
+/// whole round between looks without a slow read adds some, up to a maximum.
 const TRUSTED: u32 = 16;
 const DOUBTED: u32 = 8;
 const ROUND: u32 = 16;
 const TRUSTED_MOST: u32 = 128;
-/// Bytes that memory copies in a cycle at the slowest that is still likely a copy.
+/// Bytes copied per cycle at the slowest speed still likely to be a copy in memory.
 const BYTES_PER_CYCLE: u64 = 4;
 
 /// Per-thread state; all zeroes is a fresh one.
@@ -60,36 +60,36 @@ pub struct Thread {
     /// The last look found that the disk had not been read.
     hit: Cell<bool>,
     cancelled: Cell<u64>,
-    /// It took names off files, or cut some, since its cancelled writes were last asked for.
+    /// Set if the thread unlinked or truncated files since its cancelled writes were last read.
     removed: Cell<bool>,
-    /// Bytes that it dirtied, which are not yet counted to any file.
+    /// Bytes dirtied by the thread and not yet attributed to a file.
     dirtied: Cell<u64>,
-    /// More than the bytes that it may still write unasked, because it deletes what it writes; zero
-    /// if it does not.
+    /// One more than the bytes the thread may still write unasked because it deletes its output;
+    /// zero if it does not.
     ahead: Cell<u32>,
-    /// The last call took longer than a call that finds everything cached.
+    /// Set if the last call took longer than one that finds everything cached.
     slow: Cell<bool>,
-    /// How often it gave up the processor to wait, when that was last asked.
+    /// Voluntary context switches when last read.
     waits: Cell<u64>,
-    /// The same of losing it otherwise.
+    /// Involuntary context switches when last read.
     preempted: Cell<u64>,
-    /// How often it did so in the last call on names or directories.
+    /// Voluntary context switches during the last call on names or directories.
     waited: Cell<u32>,
     /// Probes in a row that found all that was asked for.
     found: Cell<u32>,
-    /// Metadata operations that nobody waited for and that are not yet counted.
+    /// Metadata operations that passed unasked and are not yet counted.
     named: Cell<u32>,
-    /// What passed in a class without a limit since the last look.
+    /// Amount that passed in a class without a limit since the last look.
     unheld: Cell<u32>,
-    /// When the piece of work began that is being timed; zero for none.
+    /// Start of the piece of work being timed; zero if none.
     begun: Cell<u64>,
     /// Written data that it has started on its way.
     pub(crate) backlog: Backlog,
 }
 
 impl Thread {
-    /// Notes a call that moved `bytes` in `cycles`; returns whether the account must be looked
-    /// at now: time as a covert channel (Gray-Box Systems, 4.1), the account as the truth.
+    /// Notes a call that moved `bytes` in `cycles`; returns true if the account must be read now.
+    /// Time serves as a covert channel (Gray-Box Systems, 4.1), the account as the truth.
     #[inline(always)]
     pub fn is_due(&self, cycles: u64, bytes: isize) -> bool {
         let moved = bytes.max(0) as u64;
@@ -110,16 +110,17 @@ impl Thread {
         cycles > FAST_METADATA || calls >= CALLS
     }
 
-    /// A call on names or directories is about to be made, by a thread that so far has given up the
-    /// processor so many times: only asked where it is likely to do so again.
+    /// Records the thread's voluntary context switches before a call on names or directories;
+    /// `waits` is only asked if the call is likely to wait.
     pub fn waits_before(&self, waits: impl FnOnce() -> u64) {
         if self.missed() {
             self.waits.set(waits());
         }
     }
 
-    /// The call took `cycles`; returns whether to look. A predicted call is not judged by its time
-    /// alone: making a name takes as long as reading a block from a fast device, but does not wait.
+    /// Notes that the call took `cycles`; returns true if the account must be read. A predicted
+    /// call is not judged by its time alone: creating a name takes as long as reading a block from
+    /// a fast device, but does not wait.
     pub fn is_due_by_waits(&self, cycles: u64, waits: impl FnOnce() -> u64) -> bool {
         let calls = self.calls.get().saturating_add(1);
         self.calls.set(calls);
@@ -134,15 +135,15 @@ impl Thread {
         self.found.set(if found_all { found } else { 0 });
     }
 
-    /// Whether reads may pass without a probe.
+    /// Returns true if reads may pass without a probe.
     #[inline(always)]
     #[must_use]
     pub fn finds_all(&self) -> bool {
         self.found.get() >= TRUSTED
     }
 
-    /// The last read passed without a probe and was slow; returns whether that was because it waited.
-    /// A thread that lost the processor is slow for that alone.
+    /// Judges a slow read that passed without a probe; returns true if it was slow because the
+    /// thread waited. A thread that lost the processor is slow for that reason alone.
     pub(crate) fn was_surprised(&self, (waits, preempted): (u64, u64)) -> bool {
         let waited = self.new_waits(waits) > 0;
         let excused = self.preempted.replace(preempted) != preempted;
@@ -155,28 +156,29 @@ impl Thread {
         waited
     }
 
-    /// Reads passed without a probe, and none was slow.
+    /// Notes a round of reads that passed without a probe, none of them slow.
     pub(crate) fn passed_a_round(&self) {
         let found = self.found.get().saturating_add(ROUND);
         self.found.set(found.min(TRUSTED_MOST));
     }
 
-    /// From here on switches of the thread are new.
+    /// Makes later context switches of the thread count as new.
     pub(crate) fn switched_until_now(&self, (waits, preempted): (u64, u64)) {
         self.waits.set(waits);
         self.preempted.set(preempted);
     }
 
-    /// A forked child's count begins anew, which shows as a smaller one.
+    /// Returns the waits since the last call. A forked child's count starts anew, which shows as a
+    /// smaller one.
     fn new_waits(&self, waits: u64) -> u32 {
         let before = self.waits.replace(waits);
         let new = waits.checked_sub(before).unwrap_or(waits);
         u32::try_from(new).unwrap_or(u32::MAX).min(WAITS)
     }
 
-    /// Notes a call in a class without limit, about to move at most `count` bytes, where nobody waits
-    /// for what is found: it is only counted, and the account looked at now and then. Returns false
-    /// if that is due.
+    /// Notes a call in a class without a limit, about to move at most `count` bytes. As it is never
+    /// made to wait, it is only counted, and the account is read now and then. Returns false if
+    /// that is due.
     #[inline(always)]
     pub fn passes(&self, count: usize) -> bool {
         let unheld = self.unheld.get().wrapping_add(UNHELD_CALL + count.min(UNHELD_MOST) as u32);
@@ -184,7 +186,8 @@ impl Thread {
         unheld < UNHELD
     }
 
-    /// The same for a metadata operation; also false if those should be counted.
+    /// Notes a metadata operation in a class without a limit, like [`Self::passes`]; also returns
+    /// false if the operations should be counted.
     #[inline(always)]
     pub fn passes_named(&self) -> bool {
         self.names(NAMED_UNHELD) && self.passes(0)
@@ -202,7 +205,8 @@ impl Thread {
         true
     }
 
-    /// The same for a metadata operation; also false if those should be counted.
+    /// Notes a metadata operation under a limit, like [`Self::passes_untimed`]; also returns false
+    /// if the operations should be counted.
     #[inline(always)]
     pub fn passes_named_untimed(&self) -> bool {
         self.names(NAMED) && self.passes_untimed()
@@ -218,14 +222,15 @@ impl Thread {
         named < most
     }
 
-    /// Notes that `bytes` were written into the cache, whose cost no clock shows; returns
-    /// whether to look.
+    /// Notes that `bytes` were written into the cache, a cost that no clock shows; returns true if
+    /// the account must be read.
     #[inline(always)]
     pub fn has_written(&self, bytes: isize) -> bool {
         self.written(bytes.max(0) as usize) >= WRITTEN
     }
 
-    /// The same for bytes of a file of which it is known that its pages are dirty already.
+    /// Notes that `bytes` were written to pages known to be dirty already; returns true if the
+    /// account must be read.
     #[inline(always)]
     pub fn has_rewritten(&self, bytes: usize) -> bool {
         self.written(bytes) >= REWRITTEN
@@ -238,7 +243,8 @@ impl Thread {
         total
     }
 
-    /// Notes a metadata operation that nobody waits for; returns whether they should be counted.
+    /// Notes a metadata operation that is not made to wait; returns true if the operations should
+    /// be counted.
     #[inline(always)]
     pub fn has_named(&self) -> bool {
         let named = self.named.get().wrapping_add(1);
@@ -246,12 +252,12 @@ impl Thread {
         named >= NAMED
     }
 
-    /// Metadata operations since the last question.
+    /// Returns and clears the number of metadata operations since the last call.
     pub(crate) fn take_named(&self) -> u64 {
         self.named.take().into()
     }
 
-    /// The account was looked at.
+    /// Notes that the account was read; `missed` says that the disk had been read.
     pub(crate) fn looked(&self, missed: bool) {
         self.calls.set(0);
         self.bytes.set(0);
@@ -269,7 +275,7 @@ impl Thread {
         }
     }
 
-    /// Takes them, to count them to a file.
+    /// Returns and clears the dirtied bytes, to attribute them to a file.
     pub(crate) fn take_dirtied(&self) -> u64 {
         let dirtied = self.dirtied.take();
         if dirtied > 0 {
@@ -285,12 +291,13 @@ impl Thread {
         cancelled.checked_sub(before).unwrap_or(cancelled)
     }
 
-    /// From here on so many bytes may be written unasked.
+    /// Allows the thread to write so many bytes unasked.
     pub(crate) fn let_ahead(&self, bytes: u64) {
         self.ahead.set(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// Whether a write of `bytes` may pass unasked: what the thread wrote so far it deleted.
+    /// Returns true if a write of `bytes` may pass unasked because the thread deleted what it wrote
+    /// so far; deducts it.
     #[inline(always)]
     pub fn runs_ahead(&self, bytes: usize) -> bool {
         let left = self.ahead.get();
@@ -306,51 +313,55 @@ impl Thread {
         self.begun.set(now.0);
     }
 
-    /// It ends; returns when it began, if that was seen.
+    /// Ends the timed piece of work; returns its start, if that was seen.
     pub(crate) fn end(&self) -> Option<Nanos> {
         let begun = self.begun.take();
         (begun != 0).then_some(Nanos(begun))
     }
 
-    /// The thread takes a name off a file or cuts one: what was dirty of it may never be written.
+    /// Notes that the thread unlinks or truncates a file; its dirty pages may then never be
+    /// written.
     #[inline(always)]
     pub fn removes(&self) {
         self.removed.set(true);
     }
 
-    /// Whether it has done so since that was last asked.
+    /// Returns true if the thread unlinked or truncated a file since the last call of this
+    /// function.
     pub(crate) fn take_removed(&self) -> bool {
         self.removed.replace(false)
     }
 
-    /// The thread gave up the processor in what it did since the last look; `switches` counts.
+    /// Returns true if the thread gave up the processor since the last look; `switches` counts
+    /// voluntary and involuntary context switches.
     pub(crate) fn has_waited(&self, (waits, preempted): (u64, u64)) -> bool {
         self.preempted.set(preempted);
         self.new_waits(waits) > 0
     }
 
-    /// Whether the thread deleted what it wrote, the last time that somebody asked.
+    /// Returns true if the thread had deleted its own output when that was last examined.
     pub(crate) fn deletes(&self) -> bool {
         self.ahead.get() > 0
     }
 
-    /// How often the last call on names or directories waited.
+    /// Returns how often the last call on names or directories waited.
     #[must_use]
     pub fn waited(&self) -> u32 {
         self.waited.get()
     }
 
-    /// Whether the last call took longer than one that finds everything cached.
+    /// Returns true if the last call took longer than one that finds everything cached.
     pub(crate) fn was_slow(&self) -> bool {
         self.slow.get()
     }
 
-    /// The next call is worth a question before it.
+    /// Marks the next call as likely to read the disk.
     pub(crate) fn expect_miss(&self) {
         self.hit.set(false);
     }
 
-    /// Whether the next call is likely to read the disk: as the last look found, and before any.
+    /// Returns true if the next call is likely to read the disk: as the last look found, or if
+    /// there was none yet.
     #[inline]
     #[must_use]
     pub fn missed(&self) -> bool {

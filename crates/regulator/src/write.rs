@@ -24,9 +24,9 @@ const PORTION_MAX: u64 = 2 << 20;
 /// class has left so much without deleting it: what the kernel writes at once, some day, stays below an
 /// eighth of a second's worth.
 const LEFT_TIME: Nanos = Nanos::from_millis(100);
-/// So much is left at any rate.
+/// Least that is left, whatever the rate.
 const LEFT_MIN: u64 = 32 << 10;
-/// More is not left at any rate.
+/// Most that is left, whatever the rate.
 const LEFT_MAX: u64 = 4 << 20;
 
 /// How many dirtied bytes are written back at once.
@@ -63,7 +63,8 @@ impl<H: Host> Regulator<'_, H> {
         Ticket { write: count, ..Ticket::OPEN }
     }
 
-    /// Asking what was dropped is expensive, so who deletes what he writes runs a few slices ahead.
+    /// Lets a thread that deletes its own output write a few slices unasked, since asking what was
+    /// dropped is expensive.
     fn may_run_ahead(&self, thread: &Thread, file: &File, count: u64) -> bool {
         let asks = self.class.predicts() || file.is_predicted() || file.rewrites();
         if asks || !thread.deletes() || !self.class.is_limited() {
@@ -139,8 +140,8 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Whether what is dirty is written steadily: of a class whose writes nothing holds, nor will hold while others
-    /// are busy, the kernel may write when it likes.
+    /// Returns true if dirty pages are written back steadily. For a class without a limit on
+    /// writes, now or while others are busy, the kernel may write at its own pace.
     fn writes_steadily(&self) -> bool {
         let held = !self.class.rule(Direction::Write).rate.is_unlimited();
         !self.class.is_free() && (held || self.class.yields())
@@ -192,14 +193,15 @@ impl<H: Host> Regulator<'_, H> {
             let piece = portion(self.class).min(length - done);
             self.write_back_timed(thread, fd, (low + done, piece), piece);
             done += piece;
-            // It is not the last one's turn while others reserve, but the limit may be raised.
+            // The last piece need not wait for its turn while others reserve, but the limit may be
+            // raised.
             paid = paid.min(self.frontier(Direction::Write));
             self.wait_until_paid(paid.minus(rate.time_for(length - done)));
         }
     }
 
-    /// The same where starting it does nothing. Not for small files: waiting for each costs the journal
-    /// more than their data.
+    /// Writes back a file where write-back cannot merely be started. Not for small files: waiting
+    /// for each costs the journal more than their data.
     fn write_through(&self, fd: i32, file: &File) {
         if let Some(error) = self.host.write_through(fd) {
             file.owe_error(error);
@@ -246,8 +248,8 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Whether the class leaves too much to the kernel with a file that is closed; if so, it does not
-    /// count as left.
+    /// Returns true if the class leaves too much to the kernel with a file that is closed; then the
+    /// file does not count as left.
     fn leaves_too_much(&self, thread: &Thread, bytes: u64) -> bool {
         let rate = self.class.rule(Direction::Write).rate;
         let most = rate.units_in(LEFT_TIME).clamp(LEFT_MIN, LEFT_MAX);

@@ -16,7 +16,7 @@ fn read_beside(size: u64, others: Others, elsewhere: Others) -> Machine {
     machine
 }
 
-/// The same on a given machine, at a threshold and by calls of `count` bytes.
+/// Reads the file on a given machine, at a threshold and by calls of `count` bytes.
 fn read_on(machine: &Machine, rate: u64, count: u64, others: Others, elsewhere: Others) {
     let books = Books::new();
     machine.others.set(others);
@@ -72,7 +72,7 @@ fn calls_of_a_whole_window_do_not_carry_on_the_kernels_read_ahead() {
     for count in [256 << 10, 1 << 20] {
         let machine = Machine::new(1200 << 20, true);
         machine.window.set(Some(count));
-        // Nobody looked at the first call.
+        // The first call was not looked at.
         machine.read(count);
         read_on(&machine, 1 << 20, count, others, |_| 0);
         let held = read_between(&machine, 5 * SECOND / 10, 45 * SECOND / 10);

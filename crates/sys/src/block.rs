@@ -1,9 +1,10 @@
 //! Blocks of shared memory that several processes of one user have mapped: how they are named, and
-//! which are believed.
+//! which are trusted.
 //!
-//! A block is a System V segment, or, where the system has none left, a file of the user's private directory.
-//! Wherever one is mapped that another process named, it is checked here, and nowhere else: only what this
-//! user made and nobody else was ever let into is believed.
+//! A block is a System V segment or, where the system has none left, a file of the user's private
+//! directory. A block named by another process is checked here, wherever it is mapped, and nowhere
+//! else: only a block that this user made, and to which no other user was ever given access, is
+//! trusted.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -22,7 +23,7 @@ pub const FILE_NAME: &str = "block-";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(u64);
 
-/// Where a block lies.
+/// Kind of memory that a block lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Store {
     /// In the System V segment of this number.
@@ -56,7 +57,7 @@ impl BlockId {
         Self(word)
     }
 
-    /// Where the block lies; `None` for a word that names none.
+    /// Returns the block's memory; `None` for a word that names none.
     #[must_use]
     pub fn store(self) -> Option<Store> {
         if self.0 & FILE != 0 {
@@ -95,11 +96,11 @@ impl fmt::LowerHex for BlockId {
 pub struct Block {
     /// Its name.
     pub id: BlockId,
-    /// Where it is mapped.
+    /// Address of the mapping.
     pub start: NonNull<u8>,
     /// Bytes.
     pub length: usize,
-    /// Whether it was removed: nobody new will find it.
+    /// Set if the block was removed, so that no further process will find it.
     pub removed: bool,
 }
 
@@ -110,7 +111,7 @@ impl Block {
     /// No reference into the mapping may be left.
     pub unsafe fn unmap(self) {
         match self.id.store() {
-            // SAFETY: the caller vouches that nobody uses the mapping.
+            // SAFETY: the caller vouches that the mapping is not in use.
             Some(Store::File(_)) => unsafe { memory::free(self.start, self.length) },
             // SAFETY: as above.
             _ => unsafe { shm::detach(self.start) },

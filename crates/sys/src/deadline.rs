@@ -1,8 +1,9 @@
-//! A deadline that a process sets for itself: if it is stopped, or hangs, the kernel ends it.
+//! A deadline that a process sets for itself: if it is stopped, or hangs, the kernel kills it.
 //!
-//! Whoever holds others dies rather than stand still with them: a timer of the kernel (timer_create(2)) that sends SIGKILL goes on
-//! while its process is stopped, and SIGKILL ends a stopped process. What is to be done at the end of a holder is done then: the
-//! kernel lets go of whom it traced, helper processes of the others.
+//! A process that holds others should die rather than stop together with them. A kernel timer
+//! (timer_create(2)) that sends SIGKILL keeps running while its process is stopped, and SIGKILL
+//! kills a stopped process. Its death releases what it held: the kernel releases the processes it
+//! traced, helper processes the others.
 
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -11,20 +12,21 @@ use discnice_units::Nanos;
 use crate::raw::{Errno, call};
 use crate::time;
 
-/// A process that does not show for so long that it goes on is ended.
+/// Time without a sign of life after which a process is killed.
 const AFTER: Nanos = Nanos::from_millis(350);
-/// It has to show that about this often, and more often is of no use: that takes a system call.
+/// Interval at which the process should show that it is alive; each time takes a system call, so
+/// more often is of no use.
 pub const OFTEN: Nanos = Nanos::from_millis(50);
-/// There is no timer.
+/// Value of [`TIMER`] for no timer.
 const NONE: i32 = -1;
 
 /// The kernel's number of the timer. A child of fork(2) inherits no timers: see [`begin`].
 static TIMER: AtomicI32 = AtomicI32::new(NONE);
-/// When it was set last; zero while it is not.
+/// Time when the timer was last set; zero while it is not.
 static SET: AtomicU64 = AtomicU64::new(0);
 
-/// From now on this process has a deadline whenever it has called [`arm`]. Called once in a process, also in a child of one that
-/// has called it.
+/// Enables deadlines in this process; [`arm`] then sets one. Called once in each process, and again
+/// in a child of a process that has called it.
 ///
 /// # Errors
 /// `EAGAIN` when the kernel has no timers left; then there are no deadlines.
@@ -42,13 +44,13 @@ pub fn begin() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether this process may have deadlines.
+/// Returns true if this process may have deadlines.
 #[must_use]
 pub fn has_begun() -> bool {
     TIMER.load(Ordering::Relaxed) != NONE
 }
 
-/// Whether this process has a deadline now.
+/// Returns true if this process has a deadline now.
 #[must_use]
 pub fn is_armed() -> bool {
     SET.load(Ordering::Relaxed) > 0

@@ -8,10 +8,10 @@ use crate::{file, process};
 /// The extended attribute that holds a file's capabilities. capabilities(7)
 const CAPABILITIES: &core::ffi::CStr = c"security.capability";
 
-/// Whether this process would run the program that a descriptor stands for with other rights than its own, so that
-/// its dynamic linker preloads nothing: it is set-user-ID to another user, set-group-ID, or has capabilities (ld.so(8),
-/// "Secure-execution mode"). Of a mount that ignores those (`nosuid`) this is `true` as well; of a process that may gain none it
-/// is `false`. fstat(2), fgetxattr(2)
+/// Returns true if this process would run the program behind a descriptor with other rights than
+/// its own, so that the dynamic linker preloads nothing: the file is set-user-ID to another user,
+/// set-group-ID, or has capabilities (ld.so(8), "Secure-execution mode"). Also true on a mount that
+/// ignores those (`nosuid`); false in a process that cannot gain any. fstat(2), fgetxattr(2)
 #[must_use]
 pub fn gains_rights(fd: i32) -> bool {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
@@ -28,8 +28,8 @@ pub fn gains_rights(fd: i32) -> bool {
     gains && !is_barred()
 }
 
-/// Whether this process gains no rights by executing anything (`PR_GET_NO_NEW_PRIVS`, prctl(2)). Not asked below a filter of
-/// the program's own, which may forbid the question.
+/// Returns true if this process gains no rights by executing anything (`PR_GET_NO_NEW_PRIVS`,
+/// prctl(2)). Not asked below a filter of the program's own, which may forbid the question.
 fn is_barred() -> bool {
     if file::is_statx_forgone() {
         return false;
@@ -55,8 +55,8 @@ const FLAGS: usize = 10;
 /// `ST_NOEXEC` in them (include/linux/statfs.h).
 const NO_EXECUTION: u64 = 0x8;
 
-/// Whether nothing on the mount of a descriptor's file may be mapped to be executed, as far as a filter of the program's
-/// own allows to ask. fstatfs(2)
+/// Returns true if nothing on the mount of a descriptor's file may be mapped executable, as far as
+/// a filter of the program's own allows us to ask. fstatfs(2)
 #[must_use]
 pub fn is_forbidden(fd: i32) -> bool {
     if file::is_statx_forgone() {

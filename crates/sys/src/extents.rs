@@ -75,7 +75,8 @@ pub fn data(fd: i32, offset: u64, length: u64) -> Result<u64, Errno> {
     Ok(data + (end - at))
 }
 
-/// Whether the byte at `offset` stands in blocks that belong to another file as well (reflink).
+/// Returns true if the byte at `offset` lies in blocks that belong to another file as well
+/// (reflink).
 ///
 /// # Errors
 /// As [`data`]; `ENOENT` where there is no such byte on the disk.

@@ -17,7 +17,7 @@ use crate::raw::{Errno, Syscall, call, pad};
 pub enum Kind {
     /// A regular file, a directory or a block device: its I/O can reach a disk.
     Disk,
-    /// A socket, whose I/O can reach a network.
+    /// A socket: its I/O can reach a network.
     Socket,
     /// A pipe, terminal or other device: it reaches neither.
     Other,
@@ -28,11 +28,11 @@ pub enum Kind {
 pub struct Status {
     /// What it can reach.
     pub kind: Kind,
-    /// Whether it is a regular file.
+    /// Set for a regular file.
     pub regular: bool,
     /// Permission bits, set-user-id and its like included.
     pub mode: u32,
-    /// Whether anybody may execute it.
+    /// Set if any user may execute it.
     pub executable: bool,
     /// Size in bytes.
     pub size: u64,
@@ -68,8 +68,8 @@ pub fn status(fd: i32) -> Result<Status, Errno> {
     Ok(Status::from(unsafe { stat.assume_init() }))
 }
 
-/// What a descriptor was when the kernel was last told: who serves it, over FUSE or a network, is not asked.
-/// `AT_STATX_DONT_SYNC` of statx(2)
+/// Returns a descriptor's status as the kernel last knew it, without asking the daemon or server of
+/// a FUSE or network file system. `AT_STATX_DONT_SYNC` of statx(2)
 ///
 /// # Errors
 /// `EBADF` when the descriptor is closed, `ENOSYS` and the like without statx(2).
@@ -86,8 +86,9 @@ pub fn status_at(directory: i32, name: *const c_char) -> Result<Status, Errno> {
     status_named(directory, name, libc::AT_SYMLINK_NOFOLLOW)
 }
 
-/// The same, asked anew of whoever serves the file. Of one with two names on FUSE the kernel keeps two statuses for
-/// a while, and making the second name changes only one: `AT_STATX_FORCE_SYNC`.
+/// Returns the status of a named file like [`status_at`], but refreshed by the daemon or server of
+/// the file system. For a file with two names on FUSE the kernel keeps two statuses for a while,
+/// and making the second name changes only one: `AT_STATX_FORCE_SYNC`.
 ///
 /// # Errors
 /// As [`status_at`].
@@ -120,7 +121,7 @@ fn status_named(directory: i32, name: *const c_char, flags: i32) -> Result<Statu
 const OVERLAYFS: u64 = 0x794c_7630;
 const FUSE: u64 = 0x6573_5546;
 
-/// Whether a file lies on an overlayfs. fstatfs(2)
+/// Returns true if a file lies on an overlayfs. fstatfs(2)
 #[must_use]
 pub fn is_on_overlay(fd: i32) -> bool {
     file_system(fd) == Some(OVERLAYFS)
@@ -131,18 +132,19 @@ const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 const HUGETLBFS: u64 = 0x9584_58f6;
 
-/// Whether a file lies on a file system that is made of memory alone. fstatfs(2)
+/// Returns true if a file lies on a file system in memory alone. fstatfs(2)
 #[must_use]
 pub fn is_in_memory(fd: i32) -> bool {
     matches!(file_system(fd), Some(TMPFS | RAMFS | HUGETLBFS))
 }
 
-/// Those of memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS (linux/magic.h, and their own headers).
+/// File systems in memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS (linux/magic.h, and their
+/// own headers).
 const LOCAL: [u64; 9] =
     [TMPFS, RAMFS, HUGETLBFS, 0xef53, 0x5846_5342, BTRFS, 0xf2f5_2010, 0xca45_1a4e, 0x2fc1_2fc1];
 
-/// Whether the kernel alone serves a file, by one of the common file systems; overlayfs asks others. To ask this
-/// may take long. fstatfs(2)
+/// Returns true if the kernel alone serves a file, by one of the common file systems; overlayfs
+/// refers to others. This query may take long. fstatfs(2)
 #[must_use]
 pub fn is_local(fd: i32) -> bool {
     file_system(fd).is_some_and(|kind| LOCAL.contains(&kind))
@@ -153,9 +155,9 @@ const BTRFS: u64 = 0x9123_683e;
 /// `BTRFS_IOC_SYNC`: `_IO(0x94, 8)` (linux/btrfs.h).
 const BTRFS_SYNC: usize = 0x9408;
 
-/// Has a file's whole file system written, and waits for it. syncfs(2); on btrfs its own request, as the trees that
-/// syncfs(2) writes there are changed and written once more by the commit that follows, which one that is not asked
-/// for does not do.
+/// Writes back a file's whole file system, and waits for it. syncfs(2); on btrfs its own request.
+/// There syncfs(2) writes trees that the next commit changes and writes once more, which the
+/// request avoids.
 ///
 /// # Errors
 /// `EBADF`; `EIO` and others of the disk.
@@ -216,7 +218,8 @@ pub fn forgo_statx() {
     FORGONE.store(true, Ordering::Relaxed);
 }
 
-/// Whether it was said: then nothing is called that a filter may not allow, either.
+/// Returns true after [`forgo_statx`]: then no other call that a filter may not allow is made
+/// either.
 #[must_use]
 pub fn is_statx_forgone() -> bool {
     FORGONE.load(Ordering::Relaxed)
@@ -224,7 +227,7 @@ pub fn is_statx_forgone() -> bool {
 
 static FORGONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether a call was refused as such: by a kernel before 4.11, or by a filter.
+/// Returns true if a call itself was refused: by a kernel before 4.11, or by a filter.
 fn is_refusal(error: Errno) -> bool {
     matches!(error.0, libc::ENOSYS | libc::EPERM)
 }
@@ -376,10 +379,11 @@ pub fn start_write_back(fd: i32, offset: u64, length: u64) -> Result<(), Errno> 
         .map(drop)
 }
 
-/// Writes a file's dirty pages and waits for them, where [`start_write_back`] does nothing: on FUSE. fdatasync(2)
+/// Writes a file's dirty pages and waits for them, where [`start_write_back`] does nothing: on
+/// FUSE. fdatasync(2)
 ///
 /// # Errors
-/// Those of the disk, which nobody is told who asks after us.
+/// Those of the disk; the kernel reports each only once, so later calls do not see them.
 pub fn write_through(fd: i32) -> Result<(), Errno> {
     if file_system(fd) != Some(FUSE) {
         return Ok(());

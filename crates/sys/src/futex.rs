@@ -11,7 +11,7 @@ use crate::raw::{Errno, call};
 pub enum Woken {
     /// The deadline has come.
     Due,
-    /// The word changed, or somebody woke us.
+    /// The word changed, or another thread woke us.
     Changed,
     /// A signal handler ran.
     Interrupted,
@@ -42,8 +42,8 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Nanos) -> Woken {
     }
 }
 
-/// Wakes everybody who waits on `word`.
+/// Wakes all threads that wait on `word`.
 pub fn wake_all(word: &AtomicU32) {
-    // SAFETY: the kernel only uses the word's address. Failure means that nobody waited.
+    // SAFETY: the kernel only uses the word's address. Failure means that no thread waited.
     let _ = unsafe { call!(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }

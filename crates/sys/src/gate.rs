@@ -12,10 +12,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::memory::PAGE;
 use crate::raw::{Errno, Syscall, call, syscall};
 
-/// Where the page lies: below what Linux gives to mappings by itself and above where programs are
+/// Address of the page: below what Linux gives to mappings by itself and above where programs are
 /// linked, on machines with 47 bits of addresses or more.
 pub const ADDRESS: usize = 0x3a5c_7e00_1000;
-/// Where its one system call leaves the instruction pointer.
+/// Instruction pointer after its one system call.
 pub const BEHIND: usize = ADDRESS + if cfg!(target_arch = "x86_64") { 2 } else { 4 };
 /// An advice that posix_fadvise(2) does not know: our filter answers it with [`ANSWER`].
 pub const QUESTION: i32 = 0x4469_4e69;
@@ -29,17 +29,17 @@ const CODE: [u8; 3] = [0x0f, 0x05, 0xc3];
 #[cfg(target_arch = "aarch64")]
 const CODE: [u8; 8] = [0x01, 0x00, 0x00, 0xd4, 0xc0, 0x03, 0x5f, 0xd6];
 
-/// Whether this process has the page. A forked child has it too.
+/// Set if this process has the page. A forked child has it too.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether calls go through the gate.
+/// Returns true if calls go through the gate.
 #[inline(always)]
 #[must_use]
 pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Whether this process is below a filter that lets calls from the gate pass.
+/// Returns true if this process is below a filter that lets calls from the gate pass.
 #[must_use]
 pub fn is_needed() -> bool {
     // SAFETY: numbers only; without the filter the kernel answers EBADF.
@@ -64,14 +64,14 @@ fn map() -> Result<(), Errno> {
         // SAFETY: the page is fresh, writable and ours alone.
         unsafe { code.write(CODE) };
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: nobody else knows the page.
+        // SAFETY: no other code knows the page.
         let done = unsafe { call!(libc::SYS_mprotect, start, PAGE, protection) };
         if done.is_ok() {
             return Ok(());
         }
     }
     // A kernel before 4.17 takes the address as a hint; SELinux may refuse to execute.
-    // SAFETY: the page was mapped above and nobody uses it.
+    // SAFETY: the page was mapped above and is not in use.
     let _ = unsafe { call!(libc::SYS_munmap, start, PAGE) };
     Err(Errno(libc::EACCES))
 }

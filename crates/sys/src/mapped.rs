@@ -7,7 +7,7 @@ use crate::residency::is_present;
 
 /// Pages asked about at once.
 const AT_ONCE: usize = 128;
-/// Of longer mappings only the beginning is looked at: it takes 10 ms.
+/// Pages of a mapping that are looked at, from its beginning: that takes 10 ms.
 const PAGES_MAX: usize = 1 << 20;
 
 /// Calls `each` with every run of pages that are mapped, in order: the first and how many, both in pages

@@ -29,7 +29,7 @@ pub fn allocate(length: usize) -> Result<NonNull<u8>, Errno> {
 /// # Safety
 /// `start` and `length` are those of one allocation to which no reference is left.
 pub unsafe fn free(start: NonNull<u8>, length: usize) {
-    // SAFETY: the caller vouches that nobody uses the memory. Failure only keeps it.
+    // SAFETY: the caller vouches that the memory is not in use. Failure only keeps it.
     let _ = unsafe { call!(libc::SYS_munmap, start.as_ptr(), length) };
 }
 
@@ -64,7 +64,7 @@ pub fn advise(start: *mut c_void, length: usize, advice: i32) -> Result<(), Errn
 /// The kernel's reason, for example a security module's `EACCES`.
 ///
 /// # Safety
-/// Nobody may depend on a protection that is taken away.
+/// No code may depend on a protection that is taken away.
 pub unsafe fn protect(start: usize, length: usize, writable: bool) -> Result<(), Errno> {
     let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
     // SAFETY: the caller vouches for the range.
@@ -84,8 +84,8 @@ fn each_page(start: usize, length: usize, mut ask: impl FnMut(usize) -> bool) ->
     ask(last)
 }
 
-/// Whether memory can be read, asking the kernel once for each page: rt_sigprocmask(2) reads the new
-/// mask, and only then refuses a `how` that does not exist.
+/// Returns true if memory can be read, by one system call for each page: rt_sigprocmask(2) reads
+/// the new mask, and only then refuses a `how` that does not exist.
 #[must_use]
 pub fn can_read(start: usize, length: usize) -> bool {
     let (how, size) = (usize::MAX, size_of::<u64>());
@@ -96,8 +96,8 @@ pub fn can_read(start: usize, length: usize) -> bool {
     })
 }
 
-/// Whether memory that the caller is about to overwrite can be written. What is there is spoilt:
-/// rt_sigprocmask(2) writes the old mask.
+/// Returns true if memory that the caller is about to overwrite can be written. Its contents are
+/// lost: rt_sigprocmask(2) writes the old mask.
 #[must_use]
 pub fn can_write(start: usize, length: usize) -> bool {
     let size = size_of::<u64>();

@@ -89,7 +89,7 @@ impl Link {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: the descriptor was opened by us, and nobody else knows of it.
+        // SAFETY: the descriptor was opened by us, and no other code knows of it.
         let _ = unsafe { call!(libc::SYS_close, self.0) };
     }
 }

@@ -9,7 +9,7 @@ use crate::time;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Pages in the cache, including those whose read is still under way.
+    /// Pages in the cache, including those still being read.
     pub cached: u64,
     /// Pages that are dirty.
     pub dirty: u64,
@@ -27,7 +27,7 @@ struct Range {
     length: u64,
 }
 
-/// The same number on every architecture; not yet among libc's constants for all of them.
+/// System call number, equal on every architecture; not yet among libc's constants for all of them.
 const CACHESTAT: core::ffi::c_long = 451;
 
 /// Bytes in a page of the page cache.
@@ -56,8 +56,8 @@ pub fn cachestat(fd: i32, offset: u64, length: u64) -> Result<Counts, Errno> {
     Ok(counts)
 }
 
-/// Whether mincore(2) tells the truth about this file: only to its owner and to those who may
-/// write it; to others it says that everything is resident (`can_do_mincore` in the kernel).
+/// Returns true if mincore(2) is reliable for this file: only for its owner and for users with
+/// write access; to others it reports everything as resident (`can_do_mincore` in the kernel).
 ///
 /// A capability that would also do is not looked for: we are then more careful than needed.
 #[must_use]
@@ -91,7 +91,7 @@ pub fn mincore(
     let end = offset.saturating_add(length);
     let mut start = offset - offset % page;
     while start < end {
-        // No access rights, so that nobody can fault on it.
+        // No access rights, so that no thread can fault on it.
         let length = (end - start).min(WINDOW);
         let map = Mapping::of(fd, start, length, libc::PROT_NONE)?;
         let mut at = start;
@@ -116,8 +116,8 @@ pub fn mincore(
 pub fn timed_fault(fd: i32, offset: u64) -> Result<u64, Errno> {
     let page = page_size();
     let map = Mapping::of(fd, offset - offset % page, page, libc::PROT_READ)?;
-    // Nobody reads the page, so that its contents may change, and MADV_POPULATE_READ reports a
-    // fault that cannot be served instead of raising SIGBUS.
+    // The page is not read, so its contents may change, and MADV_POPULATE_READ reports a fault that
+    // cannot be served instead of raising SIGBUS.
     let _ = map.advise(0, map.length, libc::MADV_RANDOM);
     let before = time::now();
     map.advise(0, map.length, libc::MADV_POPULATE_READ)?;

@@ -31,7 +31,7 @@ pub fn name() -> ([u8; NAME], usize) {
     (name, if asked.is_ok() { length } else { 0 })
 }
 
-/// Whether a process with this id exists (also one of another user). kill(2) with signal 0.
+/// Returns true if a process with this id exists (also one of another user). kill(2) with signal 0.
 #[must_use]
 pub fn exists(id: u32) -> bool {
     // SAFETY: signal 0 sends nothing.
@@ -39,8 +39,8 @@ pub fn exists(id: u32) -> bool {
     asked != Err(Errno::SRCH)
 }
 
-/// Whether a process group of this id exists (also one of another user's processes). While it does, no new process gets its
-/// number. kill(2) with signal 0 and a negative id.
+/// Returns true if a process group of this id exists (also one of another user's processes). While
+/// it does, no new process gets its number. kill(2) with signal 0 and a negative id.
 #[must_use]
 pub fn group_exists(id: u32) -> bool {
     // SAFETY: signal 0 sends nothing.
@@ -48,8 +48,8 @@ pub fn group_exists(id: u32) -> bool {
     asked != Err(Errno::SRCH)
 }
 
-/// Whether a process surely has memory, so that it has not ended; `false` when it has not, and when
-/// the kernel does not say. move_pages(2) of no pages.
+/// Returns true if a process certainly has memory, and so has not ended; `false` when it has not,
+/// and when the kernel does not say. move_pages(2) of no pages.
 #[must_use]
 pub fn has_memory(id: u32) -> bool {
     // SAFETY: no pages are given, so that nothing is read, written or moved.
@@ -142,7 +142,8 @@ pub fn waits() -> u64 {
     waits_and_preemptions().0
 }
 
-/// The same, and how often it lost the processor although it had more to do (`ru_nivcsw`).
+/// Returns how often the calling thread gave up the processor to wait (`ru_nvcsw`), and how often
+/// it was preempted (`ru_nivcsw`).
 #[must_use]
 pub fn waits_and_preemptions() -> (u64, u64) {
     // The last two words.
@@ -155,7 +156,8 @@ pub fn major_faults() -> Option<u64> {
     rusage(libc::RUSAGE_THREAD).map(|usage| usage[MAJOR_FAULTS])
 }
 
-/// The same of all threads of the process, living and dead, since it was forked.
+/// Returns the page faults that had to read of all threads of the process, living and dead, since
+/// it was forked.
 #[must_use]
 pub fn major_faults_of_all() -> u64 {
     rusage(libc::RUSAGE_SELF).map_or(0, |usage| usage[MAJOR_FAULTS])

@@ -34,12 +34,12 @@ pub struct Stat {
     pub faults: u64,
     /// Page faults of the process alone that had to read.
     pub major_faults: u64,
-    /// Those without the disk of children that it has waited for; only then there are any.
+    /// Page faults without disk I/O of reaped children; zero if it has reaped none.
     pub children_faults: u64,
 }
 
 impl Stat {
-    /// Whether the process has ended, though its parent has not waited for it yet.
+    /// Returns true if the process has ended, though its parent has not reaped it yet.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
@@ -139,10 +139,10 @@ fn parse_pending(text: &[u8]) -> u64 {
     (mask(b"SigPnd:") | mask(b"ShdPnd:")) & !(mask(b"SigBlk:") | mask(b"SigIgn:"))
 }
 
-/// Calls `each` with the children that the first thread of a process has and that nobody has waited for,
-/// from `/proc/PID/task/PID/children` (proc(5), `CONFIG_PROC_CHILDREN`): some 500 at most, and none where
-/// the kernel does not tell. Far cheaper than a look at all processes, and not complete: other threads
-/// have children too.
+/// Calls `each` with the children of a process's first thread that have not been reaped, from
+/// `/proc/PID/task/PID/children` (proc(5), `CONFIG_PROC_CHILDREN`): some 500 at most, and none
+/// where the kernel lacks the file. Far cheaper than reading all processes, but incomplete: other
+/// threads have children too.
 pub fn children(id: u32, each: impl FnMut(u32)) {
     let mut buffer = [0; 4096];
     let text = read(id, format_args!("task/{id}/children"), &mut buffer).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::raw::{Errno, call};
 /// Map pages into memory, reading those that are not cached. madvise(2), Linux 5.14.
 const MADV_POPULATE_READ: i32 = 22;
 
-/// Bytes around a faulting address whose cached pages are mapped with it: mm/memory.c,
+/// Bytes around a faulting address in which cached pages are mapped with it: mm/memory.c,
 /// `fault_around_bytes`. On a kernel with a smaller one fewer pages are seen, never more.
 pub const FAULT_AROUND: u64 = 64 << 10;
 /// Bytes that [`touch`] maps at once.
@@ -21,7 +21,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps whole pages of a file. `protection` none: nobody can fault on it.
+    /// Maps whole pages of a file. With `protection` none, no thread can fault on it.
     pub(crate) fn of(fd: i32, offset: u64, length: u64, protection: i32) -> Result<Self, Errno> {
         let length = usize::try_from(length).map_err(|_| Errno(libc::EOVERFLOW))?;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
@@ -41,14 +41,14 @@ impl Mapping {
         let space = Self { start, length: 2 * length };
         let start = space.start.next_multiple_of(length);
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: replaces half of the addresses reserved above, which nobody uses.
+        // SAFETY: replaces half of the addresses reserved above, which are not in use.
         unsafe { call!(libc::SYS_mmap, start, length, libc::PROT_READ, flags, fd, offset)? };
         let from = start - space.start;
         Ok((space, from))
     }
 
     pub(crate) fn advise(&self, from: usize, length: usize, advice: i32) -> Result<(), Errno> {
-        // SAFETY: a part of our own mapping, which nobody reads or writes.
+        // SAFETY: a part of our own mapping, which is neither read nor written.
         unsafe { call!(libc::SYS_madvise, self.start + from, length, advice) }.map(drop)
     }
 
@@ -67,8 +67,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Pages of a range in the cache. mincore(2): to whoever may not write the file it says that all
-/// are.
+/// Returns the cached pages of a range. mincore(2): without write access to the file, it reports
+/// all pages as cached.
 ///
 /// # Errors
 /// `ENODEV` where a file cannot be mapped.
@@ -193,7 +193,8 @@ pub fn look(fd: i32, start: u64, offset: u64) -> Result<Seen, Errno> {
     Ok(Seen { start, read, cached })
 }
 
-/// Whether a page is mapped, by its word in proc_pid_pagemap(5): bit 63, which needs no privilege.
+/// Returns true if a page is mapped, by its word in proc_pid_pagemap(5): bit 63, which needs no
+/// privilege.
 pub(crate) const fn is_present(word: u64) -> bool {
     word >> 63 == 1
 }

@@ -25,9 +25,9 @@ pub struct Instruction {
 pub struct Call {
     /// Its number.
     pub number: i32,
-    /// Whose number: one of `AUDIT_ARCH_*`.
+    /// Architecture that the number belongs to: one of `AUDIT_ARCH_*`.
     pub architecture: u32,
-    /// Where the call was made.
+    /// Address of the call.
     pub instruction: u64,
     /// What the registers hold; pointers are claims of another process.
     pub arguments: [u64; 6],
@@ -57,7 +57,7 @@ pub const ARCHITECTURE: u32 = 0xc000_00b7;
 /// A call that was received can be interrupted by a fatal signal only. Without it a timer that
 /// fires more often than the supervisor answers keeps a call from ever being made. Linux 5.19.
 const WAIT_KILLABLE_RECV: usize = 1 << 5;
-/// The same flags for every filter of ours.
+/// Flags of every filter of ours.
 const FLAGS: usize = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as usize | WAIT_KILLABLE_RECV;
 
 /// `SECCOMP_IOCTL_NOTIF_RECV`, `_SEND` and `_ID_VALID` (linux/seccomp.h).
@@ -84,7 +84,7 @@ struct Response {
     flags: u32,
 }
 
-/// Whether [`install`] can work here, without changing anything.
+/// Checks that [`install`] can work here, without changing anything.
 ///
 /// # Errors
 /// `ENOSYS` without seccomp; `EINVAL` before Linux 5.19; `EOPNOTSUPP` without user notification.
@@ -129,8 +129,8 @@ pub fn install(instructions: &[Instruction]) -> Result<i32, Errno> {
 
 /// Receives a notification into `slot`, which must be all zeroes; waits if there is none.
 ///
-/// A receiver that is killed in here still finishes: whoever finds the slot zero after its death
-/// has lost nothing.
+/// A receiver that is killed in here still finishes: a process that finds the slot zero after its
+/// death has lost nothing.
 ///
 /// # Errors
 /// `ENOENT` when the caller went away meanwhile, `EINTR`.
@@ -159,7 +159,7 @@ pub fn take_turns(listener: i32) -> Result<(), Errno> {
     unsafe { call!(libc::SYS_ioctl, listener, SET_FLAGS, 1) }.map(drop)
 }
 
-/// Whether the caller still waits, so that what /proc says about its thread is about it.
+/// Returns true if the caller still waits, so that what /proc says about its thread is about it.
 #[must_use]
 pub fn is_waiting(listener: i32, id: u64) -> bool {
     // SAFETY: the kernel reads one number.

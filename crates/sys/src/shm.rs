@@ -1,5 +1,5 @@
-//! System V shared memory: a segment has no descriptor, no path and a size that nobody can
-//! change, which is just what a guest in other programs needs. shmget(2), shmat(2), shmctl(2).
+//! System V shared memory: a segment has no descriptor, no path and a fixed size, which is just
+//! what a guest in other programs needs. shmget(2), shmat(2), shmctl(2).
 //!
 //! Segments are made without a key, so that no other user can find or take one by its name. A segment's
 //! creator keeps access to it after giving it to another owner, so its owner alone says nothing: see
@@ -29,14 +29,15 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether only this user can ever have had access to the segment: it made it, owns it, and grants nobody
-    /// else anything.
+    /// Returns true if only this user can ever have had access to the segment: it made it, owns it,
+    /// and grants no other user anything.
     #[must_use]
     pub fn is_of(&self, user: u32) -> bool {
         self.owner == user && self.creator == user && self.mode & 0o077 == 0
     }
 
-    /// Whether the segment was removed and lives on only in the processes that have it mapped.
+    /// Returns true if the segment was removed and lives on only in the processes that have it
+    /// mapped.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.mode & REMOVED != 0
@@ -68,7 +69,7 @@ pub fn attach(id: i32) -> Result<NonNull<u8>, Errno> {
 /// # Safety
 /// No reference into the mapping may be left.
 pub unsafe fn detach(start: NonNull<u8>) {
-    // SAFETY: the caller vouches that nobody uses the mapping.
+    // SAFETY: the caller vouches that the mapping is not in use.
     let _ = unsafe { call!(libc::SYS_shmdt, start.as_ptr()) };
 }
 
@@ -78,7 +79,7 @@ pub unsafe fn detach(start: NonNull<u8>) {
 /// # Safety
 /// All of the range is of one shared mapping: private memory would be lost.
 pub unsafe fn let_pages_go(start: NonNull<u8>, length: usize) {
-    // SAFETY: the caller vouches that the memory is shared, whose content this does not change.
+    // SAFETY: the caller vouches that the memory is shared; its contents are not changed.
     let _ = unsafe { call!(libc::SYS_madvise, start.as_ptr(), length, libc::MADV_DONTNEED) };
 }
 

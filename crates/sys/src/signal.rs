@@ -16,7 +16,7 @@ struct Action {
     _rest: [u64; 2],
 }
 
-/// Whether a signal handler could have run that makes blocking calls fail with `EINTR`: one
+/// Returns true if a signal handler could have run that makes blocking calls fail with `EINTR`: one
 /// without `SA_RESTART`. Which handler ran cannot be known afterwards. rt_sigaction(2).
 #[must_use]
 pub fn any_interrupts() -> bool {

@@ -12,10 +12,10 @@ use crate::raw::{Errno, call};
 /// What a socket is, as far as network traffic goes. socket(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// Whether it speaks IPv4 or IPv6; others (unix(7), netlink(7), vsock(7)) never reach a network
+    /// Set for IPv4 and IPv6; others (unix(7), netlink(7), vsock(7)) never reach a network
     /// interface through the layers that we regulate.
     pub internet: bool,
-    /// Whether it carries a stream of bytes, which may be cut anywhere, and not messages.
+    /// Set for a stream of bytes, which may be cut anywhere; clear for messages.
     pub stream: bool,
 }
 
@@ -90,7 +90,7 @@ pub struct Address {
     bytes: [u8; 28],
 }
 
-/// Which machine an address means.
+/// Machine that an address means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// An IPv6 address, or an IPv4 address as IPv6 writes it (`::ffff:a.b.c.d`).
@@ -102,7 +102,7 @@ pub enum Machine {
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 impl Machine {
-    /// Of the first bytes of a `struct sockaddr`.
+    /// Reads the machine from the first bytes of a `struct sockaddr`.
     #[must_use]
     pub fn of(address: &[u8]) -> Self {
         let Some((family, rest)) = address.split_first_chunk::<2>() else { return Self::Unknown };
@@ -122,7 +122,7 @@ impl Machine {
         }
     }
 
-    /// Whether it is 127.0.0.0/8 or ::1. RFC 1122, 3.2.1.3; RFC 4291, 2.5.3.
+    /// Returns true for an address in 127.0.0.0/8 or ::1. RFC 1122, 3.2.1.3; RFC 4291, 2.5.3.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -137,8 +137,9 @@ impl Machine {
     }
 }
 
-/// Whether what a connected socket sends stays within the machine: its peer is a loopback address or
-/// its own, to which Linux also delivers through the loopback device. getpeername(2), getsockname(2).
+/// Returns true if what a connected socket sends stays within the machine: its peer is a loopback
+/// address or its own, to which Linux also delivers through the loopback device. getpeername(2),
+/// getsockname(2).
 ///
 /// # Errors
 /// `ENOTCONN`.

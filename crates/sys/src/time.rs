@@ -34,7 +34,7 @@ pub fn now() -> Nanos {
     let mut spec = [0i64; 2];
     let clock = CLOCK.load(Ordering::Relaxed);
     if !clock.is_null() {
-        // SAFETY: whoever set it vouches that it is this function.
+        // SAFETY: the caller of `read_by` vouches that it is this function.
         let clock = unsafe { transmute::<*mut c_void, Clock>(clock) };
         // SAFETY: it writes one timespec of two 64-bit numbers into `spec`.
         if unsafe { clock(libc::CLOCK_MONOTONIC, &raw mut spec) } == 0 {

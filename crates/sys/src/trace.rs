@@ -17,11 +17,11 @@ pub enum Stop {
 /// What has become of a seized thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thread {
-    /// It has not stopped yet.
+    /// The thread has not stopped yet.
     Moving,
-    /// It stands.
+    /// The thread is in a ptrace-stop.
     Stopped(Stop),
-    /// It has ended and waits for [`reap`].
+    /// The thread has ended and waits for [`reap`].
     Ended,
 }
 
@@ -59,9 +59,10 @@ pub fn detach(thread: u32, signal: i32) -> Result<(), Errno> {
 /// `IORING_ENTER_EXT_ARG` (linux/io_uring.h): the call may have a time limit.
 const TIMED: u64 = 1 << 3;
 
-/// Whether this call, which returns `EINTR` after a stop though no signal was handled (signal(7)), is made again after one
-/// by us: see [`resume_call`]. Not one with a time limit, all of which it would wait for again, and again. `argument` tells its
-/// arguments, counted from zero.
+/// Returns true if we restart this call ([`resume_call`]) when it returns `EINTR` after a stop
+/// though no signal was handled (signal(7)). Calls with a time limit are not restarted, as each
+/// time they would wait for all of it again. `argument` returns the call's arguments, counted from
+/// zero.
 pub fn is_resumed(number: i64, argument: impl Fn(usize) -> Option<u64>) -> bool {
     let is_null = |place| argument(place) == Some(0);
     cfg!(target_arch = "x86_64")

@@ -1,5 +1,5 @@
-//! What the machine's disks and network interfaces have moved since it was started, whoever
-//! caused it.
+//! What the machine's disks and network interfaces have moved since it was started, for all
+//! processes together.
 
 use discnice_units::Nanos;
 
@@ -17,9 +17,10 @@ const NAME: usize = 32;
 /// Names of disks that are not made of others, up to their letter or number.
 const PHYSICAL: [&[u8]; 10] =
     [b"sd", b"vd", b"hd", b"xvd", b"nvme", b"mmcblk", b"nbd", b"rbd", b"dasd", b"pmem"];
-/// Of these a partition's name ends in `p` and a number; of the others in a number.
+/// Prefixes of disks with a `p` between their name and a partition's number; others have the number
+/// alone.
 const SEPARATED: [&[u8]; 5] = [b"nvme", b"mmcblk", b"nbd", b"loop", b"md"];
-/// Interfaces whose traffic passes another one as well, or none.
+/// Interfaces with traffic that passes another one as well, or none.
 const VIRTUAL: [&[u8]; 7] = [b"lo", b"veth", b"docker", b"br-", b"virbr", b"tun", b"tap"];
 
 /// Bytes that passed since the machine started.
@@ -117,7 +118,7 @@ impl<'a> Disk<'a> {
         })
     }
 
-    /// Whether it is a whole disk that is not made of others.
+    /// Returns true for a whole disk that is not composed of other disks.
     #[must_use]
     pub fn is_physical(&self) -> bool {
         PHYSICAL.iter().any(|prefix| self.name.starts_with(prefix)) && whole(self.name) == self.name
@@ -162,7 +163,7 @@ pub fn disk_of(device: u64) -> Option<u64> {
     disk_of_id(id_of(device))
 }
 
-/// The same for a device number as [`Disk::id`] has it.
+/// Returns the whole disk like [`disk_of`], for a device number as in [`Disk::id`].
 #[must_use]
 pub fn disk_of_id(wanted: u64) -> Option<u64> {
     let (mut found, mut last, mut name, mut length) = (None, 0, [0; NAME], 0);

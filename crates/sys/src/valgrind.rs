@@ -14,7 +14,7 @@ const DRD_SUPPRESSED: usize = 0x4452_0002;
 /// `VG_USERREQ__RUNNING_ON_VALGRIND`, valgrind.h.
 const RUNNING: usize = 0x1001;
 
-/// Whether this program runs below valgrind.
+/// Returns true if this program runs under valgrind.
 #[must_use]
 pub fn is_running() -> bool {
     request([RUNNING, 0, 0, 0, 0, 0]) != 0

@@ -26,9 +26,9 @@ pub struct Settings {
     pub config: Config,
     /// Testpoints closer together than this return at once; default 100 ms.
     pub interval: Nanos,
-    /// Whether polite threads of this user take turns; default true.
+    /// Set if polite threads of this user take turns; default true.
     pub take_turns: bool,
-    /// Where targets are kept; `None` keeps none. Default [`paths::targets`].
+    /// Directory for targets; `None` keeps none. Default [`paths::targets`].
     pub targets: Option<PathBuf>,
 }
 

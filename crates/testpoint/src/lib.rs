@@ -11,10 +11,10 @@
 //! Metrics are cumulative counters in any unit: the call computes the progress since the last one.
 //! Section 5 of the MS Manners paper says what makes a good metric.
 //!
-//! Who does what: [`discnice_manners`] decides; [`store`] keeps targets between runs; [`watch`]
-//! looks at the machine; [`arbiter`] lets one polite thread of the user run at a time; [`thread`]
-//! carries out what was decided. There is no supervisor thread and no superintendent process:
-//! each calling thread does its share of their work, so nobody waits for one that died.
+//! Parts: [`discnice_manners`] decides; [`store`] keeps targets between runs; [`watch`] looks at
+//! the machine; [`arbiter`] lets one polite thread of the user run at a time; [`thread`] carries
+//! out what was decided. There is no supervisor thread and no superintendent process: each calling
+//! thread does its share of their work, so none waits for one that died.
 //!
 //! Principles: the job's own errors (a NaN, a negative count) and ours (no state directory, a
 //! damaged file, no shared memory) never stop it and never end it. It then runs unregulated.

@@ -41,7 +41,7 @@ pub enum Loaded {
     Nothing,
     /// A file that is damaged or not this job's; it now has the name given.
     SetAside {
-        /// Where it is now.
+        /// Present path of the file.
         now: PathBuf,
         /// What was wrong with it.
         why: &'static str,

@@ -54,8 +54,8 @@ pub fn set_priority(weight: u32) {
 }
 
 /// Declares what this thread uses, one bit for each resource, by a convention among the user's
-/// jobs. Threads whose bits do not overlap may run side by side. Zero, like saying nothing, means
-/// everything.
+/// jobs. Threads with disjoint bits may run side by side. Zero, like saying nothing, means all
+/// resources.
 pub fn set_resources(bits: u64) {
     let resources = if bits == 0 { Resources::ALL } else { Resources(bits) };
     WISHES.set(Wishes { resources, ..WISHES.get() });

@@ -2,7 +2,7 @@
 //!
 //! Everything comes from files that any user may read: `/proc/stat`, `/proc/diskstats`,
 //! `/proc/net/dev` and `/proc/pressure` (proc(5)). What cannot be read counts as zero, except that
-//! without `/proc/stat` nobody can say anything. A look costs about a tenth of a millisecond; half
+//! without `/proc/stat` nothing can be told. A look costs about a tenth of a millisecond; half
 //! of that while the job runs.
 
 use std::ffi::CStr;
@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 const TICKS: f64 = 100.0;
 /// Sectors of `/proc/diskstats` are 512 bytes whatever the device.
 const SECTOR: f64 = 512.0;
-/// Block devices whose traffic shows again on the device beneath, or is none of a disk.
+/// Block devices with traffic that shows again on the device beneath, or is none of a disk.
 const STACKED: [&str; 5] = ["ram", "zram", "dm-", "md", "sr"];
 /// What is beneath such a device may be no disk of this machine, but a file that a file server or a
 /// program keeps; or a disk, where its traffic shows again.
@@ -109,9 +109,9 @@ impl Rest {
 /// What the job does at a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pose {
-    /// It runs: network traffic and pressure stay zero in the signals.
+    /// The job runs: network traffic and pressure stay zero in the signals.
     Running,
-    /// It does nothing.
+    /// The job does nothing.
     Suspended,
 }
 
@@ -127,7 +127,7 @@ impl Totals {
         for line in text.lines() {
             let mut fields = line.split_ascii_whitespace().skip(2);
             let Some(name) = fields.next() else { continue };
-            // A partition follows its disk, whose name it begins with.
+            // A partition follows its disk, and its name begins with the disk's.
             if STACKED.iter().any(|stacked| name.starts_with(stacked)) {
                 continue;
             }
@@ -196,7 +196,7 @@ fn stalled(resource: Resource) -> f64 {
 /// Room for the longest of the files on a large machine; what is beyond it is not looked at.
 const ROOM: usize = 64 * 1024;
 
-/// Where files are read to, over and over.
+/// A buffer that files are read to, over and over.
 #[derive(Debug, Clone, Default)]
 struct Text(Vec<u8>);
 
@@ -228,8 +228,8 @@ const SHORTEST: Nanos = Nanos(200_000_000);
 const LONGEST: Nanos = Nanos(Nanos::SECOND.0);
 
 impl Watch {
-    /// What others did since the last look; `own` is what the job used so far. `None` at first, at
-    /// the first look of a suspension, and where nobody can say.
+    /// Returns what others did since the last look; `own` is what the job used so far. `None` at
+    /// first, at the first look of a suspension, and where it cannot be told.
     pub fn look(&mut self, at: Nanos, own: Usage, pose: Pose) -> Option<Signals> {
         if let Some((last, ..)) = self.last
             && at.minus(last) < SHORTEST
@@ -285,9 +285,9 @@ impl Watch {
         }
     }
 
-    /// Of the bytes that disks have read, those that the job did not ask for. The job's account has a request when
-    /// it is made, the disk when it is done: one window of read-ahead at a look would count as others'. What
-    /// is older than a look was read from what is no disk here.
+    /// Returns the bytes that disks have read and the job did not ask for. The job's account counts
+    /// a request when it is made, the disk when it is done: one window of read-ahead at a look
+    /// would count as others'. What is older than a look was read from what is no disk here.
     fn read_by_others(&mut self, read: f64, own: f64) -> f64 {
         let due = self.in_flight + own;
         self.in_flight = (due - read).clamp(0.0, own);
@@ -338,7 +338,8 @@ mod tests {
         assert!(watch.read_by_others(9e6, 10e6).abs() < 1e-9);
         assert!(watch.read_by_others(11e6, 10e6).abs() < 1e-9);
         assert!((watch.read_by_others(11e6, 10e6) - 1e6).abs() < 1e-9);
-        // What comes from memory or a network never reaches a disk, and hides nobody for long.
+        // What comes from memory or a network never reaches a disk, and hides no other program for
+        // long.
         (0..100).for_each(|_| assert!(watch.read_by_others(0.0, 10e6).abs() < 1e-9));
         assert!((watch.read_by_others(30e6, 10e6) - 10e6).abs() < 1e-9);
     }

@@ -14,9 +14,9 @@ use discnice_units::Nanos;
 
 const ROLE: &str = "DISCNICE_TEST_ROLE";
 
-/// What the started processes do, in the place of the test by whose name they are started.
+/// What the started processes do, in the place of the test with the name that they are started by.
 fn work() -> ! {
-    // Turns are tested here; whoever else uses the machine must not suspend the worker.
+    // Turns are tested here; other users of the machine must not suspend the worker.
     let config = Config { slack: 9.9, probation: Nanos(0), ..Config::default() };
     configure(Settings { config, ..Settings::default() }).expect("the first call");
     let mut done = 0.0;

@@ -44,7 +44,7 @@ impl Bytes {
     }
 }
 
-/// Units (bytes, or operations) per second; [`Rate::UNLIMITED`] holds nobody.
+/// Units (bytes, or operations) per second; [`Rate::UNLIMITED`] is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
@@ -64,13 +64,13 @@ impl Rate {
         self.0
     }
 
-    /// The same where each unit is made of so many smaller ones; saturates.
+    /// Returns this rate in smaller units, so many to each unit; saturates.
     #[must_use]
     pub const fn times(self, parts: u64) -> Self {
         Self(self.0.saturating_mul(parts))
     }
 
-    /// Whether this rate holds nobody.
+    /// Returns true if this rate is no limit.
     #[must_use]
     pub const fn is_unlimited(self) -> bool {
         self.0 == u64::MAX
@@ -87,7 +87,7 @@ impl Rate {
         if self.0 == 0 {
             return Nanos(u64::MAX);
         }
-        // Up to 18 GB the product fits 64 bits, whose division is several times faster.
+        // Up to 18 GB the product fits 64 bits, where division is several times faster.
         if let Some(product) = units.checked_mul(Nanos::SECOND.0) {
             return Nanos(product / self.0);
         }

@@ -18,7 +18,7 @@ pub enum ParseError {
     TooSmall,
     /// 2^63 or more.
     TooLarge,
-    /// A rate of few bytes a second, whose unit was probably forgotten: the number.
+    /// A rate of few bytes a second, probably with its unit forgotten: the number.
     NoUnit(u64),
 }
 

@@ -21,7 +21,7 @@ pub enum DiskCommand {
     Up(UpArguments),
     /// Unmount and remove the disk, or what a crash has left of it
     Down {
-        /// Even if somebody uses it
+        /// Even if it is in use
         #[arg(long)]
         force: bool,
     },
@@ -55,7 +55,7 @@ pub struct UpArguments {
     /// Where to mount it; made if missing
     #[arg(long, value_name = "DIR", default_value = "/mnt/discnice-eval")]
     mount: PathBuf,
-    /// User who may write to it [default: the one who called sudo, else nobody]
+    /// User with write access to it [default: the user that called sudo, else `nobody`]
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
     /// I/O scheduler

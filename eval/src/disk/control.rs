@@ -30,10 +30,10 @@ pub enum Ask {
 /// Asks the process behind `socket`; every answer carries the counters.
 ///
 /// # Errors
-/// Nobody listens, or nobody answers within two seconds.
+/// There is no listener, or no answer within two seconds.
 pub fn ask(socket: &Path, question: Ask) -> anyhow::Result<Counters> {
     let mut stream = UnixStream::connect(socket)
-        .with_context(|| format!("nobody serves the disk at {}", socket.display()))?;
+        .with_context(|| format!("the disk at {} is not served", socket.display()))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     serde_json::to_writer(&mut stream, &question)?;

@@ -39,13 +39,13 @@ pub fn detach(device: &Path) -> anyhow::Result<()> {
     tool::run("losetup", ["--detach".as_ref(), device.as_os_str()]).map(drop)
 }
 
-/// All loop devices whose backing file is `image`, dead or alive.
+/// Returns all loop devices backed by `image`, dead or alive.
 #[must_use]
 pub fn attached_to(image: &Path) -> Vec<PathBuf> {
     all(|file| Path::new(file) == image)
 }
 
-/// All loop devices whose backing file is one of these.
+/// Returns all loop devices backed by one of these files.
 #[must_use]
 pub fn all(wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let Ok(devices) = fs::read_dir("/sys/block") else { return Vec::new() };

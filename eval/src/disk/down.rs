@@ -17,7 +17,7 @@ use crate::proc::ProcessId;
 /// How long the serving process may take to notice that its file system is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What to do with a file system that somebody still uses.
+/// What to do with a file system that is still in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Busy {
     /// Leave everything as it is and say so.
@@ -36,7 +36,8 @@ pub fn down(places: &Places, busy: Busy) -> anyhow::Result<bool> {
     let server = state.as_ref().map(|state| state.server).filter(|server| server.is_alive());
     let healthy = control::ask(&places.socket(), Ask::Hurry).is_ok();
     if !healthy {
-        // A hung server would hang whoever unmounts; without it the kernel answers with errors.
+        // A hung server would hang the process that unmounts; without it the kernel answers with
+        // errors.
         server.map_or(Ok(()), kill)?;
     }
     let devices = loop_devices(places, state.as_ref());
@@ -66,7 +67,7 @@ pub fn down(places: &Places, busy: Busy) -> anyhow::Result<bool> {
 
 fn loop_devices(places: &Places, state: Option<&State>) -> Vec<std::path::PathBuf> {
     let mut devices = device::attached_to(&places.image());
-    // The record alone is not believed: the number may belong to somebody else's image by now.
+    // The record alone is not believed: the number may belong to another user's image by now.
     if let Some(recorded) = state.and_then(|state| state.loop_device.clone()) {
         let ours = device::attribute(&recorded, "loop/backing_file")
             .is_ok_and(|file| Path::new(&file).starts_with(places.fuse()));

@@ -35,7 +35,7 @@ pub struct ImageFilesystem {
 }
 
 impl ImageFilesystem {
-    /// Serves `disk`, whose head listens at the other end of `head`.
+    /// Serves `disk`, with its head listening at the other end of `head`.
     pub fn new(disk: Arc<Disk>, head: Sender<Job>) -> Self {
         Self { disk, head }
     }

@@ -46,7 +46,7 @@ pub fn up(wanted: &Wanted) -> anyhow::Result<State> {
     up::up(&Places::default(), wanted)
 }
 
-/// Removes the disk; who still uses it gets errors.
+/// Removes the disk; processes that still use it get errors.
 ///
 /// # Errors
 /// The kernel refuses a step.

@@ -39,8 +39,8 @@ fn unescape(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
-/// Mounts the ext4 file system on `device`, without access times and background initialisation,
-/// whose traffic would be measured with the experiment's.
+/// Mounts the ext4 file system on `device`, without access times and background initialisation, as
+/// their traffic would be measured with the experiment's.
 ///
 /// # Errors
 /// As mount(2).
@@ -76,7 +76,7 @@ pub fn sync(target: &Path) -> anyhow::Result<()> {
     rustix::fs::syncfs(directory).with_context(|| format!("cannot sync {}", target.display()))
 }
 
-/// Takes the mount out of the tree at once, whoever uses it.
+/// Takes the mount out of the tree at once, even if it is in use.
 ///
 /// # Errors
 /// As umount2(2).

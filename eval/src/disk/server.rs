@@ -39,7 +39,7 @@ pub fn serve(places: &Places, profile: ProfileName, size: u64) -> anyhow::Result
         .spawn(move || control::answer_questions(&listener, &disk))
         .context("cannot start the control thread")?;
     println!("{READY}");
-    std::io::stdout().flush().context("nobody waits for this disk")?;
+    std::io::stdout().flush().context("the process that started this disk is gone")?;
     session.run().context("the file system ended with an error")
 }
 

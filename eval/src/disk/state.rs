@@ -1,4 +1,4 @@
-//! Where the disk's state is kept: a directory of root's, closed to everybody else.
+//! Keeps the disk's state in a directory of root's, closed to all other users.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -65,7 +65,7 @@ impl Places {
     /// Makes the directory, or accepts an existing one that only root can have made.
     ///
     /// # Errors
-    /// It cannot be made, or it belongs to somebody else or is open to others.
+    /// It cannot be made, or it belongs to another user or is open to others.
     pub fn create(&self) -> anyhow::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.root) {
             Ok(()) => {}

@@ -46,7 +46,7 @@ impl Wanted {
 /// Below this ext4 has no room for a journal.
 const SMALLEST: Bytes = Bytes::new(16 << 20);
 
-/// Fails for everybody but root.
+/// Fails for all users but root.
 ///
 /// # Errors
 /// Not root.
@@ -190,7 +190,7 @@ fn wait_until_ready(places: &Places, mut child: Child) -> anyhow::Result<()> {
 }
 
 fn make_file_system(device: &Path) -> anyhow::Result<()> {
-    // Lazy initialisation: with noinit_itable at mounting nobody ever writes the unused tables.
+    // Lazy initialisation: with noinit_itable at mounting the unused tables are never written.
     let options = "lazy_itable_init=1,lazy_journal_init=1";
     tool::run(
         "mkfs.ext4",

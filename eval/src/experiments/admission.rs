@@ -1,6 +1,7 @@
-//! Competing sorts whose passes are given or asked of memory admission control: gray-box section 4.3.3, figure
-//! 7. The sorting program is an example of crate graybox, built by
-//! `cargo build --release -p discnice-graybox --example mac_sort`.
+//! Competing sorts with passes of a given size or one asked of memory admission control: gray-box
+//! section 4.3.3, figure
+//! 7. The sorting program is an example of crate graybox, built by `cargo build --release -p
+//!    discnice-graybox --example mac_sort`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -23,9 +23,9 @@ use crate::stop;
 const CHECKPOINT: &str = "90MB";
 /// What the guest may send while others are busy.
 const THRESHOLD: &str = "1MB";
-/// How long the checkpoint is alone before somebody wants pages.
+/// How long the checkpoint is alone before another process wants pages.
 const APART: Duration = Duration::from_millis(2500);
-/// How long somebody wants pages.
+/// How long the other process wants pages.
 const BUSY: Duration = Duration::from_secs(4);
 /// Each change takes so many seconds at most to be noticed, by the guest or by TCP.
 const SETTLES: f64 = 2.0;
@@ -77,7 +77,7 @@ impl Experiment for Checkpoint {
             let pages = arrivals(client, begin, Some(Instant::now() + BUSY))?;
             sample.values.insert("end".into(), begin.elapsed().as_secs_f64());
             let checkpoint = checkpoint.map(|thread| {
-                thread.join().unwrap_or_else(|_| Err(anyhow!("who takes the checkpoint died")))
+                thread.join().unwrap_or_else(|_| Err(anyhow!("the checkpoint's reader died")))
             });
             Ok::<_, anyhow::Error>((pages, checkpoint.transpose()?))
         })?;
@@ -113,7 +113,7 @@ impl Experiment for Checkpoint {
     }
 }
 
-/// Who sends its checkpoint to `far`.
+/// Starts the job that sends its checkpoint to `far`.
 fn guest(lab: &Lab, link: &Link, case: &str, far: &TcpListener) -> anyhow::Result<Option<Job>> {
     let mut send = lab.workload("send");
     send.arg(far.local_addr()?.to_string()).args(["--size", CHECKPOINT]);

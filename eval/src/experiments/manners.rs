@@ -38,12 +38,12 @@ const ROWS: u32 = 60_000;
 /// Disk and scheduler as in all cases that name none.
 const SCHEDULER: &str = "mq-deadline";
 
-/// Who competes with whom.
+/// The foreground and background that compete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pair {
     /// Figure 3: random queries of a database (sqlite3) beside a defragmenter (dd, which reads).
     Database,
-    /// Figure 4: unpacking (tar) beside one who looks for duplicates (md5sum).
+    /// Figure 4: unpacking (tar) beside a search for duplicates (md5sum).
     Installation,
 }
 

@@ -26,7 +26,7 @@ pub fn times(record: &Record) -> Study {
     study
 }
 
-/// The background's own time when nobody contends: figure 5.
+/// The background's own time without contention: figure 5.
 ///
 /// Key: `benice`, increase in %.
 pub fn idle(records: &[Record]) -> Study {
@@ -135,7 +135,7 @@ pub fn progress(records: &[Record]) -> Study {
     study
 }
 
-/// The middle of the regulated background's rates when nobody contends, in bytes a second.
+/// The median of the regulated background's rates without contention, in bytes a second.
 fn usual_rate(record: &Record) -> Option<f64> {
     let alone = record.samples.iter().filter(|sample| sample.case == case::REGULATED);
     let rates: Vec<f64> = alone

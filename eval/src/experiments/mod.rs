@@ -1,7 +1,7 @@
 //! The list of all tables and figures.
 //!
-//! To add an experiment: see `frame/experiment.rs`. An entry whose part of the product is missing
-//! says so; its paper file is there already.
+//! To add an experiment: see `frame/experiment.rs`. An entry that needs a missing part of the
+//! product says so; its paper file is there already.
 
 mod admission;
 mod aging;

@@ -33,7 +33,7 @@ pub enum Peer {
     CpuLimit(u64),
     /// `discnice run --disk`, in MB/s.
     Discnice(u64),
-    /// The same with `--when busy`.
+    /// `discnice run --disk --when busy`, in MB/s.
     Busy(u64),
     /// `discnice run` with no numbers.
     Polite,

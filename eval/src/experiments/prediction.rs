@@ -33,7 +33,7 @@ const ACCOUNTED: &str = "account=$1; shift; \"$@\"; status=$?; \
 /// What says where the host profile is kept: of this lab only.
 const PROFILES: &str = "XDG_CACHE_HOME";
 
-/// Programs whose disk I/O is predicted, without a limit.
+/// Programs with predicted disk I/O, without a limit.
 pub struct Prediction {
     /// Which.
     pub programs: &'static [Program],
@@ -91,8 +91,9 @@ impl Experiment for Prediction {
                 let actual = of_case(&record.samples, &case, "actual");
                 let predicted = of_case(&record.samples, &case, "predicted");
                 let errors = actual.into_iter().zip(&predicted).map(|(actual, predicted)| {
-                    // Who hardly touches the disk is judged by what it asks for; else inodes and the
-                    // journal, tens of KB in every program's count, would be all that is compared.
+                    // A program that hardly touches the disk is judged by what it asks for; else
+                    // inodes and the journal, tens of KB in every program's count, would be all
+                    // that is compared.
                     let whole = program.asks().map_or(actual, |asked| actual.max(asked as f64));
                     100.0 * (predicted - actual).abs() / whole.max(4096.0)
                 });
@@ -147,7 +148,7 @@ fn reported(
     Ok((commands, sum(&report, places)?))
 }
 
-/// Has `discnice` measure this disk's file system, as whoever wants predictions does once.
+/// Has `discnice` measure this disk's file system, as a user that wants predictions does once.
 fn calibrate(lab: &Lab) -> anyhow::Result<()> {
     let mut command = lab.command(lab.site.discnice()?);
     command.args(["calibrate", "--force", "--dir"]).arg(lab.folder()).env(PROFILES, lab.memory());

@@ -22,7 +22,7 @@ const FILE_BYTES: u64 = 320 << 20;
 const PIECES: [u64; 3] = [1, 10, 40];
 const PAGE: usize = 4096;
 
-/// The user probes a file of somebody else; exact counts are known to its owner.
+/// The user probes a file of another user; exact counts are known to its owner.
 pub struct Probing;
 
 impl Experiment for Probing {

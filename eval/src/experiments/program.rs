@@ -78,7 +78,8 @@ impl Program {
         }
     }
 
-    /// Whether it makes many files, whose inodes and names cost the disk more than their data does.
+    /// Returns true if it makes many files, with inodes and names that cost the disk more than
+    /// their data.
     #[must_use]
     pub const fn makes_files(self) -> bool {
         matches!(self, Self::Tar | Self::Make)

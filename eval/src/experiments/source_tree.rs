@@ -1,4 +1,4 @@
-//! A C source tree for whoever gives none: as much reading, computing and writing a file as in
+//! A C source tree, used if none is given: as much reading, computing and writing a file as in
 //! programs of the papers' day, and no network.
 
 use std::fmt::Write;

@@ -16,7 +16,7 @@ use crate::report;
 use crate::site::Site;
 use crate::{stop, tool};
 
-/// Programs whose versions a reader may want to know.
+/// Programs with versions that a reader may want to know.
 const PROGRAMS: [&str; 6] = ["rsync", "tar", "grep", "make", "ionice", "losetup"];
 
 /// How a run is made.
@@ -187,7 +187,7 @@ fn measure(
     plan.archive.store(record)
 }
 
-/// A bar whose length is the estimated time of all steps to come; hidden without a terminal.
+/// A bar as long as the estimated time of all steps to come; hidden without a terminal.
 fn bar(plan: &Run, measured: &[(&'static str, &dyn Experiment)]) -> anyhow::Result<ProgressBar> {
     let mut seconds = 0;
     for (name, experiment) in measured {

@@ -70,7 +70,7 @@ impl Drop for Limited {
     }
 }
 
-/// Removes a group whose processes have ended or were killed.
+/// Removes a group after its processes have ended or were killed.
 pub fn remove(folder: &Path) {
     // Killed processes leave the group some moments after they were reaped.
     for _ in 0..50 {

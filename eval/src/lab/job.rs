@@ -163,7 +163,7 @@ impl Drop for Job {
     fn drop(&mut self) {
         if let Some(doomed) = &self.doomed {
             doomed.kill();
-            // Nobody is left to tell; the child is gone either way.
+            // No caller is left to tell; the child is gone either way.
             let _ = self.reap();
         }
     }
@@ -203,7 +203,7 @@ mod tests {
         assert!(Job::start(&mut Command::new("/no/such/program")).is_err());
     }
 
-    /// Processes of a group, without zombies that nobody has reaped yet.
+    /// Counts the processes of a group, without zombies that have not been reaped yet.
     fn living(group: u32) -> usize {
         crate::proc::of_group(group).filter(|(_, stat)| stat.state != 'Z').count()
     }

@@ -44,7 +44,7 @@ impl Link {
         Ok(link)
     }
 
-    /// The same command on the node.
+    /// Returns the command, to run on the node.
     #[must_use]
     pub fn command(&self, lab: &Lab, command: &Command) -> Command {
         let (uid, gid) = (lab.disk.owner.uid.to_string(), lab.disk.owner.gid.to_string());

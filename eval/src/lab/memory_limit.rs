@@ -49,7 +49,7 @@ impl MemoryLimit {
         Ok(job)
     }
 
-    /// Starts a command in the group, in whose place it is executed.
+    /// Starts a command in the group; it replaces the process that entered the group.
     ///
     /// # Errors
     /// As [`Self::start`].

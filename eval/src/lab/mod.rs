@@ -90,7 +90,7 @@ impl Lab {
     /// The disk's loop device.
     ///
     /// # Errors
-    /// It has none: somebody is taking it down.
+    /// It has none: the disk is being taken down.
     pub fn device(&self) -> anyhow::Result<&Path> {
         self.disk.loop_device.as_deref().context("the disk has no loop device")
     }
@@ -114,7 +114,8 @@ impl Lab {
         command
     }
 
-    /// The same of a tool that needs root to start a command as the unprivileged user.
+    /// Returns a command for a tool that needs root to start another command as the unprivileged
+    /// user.
     fn command_as_root(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command

@@ -11,7 +11,7 @@ use memmap2::Mmap;
 
 use crate::proc;
 
-/// A file whose pages stay in memory until this is dropped.
+/// A file locked in memory until this is dropped.
 pub struct Locked(#[expect(dead_code, reason = "it holds the pages")] Mmap);
 
 impl Locked {
@@ -21,7 +21,8 @@ impl Locked {
     /// The file is empty or cannot be read, or there is too little memory.
     pub fn new(path: &Path) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        // SAFETY: no reference into the mapping is ever made, so nobody sees that others change the file.
+        // SAFETY: no reference into the mapping is ever made, so changes of the file by others are
+        // not seen.
         #[expect(unsafe_code, reason = "the one mapping of the evaluation")]
         let map = unsafe { Mmap::map(&file) };
         map.and_then(|map| map.lock().map(|()| Self(map)))

@@ -19,7 +19,7 @@ pub fn memory() -> PathBuf {
     "/dev/shm".into()
 }
 
-/// Makes a folder in `parent` for `owner`, readable by everybody.
+/// Makes a folder in `parent` for `owner`, readable by all users.
 ///
 /// # Errors
 /// `parent` cannot be written.

@@ -15,8 +15,8 @@ use crate::tool;
 /// Swap; taken away when dropped.
 pub struct Swap {
     device: PathBuf,
-    // A kernel that takes back what lies idle would swap the file's pages to the file itself, whose device then
-    // waits for its own write for ever.
+    // A kernel that takes back what lies idle would swap the file's pages to the file itself, and
+    // the device would then wait for its own write for ever.
     _pages: Locked,
 }
 

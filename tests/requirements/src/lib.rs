@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Whether a test that lacks something fails.
+/// Variable that makes tests fail that lack something.
 const REQUIRE: &str = "DISCNICE_REQUIRE";
 /// The file that has a line for each test that did nothing.
 const SKIPPED: &str = "DISCNICE_SKIPPED";

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 /// Clock ticks a second of `/proc/PID/stat`.
 const TICKS: f64 = 100.0;
 
-/// Which number.
+/// The number of the account that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Cpu,
@@ -50,11 +50,11 @@ fn io(stat: &Stat, field: impl Fn(procfs::Io) -> u64) -> Option<f64> {
     procfs::io(stat.id).map(|io| field(io) as f64)
 }
 
-/// What all processes of the job did, also those that have ended.
+/// Sums what all processes of the job did, also those that have ended.
 ///
-/// The kernel adds what a child did to its parent's account when the parent waits for it, so the
-/// sum over the living lacks only those that nobody of the job waited for. Their share is kept
-/// aside: a sum that has become smaller lost just that.
+/// The kernel adds what a child did to its parent's account when the parent reaps it, so the sum
+/// over the living lacks only those that no process of the job reaped. Their share is kept aside: a
+/// sum that has become smaller lost just that.
 pub(crate) struct Account {
     what: What,
     last: f64,
@@ -115,7 +115,8 @@ mod tests {
         // Seen alive, then waited for.
         let seen = after(&format!("{copy}; sleep 0.3 & wait"));
         assert!((seen - waited - moved).abs() < 1e6, "{waited} {seen}");
-        // Seen alive with a child of its own, then killed and inherited by somebody else.
+        // Seen alive with a child of its own, then killed, and the child inherited by another
+        // process.
         let alive = after(&format!("(sh -c '{copy}; sleep 100' & wait) & sleep 0.5"));
         assert!((alive - seen - moved).abs() < 1e6, "{seen} {alive}");
         let orphaned = after("kill -9 $!; sleep 0.1");

@@ -20,7 +20,7 @@ pub(super) struct Log {
     /// The file that is being read (its inode) and how far it was read.
     inode: u64,
     offset: u64,
-    /// The beginning of a line whose end has not been written yet.
+    /// The beginning of a line that is not complete yet.
     partial: Vec<u8>,
     value: f64,
 }

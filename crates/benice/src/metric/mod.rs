@@ -59,7 +59,7 @@ impl Metric {
         ["cpu", "bytes"].iter().filter_map(|text| text.parse().ok()).collect()
     }
 
-    /// The same metric, independent of the directory in which this process is.
+    /// Returns the metric with absolute paths, independent of this process's working directory.
     ///
     /// # Errors
     /// As getcwd(3).
@@ -98,7 +98,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// Opens what must be a regular file: a pipe to which nobody writes would hold the regulator.
+/// Opens what must be a regular file: a pipe without a writer would block the regulator.
 fn open_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use crate::metric::{Source, open_file};
 use crate::tree::Tree;
 
-/// All that one reading may take: an endpoint that hangs must not hold the regulator, whose job is
-/// running meanwhile.
+/// Time that one reading may take: an endpoint that hangs must not block the regulator while its
+/// job runs on.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// A longer answer is cut.
 const LONGEST: u64 = 4 << 20;
 
-/// Where the text is.
+/// Source of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     File(PathBuf),

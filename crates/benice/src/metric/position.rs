@@ -31,7 +31,7 @@ fn position(pid: u32, descriptor: &Path) -> Option<f64> {
 }
 
 impl Source for Position {
-    /// The farthest position of all who have the file open.
+    /// Returns the farthest position of all processes that have the file open.
     fn read(&mut self, tree: &Tree) -> io::Result<f64> {
         // The kernel shows absolute paths without links. The job may not have made it yet.
         let path = fs::canonicalize(&self.path)?;

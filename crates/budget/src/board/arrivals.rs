@@ -1,22 +1,22 @@
-//! In which classes somebody begins to execute a program that no library enters.
+//! Notes the classes in which a process begins to execute a program that no library enters.
 
 use discnice_sys::block::BlockId;
 
 use crate::board::Board;
 use crate::primitive::Ordering;
 
-/// Groups of classes in which that happened since the last question, one bit for each.
+/// Groups of classes with such an execution since the last query, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrivals(u32);
 
 impl Arrivals {
-    /// Whether it happened in none.
+    /// Returns true if no class has had such an execution.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the class in this block may be among them.
+    /// Returns true if the class in this block may be among them.
     #[must_use]
     pub const fn may_be_in(self, block: BlockId) -> bool {
         self.0 & group(block) != 0
@@ -37,7 +37,8 @@ impl Board {
         self.header.arrivals.fetch_or(group(block), Ordering::Release);
     }
 
-    /// Where that happened since the last call, of which only the user's watcher makes any.
+    /// Returns and clears the classes with such an execution since the last call, which only the
+    /// user's watcher makes.
     #[must_use]
     pub fn take_arrivals(&self) -> Arrivals {
         let arrivals = &self.header.arrivals;

@@ -7,14 +7,14 @@ use discnice_units::Nanos;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::recent::{Recent, SLOT};
 
-/// How charges explain what a kind of medium moves.
+/// Limits on how charges explain what a kind of medium moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     /// Bytes coming in that were charged and are still on their way, at most.
     inward_most: u64,
-    /// The same of bytes going out.
+    /// Bytes going out that were charged and are still on their way, at most.
     outward_most: u64,
-    /// Charges that the medium never moves are forgotten by halves.
+    /// Half-life of charges that the medium never moves.
     half_life: Nanos,
 }
 
@@ -54,7 +54,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// That of two disks.
+    /// Returns the work of two disks together.
     pub(super) const fn plus(self, other: Self) -> Self {
         Self {
             busy: self.busy.plus(other.busy),
@@ -67,7 +67,8 @@ impl Work {
 
 /// The largest request that the kernel makes of ordinary reads (`max_sectors_kb`).
 const REQUEST: u64 = 1280 << 10;
-/// Of what others seem to have written, as much as an eighth of all is taken for what a file system writes for us.
+/// Divisor of what others seem to have written that gives the share taken for what a file system
+/// writes for us: an eighth at most.
 const OVERHEAD: u64 = 8;
 
 /// How an observation was made.
@@ -93,8 +94,9 @@ pub(super) struct Exact {
     pub(super) strangers: u64,
 }
 
-/// Tasks that seem to wait for this disk (nobody tells for which one they do), and of whose requests nothing is seen when classes are held for that, are passed over for so
-/// long, and each time for twice as long.
+/// First and longest time for which waiting tasks are disregarded if no requests of theirs are seen
+/// while classes are held on their account; the time doubles each time. (The kernel does not tell
+/// which disk a task waits for.)
 const DOUBT: (Nanos, Nanos) = (Nanos::SECOND, Nanos(10 * Nanos::SECOND.0));
 
 /// In nanoseconds.
@@ -129,7 +131,7 @@ impl Moved {
         }
     }
 
-    /// Both ways together.
+    /// Returns the sum of both directions.
     #[must_use]
     pub const fn sum(self) -> u64 {
         self.inward.saturating_add(self.outward)
@@ -157,7 +159,7 @@ const fn risen(all: u64, before: u64) -> u64 {
 pub struct Medium {
     /// Zero while unused; a disk's number as the kernel has it, of the network that of a namespace.
     id: AtomicU64,
-    /// When somebody of that namespace last looked.
+    /// When a process of that namespace last looked.
     visited: AtomicU64,
     inward: AtomicU64,
     outward: AtomicU64,
@@ -202,7 +204,7 @@ impl Medium {
         claimed.map_or_else(|owner| owner == id, |_| true)
     }
 
-    /// Whether the others are busy here.
+    /// Returns true if the others are busy here.
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.throttled.load(Ordering::Relaxed) != 0
@@ -259,8 +261,9 @@ impl Medium {
         (before != Moved::default()).then(|| all.since(before))
     }
 
-    /// Whether this stands for the network of a namespace, whose interfaces it then becomes if nobody
-    /// of another one has looked at theirs for [`STALE`]: totals of two would be taken for traffic.
+    /// Returns true if this stands for the network of a namespace. It changes over to the given
+    /// namespace if no process of another one has looked at its interfaces for [`STALE`]; totals of
+    /// two would be taken for traffic.
     pub(super) fn is_of(&self, namespace: u64, now: Nanos) -> bool {
         if self.id() != namespace {
             if now.minus(Nanos(self.visited.load(Ordering::Relaxed))) < STALE {
@@ -275,7 +278,7 @@ impl Medium {
         true
     }
 
-    /// Forgets what was charged before, because nobody looked for too long.
+    /// Forgets earlier charges, because the last look is too long ago.
     pub(super) fn start_anew(&self) {
         self.inward_pool.store(0, Ordering::Relaxed);
         self.outward_pool.store(0, Ordering::Relaxed);
@@ -336,7 +339,7 @@ impl Medium {
         }
     }
 
-    /// Whether tasks that wait are believed to wait for this disk.
+    /// Returns true if waiting tasks are believed to wait for this disk.
     fn believes(&self, now: Nanos) -> bool {
         now.0 >= self.doubted_until.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! What the classes of one user know together: the others' traffic, and each other's.
+//! Shares among the classes of one user what they know of the others' traffic, and of each other's.
 //!
-//! One block of shared memory for each user. Every class writes its charges into a slot of its
-//! own; whoever finds the last observation old makes a new one: what a medium moved, less what
-//! the slots explain, is the others' traffic. No one is needed for that but the members that do
-//! I/O, and nobody waits for the one that observes.
+//! There is one block of shared memory for each user. Every class writes its charges into a slot of
+//! its own; a process that finds the last observation old makes a new one: what a medium moved,
+//! less what the slots explain, is the others' traffic. This needs only the members that do I/O,
+//! and none of them waits for the one that observes.
 
 #![allow(unsafe_code, reason = "one cast from raw memory, as in `Class::adopt`")]
 
@@ -29,11 +29,11 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// "DiscBord" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscBord");
-/// Of this layout.
+/// Version of this layout.
 const VERSION: u32 = 4;
 /// Media that are told apart; further disks count as all disks together.
 pub const MEDIA: usize = 16;
-/// Classes whose traffic is told from the others'; further ones count as others.
+/// Classes that are told apart from the others' traffic; further ones count as others.
 pub const SLOTS: usize = 1024;
 /// The medium that stands for all physical disks together.
 pub const ALL_DISKS: usize = 0;
@@ -117,7 +117,7 @@ impl Board {
         Ok(board)
     }
 
-    /// From which traffic on the others count as busy.
+    /// Sets the traffic from which on the others count as busy.
     pub fn set_thresholds(&self, thresholds: &Thresholds) {
         let Thresholds { high, low, starved } = thresholds;
         for (word, rate) in
@@ -127,7 +127,7 @@ impl Board {
         }
     }
 
-    /// From which traffic on the others count as busy.
+    /// Returns the traffic from which on the others count as busy.
     #[must_use]
     pub fn thresholds(&self) -> Thresholds {
         let rate = |word: &AtomicU64| Rate::per_second(word.load(Ordering::Relaxed));
@@ -140,7 +140,7 @@ impl Board {
         self.header.network.store(1, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked for that.
+    /// Returns true if the network is to be observed.
     #[must_use]
     pub fn wants_network(&self) -> bool {
         self.header.network.load(Ordering::Relaxed) != 0

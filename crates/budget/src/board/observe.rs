@@ -20,7 +20,7 @@ pub struct Totals {
     exact: Option<Exact>,
     /// Tasks of no class that wait and have files on this medium.
     waiting: [u64; MEDIA],
-    /// Where the network's is from.
+    /// Namespace that the network's figures are from.
     namespace: Option<u64>,
 }
 
@@ -44,7 +44,8 @@ impl Totals {
                 (self.media.get_mut(ALL_DISKS), self.work.get_mut(ALL_DISKS))
         {
             *all = all.plus(moved);
-            // Of several disks nobody knows which one the work is for: the sum is on the safe side.
+            // With several disks it is unknown which one the work is for; the sum errs on the safe
+            // side.
             *most = most.plus(work);
         }
         let disks = board.media().iter().zip(self.media.iter_mut().zip(&mut self.work));
@@ -87,25 +88,27 @@ impl Totals {
     }
 }
 
-/// Whether an observation that was made then is to be replaced.
+/// Returns true if an observation made at `observed` is to be replaced.
 const fn is_old(observed: Nanos, now: Nanos, interval: Nanos) -> bool {
     now.minus(observed).0 >= interval.0 || has_run_back(observed, now)
 }
 
-/// Whether the clock was set back since that was observed: else nobody looked again until it has caught up.
+/// Returns true if the clock was set back since `observed`. Otherwise no one would observe until it
+/// has caught up.
 const fn has_run_back(observed: Nanos, now: Nanos) -> bool {
     observed.minus(now).0 > STALE.0
 }
 
 impl Board {
-    /// Whether the last observation is old and nobody else makes a new one: then the caller must,
-    /// with what this returns, the time since then.
+    /// Claims the next observation: returns the time since the last one if that is old and no other
+    /// process makes a new one. The caller must then make it.
     #[must_use]
     pub fn claim_observation(&self, now: Nanos) -> Option<Nanos> {
         self.claim_observation_after(now, INTERVAL)
     }
 
-    /// The same where one is old after `interval`.
+    /// Claims the next observation like [`Self::claim_observation`], where one is old after
+    /// `interval`.
     #[must_use]
     pub fn claim_observation_after(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
         let before = self.observed();
@@ -118,7 +121,8 @@ impl Board {
         Some(if has_run_back(before, now) { Nanos(u64::MAX) } else { now.minus(before) })
     }
 
-    /// Whether the last observation is so old that the next who looks makes a new one.
+    /// Returns true if the last observation is so old that the next process that looks makes a new
+    /// one.
     #[must_use]
     pub fn is_due(&self, now: Nanos) -> bool {
         is_old(self.observed(), now, INTERVAL)

@@ -26,7 +26,7 @@ pub(super) struct Charges {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slot {
-    /// Zero while nobody's.
+    /// Nonce of the owning class; zero while free.
     nonce: AtomicU64,
     read: AtomicU64,
     written: AtomicU64,
@@ -43,7 +43,7 @@ pub struct Slot {
     before: [AtomicU64; 5],
     /// Bytes that have come for the class and that it has not taken yet, as far as it looked.
     arrived: AtomicU64,
-    /// What members have moved and were not charged yet, as who watches them found.
+    /// Bytes that members have moved and that are not charged yet, as their watcher found.
     ahead: [AtomicU64; 2],
 }
 
@@ -158,7 +158,8 @@ impl Board {
         }
     }
 
-    /// The same, with what its members have moved and were not charged yet.
+    /// Publishes the class as [`Self::publish`] does, with what its members have moved and were not
+    /// charged yet.
     pub fn publish_ahead(&self, class: &Class, now: Nanos, ahead: Moved) {
         self.publish(class, now);
         if let Some(slot) = self.slot(class) {

@@ -194,7 +194,7 @@ impl Link {
         self.look(HERE, self.moved);
     }
 
-    /// Somebody in a namespace looks at its interfaces.
+    /// Looks at the interfaces from a process in this namespace.
     fn look(&mut self, namespace: u64, moved: Moved) {
         let (machine, class) = (&mut self.machine, self.class);
         machine.now = machine.now.plus(INTERVAL);
@@ -249,7 +249,7 @@ fn the_totals_of_another_network_are_no_traffic() {
         assert_eq!(link.pass(1, 100_000, 0, true), None, "quiet here");
         link.look(ELSEWHERE, elsewhere);
     }
-    // Nobody looks here any more.
+    // No further looks come from here.
     link.machine.now = link.machine.now.plus(STALE);
     for step in 0..40 {
         let moved = Moved { inward: 0, outward: step * 60_000 };
@@ -320,12 +320,12 @@ fn a_clock_that_is_set_back_blinds_nobody() {
     assert!(machine.board.claim_observation(back.plus(INTERVAL)).is_some());
 }
 
-/// A slow disk that a class reads at full speed, and what whoever watches the class sees of it.
+/// A slow disk that a class reads at full speed, and what the class's watcher sees of it.
 struct Watched {
     machine: Machine,
     class: &'static Class,
     work: Work,
-    /// Whether the class reads.
+    /// True if the class reads.
     reads: bool,
     /// Read by the class, and not by the disk yet.
     in_flight: u64,
@@ -345,8 +345,9 @@ impl Watched {
         watched
     }
 
-    /// Some time passes in which the class reads, unless it is held, with a piece on its way at its end, the others do as many reads
-    /// of 4 KiB, and so many tasks that are not of the class wait; returns whether it is held.
+    /// Lets a step of time pass. The class reads, unless it is held, with a piece on its way at the
+    /// end; the others do `others` reads of 4 KiB; `strangers` tasks outside the class wait.
+    /// Returns true if the class is held.
     fn pass(&mut self, others: u64, strangers: u64) -> bool {
         let Self { machine, class, work, .. } = self;
         machine.now = machine.now.plus(Self::STEP);

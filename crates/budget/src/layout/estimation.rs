@@ -6,8 +6,8 @@ use crate::layout::{Class, header};
 use crate::primitive::Ordering;
 
 impl Class {
-    /// Chooses whose word charges follow, and which parts of the prediction are used. Descriptors
-    /// that a program has open go on as they are.
+    /// Chooses the source of charges (account, prediction or both) and the parts of the prediction
+    /// that are used. Descriptors that a program has open go on as they are.
     pub fn choose(&self, estimator: Estimator, modules: Modules) {
         self.estimation.choose(estimator, modules);
         if estimator == Estimator::Predict {
@@ -30,8 +30,8 @@ impl Class {
         self.estimation.totals()
     }
 
-    /// Whether charges follow the prediction alone; then every call is looked at, with or without
-    /// a threshold.
+    /// Returns true if charges follow the prediction alone; then every call is looked at, with or
+    /// without a threshold.
     #[inline]
     #[must_use]
     pub fn predicts(&self) -> bool {

@@ -9,7 +9,7 @@ pub enum Foreign {
     Truncated,
     /// Something else.
     NotAClass,
-    /// Of another version of DiscNice.
+    /// The block is of another version of DiscNice.
     OtherVersion(u32),
     /// Another class that got the same address by chance.
     OtherClass,

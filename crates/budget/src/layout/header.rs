@@ -14,10 +14,10 @@ pub(super) struct Header {
     pub(super) magic: AtomicU64,
     pub(super) nonce: AtomicU64,
     pub(super) version: AtomicU32,
-    /// The resources whose thresholds hold now, one bit each, [`PREDICTING`], [`YIELDS`] and
+    /// The resources with a threshold in force now, one bit each, [`PREDICTING`], [`YIELDS`] and
     /// [`MINDS_TRAFFIC`]: the first thing that a call looks at.
     pub(super) limited: AtomicU32,
-    /// Counts changes of the limits; everybody who waits does so on this word.
+    /// Counts changes of the limits; all waiting threads wait on this word.
     pub(super) changes: AtomicU32,
     pub(super) unlisted: AtomicU32,
     pub(super) window: AtomicU64,
@@ -25,7 +25,7 @@ pub(super) struct Header {
     waited: AtomicU64,
     /// Seconds since 1970.
     pub(super) created: AtomicU64,
-    /// Since when nobody has been seen to use the class, seconds since 1970; zero while in use.
+    /// Time since which the class has been seen unused, in seconds since 1970; zero while in use.
     idle_since: AtomicU64,
     /// Yes-or-no settings, one bit each.
     pub(super) settings: AtomicU32,
@@ -50,11 +50,11 @@ pub(super) struct Header {
 
 /// Charges follow the prediction alone. Above the bits of all resources.
 pub(super) const PREDICTING: u32 = 1 << 31;
-/// In [`Header::limited`]: the thresholds hold only while others are busy, so that somebody must
-/// look whether they are.
+/// In [`Header::limited`]: the thresholds hold only while others are busy, so that a member must
+/// observe if they are.
 pub(super) const YIELDS: u32 = 1 << 30;
-/// The same of a threshold of network traffic, which must be told from the others' also while it does
-/// not hold.
+/// In [`Header::limited`]: there is a threshold of network traffic, which must be told from the
+/// others' traffic also while the threshold is not in force.
 pub(super) const MINDS_TRAFFIC: u32 = 1 << 29;
 
 /// Traffic within the machine counts as network traffic.
@@ -63,7 +63,7 @@ pub(super) const LOOPBACK: u32 = 1;
 pub(super) const GUEST: u32 = 1 << 1;
 
 impl Class {
-    /// Tells this class from another one whose block gets the same id later.
+    /// Returns the number that tells this class from a later one in a block with the same id.
     #[must_use]
     pub fn nonce(&self) -> u64 {
         self.header.nonce.load(Ordering::Relaxed)
@@ -86,8 +86,8 @@ impl Class {
         self.header.created.load(Ordering::Relaxed)
     }
 
-    /// Notes that nobody uses the class since `moment` at the latest; returns since when that is
-    /// known. A class that was made for one job is never used again.
+    /// Notes that the class has been unused since `moment` at the latest; returns since when that
+    /// is known. A class that was made for one job is never used again.
     pub fn idle_since(&self, moment: u64) -> u64 {
         let known = self.header.idle_since.compare_exchange(
             0,
@@ -133,7 +133,7 @@ impl Class {
         self.header.media.fetch_or(1 << (place as u32 & 31), Ordering::Relaxed);
     }
 
-    /// Whether a file system, as stat(2) numbers it, is another one than the last time.
+    /// Returns true if a file system, as stat(2) numbers it, differs from the last one.
     #[must_use]
     pub fn is_new_device(&self, device: u64) -> bool {
         self.header.device.swap(device, Ordering::Relaxed) != device
@@ -156,7 +156,8 @@ impl Class {
         self.header.left.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
-    /// So many dirty bytes are gone, because their file was deleted, or on their way to the disk.
+    /// Notes that so many dirty bytes are gone, because their file was deleted, or on their way to
+    /// the disk.
     pub fn take_back_dirty(&self, bytes: u64) {
         let relaxed = Ordering::Relaxed;
         // The closure always gives a value.

@@ -15,30 +15,30 @@ const ON_DISK: Resources = Resources::DISK.and(Resource::Metadata.only());
 const LOOKED_AT: u32 = Resources::DISK.bits() | PREDICTING;
 
 impl Class {
-    /// The resources whose thresholds hold now.
+    /// Returns the resources with a threshold in force now.
     #[inline]
     #[must_use]
     pub fn limited(&self) -> Resources {
         Resources::from_bits(self.header.limited.load(Ordering::Relaxed))
     }
 
-    /// Whether calls that may reach a disk must be looked at: a threshold of disk traffic holds, or
-    /// everything is predicted.
+    /// Returns true if calls that may reach a disk must be looked at: a threshold of disk traffic
+    /// is in force, or everything is predicted.
     #[inline]
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) & LOOKED_AT != 0
     }
 
-    /// Whether any threshold of these resources holds.
+    /// Returns true if any threshold of these resources is in force.
     #[inline]
     #[must_use]
     pub fn is_limited_in(&self, resources: Resources) -> bool {
         !self.limited().within(resources).is_empty()
     }
 
-    /// Whether network traffic must be looked at: a threshold of it holds, or will hold while others
-    /// are busy.
+    /// Returns true if network traffic must be looked at: a threshold of it is in force, or will be
+    /// while others are busy.
     #[inline]
     #[must_use]
     pub fn minds_traffic(&self) -> bool {
@@ -46,37 +46,38 @@ impl Class {
         self.header.limited.load(Ordering::Relaxed) & MINDED != 0
     }
 
-    /// Whether nothing is limited and nobody has to look whether others are busy.
+    /// Returns true if nothing is limited and no member has to observe if others are busy.
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) & (LOOKED_AT | YIELDS) == 0
     }
 
-    /// Whether no threshold of anything holds, and nobody has to look at what others do.
+    /// Returns true if no threshold of any resource is in force, and no member has to observe the
+    /// others.
     #[inline]
     #[must_use]
     pub fn is_unheld(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether only thresholds of disk traffic hold, whether others are busy or not, and nothing is
-    /// predicted.
+    /// Returns true if only thresholds of disk traffic are in force, regardless of other traffic,
+    /// and nothing is predicted.
     #[inline]
     #[must_use]
     pub fn is_held_on_disk_alone(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) & !Resources::DISK.bits() == 0
     }
 
-    /// Whether the thresholds hold only while others are busy.
+    /// Returns true if the thresholds are in force only while others are busy.
     #[inline]
     #[must_use]
     pub fn yields(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) & YIELDS != 0
     }
 
-    /// Follows the last observation on the board; returns whether that changed what holds, so
-    /// that the caller wakes who waits on [`Class::changes`].
+    /// Applies the last observation on the board; returns true if that changed what is in force, so
+    /// that the caller wakes the threads that wait on [`Class::changes`].
     pub fn follow(&self, now: Nanos, board: &Board) -> bool {
         if !self.follows(board.observed()) {
             return false;
@@ -119,16 +120,16 @@ impl Class {
         board.media().iter().enumerate().filter(own).map(|(_, medium)| medium)
     }
 
-    /// Holds everything that has a threshold, because nobody knows what the others do.
+    /// Holds everything that has a threshold, because the others' traffic is unknown.
     pub fn hold_all(&self, now: Nanos) -> bool {
         self.hold(now, Resources::ALL, true, (1, 1))
     }
 
-    /// Makes the thresholds of these resources hold, each at the part of it that `weight` is of
-    /// the weights of all, and no others; returns whether that changed anything.
+    /// Puts the thresholds of these resources in force, each at the fraction that `weight` is of
+    /// the weights of all, and no others; returns true if that changed anything.
     ///
-    /// Several members may do so at once. Each step is the same for all of them, so that it does
-    /// not matter who is first, or whether one is killed in between.
+    /// Several members may do so at once. Each step is the same for all of them, so the order does
+    /// not matter, nor does it if one is killed in between.
     pub(super) fn hold(
         &self,
         now: Nanos,

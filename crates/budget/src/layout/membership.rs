@@ -1,4 +1,4 @@
-//! The members of a class: who is in it, and in which slot.
+//! The members of a class and their slots.
 
 use crate::layout::{Class, MEMBERS};
 use crate::member::{Charged, Member, MemberId, State};
@@ -33,8 +33,9 @@ impl Class {
         self.slots(process).map(|(_, member)| member).find(|member| member.process() == process)
     }
 
-    /// The process's slot, whatever life it is in. Who asks for every process of the machine touches
-    /// no slot that was never taken; one that is just being taken may be overlooked.
+    /// Returns the process's slot, whatever its state. A caller that asks for every process of the
+    /// machine touches no slot that was never taken; one that is just being taken may be
+    /// overlooked.
     #[must_use]
     pub fn listed(&self, process: u32) -> Option<(MemberId, &Member)> {
         // Of a thousand classes one lists it: the others are done with one look.
@@ -48,7 +49,7 @@ impl Class {
         Some((MemberId { index, generation: member.generation() }, member))
     }
 
-    /// Who watches the class from outside.
+    /// Returns the state of the process that watches the class from outside.
     #[must_use]
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -60,10 +61,10 @@ impl Class {
         self.held.get(id.index as usize)
     }
 
-    /// Registers a process whose account up to `charged` is somebody else's business.
+    /// Registers a process; its account up to `charged` is not charged to this class.
     ///
-    /// `None` when the slots around its own are taken: the process is regulated all the same,
-    /// and counted in [`Class::unlisted`].
+    /// `None` when the slots around its own are taken: the process is regulated all the same, and
+    /// counted in [`Class::unlisted`].
     pub fn register(
         &self,
         process: u32,
@@ -107,12 +108,12 @@ impl Class {
         })
     }
 
-    /// Members whose process is alive, with a state that says what they do.
+    /// Returns the members of living processes, with a state that says what they do.
     pub fn living(&self, exists: impl Fn(u32) -> bool) -> impl Iterator<Item = &Member> {
         self.living_slots(exists).map(|(_, member)| member)
     }
 
-    /// The same with their slots.
+    /// Returns the members of living processes with their slots.
     pub fn living_slots(
         &self,
         exists: impl Fn(u32) -> bool,

@@ -41,7 +41,7 @@ use crate::waits::Waits;
 
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
-/// Of the layout.
+/// Version of the layout.
 pub const VERSION: u32 = 7;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
@@ -50,8 +50,8 @@ pub const NAME_MAX: usize = 255;
 
 /// A class: thresholds, charges and members.
 ///
-/// What whoever watches a thousand idle classes looks at lies together at the beginning: each page that
-/// somebody touches comes into being.
+/// The fields that a watcher of a thousand idle classes reads lie together at the beginning, as
+/// each page that is touched is allocated.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Class {
@@ -109,7 +109,7 @@ impl Class {
     /// The memory is too short.
     ///
     /// # Safety
-    /// As [`Class::adopt`], and nobody else uses the memory yet.
+    /// As [`Class::adopt`], and the memory is not yet in use.
     pub unsafe fn create<'a>(
         start: NonNull<u8>,
         length: usize,
@@ -133,7 +133,7 @@ impl Class {
             word.store(u64::from_ne_bytes(eight), Ordering::Relaxed);
         }
         class.lift_all();
-        // Last: whoever sees the magic sees a whole class.
+        // Stored last: a process that sees the magic sees a whole class.
         header.magic.store(MAGIC, Ordering::Release);
         Ok(class)
     }

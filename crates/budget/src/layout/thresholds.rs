@@ -8,7 +8,7 @@ use crate::layout::{Class, header};
 use crate::meter::Meter;
 use crate::primitive::Ordering;
 
-/// Which way bytes move between memory and a disk.
+/// Direction in which bytes move between memory and a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From a disk.
@@ -75,7 +75,8 @@ impl Class {
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
     }
 
-    /// Changes thresholds and window; the caller then wakes who waits on [`Class::changes`].
+    /// Changes thresholds and window; the caller then wakes the threads that wait on
+    /// [`Class::changes`].
     pub fn set_limits(&self, now: Nanos, limits: &Limits, window: Nanos) {
         self.header.window.store(window.0, Ordering::Relaxed);
         for resource in Resource::ALL {
@@ -87,7 +88,7 @@ impl Class {
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         let yields = limits.when() == When::Busy;
-        // Who gives way goes free until somebody finds the others busy.
+        // A class that gives way runs free until the others are found busy.
         let held = if yields { self.limited() } else { Resources::ALL };
         self.hold(now, held, yields, (1, 1));
     }
@@ -103,13 +104,13 @@ impl Class {
         self.header.weight.load(Ordering::Relaxed).clamp(1, WEIGHT_MAX)
     }
 
-    /// Whether traffic within the machine counts as network traffic.
+    /// Returns true if traffic within the machine counts as network traffic.
     #[must_use]
     pub fn counts_loopback(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::LOOPBACK != 0
     }
 
-    /// Whether the class gives way in processor time and memory too.
+    /// Returns true if the class gives way in processor time and memory too.
     #[must_use]
     pub fn is_guest(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::GUEST != 0
@@ -121,16 +122,16 @@ impl Class {
         Memory::from_word(self.header.memory.load(Ordering::Relaxed))
     }
 
-    /// Whether no disk traffic is owed: then a call that costs the disk nothing need not look
-    /// further.
+    /// Returns true if there is no debt of disk traffic: then a call that costs the disk nothing
+    /// need not look further.
     #[inline]
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.is_calm_in(Resources::DISK)
     }
 
-    /// Whether nothing of these resources is owed. Only what has a threshold can be owed, so that
-    /// a class with one threshold pays for one look.
+    /// Returns true if there is no debt of these resources. Only what has a threshold can have
+    /// debt, so a class with one threshold pays for one look.
     #[inline]
     #[must_use]
     pub fn is_calm_in(&self, resources: Resources) -> bool {

@@ -78,7 +78,7 @@ impl Attach {
             || ControlFlow::Continue(()),
             || {
                 let summary = regulate(&options, &mut Job::default(), &mut Attended);
-                // Nobody may read it any more.
+                // It may be that no reader is left.
                 let _ = self.summarise(&summary);
             },
         )?;

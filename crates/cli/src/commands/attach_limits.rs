@@ -67,7 +67,8 @@ pub fn run(
         super::class::change(&found, limits)?;
     }
     if background {
-        // It is there before anybody is limited: what passes while it starts is not to be paid for.
+        // The daemon is there before any process is limited: what passes while it starts is not to
+        // be paid for.
         call_daemon(&found, &pinned)?;
     }
     if new {
@@ -108,7 +109,7 @@ fn lists(found: &Found, pinned: &Pinned) -> bool {
     })
 }
 
-/// Returns when the daemon watches the class, with all who are in it now.
+/// Returns when the daemon watches the class, with all its present members.
 fn call_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<()> {
     watching::watch(found, Answer::Awaited)
         .inspect_err(|_| release(found, pinned))
@@ -128,8 +129,8 @@ fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for those that descend from it already. The watcher finds later ones, and those that end
-/// or are born meanwhile.
+/// Enters the present descendants of the attached processes. The watcher finds later ones, and
+/// those that end or are forked meanwhile.
 fn enter_descendants(found: &Found, tree: &Tree) {
     for stat in tree.iter().filter(|stat| found.class.listed(stat.id).is_none()) {
         if let Ok(pinned) = pin(stat.id.cast_signed()) {
@@ -150,7 +151,7 @@ fn show_and_keep(found: &Found) -> anyhow::Result<()> {
     failed
 }
 
-/// Watches until nobody is left, unless another watcher lives.
+/// Watches until no member is left, unless another watcher lives.
 fn keep(found: &Found) {
     let Ok(mut reactor) = Reactor::new() else { return };
     let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);

@@ -14,7 +14,7 @@ pub struct ByMechanism {
     seccomp: u64,
     /// From the kernel's account of a process that ptrace(2) holds.
     freeze: u64,
-    /// The same where it is held by signals.
+    /// From the kernel's account of a process that is held by signals.
     signals: u64,
     /// From the kernel's account of a process that nothing could hold: it escaped, counted.
     unheld: u64,

@@ -78,7 +78,7 @@ fn existing(name: &str) -> anyhow::Result<Found> {
 /// How like two names are that may be one with a typing error, as clap measures it for options.
 const ALIKE: f64 = 0.7;
 
-/// The class whose name is most like this one, if any is.
+/// Returns the class with the name most like this one, if any is.
 pub fn similar(name: &str) -> Option<String> {
     let others = classes::all().unwrap_or_default().into_iter().map(|found| found.name());
     let likeness = others.map(|other| (strsim::jaro(name, &other), other));
@@ -104,19 +104,19 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }
 }
 
-/// Changes limits and wakes everybody who waits by the old ones.
+/// Changes limits and wakes all threads that wait by the old ones.
 pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
     apply(found, limits.over(found.class.limits())?)
 }
 
-/// Sets limits, unless they contradict each other, and wakes everybody who waits by the old ones.
+/// Sets limits, unless they contradict each other, and wakes all threads that wait by the old ones.
 pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     limits.check()?;
     polite::prepare(&limits)?;
     found.set_limits(&limits);
     if guest::memory(found.class).is_some() && found.class.living(process::exists).next().is_some()
     {
-        // Nobody may have been watching it; who was asked already only looks again.
+        // It may not have been watched; a daemon that was asked already only looks again.
         watching::watch(found, Answer::Unneeded).context("limited, but not in memory")?;
     }
     Ok(())

@@ -129,15 +129,15 @@ fn freezing() -> Finding {
     Finding("freezing", true, meaning.into())
 }
 
-/// What a class that stands still for its memory can lose.
+/// Tells what a class that is paused for its memory can lose.
 fn memory() -> Finding {
     let meaning = match (mac::stalled().is_some(), mac::has_swap()) {
-        (true, true) => "guests stand still while others wait for memory, and their pages go first",
+        (true, true) => "guests are paused while others wait for memory, and their pages go first",
         (true, false) => {
-            "no swap: of guests that stand still while others wait for memory only pages of files can go"
+            "no swap: of guests that are paused while others wait for memory only pages of files can go"
         }
         (false, _) => {
-            "no /proc/pressure/memory (boot with psi=1): guests with too much memory stand still while memory is scarce, waited for or not"
+            "no /proc/pressure/memory (boot with psi=1): guests with too much memory are paused while memory is scarce, waited for or not"
         }
     };
     Finding("memory", true, meaning.into())

@@ -12,15 +12,15 @@ use discnice_profile::{Mount, Profile, Trust};
 
 use crate::classes::Found;
 
-/// The read-ahead window of a disk that nobody tells, in pages: the kernel's default
+/// Assumed read-ahead window of a disk that does not tell its own, in pages: the kernel's default
 /// (include/linux/pagemap.h, `VM_READAHEAD_PAGES`).
 const WINDOW: u64 = 32;
 
 /// Where charges come from.
 #[derive(Debug, Clone, Default, Args)]
 pub struct EstimatorArgs {
-    /// Whose word charges follow: the kernel's account (the default), predictions, or the account
-    /// where it speaks and predictions elsewhere, as on FUSE and network file systems (auto)
+    /// How I/O is measured: kernel accounting (account, the default), prediction (predict), or
+    /// accounting with prediction as a fallback, as on FUSE and network file systems (auto)
     #[arg(long, value_name = "auto|predict|account", value_parser = estimator,
           help_heading = "Expert", hide_short_help = true)]
     estimator: Option<Estimator>,
@@ -121,7 +121,7 @@ fn window_of(mount: &Mount, layers: usize) -> Option<u64> {
     }
 }
 
-/// The same of the files in a folder.
+/// Returns the read-ahead window of the disk with the files in a folder.
 fn window_at(folder: &Path, layers: usize) -> Option<u64> {
     let device = std::fs::metadata(folder).ok()?.dev();
     discnice_sys::mapped::read_around(device).or_else(|| {
@@ -141,10 +141,10 @@ fn btrfs_window(disk: &Path) -> Option<u64> {
     Some(kibibytes.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// Tells the class which file systems a daemon serves, and how far the kernel reads ahead for him.
+/// Tells the class which file systems a daemon serves, and how far the kernel reads ahead for it.
 fn tell_served(estimation: &Estimation) {
     for mount in discnice_profile::mounts() {
-        // Nobody is asked who may not answer: the number is told by the list of mounts.
+        // No daemon is asked that may not answer: the number is in the list of mounts.
         if !(mount.kind == "fuse" || mount.kind.starts_with("fuse.")) {
             continue;
         }

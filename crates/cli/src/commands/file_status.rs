@@ -14,7 +14,7 @@ pub fn complain(path: &Path, error: &InputError) {
 }
 
 /// The exit status for a run in which all inputs were well (`true`), some failed, or the input or
-/// output as a whole failed. A reader who has seen enough (`| head`) is no failure.
+/// output as a whole failed. A reader that has seen enough (`| head`) is no failure.
 ///
 /// # Errors
 /// None at present; typed as the subcommands' `run` is.

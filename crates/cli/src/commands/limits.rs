@@ -70,7 +70,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
     #[serde(deserialize_with = "toml_size")]
     memory_low: Option<Bytes>,
-    /// Resident memory above which it stands still while others wait for memory, so that its pages are
+    /// Resident memory above which it is paused while others wait for memory, so that its pages are
     /// taken first; or `unlimited` [default: twice the low threshold; of guests a tenth of the machine's]
     #[arg(short = 'm', long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY)]
     #[serde(deserialize_with = "toml_ceiling")]

@@ -91,17 +91,17 @@ fn explain(reason: Reason) -> Option<&'static str> {
         Reason::Forbidden => "may be neither traced nor stopped",
         Reason::Foreground => "could only be stopped by a signal, which its terminal would show",
         Reason::Hidden => {
-            "hides its I/O from whoever watches its class (it is not dumpable, or of another group)"
+            "hides its I/O from the watcher of its class (it is not dumpable, or of another group)"
         }
-        Reason::Memory => "stands still, as others wait for memory",
+        Reason::Memory => "is paused, as others wait for memory",
     })
 }
 
 /// Of a process about which the kernel tells its own user nothing.
 const HIDDEN: &str = "its program has other rights than yours (setuid, setgid or capabilities), or hides what it does";
 
-/// Why a process is not held: nobody can or may hold it, it executed a program in which our library
-/// never reported, or it filters its own system calls.
+/// Tells why a process is not held: it cannot or must not be held, it executed a program in which
+/// our library never reported, or it filters its own system calls.
 pub fn escape(running: &Running<'_>) -> Option<String> {
     let Running { member, outside, held, .. } = *running;
     if held.is_some() {
@@ -116,7 +116,7 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
     let why = match member.state() {
         State::Executing if reason == Reason::Hidden => explain(reason),
         State::Outside => {
-            return Some(explain(reason).unwrap_or("nobody watches its class").to_owned());
+            return Some(explain(reason).unwrap_or("its class has no watcher").to_owned());
         }
         State::Executing => None,
         State::Confined => explain(Reason::Confined),

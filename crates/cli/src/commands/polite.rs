@@ -38,7 +38,7 @@ pub struct PoliteArgs {
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     paper: bool,
 
-    /// Skip the probation of a job whose targets are not known yet
+    /// Skip the probation of a job without known targets
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     no_probation: bool,
 }
@@ -82,13 +82,13 @@ impl PoliteArgs {
     pub fn start_beside(&self, class: Option<Found>) -> anyhow::Result<beside::HeldBack> {
         let limits = class.map_or(Limits::UNLIMITED, |found| found.class.limits());
         let mut options = self.options(Vec::new(), text(&limits))?;
-        // Its regulator saves what it has learnt when nobody hears it any more.
+        // Its regulator saves what it has learnt when no longer observed.
         if let Err(why) = is_remembered(options.targets.as_deref()) {
             tell!("discnice: progress targets are not kept, each run calibrates anew: {why}");
         }
         let held_back = beside::start(move |job| {
             options.roots = vec![job];
-            // Whoever could be told has gone; what happens stands in the report.
+            // The reader of messages has gone; what happens stands in the report.
             regulate(&options, &mut Job::default(), &mut Unattended(class));
         })?;
         Ok(held_back)
@@ -123,7 +123,7 @@ impl Outside for Attended {
     }
 }
 
-/// A regulator that nobody sees, beside a command that may be under limits.
+/// A regulator without an observer, beside a command that may be under limits.
 struct Unattended(Option<Found>);
 
 impl Outside for Unattended {

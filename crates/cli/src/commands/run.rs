@@ -204,7 +204,7 @@ impl Run {
             }
         };
         if let Some((found, true)) = prepared {
-            // A class that was made for a command that does not exist helps nobody.
+            // A class that was made for a command that does not exist is of no use.
             let _ = found.remove();
         }
         status

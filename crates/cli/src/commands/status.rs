@@ -212,7 +212,7 @@ fn by_all<T: Send>(classes: &[Found], every: impl Fn(&[Found]) -> T + Sync) -> V
         let each: Vec<_> = parts
             .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || every(part))))
             .collect();
-        // A part that no thread can be had for, or whose thread died, is done here.
+        // A part that no thread can be had for, or that a thread died at, is done here.
         each.into_iter()
             .map(|(part, thread)| {
                 let done = thread.ok().and_then(|thread| thread.join().ok());

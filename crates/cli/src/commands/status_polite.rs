@@ -11,7 +11,8 @@ pub fn jobs() -> Vec<Report> {
     paths::runtime().map(|private| posted(private.path())).unwrap_or_default()
 }
 
-/// What went wrong without stopping anybody: of target files that were set aside, one line each.
+/// Returns what went wrong without stopping a job: of target files that were set aside, one line
+/// each.
 pub fn notices() -> Vec<String> {
     let files = paths::targets().map(|directory| store::set_aside_files(&directory));
     let line = |file: std::path::PathBuf| {

@@ -81,7 +81,7 @@ impl Target {
             .prefix(".discnice-report-")
             .permissions(readable)
             .tempfile_in(folder)
-            // The error names the draft, which nobody asked for.
+            // The error names the draft, which was not asked for.
             .map_err(|error| anyhow::anyhow!("{}: {}", cannot(), error.kind()))?;
         Ok(Draft { target: self.clone(), file })
     }

@@ -17,8 +17,8 @@ use crate::launch::Ended;
 /// Of the form below.
 const VERSION: u32 = 1;
 
-/// A job from its start to its end. Times are seconds, amounts bytes, rates bytes (or operations)
-/// a second; `null` stands for no limit, or for a number that nobody measured.
+/// A job from its start to its end. Times are seconds, amounts bytes, rates bytes (or operations) a
+/// second; `null` stands for no limit, or for a number that was not measured.
 #[derive(Debug, Serialize)]
 pub struct Record {
     version: u32,
@@ -36,9 +36,9 @@ pub struct Record {
     pub limits: BTreeMap<&'static str, Option<u64>>,
     /// Disk traffic of the whole class while the command ran.
     pub disk: Disk,
-    /// The same for calls on names and inodes.
+    /// Calls on names and inodes.
     pub metadata: Metadata,
-    /// The same for the network.
+    /// Network traffic.
     pub network: Network,
     /// How often a thread was held.
     pub waits: u64,
@@ -46,7 +46,7 @@ pub struct Record {
     pub waited_seconds: f64,
     /// How long the waits were; ranges without any are left out.
     pub wait_histogram: Vec<Waits>,
-    /// The same, of all ranges.
+    /// Sleep times in all ranges, empty ones included.
     #[serde(skip)]
     pub counts: Counts,
     /// Processes that no limit held.
@@ -76,8 +76,8 @@ pub struct Disk {
     /// Bytes that were predicted for reading and writing together, where all are (`--estimator
     /// predict`).
     pub predicted_bytes: Option<u64>,
-    /// What the files that were made cost the disk beside their data (journal, inode tables), as the host
-    /// profile knows: beside what was predicted or charged. Charged to nobody.
+    /// What the files that were made cost the disk beside their data (journal, inode tables), as
+    /// the host profile knows: beside what was predicted or charged. Not charged to any process.
     pub file_overhead_bytes: Option<u64>,
     /// Operations of at most 512 KiB.
     pub operations: u64,

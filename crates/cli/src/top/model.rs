@@ -63,7 +63,7 @@ pub enum Line {
     Process(usize, usize),
 }
 
-/// The resources whose thresholds can be typed, with the marks that `status` shows.
+/// The resources with thresholds that can be typed, and the marks that `status` shows.
 const MARKS: [(&str, Resource); 8] = [
     ("", Resource::Total),
     ("r", Resource::Read),
@@ -178,7 +178,7 @@ impl Model {
         self.selected
     }
 
-    /// The class that is selected, or whose process is.
+    /// Returns the selected class, or that of the selected process.
     pub fn selected_class(&self) -> Option<&Class> {
         match *self.lines().get(self.selected)? {
             Line::Class(class) | Line::Process(class, _) => self.now.classes.get(class),

@@ -49,7 +49,7 @@ impl Screen {
         self.terminal.draw(draw).map(|_| ())
     }
 
-    /// Gives the terminal back and stops until somebody lets this process continue.
+    /// Gives the terminal back and stops until this process is continued.
     ///
     /// # Errors
     /// The terminal cannot be taken again.

@@ -28,7 +28,7 @@ pub struct Class {
     pub rates: [u64; Resource::COUNT],
     /// Nanoseconds that its members were held since it was made.
     pub waited: Nanos,
-    /// More has been charged than is paid for: whoever goes on now is held.
+    /// Set if more has been charged than is paid for: the next call is held.
     pub is_held: bool,
     /// Its members stand still for the memory that they have.
     pub rests: bool,

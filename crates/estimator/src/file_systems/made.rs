@@ -7,8 +7,8 @@ use super::{FileSystem, R};
 /// A file of at most so many bytes is tiny: btrfs keeps it in its trees (`max_inline`, btrfs(5)), and never writes the page
 /// that was dirtied, which the account and predictions have.
 pub const TINY: u64 = 2048;
-/// Only what differs by so many bytes, a quarter of that page, is worth asking each file that was made for its size when it
-/// is closed. Less is noise.
+/// Difference in bytes, a quarter of that page, from which on created files are asked for their
+/// size when they are closed. Less is noise.
 const MARKED: u32 = 1024;
 
 /// What a file system writes for each small file that is made, besides its data: journal, inode tables,
@@ -38,8 +38,9 @@ impl FileSystem {
         self.beside_account.store(beside_account, R);
     }
 
-    /// A file was made; returns what of its metadata an account has (btrfs charges its trees to whoever
-    /// dirties them), which a prediction of the account must have as well. In bytes.
+    /// Counts a created file. Returns the bytes of its metadata that appear in an account (btrfs
+    /// charges its trees to the process that dirties them), which a prediction of the account must
+    /// include.
     #[must_use]
     pub fn created(&self) -> u64 {
         self.made.store(1, R);
@@ -47,8 +48,8 @@ impl FileSystem {
         self.charged_for_metadata()
     }
 
-    /// So many files, and of these so many tiny ones, were made by processes that are watched from outside, which are
-    /// charged what the account has.
+    /// Counts files, and of these the tiny ones, that were made by processes watched from outside;
+    /// these are charged what the account has.
     pub fn made_outside(&self, files: u64, tinies: u64) {
         self.made.store(1, R);
         for (counter, more) in [(&self.creations, files), (&self.tinies, tinies)] {
@@ -65,13 +66,13 @@ impl FileSystem {
         known.map_or(0, |_| self.charged_for_metadata())
     }
 
-    /// Whether tiny files cost something else than others, so that they must be counted.
+    /// Returns true if tiny files differ in cost from others, so that they must be counted.
     #[must_use]
     pub fn minds_tiny(&self) -> bool {
         self.tiny_more.load(R) != 0
     }
 
-    /// One of the files that were made is tiny.
+    /// Notes that one of the created files is tiny.
     pub fn made_tiny(&self) {
         self.tinies.fetch_add(1, R);
     }
@@ -87,7 +88,7 @@ impl FileSystem {
         let made = u64::from(self.creations.load(R));
         // Names that came and went are a transaction as well.
         let once = if self.made.load(R) != 0 { self.once.load(R).into() } else { 0 };
-        // Of those that are gone nobody knows whether they were tiny.
+        // Of files deleted since, it is not known which were tiny.
         let tinies = self.tinies.load(R).min(self.creations.load(R));
         let more = i64::from(tinies).saturating_mul(self.tiny_more.load(R).into());
         let cost = |each: &AtomicU32| {

@@ -31,7 +31,7 @@ pub(super) struct File {
     pub(super) state: AtomicU64,
     /// The leaf of where it was first written: a bit for each page that is dirty.
     pub(super) bits: AtomicU64,
-    /// Which leaf that is, and when the first of them became so: [`Moment`].
+    /// Position of that leaf, and when its first page became dirty: [`Moment`].
     pub(super) own: AtomicU64,
 }
 

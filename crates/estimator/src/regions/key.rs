@@ -1,4 +1,4 @@
-//! Which file: one number for device and inode.
+//! Identifies a file by one number made from its device and inode.
 
 /// Names a file: device and inode number, mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ impl FileKey {
         Self(if mixed == 0 { 1 } else { mixed })
     }
 
-    /// As a number, never zero.
+    /// Returns the key as a number, never zero.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0

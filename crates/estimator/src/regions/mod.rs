@@ -96,7 +96,7 @@ impl UpdateRegions {
         }
     }
 
-    /// Whether nothing was ever registered.
+    /// Returns true if nothing was ever registered.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.used.load(R) == 0
@@ -146,7 +146,7 @@ impl UpdateRegions {
         pages.count().saturating_sub(shares(pages).filter_map(dirty).sum())
     }
 
-    /// These pages are on their way to the disk; returns how many were dirty.
+    /// Notes that these pages are on their way to the disk; returns how many were dirty.
     pub fn written_back(&self, file: FileKey, pages: Pages) -> u64 {
         let Some(place) = self.find_place(file) else { return 0 };
         let gone = self.sum(place, pages, |leaf, bits| {

@@ -1,4 +1,4 @@
-//! Where in the table a file and its leaves are, and who has to leave when there is no room.
+//! Finds files and their leaves in the table, and evicts others when there is no room.
 
 use core::sync::atomic::Ordering;
 
@@ -10,10 +10,10 @@ use super::{DIRTY_MASK, FILES, LEAVES, R, UpdateRegions};
 
 /// Places that a key may take.
 const PROBES: usize = 16;
-/// So often somebody tries to take a place that others take meanwhile.
+/// Attempts to take a slot that other threads take at the same time.
 const CLAIMS: usize = 8;
 
-/// Of a leaf's key: valid, file (13 bits), generation (14 bits), position (36 bits).
+/// Bits of a leaf's key: valid, file (13 bits), generation (14 bits), position (36 bits).
 const VALID: u64 = 1 << 63;
 const FILE_SHIFT: u32 = 50;
 const GENERATION_SHIFT: u32 = 36;
@@ -58,9 +58,9 @@ impl UpdateRegions {
         Place { index: 0, generation: 0 }
     }
 
-    /// Takes a place for a file that has none; `None` if somebody else takes it as well. Of several who do so
-    /// for the same file one wins: who chose the same place finds its state changed, and who chose another did
-    /// so as the first was taken, and finds that behind his own.
+    /// Takes a slot for a file that has none; `None` if another thread takes it as well. Of several
+    /// threads that do so for the same file one wins: a thread that chose the same slot finds its
+    /// state changed, and one that chose another slot later finds the winner's before its own.
     fn claim_place(&self, file: FileKey, chunk: u64, now: Nanos) -> Option<Place> {
         let loss = |index: &usize| {
             self.files.get(*index).map_or((u64::MAX, u64::MAX), |slot| slot.loss(now))
@@ -70,14 +70,14 @@ impl UpdateRegions {
         let (old, state) = (slot.key.load(Ordering::Acquire), slot.state.load(Ordering::Acquire));
         let (bits, own) = (slot.bits.load(R), slot.own.load(R));
         let advance = |from, to| slot.state.compare_exchange(from, to, Ordering::AcqRel, R);
-        // First all else, so that nothing of the file before is the new one's; but only what was seen of it, as
-        // somebody may have gone further meanwhile.
+        // Clear the old file's data first so that the new file inherits none of it; but only the
+        // data seen here, as another thread may have got further meanwhile.
         let next = next_state(state);
         advance(state, next).ok()?;
         slot.bits.fetch_and(!bits, R);
         let _ = slot.own.compare_exchange(own, Moment::new(chunk, now).0, R, R);
         slot.key.compare_exchange(old, file.0, Ordering::AcqRel, R).ok()?;
-        // Who saw the state above and not the key comes too late now.
+        // Makes threads fail that saw the state above but not the new key.
         let _ = advance(next, next_state(next));
         let found = self.find_place(file)?;
         if found.index != index as u64 {
@@ -147,7 +147,7 @@ impl UpdateRegions {
         let leaf = candidates.min_by_key(|leaf| self.value(leaf))?;
         let old = leaf.key.load(Ordering::Acquire);
         if old != key && self.evict(leaf, old) {
-            // Before anybody finds it, who would take it for expired.
+            // Before another thread can find the leaf, which would seem expired to it.
             leaf.since.store(now.0, R);
             let _ = leaf.key.compare_exchange(old, key, Ordering::AcqRel, R);
         }
@@ -167,7 +167,8 @@ impl UpdateRegions {
         (place.leaf_key(key & CHUNK_MASK) == key).then_some(place)
     }
 
-    /// Empties the leaf of this key; false if it has been taken by somebody else, whose pages it has now.
+    /// Empties the leaf with this key; returns false if another file has taken it and it now holds
+    /// pages of that file.
     fn evict(&self, leaf: &Leaf, key: u64) -> bool {
         let (owner, before) = (self.owner(leaf), leaf.bits.load(Ordering::Acquire));
         let same = leaf.key.load(Ordering::Acquire) == key;

@@ -137,7 +137,7 @@ fn of_what_is_equally_old_the_largest_is_kept() {
     assert_eq!(SAME.clean(large, all, now), 0);
 }
 
-/// Pages that four threads are charged for who write the same 2,001.
+/// Pages charged to four threads that write the same 2,001 pages.
 fn charged_to_four() -> u64 {
     let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
     let write = move || -> u64 {
@@ -152,7 +152,8 @@ fn charged_to_four() -> u64 {
 #[test]
 fn two_processes_charge_a_page_once() {
     let charged: Vec<u64> = (0..8).map(|_| charged_to_four()).collect();
-    // Who loses the processor between two steps of taking a place may cost a leaf's pages: once in a thousand.
+    // A thread preempted between two steps of taking a slot may cost a leaf's pages: once in a
+    // thousand.
     let exact = charged.iter().filter(|pages| (2001..2001 + 8).contains(*pages)).count();
     assert!(exact >= 7, "{charged:?}");
     assert!(charged.iter().all(|pages| (2001..2001 + 200).contains(pages)), "{charged:?}");

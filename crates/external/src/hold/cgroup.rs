@@ -41,8 +41,8 @@ pub(super) fn is_in(id: u32, name: &str) -> bool {
     path_of(id).is_some_and(|path| path.file_name() == Some(OsStr::new(name)))
 }
 
-/// If this very process was born in a cgroup that somebody else freezes a program by, it moves out, as it is to hold others, and
-/// not to stand with that program.
+/// Moves this process out of a cgroup by which another process freezes a program, if it was forked
+/// there, as it is to hold others, and not to be frozen with that program.
 pub fn step_out() {
     let own = path_of(std::process::id());
     if own.is_some_and(|path| path.file_name().is_some_and(is_child))
@@ -82,8 +82,8 @@ impl Home {
         Ok(Self { directory, path: path.into() })
     }
 
-    /// Makes the child of this name, which nobody else has then. `WouldBlock` if another program freezes the process by it; what a killed
-    /// one left of it is removed.
+    /// Makes the child of this name for exclusive use. `WouldBlock` if another program freezes the
+    /// process by it; what a killed one left of it is removed.
     pub(super) fn make(&self, name: &str) -> io::Result<Child> {
         let mode = Mode::from_raw_mode(0o755);
         if rustix::fs::mkdirat(&self.directory, name, mode) == Err(Errno::EXIST) {
@@ -124,7 +124,7 @@ impl Home {
         for _ in 0..ROUNDS {
             let procs = format!("{name}/cgroup.procs");
             let ids = io::read_to_string(open_at(&self.directory, &procs, OFlags::RDONLY)?)?;
-            // Zero stands for one whom this PID namespace does not show.
+            // Zero stands for a process that this PID namespace does not show.
             let mut ids = ids.lines().filter(|id| *id != "0").peekable();
             if ids.peek().is_none() {
                 break;
@@ -139,7 +139,8 @@ impl Home {
     }
 }
 
-/// A cgroup that we made for a process. What is open stays ours to write whoever owns the files later.
+/// A cgroup that we made for a process. What is open stays writable for us, whichever user owns the
+/// files later.
 #[derive(Debug)]
 pub(super) struct Child {
     /// Locked, so that no two programs freeze by the same cgroup. flock(2)

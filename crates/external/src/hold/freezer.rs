@@ -8,9 +8,9 @@
 //!
 //! A cgroup is frozen as a whole: threads that sleep are left alone only if all of the process sleeps.
 //!
-//! SIGKILL ends who is frozen; all other signals wait until it is thawed. If we are killed, a helper process thaws everything and removes the
-//! cgroups. Moving, the first press of all and the end of the hold, may wait some milliseconds for
-//! the lock; nothing else does.
+//! SIGKILL ends a frozen process; all other signals wait until it is thawed. If we are killed, a
+//! helper process thaws everything and removes the cgroups. Moving, in the first press of all and
+//! at the end of the hold, may wait some milliseconds for the lock; nothing else does.
 
 use discnice_benice::tree::Process;
 use discnice_sys::procfs;
@@ -44,7 +44,8 @@ impl Freezer {
             .any(|stat| matches!(stat.state, b'R' | b'D') && stat.flags & process::WORKER == 0)
     }
 
-    /// Whether it may be frozen: not if it has ended, or somebody else has stopped it.
+    /// Returns true if the process may be frozen: not if it has ended, or another program has
+    /// stopped it.
     fn may_be_frozen(&self) -> Result<bool, Refused> {
         let Some(stat) = self.process.stat() else { return Ok(false) };
         if process::tracer(self.process.id().cast_signed()).is_some() {
@@ -53,7 +54,7 @@ impl Freezer {
         Ok(stat.state != b'T')
     }
 
-    /// Begins to freeze it. Somebody may have moved it elsewhere since it was held last.
+    /// Begins to freeze the process. Another program may have moved it since it was held last.
     fn begin(&mut self) -> Result<(), Refused> {
         if !cgroup::is_in(self.process.id(), &self.place.name) {
             self.place.leave();
@@ -64,7 +65,7 @@ impl Freezer {
         Ok(())
     }
 
-    /// Whether all of it stands; sees to that again if somebody has thawed it.
+    /// Tells if all of the process is frozen; freezes it again if another program has thawed it.
     fn stand(&mut self) -> Grip {
         let child = &self.place.child;
         let stands = child.is_frozen().and_then(|frozen| {
@@ -77,7 +78,8 @@ impl Freezer {
         match stands {
             Ok(false) => Grip::Loose,
             Ok(true) if cgroup::is_in(self.process.id(), &self.place.name) => Grip::Firm,
-            // Somebody has moved the process elsewhere, or removed the cgroup. The next press begins anew.
+            // Another program has moved the process elsewhere, or removed the cgroup. The next
+            // press begins anew.
             _ => {
                 self.release();
                 Grip::Loose
@@ -106,7 +108,7 @@ impl Hold for Freezer {
     }
 
     fn tend(&mut self) {
-        // Whoever is thawed here goes on by another mechanism, if by any.
+        // A process that is thawed here goes on by another mechanism, if by any.
         if self.frozen && self.thawer.check().is_err() {
             self.release();
         }

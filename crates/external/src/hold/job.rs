@@ -12,10 +12,11 @@ use super::{Grip, Guards, Hold, Means, Refused, best, next_best};
 
 /// Rounds in which everything of a job that can be held at once is held.
 const ROUNDS: u32 = 20;
-/// From this call of [`Stopper::keep`] on, threads that sleep are held as well: whoever woke since
-/// then has run long enough, and a job that sleeps all the time between would never be caught.
+/// From this call of [`Stopper::keep`] on, sleeping threads are held as well: a thread that woke
+/// since then has run long enough, and a job that sleeps all the time between would never be
+/// caught.
 const SLEEPERS: u32 = 5;
-/// Who is held firmly is looked at this often, in calls, and newcomers are looked for.
+/// Calls between two looks at firmly held processes and for newcomers.
 const SELDOM: u32 = 25;
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -31,7 +32,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Takes hold of what is awake, and of the sleepers too if `all`; whether somebody is new.
+    /// Holds what is awake, and the sleepers too if `all`; returns true if a process is new.
     fn press(&mut self, tree: &Tree, all: bool) -> io::Result<bool> {
         let mut new = false;
         for process in tree.iter().map(Process::of) {
@@ -63,7 +64,7 @@ fn pressed_somehow(
             Err(Refused::Forbidden) => {
                 *hold = next_best(process, hold.means(), guards).ok_or(Refused::Forbidden)?;
             }
-            // A debugger has it, who knows what it does.
+            // A debugger has it, and controls what it does.
             Err(Refused::Traced) => return Ok(Grip::Firm),
             other => return other,
         }
@@ -72,7 +73,7 @@ fn pressed_somehow(
 
 fn error(refused: Refused) -> io::Error {
     let why = match refused {
-        Refused::Traced => "somebody else traces it",
+        Refused::Traced => "another program traces it",
         Refused::Forbidden => "neither ptrace(2) nor a cgroup nor a signal is permitted",
         Refused::Foreground => {
             "it is in the foreground of a terminal, and this system does not permit ptrace(2)"
@@ -109,13 +110,14 @@ impl Stopper for Job {
         if seldom || loose {
             self.press_or_resume(tree, self.calls >= SLEEPERS)?;
         }
-        // Whoever is killed while it is held ends only when its tracer takes note.
+        // A process that is killed while it is held ends only when its tracer takes note.
         self.held.values_mut().for_each(|(hold, _)| hold.tend());
         Ok(())
     }
 
     fn resume(&mut self) {
-        // A thread that waits for a disk can be let go only after that; nobody else waits for it.
+        // A thread that waits for a disk can be let go only after that; no other thread waits for
+        // it.
         while !self.held.is_empty() {
             for (process, (hold, _)) in self.held.extract_if(|_, (hold, _)| hold.release()) {
                 if hold.means() == Means::Freezer {

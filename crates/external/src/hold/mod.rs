@@ -9,9 +9,10 @@
 //!    go on undisturbed, which only ptrace(2) can see to for those that are stopped (where only a whole process can be held, as long as all of it sleeps, or not at all);
 //! 2. [`Hold::release`] lets go of everything, as soon as it can: a thread in an uninterruptible wait
 //!    can be let go only when that has ended, so it is called until it says that it is done;
-//! 3. whoever is killed while holding holds nothing any more: a helper process sees to that where the kernel does not;
-//!    whoever is stopped while holding, or hangs, is killed, if it has a deadline ([`discnice_sys::deadline`]);
-//! 4. a process that somebody else stopped or traces is left alone;
+//! 3. a process that is killed while holding holds nothing any more: a helper process sees to that
+//!    where the kernel does not; a process that is stopped while holding, or hangs, is killed, if
+//!    it has a deadline ([`discnice_sys::deadline`]);
+//! 4. a process that another program stopped or traces is left alone;
 //! 5. no method waits, but for a lock of the kernel's when a freezer cgroup begins or ends.
 
 mod cgroup;
@@ -47,7 +48,7 @@ pub enum Grip {
 /// Why a process cannot be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// Somebody else traces it.
+    /// Another program traces it.
     Traced,
     /// The system does not permit it.
     Forbidden,
@@ -56,7 +57,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// The same in the class's books.
+    /// Returns the reason as the class's books have it.
     #[must_use]
     pub fn reason(self) -> Reason {
         match self {
@@ -83,9 +84,9 @@ pub enum Means {
 /// The processes that let go of the held if we are killed, where the kernel does not; started when they are first needed.
 #[derive(Debug, Clone, Default)]
 pub struct Guards {
-    /// Continues whom we stopped by a signal.
+    /// Continues processes that we stopped by a signal.
     pub stopper: Stopper,
-    /// Thaws whom we froze by a cgroup.
+    /// Thaws processes that we froze by a cgroup.
     pub thawer: Thawer,
 }
 

@@ -1,5 +1,6 @@
-//! Standing still by SIGSTOP and SIGCONT: the last resort, where neither ptrace(2) nor a cgroup is to be had. The
-//! parent can see it; a guardian process continues whom we stopped if we are killed.
+//! Stops a process by SIGSTOP and SIGCONT: the last resort, where neither ptrace(2) nor a cgroup is
+//! to be had. The parent can see it; a guardian process continues the stopped processes if we are
+//! killed.
 
 use std::cell::RefCell;
 use std::io;
@@ -40,8 +41,8 @@ impl Signals {
         Self { process, stopper, stopped: false }
     }
 
-    /// Sees to it that it still stands: whoever may signal it can have continued it, and it would run free for as
-    /// long as it owes, which would be ever longer.
+    /// Keeps the process stopped. Any process with the right to signal it can have continued it,
+    /// and it would run free for as long as it owes, which would be ever longer.
     fn keep(&mut self) -> Result<Grip, Refused> {
         match self.stopper.with(|guardian| guardian.keep(self.process)) {
             Ok(stands) => Ok(if stands { Grip::Firm } else { Grip::Loose }),

@@ -1,4 +1,5 @@
-//! The process that thaws what we froze by cgroups if we are killed: a frozen cgroup stays frozen whoever dies.
+//! The process that thaws what we froze by cgroups if we are killed: a frozen cgroup stays frozen
+//! after our death.
 //!
 //! It is told of each cgroup before a process is moved there, and when it is gone. When our end of the socket is closed, in whatever
 //! way we end, it thaws all that it knows, moves their processes back and removes them. What could not be removed at once, as a
@@ -95,12 +96,12 @@ impl Told {
 
     fn drop(&mut self, what: u8, cgroup: &Path) {
         self.made.remove(cgroup);
-        // Whoever is not told finds nothing there, or removes it when we end.
+        // A helper that is not told finds nothing there, or removes it when we end.
         let _ = self.tell(what, cgroup);
     }
 }
 
-/// Whether somebody has the other end.
+/// Returns true if the other end is open.
 fn lives(socket: &File) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)

@@ -1,9 +1,10 @@
-//! Standing still by the process's own tracer, where that is of the same class: who runs a program below strace(1) or its like is
-//! made to wait with it.
+//! Stops a process by its own tracer, where that is of the same class: a program below strace(1) or
+//! its like is made to wait with it.
 //!
-//! A traced process stands at its next call until its tracer has looked at it, so a tracer that stands holds it. That is not so of every
-//! tracer (a debugger lets its program run from one breakpoint to the next): whoever presses sees that what it holds goes on, and
-//! ends to hold it so.
+//! A traced process is stopped at its next call until its tracer has looked at it, so stopping the
+//! tracer holds it. That is not so for every tracer (a debugger lets its program run from one
+//! breakpoint to the next). The caller of `press` then sees that the held process goes on, and ends
+//! this kind of hold.
 
 use discnice_benice::tree::Process;
 use discnice_sys::procfs;

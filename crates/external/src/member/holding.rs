@@ -32,7 +32,7 @@ impl Watched {
             return until.min(duty::close(now));
         }
         deadline::arm();
-        // Somebody who waits for a pipe most of the time is asleep whenever he is to be stopped.
+        // A process that waits for a pipe most of the time is asleep whenever it is to be stopped.
         self.slips += u32::from(moved && self.held_since.is_some());
         if self.slips >= SLIPS && self.hold.means() == Means::Tracer {
             // A debugger, which stands for nothing.
@@ -157,7 +157,7 @@ impl Watched {
         }
     }
 
-    /// Nobody watches it any more: it is to read as it was found to, and to be let go as soon as possible.
+    /// Stops watching: the process gets its read-ahead back, and is let go as soon as possible.
     pub fn leave(&mut self) {
         self.read_ahead.give_back(&self.pinned);
         self.let_go();

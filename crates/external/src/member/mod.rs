@@ -24,17 +24,17 @@ const CLOSELY: Nanos = Nanos::from_millis(20);
 const PRELOADED: Nanos = Nanos::from_millis(2);
 /// Of so many looks at a process that does nothing, one finds out whether it has ended.
 const GLANCES: u32 = 8;
-/// Where looks at one process are so far apart, it is asked first whether it has run at all: ten ticks of the
-/// slowest kernel, so that who runs just now is not overlooked for much longer.
+/// Interval of looks from which on a process is first asked if it has run at all: ten ticks of the
+/// slowest kernel, so that a process that runs just now is not overlooked for much longer.
 const SELDOM: Nanos = Nanos::from_millis(100);
-/// Who has read before it was known stands for so long at first: what the kernel reads ahead for it is switched
-/// off then, before it is a burst.
+/// First hold of a process that has read before it was known: what the kernel reads ahead for it is
+/// switched off then, before it is a burst.
 const GREETING: Nanos = Nanos::from_millis(10);
-/// So long after a process was attached, children of its may end that ran before and that nobody has found yet: what they
-/// did in all their lives is not its own.
+/// Time after a process was attached in which children of its may end that ran before and are not
+/// found yet: what they did in all their lives is not its own.
 const MEETING: Nanos = Nanos::from_millis(100);
 
-/// Who charges the process.
+/// What charges the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// We do.
@@ -91,7 +91,7 @@ pub struct Watched {
     number: u32,
     /// Its parent, as far as known.
     pub parent: u32,
-    /// Until when children may end that nobody has found yet; zero for no more.
+    /// Until when children may end that are not found yet; zero for no more.
     unknown_until: Nanos,
     /// How much it had moved when that was seen to grow last, and when that was.
     seen: (u64, Nanos),
@@ -192,7 +192,7 @@ impl Watched {
         self.role == Role::Outside
     }
 
-    /// Whether somebody else charges it since the last look.
+    /// Returns true if its role has changed since the last look, so that another party charges it.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.member().is_some_and(|member| role(self.class, member.state()) != self.role)
@@ -210,13 +210,13 @@ impl Watched {
         self.account.own()
     }
 
-    /// Whether it may have waited for a child whose end nobody has noticed.
+    /// Returns true if a reaped child's I/O may already be in this process's account.
     #[must_use]
     pub fn may_be_bereaved(&self) -> bool {
         self.account.may_be_bereaved()
     }
 
-    /// It has a child that is watched too.
+    /// Notes that the process has a child that is watched too.
     pub fn expect_children(&mut self) {
         self.account.expect_children();
     }
@@ -226,8 +226,9 @@ impl Watched {
         self.account.inherit(child);
     }
 
-    /// Gives back the slot of a process that has ended, unless another life of the slot has begun. One whose account could only not be
-    /// read for a moment (it changes its user) keeps it.
+    /// Frees the slot of a process that has ended, unless another life of the slot has begun. The
+    /// slot is kept if the account only could not be read for a moment (the process changes its
+    /// user).
     pub fn free_slot(&self) {
         if let Some(member) = self.member()
             && self.pinned.has_ended()

@@ -23,7 +23,7 @@ impl Watched {
         self.seen.0
     }
 
-    /// When it was last seen to have moved something, whoever charged that.
+    /// Returns when the process was last seen to have moved something, however that was charged.
     #[must_use]
     pub fn seen_moving(&self) -> Nanos {
         self.seen.1

@@ -43,8 +43,8 @@ impl Watch {
         }
     }
 
-    /// Of one that nobody charges and that may not be looked at, its user is told: a watcher that was started in
-    /// another group (newgrp(1)) may not (ptrace(2), access mode checking).
+    /// Notes for the user a process that is neither charged nor readable: a watcher that was
+    /// started in another group (newgrp(1)) may not look (ptrace(2), access mode checking).
     fn note_if_hidden(&self, slot: MemberId, listed: &Pinned) {
         if let Some(member) = self.class.member(slot, listed.id())
             && matches!(member.state(), State::Executing | State::Outside)
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Those in namespaces of their own who have given the class their number since.
+    /// Takes in processes in namespaces of their own that have given the class their number since.
     fn meet_strangers(&mut self) {
         self.strangers.retain(Stranger::lives);
         for stranger in self.strangers.clone() {
@@ -86,14 +86,15 @@ impl Watch {
         }
     }
 
-    /// When the process started that a slot lists, if a watcher, or whoever listed it, has noted that.
+    /// Returns when the process started that a slot lists, if a watcher, or the process that listed
+    /// it, has noted that.
     fn started(&self, slot: MemberId, id: u32) -> Option<u64> {
         let member = self.class.member(slot, id)?;
         Some(self.class.held(slot)?.of(member)?.started)
     }
 
-    /// Frees a slot whose process has ended, as another one has its number. Only attached processes and their descendants
-    /// are listed by the numbers that they have here for sure.
+    /// Frees the slot of a process that has ended, as another one has its number. Only attached
+    /// processes and their descendants are listed by the numbers that they have here for sure.
     fn free_if_dead(&self, slot: MemberId, found: &Stat) {
         if let Some(member) = self.class.member(slot, found.id)
             && member.state() == State::Outside
@@ -143,7 +144,7 @@ impl Watch {
         self.members.len() > before
     }
 
-    /// Whether our library does not enter whom this parent bears.
+    /// Returns true if our library does not enter children of this parent.
     fn bears_outside(&self, parent: u32, child: &Newcomer) -> bool {
         let parent = self.members.get(&parent);
         parent.is_none_or(|parent| parent.bears_outside() || child.is_apart())
@@ -164,7 +165,7 @@ impl Watch {
     /// Whether the last of those that bore it and live is a member, or one of those that have ended was.
     fn bore(&self, newcomer: &Newcomer) -> bool {
         for forebear in &newcomer.forebears {
-            // Who was a member before this one was born had only the same number.
+            // A member from before this fork only had the same number.
             if self.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {
                 return true;
             }
@@ -177,8 +178,8 @@ impl Watch {
 
     /// Whether its parent is a member, or its group or session is named after one.
     fn is_named(&self, stat: &Stat) -> bool {
-        // A group and a session are named after the process that made them, and nobody else can get
-        // its number while they exist.
+        // A group and a session are named after the process that made them, and no other process
+        // can get its number while they exist.
         let named = |name: u32| self.ever.contains_key(&name);
         self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
     }
@@ -220,8 +221,8 @@ impl Watch {
     }
 }
 
-/// Lists a process that our library will never register, whose account up to `charged` is nobody's
-/// business.
+/// Lists a process that our library will never register; its account up to `charged` is not charged
+/// to this class.
 #[must_use]
 pub fn enlist(
     class: &Class,

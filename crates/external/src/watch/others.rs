@@ -1,7 +1,7 @@
 //! What a class under watch says on the board, and how it follows what is seen there of the others.
 //!
-//! Programs that are held from outside, or below a filter, or that read by page faults alone, make no observations.
-//! Whoever watches them does, for all members alike.
+//! Programs that are held from outside, or below a filter, or that read by page faults alone, make
+//! no observations. Their watcher does, for all members alike.
 
 use discnice_budget::Board;
 use discnice_budget::board::{ALL_DISKS, Moved};
@@ -14,7 +14,7 @@ use crate::places;
 
 /// A class that moved something this long ago may do so again at any moment.
 const ACTIVE: Nanos = Nanos(Nanos::SECOND.0);
-/// While a class that gives way moves anything, somebody looks this often; while it is only held, this often.
+/// Interval of observations while a class that gives way moves anything, and while it is only held.
 const LOOK: Nanos = Nanos::from_millis(20);
 const HELD: Nanos = Nanos::from_millis(100);
 /// A program reads less to begin with, of itself and its libraries, which may lie elsewhere than what it works on.
@@ -31,7 +31,7 @@ pub(super) struct Traffic {
     told: (u64, Moved),
     /// When it was last asked where the files lie.
     placed_at: Nanos,
-    /// Whether it gave way at the last look, and whether that has changed since anybody asked.
+    /// Set if it gave way at the last look; and set if that has changed since last asked.
     held: bool,
     changed: bool,
 }
@@ -99,7 +99,7 @@ impl Watch {
         self.members.contains_key(&id)
     }
 
-    /// Notes on which disks the files of those lie who moved something of late.
+    /// Notes the disks with files of the members that moved something of late.
     fn note_places(&self, now: Nanos, board: &Board) {
         let recent =
             |member: &&Watched| now < member.seen_moving().plus(ACTIVE) && member.moved() >= LOADED;
@@ -122,7 +122,7 @@ impl Watch {
         if self.class.yields() && self.class.follow(now, board) {
             futex::wake_all(self.class.changes());
         }
-        // Who of the members saw it first does not matter.
+        // It does not matter which member saw it first.
         let held = self.class.yields() && self.class.is_limited();
         self.traffic.changed |= held != std::mem::replace(&mut self.traffic.held, held);
     }

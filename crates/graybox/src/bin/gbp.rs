@@ -80,7 +80,7 @@ fn complain(path: &Path, error: &InputError) {
     tell(format_args!("{}: {error}", shown(path)));
 }
 
-/// Whether all files could be read.
+/// Prints the order of the files; returns false if some could not be read.
 fn run(args: &Args) -> io::Result<bool> {
     // Not by the standard library's own handle, which looks for the ends of lines.
     let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));

@@ -155,7 +155,8 @@ fn by_sweep(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
     Ok(Residency { size, means: Means::Probe, regions: found.regions, heisenberg })
 }
 
-/// Whether a file system cannot map the file, or a kernel before 5.14 cannot populate.
+/// Returns true if the error says that the file system cannot map the file, or a kernel before 5.14
+/// cannot populate.
 fn cannot_map(error: &io::Error) -> bool {
     let codes = [libc::ENODEV, libc::EINVAL, libc::EACCES, libc::EPERM, libc::ENOENT];
     error.raw_os_error().is_some_and(|code| codes.contains(&code))

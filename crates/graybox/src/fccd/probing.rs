@@ -80,7 +80,7 @@ impl Verdicts {
         Self { charged, cut }
     }
 
-    /// Whether the probed page was in the cache.
+    /// Returns true if the probed page was in the cache.
     #[must_use]
     pub fn is_hit(&self, probe: &Probe) -> bool {
         if probe.disk_bytes > 0 {

@@ -66,7 +66,7 @@ struct Sweep<'a, 'b> {
     budget: u64,
     step: u64,
     at: u64,
-    /// Whether the page before `at` is cached.
+    /// Set if the page before `at` is cached.
     in_run: bool,
     run_start: u64,
     /// Runs that have ended, the shortest of them, and the pages of the gaps.

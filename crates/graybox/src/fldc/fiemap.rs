@@ -78,7 +78,8 @@ fn ask<const N: usize>(file: &File, start: u64) -> io::Result<(Vec<Extent>, Opti
     Ok((extents, next))
 }
 
-/// The physical address of the first extent; `None` if there is none or nobody tells.
+/// Returns the physical address of the first extent; `None` if there is none or the file system
+/// does not tell.
 #[must_use]
 pub fn first_extent(file: &File) -> Option<u64> {
     Some(ask::<1>(file, 0).ok()?.0.first()?.physical)

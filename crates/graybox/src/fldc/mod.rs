@@ -26,7 +26,7 @@ pub struct Place {
     pub ino: u64,
 }
 
-/// Where a file lies.
+/// Returns the place of a file on the disk.
 #[must_use]
 pub fn place(file: &File, facts: &Facts) -> Place {
     Place { dev: facts.dev, physical: first_extent(file), ino: facts.ino }

@@ -14,7 +14,7 @@ const FIRST_STEP: u64 = 4 << 20;
 /// Steps double up to this: touching so much takes some 30 ms, after which a caller notices that
 /// others have come and want their share.
 const LARGEST_STEP: u64 = 64 << 20;
-/// So many slow pages in a row are paging; fewer are the scheduler.
+/// Successive slow pages that mean paging; fewer are the scheduler.
 const SLOW_IN_A_ROW: u32 = 3;
 /// The second loop looks at one of so many pages: what left meanwhile left in a row, as it came, and
 /// each page looked at costs a cache miss.
@@ -33,8 +33,9 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// From measured times (host profile): of zeroing a page, of a resident page and of one in
-    /// swap. The borders are the geometric means, halfway in orders of magnitude.
+    /// Computes thresholds from measured times (host profile): of zeroing a page, of a resident
+    /// page and of one in swap. The borders are the geometric means, halfway in orders of
+    /// magnitude.
     #[must_use]
     pub fn from_times(zeroing: f64, resident: f64, swapped: f64) -> Self {
         let between = |low: f64, high: f64| (low.max(1.0) * high.max(1.0)).sqrt() as u64;
@@ -74,7 +75,7 @@ impl Watch {
         Self { limit, in_a_row: 0 }
     }
 
-    /// Whether all is well still.
+    /// Notes a touch that took `nanos`; returns false after too many slow ones in a row.
     fn sees(&mut self, nanos: u64) -> bool {
         self.in_a_row = if nanos > self.limit { self.in_a_row + 1 } else { 0 };
         self.in_a_row < SLOW_IN_A_ROW

@@ -1,4 +1,4 @@
-//! One slot of the ledger: who has been promised what, waits or competes.
+//! One slot of the ledger: a process with a promise, one that waits, or one that competes.
 
 use std::fs;
 
@@ -18,16 +18,16 @@ pub struct Entry {
     pub pid: u32,
     /// Start time of the process in clock ticks since boot: ids are used again.
     pub started: u64,
-    /// Distinguishes the entries of a process, and orders those who wait. [`MEMBER`] of the one
+    /// Distinguishes the entries of a process, and orders the waiting ones. [`MEMBER`] in the entry
     /// that says that the process competes for memory.
     pub ticket: u64,
-    /// Promised bytes; 0 of one who waits.
+    /// Promised bytes; 0 while waiting.
     pub bytes: u64,
-    /// Of the promised bytes, touched, so that the kernel's figures know them. Of a command
-    /// ([`Entry::is_command`]), what it uses is looked up instead; of a member, it is the moment
+    /// Promised bytes that were touched, so that the kernel's figures include them. For a command
+    /// ([`Entry::is_command`]), what it uses is looked up instead; for a member, this is the moment
     /// of its last request, in milliseconds since boot.
     pub touched: u64,
-    /// Of `discnice admit`, which becomes a command.
+    /// Set for `discnice admit`, which becomes a command.
     pub is_command: bool,
 }
 
@@ -39,7 +39,7 @@ impl Entry {
         Self { pid, started, ticket, bytes, touched: 0, is_command }
     }
 
-    /// As it is written.
+    /// Returns the entry as it is written.
     pub fn to_bytes(self) -> [u8; SLOT] {
         let words = [
             MAGIC,
@@ -73,15 +73,15 @@ impl Entry {
         })
     }
 
-    /// Promised bytes that nobody has touched yet.
+    /// Returns the promised bytes that are not touched yet.
     pub fn outstanding(&self) -> u64 {
         let touched = if self.is_command { resident(self.pid) } else { self.touched };
         self.bytes.saturating_sub(touched)
     }
 }
 
-/// Field 22 of /proc/PID/stat; `None` of a process that has ended, also if nobody has waited for
-/// it yet.
+/// Returns field 22 of /proc/PID/stat; `None` for a process that has ended, even if it has not been
+/// reaped yet.
 pub fn start_time(pid: u32) -> Option<u64> {
     procfs::stat(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.started)
 }

@@ -23,7 +23,7 @@ pub struct Facts {
 /// One part in so many is left to others and to errors of the estimate.
 const MARGIN: u64 = 16;
 
-/// Part of the time in which somebody waits for memory, that counts as pressure: one in so many.
+/// Share of time with tasks waiting for memory that counts as pressure: one part in so many.
 const PRESSED: u64 = 20;
 /// How long to watch for it, if there has been some of late: the kernel's own averages remember
 /// it for ten seconds, in which the memory may have come free.
@@ -36,7 +36,7 @@ pub fn facts() -> Facts {
     Facts { available, group_limited, pressed: pressed() }
 }
 
-/// Whether tasks wait for memory now; takes some milliseconds if some have of late.
+/// Returns true if tasks wait for memory now; takes some milliseconds if some have of late.
 pub fn pressed() -> bool {
     is_pressed(|| pressure::of(Resource::Memory))
 }
@@ -50,10 +50,10 @@ pub fn available() -> (u64, bool) {
     (machine.min(group), group < machine)
 }
 
-/// So little memory is left, one part in so many, that whoever needs some may have to wait for it.
+/// Available share of memory, one part in so many, below which an allocation may have to wait.
 const SCARCE: u64 = 10;
 
-/// Whether memory is scarce for a process: on the machine, or in a control group above it.
+/// Returns true if memory is scarce for a process: on the machine, or in a control group above it.
 #[must_use]
 pub fn is_scarce(process: u32) -> bool {
     let machine = || {
@@ -70,14 +70,14 @@ pub fn machine() -> u64 {
     meminfo("MemTotal:").unwrap_or(0)
 }
 
-/// For how long somebody has waited for memory since the machine was started; `None` where the kernel does not
-/// say.
+/// Returns for how long tasks have waited for memory since the machine was started; `None` where
+/// the kernel does not say.
 #[must_use]
 pub fn stalled() -> Option<Nanos> {
     pressure::of(Resource::Memory).map(|memory| memory.total)
 }
 
-/// Page faults of everybody that had to read, since the machine was started.
+/// Returns the page faults of all processes that had to read, since the machine was started.
 #[must_use]
 pub fn major_faults() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
@@ -85,7 +85,7 @@ pub fn major_faults() -> u64 {
     count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Whether pages of programs that no file backs can leave memory.
+/// Returns true if pages without a file behind them can leave memory.
 #[must_use]
 pub fn has_swap() -> bool {
     meminfo("SwapTotal:").is_some_and(|bytes| bytes > 0)
@@ -98,7 +98,7 @@ fn meminfo(key: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Whether tasks wait for memory now.
+/// Returns true if tasks wait for memory now, by the pressure that `read` returns.
 fn is_pressed(read: impl Fn() -> Option<Pressure>) -> bool {
     let Some(before) = read() else { return false };
     if before.recent * PRESSED < 100 {
@@ -149,12 +149,12 @@ const V2: Version = Version {
     reclaimable: "inactive_file",
 };
 
-/// The groups with a memory limit from ours up to the mount.
+/// Returns the groups with a memory limit from ours up to the mount.
 fn groups() -> Vec<Group> {
     groups_of("self")
 }
 
-/// The same for a process.
+/// Returns the groups with a memory limit from that of a process up to the mount.
 fn groups_of(process: &str) -> Vec<Group> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let membership = read(&format!("/proc/{process}/cgroup"));

@@ -1,8 +1,8 @@
-//! Who has been promised how much memory, shared by all callers of a user.
+//! Memory promised to each process, shared by all callers of a user.
 //!
-//! A file of 64-byte slots under one lock (flock(2), which a dying holder gives back). Every
-//! change writes one slot with one write that lies within a page, which a kill cannot tear. An
-//! entry whose process has ended, known by process id and start time, is free.
+//! A file of 64-byte slots under one lock (flock(2), released when its holder dies). Every change
+//! writes one slot with one write that lies within a page, which a kill cannot tear. An entry of a
+//! process that has ended, recognised by process id and start time, is free.
 
 use std::fs::File;
 use std::io;
@@ -53,8 +53,8 @@ impl Ledger {
     }
 
     /// Takes the least that `demand` can do with or `first` bytes, whichever is more, if they are
-    /// there now and nobody waits for them; returns a ticket and the bytes promised. More comes by
-    /// [`Ledger::extend`].
+    /// available now and no process waits for them; returns a ticket and the bytes promised. More
+    /// comes by [`Ledger::extend`].
     ///
     /// # Errors
     /// Of the file.
@@ -73,9 +73,9 @@ impl Ledger {
         Ok(Some((ticket, bytes)))
     }
 
-    /// Says that all of a promise has been touched, and asks that it grow to `wanted` bytes; returns
-    /// to how many it does. No more than a fair share if other processes compete, also such as
-    /// came after the promise began, and not at all past those who wait.
+    /// Notes that all of a promise has been touched, and asks that it grow to `wanted` bytes;
+    /// returns its new size. It gets no more than a fair share if other processes compete, even if
+    /// they came after the promise began, and never passes those that wait.
     ///
     /// # Errors
     /// Of the file.

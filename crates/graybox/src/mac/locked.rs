@@ -79,7 +79,7 @@ impl<'a> Locked<'a> {
         self.slots.iter().flatten()
     }
 
-    /// Free memory that has been promised to nobody.
+    /// Returns free memory that is not promised.
     pub fn unpromised(&self) -> u64 {
         let promised: u64 = self.entries().map(Entry::outstanding).sum();
         available().0.saturating_sub(promised)
@@ -108,7 +108,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// The ticket of the first who waits.
+    /// Returns the ticket of the first that waits.
     pub fn head(&self) -> Option<u64> {
         let waits = |entry: &&Entry| entry.is_command && entry.bytes == 0;
         self.entries().filter(waits).map(|entry| entry.ticket).min()

@@ -80,7 +80,7 @@ impl Region {
         self.touch_some(from, to, 1, each)
     }
 
-    /// The same for the first of each `stride` pages.
+    /// Touches like [`Self::touch`], but only the first of each `stride` pages.
     pub fn touch_some(
         &mut self,
         from: usize,
@@ -109,8 +109,8 @@ impl Region {
         at.min(end)
     }
 
-    /// As [`Region::touch`] for pages that have not been touched yet, a block of [`BLOCK`] at a
-    /// time, which takes a third less: `each` is told the mean time of a page.
+    /// Touches pages that have not been touched yet like [`Region::touch`], a block of [`BLOCK`] at
+    /// a time, which takes a third less: `each` is told the mean time of a page.
     pub fn populate(&mut self, from: usize, to: usize, mut each: impl FnMut(u64) -> bool) -> usize {
         let end = to.min(self.length).next_multiple_of(self.page).min(self.length);
         let mut at = from;
@@ -140,7 +140,7 @@ impl Region {
         if from >= self.length {
             return;
         }
-        // SAFETY: `from` lies inside our mapping; nobody uses what is behind it, as the length
+        // SAFETY: `from` lies inside our mapping; what is behind it is not in use, as the length
         // handed out is at most `from`.
         unsafe { libc::munmap(self.start.as_ptr().add(from).cast(), self.length - from) };
         self.length = from;
@@ -149,7 +149,7 @@ impl Region {
     /// Gives the pages of `from .. end` back, keeps the address space.
     pub fn release(&mut self, from: usize) {
         if from < self.length {
-            // SAFETY: a part of our own mapping, of whose contents nobody depends.
+            // SAFETY: a part of our own mapping with contents that nothing depends on.
             unsafe {
                 let start = self.start.as_ptr().add(from);
                 libc::madvise(start.cast(), self.length - from, libc::MADV_DONTNEED);

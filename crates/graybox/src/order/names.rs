@@ -76,7 +76,7 @@ impl Names {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

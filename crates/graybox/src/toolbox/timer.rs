@@ -40,7 +40,7 @@ impl Timer {
     pub fn until(self, later: Self) -> Nanos {
         match (self, later) {
             (Self::Counter(start), Self::Counter(end)) => {
-                // A thread that moved to a core whose counter is a little behind has spent no time.
+                // A thread that moved to a core with a counter a little behind has spent no time.
                 let counts = end.saturating_sub(start);
                 Nanos((counts as f64 * nanos_per_count().unwrap_or(1.0)) as u64)
             }
@@ -77,7 +77,7 @@ fn calibrate() -> f64 {
     (later - clock).as_nanos() as f64 / end.saturating_sub(start).max(1) as f64
 }
 
-/// Both at one moment: of a few tries the one that was interrupted least.
+/// Reads both at one moment: of a few tries the one that was interrupted least.
 fn clock_and_counter() -> (Instant, u64) {
     let tries = (0..4).map(|_| {
         let before = counter();

@@ -5,8 +5,8 @@ use discnice_manners::quiet::{Others, QuietDetector, Signals};
 use discnice_manners::{Config, Regulator, Targets, Testpoint, Verdict};
 use discnice_units::Nanos;
 
-/// Seconds a move takes, and seconds a block, when nobody contends; with the mean of seven blocks
-/// a move this is the 480 ms between testpoints of section 9.6.
+/// Seconds a move takes, and seconds a block, without contention; with the mean of seven blocks a
+/// move this is the 480 ms between testpoints of section 9.6.
 const SECONDS_A_MOVE: f64 = 0.2;
 const SECONDS_A_BLOCK: f64 = 0.04;
 const MEAN_BLOCKS: f64 = 7.0;
@@ -43,8 +43,8 @@ impl Random {
 pub struct Load(pub Vec<(f64, f64)>);
 
 impl Load {
-    /// Bursts and gaps of 10 s to 15 min whose mean share varies over a day (section 9.6), from a
-    /// first burst of `first` seconds up to `end`.
+    /// Bursts and gaps of 10 s to 15 min with a mean share that varies over a day (section 9.6),
+    /// from a first burst of `first` seconds up to `end`.
     pub fn bursty(first: f64, end: f64, random: &mut Random) -> Self {
         let (mut bursts, mut at) = (vec![(0.0, first)], first);
         while at < end {
@@ -76,7 +76,7 @@ impl Load {
         self.0.iter().map(inside).sum::<f64>() / (to - from)
     }
 
-    /// Whether there is load at this moment.
+    /// Returns true if there is load at this moment.
     pub fn is_on(&self, at: f64) -> bool {
         self.next_change(at).0
     }
@@ -116,7 +116,7 @@ pub struct Job {
     pub regulator: Regulator,
     pub targets: Targets,
     detector: QuietDetector,
-    /// Whether signals of the machine can be seen.
+    /// Set if signals of the machine can be seen.
     signals: bool,
     random: Random,
     counters: [f64; 2],

@@ -46,7 +46,7 @@ fn away(weight: f64) -> Thread {
     Thread { state: State::Away, weight, usage: 0.0, resources: Resources::ALL }
 }
 
-/// Those whose suspension has ended wait from then on.
+/// Lets threads wait from the end of their suspension on.
 fn enter(members: &[Member<'_>], threads: &mut [Thread], now: f64) {
     for (i, member) in members.iter().enumerate() {
         if threads[i].state == State::Away && member.job.at <= now {

@@ -60,7 +60,7 @@ pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce()
     result
 }
 
-/// The same where the prediction alone counts: whether it waited says what its time leaves open.
+/// Makes a call on names under the prediction alone: its waits decide what its time leaves open.
 #[inline(never)]
 fn predicted_metadata<T>(
     local: &Local,
@@ -87,7 +87,7 @@ pub fn operation<T>(real: impl FnOnce() -> T) -> T {
     metadata(real)
 }
 
-/// The same of one that looks at what stands for `name`, below `directory`.
+/// A metadata operation that looks up `name` below `directory`.
 #[inline(always)]
 pub fn look<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
     name();
@@ -221,7 +221,7 @@ pub fn open(real: impl FnOnce() -> i32) -> i32 {
     files::opened(operation(real))
 }
 
-/// The same, with a name and the flags of open(2): one of them empties the file.
+/// A call that opens `name` with the flags of open(2), of which one empties the file.
 #[inline(always)]
 pub fn open_named(
     directory: i32,

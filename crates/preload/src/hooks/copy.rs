@@ -1,7 +1,7 @@
 //! Copies inside the kernel.
 //!
 //! The offsets that the program points to are moved by the kernel from piece to piece; we never
-//! look at them, so a source whose offset lies there is paced without knowing where it reads.
+//! look at them, so a source with its offset there is paced without knowing where it reads.
 
 use core::ffi::{c_int, c_uint, c_void};
 
@@ -35,7 +35,7 @@ hooks! {
         calls::copy(from, from_at.is_null(), to, count.min(calls::MOVED_MAX), piece)
     }
 
-    /// splice(2): one end is a pipe, whose buffer bounds the call.
+    /// splice(2): one end is a pipe, and its buffer bounds the call.
     fn [splice] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
         // SAFETY: the program's own arguments.
         let piece = |length| unsafe { real(from, from_at, to, to_at, length, flags) };

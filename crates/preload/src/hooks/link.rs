@@ -21,7 +21,7 @@ unsafe extern "C" fn before_dlopen(name: *const c_char) -> *mut c_void {
     real(&DLOPEN)
 }
 
-/// The same for another namespace.
+/// Brings in what loading this library into another namespace reads; returns libc's function.
 unsafe extern "C" fn before_dlmopen(_namespace: isize, name: *const c_char) -> *mut c_void {
     // SAFETY: as above.
     unsafe { loading::library(name) };

@@ -30,7 +30,7 @@ hooks! {
         advised(start, length, advice, || unsafe { real(start, length, advice) })
     }
 
-    /// posix_madvise(3), whose advice has the numbers of madvise(2).
+    /// posix_madvise(3); its advice has the numbers of madvise(2).
     fn [posix_madvise] (start: *mut c_void, length: usize, advice: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
         advised(start, length, advice, || unsafe { real(start, length, advice) })

@@ -11,15 +11,15 @@ use crate::net::vector;
 use crate::real::hooks;
 use crate::{files, net};
 
-/// The bytes of a message whose size only the kernel knows: what a packet of Ethernet carries.
+/// Bytes counted for a message of a size only the kernel knows: what a packet of Ethernet carries.
 const PACKET: usize = 1472;
 
 const fn call(flow: Flow, fd: c_int, count: usize, flags: c_int) -> Call {
     Call { fd, flow, count, flags, whole: false }
 }
 
-/// Whether an address, which the kernel has just read or written, is one of this machine. `None` for
-/// a null pointer.
+/// Returns true if an address, which the kernel has just read or written, is one of this machine.
+/// `None` for a null pointer.
 fn is_local(address: *const c_void, length: u32) -> Option<bool> {
     if address.is_null() {
         return None;
@@ -43,8 +43,8 @@ fn moved(messages: *const libc::mmsghdr, result: isize) -> u64 {
     messages.iter().map(|message| u64::from(message.msg_len)).sum()
 }
 
-/// Whether the destination or source of a message, which the kernel has just read or written, is
-/// one of this machine.
+/// Returns true if the destination or source of a message, which the kernel has just read or
+/// written, is one of this machine.
 fn is_message_local(header: *const libc::msghdr, result: isize) -> Option<bool> {
     if result < 0 || header.is_null() {
         return None;

@@ -38,7 +38,8 @@ fn with_environment<T>(real: impl FnOnce() -> T) -> T {
         let ours = block.cast_mut().cast();
         variable.store(ours, Ordering::Release);
         let result = real();
-        // If somebody changed the environment meanwhile, theirs stays; ours is taken out of it.
+        // If another thread changed the environment meanwhile, its block stays; ours is taken out
+        // of it.
         let before = before.cast_mut().cast();
         if let Err(theirs) =
             variable.compare_exchange(ours, before, Ordering::AcqRel, Ordering::Acquire)

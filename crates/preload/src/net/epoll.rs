@@ -22,7 +22,7 @@ use crate::net::waiting::{Waits, limits, next_look, stretch};
 /// The program waits with functions that we see; others' waits could not release what is parked.
 static USED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program waits with functions that we see.
+/// Returns true if the program waits with functions that we see.
 pub fn is_used() -> bool {
     USED.load(Ordering::Relaxed)
 }

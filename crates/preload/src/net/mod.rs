@@ -7,7 +7,7 @@
 //!
 //! - `socket`: what is known about one socket;
 //! - `transfer`, `vector`: the shapes of calls that send or receive;
-//! - `parked`: sockets whose turn has not come;
+//! - `parked`: sockets that wait for their turn;
 //! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`, `timeout`:
 //!   what these share.
 

@@ -1,4 +1,4 @@
-//! Sockets whose turn has not come.
+//! Sockets that wait for their turn.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -40,13 +40,13 @@ pub const fn events(flows: Flows) -> u32 {
     events as u32
 }
 
-/// Whether any socket is parked.
+/// Returns true if any socket is parked.
 #[inline]
 pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Whether a socket has been parked in the last second.
+/// Returns true if a socket has been parked in the last second.
 pub fn recently(now: Nanos) -> bool {
     LAST.load(Ordering::Relaxed).saturating_add(Nanos::SECOND.0) > now.0
 }
@@ -80,7 +80,7 @@ pub fn mask(fd: i32, socket: &Socket, changing: &Changing<'_>) {
     }
 }
 
-/// The same whatever the registration says.
+/// Lets the kernel's registration withhold what is parked, even if it is for one event.
 pub fn withhold(fd: i32, socket: &Socket, changing: &Changing<'_>) {
     let Some(mut registered) = changing.registration() else { return };
     let parked = events(socket.parked());
@@ -145,12 +145,12 @@ pub fn release_flow(fd: i32, socket: &Socket, flow: Flow) {
     restore(fd, socket, Flows::only(flow));
 }
 
-/// Whether a parked flow's turn has come: its time has, or the limits have changed.
+/// Returns true if a parked flow's turn has come: its time has, or the limits have changed.
 pub fn is_due(socket: &Socket, flow: Flow, now: Nanos, limits: Limits) -> bool {
     socket.due(flow) <= now || socket.limits() != limits.0
 }
 
-/// Releases every socket whose turn has come; returns when it is to be called again. Turns that come
+/// Releases every socket that is due; returns when it is to be called again. Turns that come
 /// shortly after each other share a round, so that the program wakes up once for all of them.
 pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
     if !any() {
@@ -168,7 +168,8 @@ pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
     next.map(|next| if released { next.max(now.plus(beat)) } else { next })
 }
 
-/// The same at once; the second value is whether any was.
+/// Releases every socket that is due now, without sharing rounds; the second value is true if there
+/// was any.
 fn release_all_due(now: Nanos, limits: Limits) -> (Option<Nanos>, bool) {
     let (mut next, mut released) = (None, false);
     let mut wait_for = |due: Nanos| next = Some(next.map_or(due, |next: Nanos| next.min(due)));

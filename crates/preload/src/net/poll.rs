@@ -9,7 +9,7 @@ use discnice_units::Nanos;
 use crate::net::waiting::{Waits, limits, next_look, stretch};
 use crate::net::{parked, socket};
 
-/// So many entries are waited for precisely; a longer list is looked at every so often.
+/// Entries that are waited for precisely; a longer list is looked at every so often.
 const FEW: usize = 32;
 const OFTEN: Nanos = Nanos::from_millis(5);
 

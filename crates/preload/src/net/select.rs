@@ -15,7 +15,7 @@ const WORDS: usize = libc::FD_SETSIZE / 64;
 /// A set of the size that its type has; programs with more descriptors use poll.
 type Set = [u64; WORDS];
 
-/// Where a program has its three sets: for reading, for writing, and exceptional.
+/// Addresses of a program's three sets: for reading, for writing, and exceptional.
 pub type Pointers = [*mut libc::fd_set; 3];
 
 /// select(2) and pselect(2). `real(sets, timeout)` makes the real call.

@@ -32,8 +32,8 @@ const MASKED: u32 = 1 << 7;
 /// Little of what a class that gives way sends waits in its sockets.
 const SHORT: u32 = 1 << 8;
 
-/// So much may wait there: 10 ms of a network of 100 Mbit/s, and enough for one that is a hundred
-/// times as fast.
+/// Unsent bytes that may wait in such a socket: 10 ms of a network of 100 Mbit/s, and enough for
+/// one that is a hundred times as fast.
 const UNSENT: u32 = 128 << 10;
 
 /// A grant not used for so long is void: its place in the queue has passed.
@@ -45,7 +45,7 @@ const GRANT_LIFE: Nanos = Nanos::from_millis(200);
 #[repr(C, align(128))]
 pub struct Socket {
     flags: AtomicU32,
-    /// One while a thread changes the registration below. Nobody waits for it for long.
+    /// One while a thread changes the registration below. No thread waits long for it.
     changing: AtomicU32,
     /// The epoll instance plus one; zero for none.
     epoll: AtomicI32,
@@ -94,7 +94,7 @@ impl Flows {
         Self(1 << flow as u32)
     }
 
-    /// Whether it is in the set.
+    /// Returns true if `flow` is in the set.
     pub const fn contains(self, flow: Flow) -> bool {
         self.0 & Self::only(flow).0 != 0
     }
@@ -103,13 +103,13 @@ impl Flows {
 /// What is charged for traffic of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// It never leaves through the internet protocols.
+    /// Set if it never leaves through the internet protocols.
     pub exempt: bool,
-    /// It may be cut anywhere.
+    /// Set if it may be cut anywhere.
     pub stream: bool,
-    /// It stays within the machine, as far as known.
+    /// Set if it stays within the machine, as far as known.
     pub local: bool,
-    /// That is a fact, because the socket is connected.
+    /// Set if `local` is a fact, because the socket is connected.
     pub connected: bool,
 }
 
@@ -126,7 +126,7 @@ impl Socket {
         }
     }
 
-    /// Whether there is nothing to forget.
+    /// Returns true if there is nothing to forget.
     #[inline]
     pub fn is_blank(&self) -> bool {
         self.flags.load(R) == 0 && self.epoll.load(R) == 0
@@ -177,8 +177,8 @@ impl Socket {
         })
     }
 
-    /// Keeps short what waits in it, once: when others come, it would leave before anything that we
-    /// hold back, and until then nobody could tell their traffic from it.
+    /// Keeps the send buffer short, once. When the others' traffic comes, the buffered data would
+    /// leave before anything that we hold back, and until then it could not be told from theirs.
     pub fn shorten(&self, fd: i32) {
         if !self.has(SHORT) {
             self.set(SHORT, true);
@@ -187,7 +187,7 @@ impl Socket {
         }
     }
 
-    /// Where the last message of a socket without a peer went.
+    /// Notes if the last message of a socket without a peer stayed within the machine.
     pub fn note_local(&self, local: bool) {
         self.set(LOCAL, local);
     }
@@ -199,8 +199,9 @@ impl Socket {
         }
     }
 
-    /// Whether we can withhold its readiness and give it later: the program waits for it in a way
-    /// that we see, and no other thread is in such a wait already, which nothing of ours would end.
+    /// Returns true if we can withhold its readiness and give it later: the program waits for it in
+    /// a way that we see, and no other thread is in such a wait already, which nothing of ours
+    /// would end.
     pub fn can_be_withheld(&self) -> bool {
         let epoll = self.epoll.load(R);
         let in_epoll = epoll != 0 && epoll::is_used() && !self.has(MANY);
@@ -286,8 +287,8 @@ pub struct Registration {
 pub struct Changing<'a>(&'a Socket);
 
 impl Socket {
-    /// Tries for a moment to get the right to change the registration: whoever has it is in one
-    /// system call, unless it is the program's thread that a signal handler of its interrupted.
+    /// Tries for a moment to get the right to change the registration. A thread that has it is in
+    /// one system call, unless it is the program's own thread, interrupted by a signal handler.
     pub fn change(&self) -> Option<Changing<'_>> {
         for _ in 0..1000 {
             let free = self.changing.compare_exchange(0, 1, Ordering::Acquire, R);
@@ -336,7 +337,7 @@ impl Changing<'_> {
         self.0.set(MASKED, on);
     }
 
-    /// Whether it does.
+    /// Returns true if the kernel's registration withholds readiness.
     pub fn is_masked(&self) -> bool {
         self.0.has(MASKED)
     }

@@ -11,7 +11,7 @@ pub fn from_millis(timeout: c_int) -> Option<Nanos> {
     u64::try_from(timeout).ok().map(Nanos::from_millis)
 }
 
-/// The same back, rounded up, so that a turn has come when the wait ends.
+/// Converts back to milliseconds, rounded up, so that a turn has come when the wait ends.
 pub fn to_millis(timeout: Option<Nanos>) -> c_int {
     timeout.map_or(-1, |time| c_int::try_from(time.0.div_ceil(1_000_000)).unwrap_or(c_int::MAX))
 }

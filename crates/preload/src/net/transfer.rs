@@ -26,13 +26,13 @@ const AGAIN: Errno = Errno(libc::EAGAIN);
 pub struct Call {
     /// The socket.
     pub fd: i32,
-    /// Which way.
+    /// Direction of the transfer.
     pub flow: Flow,
     /// Bytes that it asks for.
     pub count: usize,
     /// `MSG_DONTWAIT` and the like.
     pub flags: c_int,
-    /// It cannot be cut, for example because only the kernel knows its parts.
+    /// Set if it cannot be cut, for example because only the kernel knows its parts.
     pub whole: bool,
 }
 
@@ -45,8 +45,8 @@ pub fn transfer(call: Call, piece: impl Fn(usize, usize) -> isize) -> isize {
     regulated(call, |_| false, |result| result.max(0) as u64, piece)
 }
 
-/// The same for messages, of which `moved` tells the bytes and `local` whether they stayed
-/// within the machine, both from the result of a call that succeeded.
+/// Sends or receives messages. From the result of a successful call, `moved` tells the bytes and
+/// `local` says if they stayed within the machine.
 #[inline(always)]
 pub fn message(
     call: Call,
@@ -133,7 +133,7 @@ struct Grant {
 }
 
 impl Grant {
-    /// As many may pass as are reserved.
+    /// Lets as many bytes pass as are reserved.
     const fn all(bytes: u64) -> Self {
         Self { reserved: bytes, most: bytes }
     }
@@ -184,15 +184,15 @@ impl<'a> Session<'a> {
         self.regulator.settle_traffic(self.call.flow, reserved, passed);
     }
 
-    /// Whether the program wants no call to wait.
+    /// Returns true if the program wants the call not to block.
     fn is_impatient(&self) -> bool {
         self.call.flags & libc::MSG_DONTWAIT != 0
             || discnice_sys::file::flags(self.call.fd)
                 .is_ok_and(|flags| flags & libc::O_NONBLOCK != 0)
     }
 
-    /// Whether a call that was cut is continued as the kernel would: one that sends blocks until
-    /// all is sent, one that does not block does what it can.
+    /// Returns true if a call that was cut short is continued as the kernel would: one that sends
+    /// blocks until all is sent, one that does not block does what it can.
     fn goes_on(&self) -> bool {
         self.call.flow == Flow::Up
             || self.call.flags & libc::MSG_WAITALL != 0
@@ -232,7 +232,7 @@ impl<'a> Session<'a> {
         Grant::all(granted - left)
     }
 
-    /// There is a queue. A place in it that is too large would be lost to all who come later.
+    /// Joins the queue. A place in it that is too large would be lost to all that come later.
     #[cold]
     fn take_turns(&self, mut turn: Turn, mut want: u64, rest: usize) -> Result<Grant, Errno> {
         let Call { fd, flow, .. } = *self.call;
@@ -299,7 +299,7 @@ impl<'a> Session<'a> {
             self.regulator.note_held(due.minus(self.regulator.now()));
             return Err(AGAIN);
         }
-        // Nobody would tell the program when its turn comes, so its call lasts until then.
+        // Nothing would tell the program when its turn comes, so its call lasts until then.
         let woken = self.regulator.hold(self.limits, due);
         if granted > 0 && woken != Woken::Interrupted {
             return Ok(granted);

@@ -16,12 +16,12 @@ use crate::net::transfer::{Call, message, transfer};
 /// Arrays of more buffers pass as they are. The copy lies on the program's stack.
 const MOST: usize = 16;
 
-/// The bytes of a message whose buffers cannot be read: what a packet of Ethernet carries.
+/// Bytes counted for a message if its buffers cannot be read: what a packet of Ethernet carries.
 const PACKET: usize = 1472;
 
 type Buffers = [libc::iovec; MOST];
 
-/// Where a program has an array of buffers, as it claims.
+/// Address of a program's array of buffers, as claimed.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimed {
     first: *const libc::iovec,
@@ -71,7 +71,7 @@ impl Claimed {
 
 const NONE: Buffers = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; MOST];
 
-/// Whether a call on the descriptor is regulated as one on a socket.
+/// Returns true if a call on the descriptor is regulated as one on a socket.
 #[inline(always)]
 pub fn concerns(fd: c_int) -> bool {
     engine::minds_traffic() && classify(fd).is_some_and(discnice_regulator::File::is_socket)

@@ -12,7 +12,7 @@ use crate::net::parked;
 /// this wait has to report.
 const LOOK: Nanos = Nanos::from_millis(50);
 
-/// Whether a wait must be ours: a socket may be parked while it lasts.
+/// Returns true if a wait must be ours: a socket may be parked while it lasts.
 #[inline(always)]
 pub fn is_regulated() -> bool {
     engine::limits_traffic() || parked::any()
@@ -35,13 +35,13 @@ impl Waits {
         }
     }
 
-    /// Whether another thread waits for it without an end of ours.
+    /// Returns true if another thread waits for it without a time-out of ours.
     pub fn is_going_on(self) -> bool {
-        engine::somebody_waits(self.number())
+        engine::is_waited_for(self.number())
     }
 }
 
-/// A wait that only the kernel ends. It is listed, so that nobody parks a socket for which it
+/// A wait that only the kernel ends. It is listed, so that no thread parks a socket for which it
 /// would have to end.
 #[inline(always)]
 pub fn listed(waits: Waits, real: impl FnOnce() -> c_int) -> c_int {

@@ -27,7 +27,7 @@ const SEEKS: usize = 40;
 /// A file on the disk, and what has been seen of it so far.
 pub struct Disk {
     file: File,
-    /// The same past the page cache; none where the file system cannot.
+    /// The file, opened to bypass the page cache; none where the file system cannot.
     direct: Option<File>,
     hits: Vec<f64>,
     misses: Vec<f64>,
@@ -108,7 +108,7 @@ fn file_to_read(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The same file past the page cache, where the file system can.
+/// Opens the file again to bypass the page cache, where the file system can.
 fn direct(file: &File) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;

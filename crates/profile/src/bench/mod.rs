@@ -18,8 +18,8 @@ use crate::store::{Figure, FigureName, Profile, Trust, Unit, VERSION, device_nam
 /// What to calibrate.
 #[derive(Debug)]
 pub struct Calibration<'a> {
-    /// Folders whose devices and file systems are measured, each once; a file of 64 MiB is
-    /// written there for the time of the measurement.
+    /// Folders with the devices and file systems to measure, each once; a file of 64 MiB is written
+    /// there for the time of the measurement.
     pub dirs: &'a [&'a Path],
     /// Time for all of it.
     pub at_most: Duration,
@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// Where a figure belongs.
+/// Place of a figure in the profile.
 struct Place {
     device: String,
     file_system: String,
@@ -153,7 +153,7 @@ pub fn file_system(dev: u64) -> String {
 pub struct Mount {
     /// `MAJOR:MINOR`; of a btrfs not that of its files.
     device: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
     /// Its type.
     pub kind: String,

@@ -18,13 +18,13 @@ const FILES: u64 = 2000;
 const FOLDER: u64 = 10;
 /// Data of each: a page.
 const DATA: usize = 4096;
-/// The same of a tiny one, half of what btrfs keeps in its trees (`max_inline`). The page that it dirties counts as its data,
-/// for an account as for a prediction.
+/// Data of a tiny file: half of what btrfs keeps in its trees (`max_inline`). The page that it
+/// dirties counts as its data, for an account as for a prediction.
 const TINY: usize = 1024;
 /// Rounds. What others write meanwhile makes one more expensive, nothing makes it cheaper.
 const ROUNDS: u32 = 3;
 
-/// In bytes for each file.
+/// What making a file costs besides its data, in bytes for each file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overhead {
     /// Written beside its data.
@@ -81,8 +81,8 @@ impl Overhead {
 }
 
 impl Round {
-    /// From what the disk's counter said before and after; `None` if it was not there, went down, or stood still
-    /// although files were made.
+    /// Computes the overhead from the disk's counter before and after; `None` if the counter was
+    /// not there, went down, or stood still although files were made.
     fn of(files: u64, charged: u64, before: Option<u64>, after: Option<u64>) -> Option<Self> {
         let written = after?.checked_sub(before?).filter(|written| *written > 0)?;
         Some(Self {
@@ -143,8 +143,8 @@ struct Below {
     folder: PathBuf,
 }
 
-/// Finds it. A file system whose own number is no disk's (btrfs, overlayfs, bindfs) is looked up by what it
-/// was mounted from.
+/// Finds the disk below a folder. If a file system's own number is no disk's (btrfs, overlayfs,
+/// bindfs), its disk is looked up by what it was mounted from.
 fn disk_below(dir: &Path) -> io::Result<Option<Below>> {
     let dev = rustix::fs::stat(dir)?.st_dev;
     let own = disk(dev).map(|disk| Below { disk, folder: dir.to_owned() });

@@ -36,7 +36,8 @@ const MODE_KNOWN: u32 = 1 << 10;
 const APPENDS: u32 = 1 << 11;
 const DIRECT: u32 = 1 << 12;
 const SYNCHRONOUS: u32 = 1 << 13;
-/// It was emptied when it was opened, or had names before: file systems write it when it is closed.
+/// Flag: the file was emptied when it was opened, or had names before; file systems write it when
+/// it is closed.
 const EMPTIED: u32 = 1 << 14;
 /// The kernel has read ahead although it should not, and will go on from there.
 const RUN_AHEAD: u32 = 1 << 15;
@@ -49,7 +50,7 @@ const OWED_MASK: u32 = 0x7f << OWED_SHIFT;
 /// The slot of its file system.
 const SLOT_SHIFT: u32 = 24;
 const SLOT_MASK: u32 = (FILE_SYSTEMS as u32 - 1) << SLOT_SHIFT;
-/// It was made, where it must be known whether it is tiny when it is closed.
+/// Flag: the file was made, where it must be known if it is tiny when it is closed.
 const MADE: u32 = 1 << 29;
 /// The program doubled the kernel's read-ahead windows, and we have halved them again.
 const HALVED: u32 = 1 << 30;
@@ -64,7 +65,7 @@ pub struct File {
     flags: AtomicU32,
     /// Read-ahead slices in a row that found everything cached.
     dry: AtomicU32,
-    /// Where a reader in order would read next.
+    /// Offset at which a sequential reader would read next.
     next: AtomicU64,
     /// Up to where a stream has been read ahead and paid for.
     paid: AtomicU64,
@@ -75,7 +76,7 @@ pub struct File {
     /// Lowest and highest offset written since then.
     low: AtomicU64,
     high: AtomicU64,
-    /// Where the descriptor's own offset was when write-back was last started.
+    /// The descriptor's own offset when write-back was last started.
     from: AtomicU64,
     /// What is known to be cached.
     pub(crate) detector: Detector,
@@ -200,12 +201,12 @@ impl File {
         }
     }
 
-    /// Where a call is made: at `at`, else at the descriptor's own offset, if that is known.
+    /// Returns the offset of a call: `at`, else the descriptor's own offset, if that is known.
     pub(crate) fn place(&self, at: Option<u64>) -> Option<u64> {
         at.or_else(|| self.position.load(R).checked_sub(1))
     }
 
-    /// The descriptor's own offset is there now; `None` if nobody knows.
+    /// Records the descriptor's own offset; `None` if it is unknown.
     #[inline]
     pub fn set_position(&self, position: Option<u64>) {
         if self.flags.load(R) != 0 {
@@ -234,21 +235,21 @@ impl File {
         self.key.store(key.get(), R);
     }
 
-    /// Whether it is known what the descriptor can reach.
+    /// Returns true if it is known what the descriptor refers to.
     #[inline(always)]
     #[must_use]
     pub fn is_classified(&self) -> bool {
         self.has(DISK | OTHER)
     }
 
-    /// Whether it is a socket that may reach a network.
+    /// Returns true for a socket that may reach a network.
     #[inline(always)]
     #[must_use]
     pub fn is_socket(&self) -> bool {
         self.has(SOCKET)
     }
 
-    /// It is a socket that never reaches a network: from here on it is like a pipe.
+    /// Marks a socket that never reaches a network; from here on it is treated like a pipe.
     pub fn exempt(&self) {
         self.set(SOCKET, false);
     }
@@ -257,7 +258,7 @@ impl File {
         self.set(DISK | OTHER | REGULAR | SOCKET, false);
         self.set(SOCKET, status.socket);
         self.set(REGULAR, status.regular);
-        // Last: who sees it classified sees all of it.
+        // Set last: a thread that sees the descriptor classified then sees all the rest.
         self.set(if status.disk { DISK } else { OTHER }, true);
     }
 

@@ -19,8 +19,9 @@ impl File {
         self.place(at).is_some_and(|at| self.detector.knows(at, count as u64))
     }
 
-    /// Only probes tell what of it is cached, which are dear: where the last reads found all they asked
-    /// for, the next one passes without. Its cost, if it has one, is the bytes that it asks for.
+    /// Returns true if the next read passes without a probe. Where only probes tell what is cached,
+    /// they are expensive: if the last reads found all they asked for, the next one passes without.
+    /// Its cost, if it has one, is the bytes that it asks for.
     #[inline(always)]
     #[must_use]
     pub fn passes_unprobed(&self) -> bool {
@@ -125,7 +126,8 @@ impl File {
         repeats
     }
 
-    /// Whether a read that ends there is one of the steps that lead to where the last one ended.
+    /// Returns true if a read that ends at `end` is one of the steps that lead to where the last
+    /// one ended.
     pub(crate) fn steps_to(&self, end: u64) -> bool {
         let rest = self.next().checked_sub(end);
         rest.and_then(|rest| rest.checked_rem(self.step.load(R).into())) == Some(0)

@@ -72,7 +72,7 @@ impl File {
         self.has(REWRITES)
     }
 
-    /// The same, if nobody follows what is written where.
+    /// Returns true if [`Self::rewrites`] does and written ranges are not tracked for a prediction.
     #[inline(always)]
     #[must_use]
     pub fn rewrites_unpredicted(&self) -> bool {
@@ -83,7 +83,8 @@ impl File {
         self.set(REWRITES, on);
     }
 
-    /// It was made by who has it open, and must be looked at when it is closed.
+    /// Returns true if the process that has the file open created it, so that it must be examined
+    /// when closed.
     #[must_use]
     pub fn is_made(&self) -> bool {
         self.has(MADE)

@@ -1,9 +1,10 @@
-//! Where the shared table lies, and its lock.
+//! The shared table and its lock.
 //!
-//! The table is a System V segment: nobody can make it smaller under those who use it, as one can a
-//! file, whose readers would then die of SIGBUS. It is marked for removal as soon as it is made, so it
-//! goes with the last process that has it attached (shmctl(2), `IPC_RMID`; that others may still
-//! attach it by its number is Linux's own). The file says which segment it is, and carries the lock.
+//! The table is a System V segment. Unlike a file, which can be truncated under its readers so that
+//! they die of SIGBUS, a segment cannot shrink while it is in use. It is marked for removal as soon
+//! as it is made, so it goes with the last process that has it attached (shmctl(2), `IPC_RMID`;
+//! that others may still attach it by its number is Linux's own). The file says which segment it
+//! is, and carries the lock.
 #![allow(unsafe_code, reason = "attaches shared memory and reads it as a struct of atomics")]
 
 use std::fs::File;
@@ -102,7 +103,7 @@ impl Map {
         None
     }
 
-    /// Whether the file still leads here; else newcomers sit at another table.
+    /// Returns true if the file still leads here; otherwise newcomers use another table.
     fn is_whole(&self) -> bool {
         Place::read(&self.file) == Some(self.place)
     }
@@ -158,7 +159,8 @@ impl Deref for Map {
 
     fn deref(&self) -> &Table {
         // SAFETY: the segment is SIZE bytes for ever, page aligned, and attached until drop; every
-        // bit pattern is a valid Table, which consists of atomics and integers that nobody writes.
+        // bit pattern is a valid Table, which consists of atomics and integers that are never
+        // written.
         unsafe { self.table.as_ref() }
     }
 }

@@ -1,16 +1,17 @@
-//! One polite thread of a user at a time, without a daemon (paper sections 4.5 and 7.1).
+//! Runs one polite thread of a user at a time, without a daemon (paper sections 4.5 and 7.1).
 //!
-//! The table of all threads lies in one file that every process maps. The rules are those of
-//! [`discnice_manners::superintendent`]; whoever holds the lock applies them for everybody. So
+//! The table of all threads lies in one segment that every process maps. The rules are those of
+//! [`discnice_manners::superintendent`]; a thread that holds the lock applies them for all. So
 //! there is no arbiter to die:
 //!
-//! - the lock is flock(2), which the kernel takes from the dead;
+//! - the lock is flock(2), which the kernel releases when its holder dies;
 //! - a grant is one word of the granted thread's seat, valid by itself whatever else was left
 //!   undone, and every waiter looks for itself from time to time, so a wake-up may get lost;
-//! - a seat whose process is gone (its PID, or the PID's start time) is cleared by whoever waits;
+//! - the seat of a process that is gone (by its PID, or the PID's start time) is cleared by any
+//!   waiter;
 //! - a thread that keeps its turn for too long is presumed hung and passed over;
-//! - whoever cannot get the lock within a tenth of a second (its holder was stopped in the middle)
-//!   goes on without.
+//! - a thread that cannot get the lock within a tenth of a second (its holder was stopped in the
+//!   middle) goes on without.
 
 mod layout;
 mod map;

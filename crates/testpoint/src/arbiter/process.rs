@@ -8,7 +8,7 @@ pub fn start_time(pid: u32) -> Option<u64> {
     stat(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.started)
 }
 
-/// Whether `/proc` can be asked at all; without it nobody may be called dead.
+/// Returns true if `/proc` is readable; without it no process may be presumed dead.
 pub fn can_tell() -> bool {
     start_time(std::process::id()).is_some()
 }

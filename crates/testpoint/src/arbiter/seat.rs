@@ -59,7 +59,7 @@ impl Seat {
         Ok(Self { map, number, pid, hung })
     }
 
-    /// Whether the seat belongs to this process; after fork(2), the child's copy does not.
+    /// Returns true if the seat belongs to this process; after fork(2), the child's copy does not.
     #[must_use]
     pub fn is_mine(&self) -> bool {
         self.pid == std::process::id()
@@ -116,7 +116,7 @@ impl Seat {
                 return self.away();
             }
             let _ = futex::wait(&self.entry().state, futex::Flags::empty(), WAITING, Some(&LOOK));
-            // Somebody may have taken this process for dead and cleared its seat.
+            // Another process may have taken this one for dead and cleared its seat.
             if self.entry().pid.load(Ordering::Acquire) != self.pid {
                 return;
             }
@@ -148,7 +148,7 @@ impl Seat {
         self.entry().state.load(Ordering::Acquire) == RUNNING
     }
 
-    /// Whether nobody else is there who could want a turn.
+    /// Returns true if no other thread is there that could want a turn.
     #[must_use]
     pub fn alone(&self) -> bool {
         seats_in_use(&self.map).enumerate().all(|(i, entry)| {
@@ -158,8 +158,8 @@ impl Seat {
         })
     }
 
-    /// Whether it is on this waiter to look: one at a time suffices. If each of a hundred did, most
-    /// would not get the lock in time.
+    /// Returns true if this waiter is to look: one at a time suffices. If each of a hundred did,
+    /// most would not get the lock in time.
     fn look_is_due(&self) -> bool {
         let (now, word) = (clock::now(), &self.map.looked_at);
         let last = word.load(Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl Seat {
         self.entry().state.store(state, Ordering::Release);
     }
 
-    /// Grants turns for everybody, until all who still wait must.
+    /// Grants turns to all waiting threads, until those that still wait must.
     fn decide(&self, _lock: &Locked<'_>) {
         let now = clock::now();
         self.decay(now);
@@ -232,7 +232,7 @@ fn is_dead(entry: &Entry) -> bool {
     pid != 0 && start_time(pid) != Some(entry.started.load(Ordering::Relaxed))
 }
 
-/// Frees those of the `suspected` seats whose processes are gone.
+/// Frees the `suspected` seats of processes that are gone.
 fn clear_the_dead(map: &Map, suspected: impl Fn(&Entry) -> bool) {
     if !can_tell() {
         return;
@@ -242,7 +242,7 @@ fn clear_the_dead(map: &Map, suspected: impl Fn(&Entry) -> bool) {
     }
 }
 
-/// A seat that nobody has.
+/// Returns a free seat.
 fn free_seat(map: &Map) -> Option<usize> {
     map.seats.iter().position(|entry| entry.pid.load(Ordering::Acquire) == 0)
 }

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Lines shown of what is left as it is.
 const LINES: usize = 20;
 
-/// Where in an order given each path stands; one that comes twice, where it comes first.
+/// Returns the position of each path in a given order; for one that comes twice, its first.
 fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
     let mut places = HashMap::new();
     for (path, place) in order.iter().zip(0..) {
@@ -220,7 +220,7 @@ impl<'a> Job<'a> {
         Ok(done)
     }
 
-    /// Exchanges files of one directory, whose modification time is kept.
+    /// Exchanges files of one directory and preserves its modification time.
     fn exchange_in_directory<'c>(
         &self,
         area: &Area<'_>,

@@ -10,13 +10,13 @@ use crate::input::reason;
 /// Why a file was not rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It changed between its scan and its exchange.
+    /// The file changed between its scan and its exchange.
     Changed,
-    /// It is open or mapped in another process.
+    /// The file is open or mapped in another process.
     InUse,
     /// The file system does not tell whether it is in use.
     NoLease,
-    /// It is gone, or another one.
+    /// The file is gone, or replaced by another.
     Vanished,
     /// A property that a copy could not have, or that forbids touching it.
     Property(&'static str),
@@ -59,12 +59,12 @@ impl From<io::Error> for Why {
 }
 
 impl Why {
-    /// Whether another attempt may succeed.
+    /// Returns true if another attempt may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Changed | Self::InUse)
     }
 
-    /// Whether it would be so with every other file, too: the error that ends the refresh.
+    /// Returns the error if it would occur with every other file, too, and thus ends the refresh.
     pub fn is_of_all(&self) -> Option<Errno> {
         match self {
             Self::Failed(

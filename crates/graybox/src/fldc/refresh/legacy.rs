@@ -1,5 +1,6 @@
-//! Work areas of the first format, whose refresh exchanged the whole directory: `.discnice-refresh-HASH`
-//! with an empty marker, and the tree that was built, or the old one, in `.discnice-refresh-HASH.new`.
+//! Work areas of the first format. Its refresh exchanged the whole directory:
+//! `.discnice-refresh-HASH` with an empty marker, and the tree that was built, or the old one, in
+//! `.discnice-refresh-HASH.new`.
 //!
 //! Only their names say what belongs together. So they are cleared up where no other user can have
 //! made or renamed them, and left alone everywhere else.
@@ -40,7 +41,7 @@ pub fn recover(place: &Place) -> Found {
     if cleared { Found::ClearedUp } else { Found::Left(name.to_string_lossy().into_owned()) }
 }
 
-/// Whether only this user can have made entries of a directory.
+/// Returns true if only this user can have made entries of a directory.
 fn is_private(meta: &Meta) -> bool {
     meta.uid == rustix::process::geteuid().as_raw() && meta.mode & 0o022 == 0
 }

@@ -24,8 +24,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether this is the file seen as `now`, maybe after a reboot: that gives disks other device
-    /// numbers, but files neither another inode number nor another time of birth.
+    /// Returns true if this is the file seen as `now`, maybe after a reboot: that gives disks other
+    /// device numbers, but files neither another inode number nor another time of birth.
     #[must_use]
     pub fn is_still(&self, now: &Self) -> bool {
         let known = self.born != (0, 0);
@@ -36,7 +36,7 @@ impl Identity {
 /// Contents of the marker: what a work area belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marker {
-    /// User whose refresh made the work area.
+    /// User that made the work area in a refresh.
     pub owner: u32,
     /// Directory that is refreshed.
     pub directory: Identity,
@@ -126,7 +126,7 @@ pub struct Facts {
     pub mtime: (i64, u32),
 }
 
-/// A directory whose entries are being exchanged, and what it was before.
+/// A directory with entries being exchanged, and what it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Touched {
     /// Inode of the directory.

@@ -103,7 +103,8 @@ pub fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>, meta: &Meta) -> rustix::io
     if kept { Ok(()) } else { Err(Errno::PERM) }
 }
 
-/// Whether two files have the same size, owner, mode, modification time and extended attributes.
+/// Returns true if two files have the same size, owner, mode, modification time and extended
+/// attributes.
 ///
 /// # Errors
 /// As the system calls.

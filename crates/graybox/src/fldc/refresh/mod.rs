@@ -14,16 +14,16 @@
 //! original before the exchange is seen by its breaking the lease, or, if it comes later, when the
 //! original is looked at again after [`GRACE`]: then the original goes back to its place. Only an
 //! opener that takes longer than that between finding the inode and opening it gets an original
-//! that is removed. An interrupted refresh leaves a work area whose file names tell what is a copy and
-//! what is an original; the next one decides by the same rules. What is undecidable, as both were
-//! changed, is kept beside the directory and named.
+//! that is removed. An interrupted refresh leaves a work area in which file names tell copies from
+//! originals; the next one decides by the same rules. What is undecidable, as both were changed, is
+//! kept beside the directory and named.
 //!
 //! # Threats
 //! Another user may be able to write to the parent of the directory, own it, or write to
 //! directories inside, and may plant, rename and replace entries there at any moment.
 //! - No directory tree is removed (but for the first format, see below). Removed are files in the work area, by descriptor, the
 //!   marker, and the work area itself by rmdir(2), which takes only empty directories, and only
-//!   if its name still means it. A user who puts another empty directory in its place in that very
+//!   if its name still means it. A user that puts another empty directory in its place in that very
 //!   moment could remove that directory anyway, as it takes the same right.
 //! - A work area is accepted if its descriptor shows it to belong to this user and to be closed to
 //!   all others, and if the marker in it, a regular file of this user with one name, says the same

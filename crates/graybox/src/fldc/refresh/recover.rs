@@ -14,7 +14,7 @@ use super::times;
 use super::tree::{Tree, stat};
 use super::work::Area;
 
-/// Where the inodes of the directory are.
+/// Finds the inodes of the directory.
 struct Finder<'a> {
     place: &'a Place,
     tree: Tree,

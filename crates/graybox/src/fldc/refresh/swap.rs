@@ -43,11 +43,11 @@ pub struct Spot<'a> {
 /// What became of a file in the work area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// It was not needed any more and is removed.
+    /// The file was not needed any more and is removed.
     Removed,
-    /// It was put back, as another process uses it; the copy is removed.
+    /// The original was put back, as another process uses it; the copy is removed.
     PutBack,
-    /// Both it and what is in the directory were changed: it is kept in the work area.
+    /// Both the file and what is in the directory were changed: it is kept in the work area.
     Kept,
 }
 

@@ -1,4 +1,4 @@
-//! Keeps the modification times of directories whose entries are exchanged.
+//! Preserves the modification times of directories while their entries are exchanged.
 //!
 //! A time is set back only if the directory holds what it held before: a program that looks for
 //! new files by the directory's time must not miss one.

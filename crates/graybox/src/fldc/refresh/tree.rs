@@ -76,7 +76,7 @@ impl Meta {
         FileType::from_raw_mode(self.mode)
     }
 
-    /// Whether the file has this attribute of statx(2).
+    /// Returns true if the file has this attribute of statx(2).
     pub fn has(&self, attribute: StatxAttributes) -> bool {
         self.attributes & attribute.bits() != 0
     }
@@ -92,8 +92,8 @@ impl Meta {
         Facts { size, uid, gid, mode, mtime }
     }
 
-    /// Whether nothing that a program could have written differs, its names included. Access time
-    /// does not count.
+    /// Returns true if nothing that a program could have written differs, names included. Access
+    /// time does not count.
     pub fn unchanged(&self, later: &Self) -> bool {
         self.identity() == later.identity()
             && self.facts() == later.facts()
@@ -121,7 +121,7 @@ pub struct Node {
     pub parent: usize,
     /// Name in that directory; `.` for the root.
     pub name: CString,
-    /// As found by the scan.
+    /// Metadata as found by the scan.
     pub meta: Meta,
 }
 

@@ -248,7 +248,7 @@ impl<'a> Area<'a> {
     }
 }
 
-/// Whether this is what work areas are called.
+/// Returns true if work areas have names like this.
 pub fn is_name(name: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     name.strip_prefix(PREFIX.as_bytes())
