@@ -13,7 +13,7 @@ SKIPPED = $(CURDIR)/target/skipped
 .PHONY: help build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: ## Build the program and the library
 	$(CARGO) build --release --locked
