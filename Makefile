@@ -2,19 +2,27 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
-RELEASE = target/release
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+RELEASE = $(TARGET)/release
+# What install-program installs: other builds of the program and the library, for packages.
+PROGRAMS ?= $(RELEASE)
+LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help build demo test lint check install uninstall docs model fuzz rates storm leftovers inject
+.PHONY: help build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: ## Build the program and the library
 	$(CARGO) build --release --locked
 
-demo: build ## Build, then run the main job: one copy unlimited, one at 20 MiB/s
+program: ## Build what a user runs: the program, the library, gbp
+	$(CARGO) build --release --locked -p discnice-cli -p discnice-preload -p discnice-graybox
+
+demo: ## Build the program and the library, then run the main job: one copy unlimited, one at 20 MiB/s
+	$(CARGO) build --release --locked -p discnice-cli -p discnice-preload
 	@demo/demo.sh $(RELEASE)/discnice
 
 test: build ## All tests that need nothing but this machine
@@ -53,24 +61,41 @@ leftovers: build ## What policyd keeps of 50,000 commands and 10,000 classes (a 
 inject: build ## Make every system call and allocation of run, policyd and refresh fail in turn (an hour)
 	DISCNICE_INJECT=all $(CARGO) test -p discnice-tests --test injection -- --nocapture
 
-docs: build ## Man pages and shell completions from the flags' one definition
+docs: ## Man pages and shell completions from the flags' one definition
 	$(CARGO) xtask pages $(RELEASE)/pages
 
-install: build docs ## Install below PREFIX
-	install -s -D -m 755 $(RELEASE)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
-	install -D -m 644 $(RELEASE)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
+install: program docs install-program ## Install below PREFIX
+	DESTDIR=$(DESTDIR) crates/capi/install.sh $(abspath $(PREFIX))
+
+install-program: # Install what is built
+	install -D -m 755 $(PROGRAMS)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
+	install -D -m 755 $(PROGRAMS)/gbp $(DESTDIR)$(PREFIX)/lib/discnice/gbp
+	strip $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/lib/discnice/gbp
+	install -D -m 644 $(LIBRARIES)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(RELEASE)/pages/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
-	DESTDIR=$(DESTDIR) crates/capi/install.sh $(abspath $(PREFIX))
+	install -d $(DESTDIR)$(PREFIX)/share/systemd/user
+	install -m 644 packaging/systemd/discnice-policyd.socket $(DESTDIR)$(PREFIX)/share/systemd/user/
+	sed 's|@PREFIX@|$(abspath $(PREFIX))|' packaging/systemd/discnice-policyd.service.in \
+		>$(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.service
 
 uninstall: ## Remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man1/discnice*.1
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	rm -f $(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.*
 	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice
 	rm -f $(DESTDIR)$(PREFIX)/include/discnice.h $(DESTDIR)$(PREFIX)/lib/libdiscnice_testpoint.*
 	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/discnice.pc
+	cd $(DESTDIR)$(PREFIX)/share && rmdir -p --ignore-fail-on-non-empty bash-completion/completions \
+		zsh/site-functions fish/vendor_completions.d systemd/user
+
+packages: ## Build .deb, .rpm and tarball into dist/
+	packaging/build.sh
+
+packages-test: ## Install, use and remove each package in a root of its own (needs root)
+	packaging/test.sh

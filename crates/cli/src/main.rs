@@ -18,10 +18,11 @@ const EXIT_OURS: u8 = 125;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// What the C library calls. It has given the arguments to the standard library already.
+/// What the C library calls.
 #[unsafe(no_mangle)]
 extern "C" fn main(_: c_int, arguments: *const *const c_char) -> c_int {
-    memory::note_arguments(arguments);
+    // SAFETY: the C library vouches for them.
+    unsafe { memory::note_arguments(arguments) };
     inheritance::change();
     let status = stack::with_enough(run);
     std::process::exit(number(status))
@@ -36,7 +37,7 @@ fn number(status: ExitCode) -> c_int {
 /// Not in one frame with [`main`], which may have little room.
 #[inline(never)]
 fn run() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
+    let words = memory::words();
     let cli = match arguments::parse(&words) {
         Asked::Do(cli) => cli,
         Asked::Show(text) => return status_of(output::styled(&text)),

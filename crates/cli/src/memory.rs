@@ -8,7 +8,8 @@
 #![allow(unsafe_code, reason = "an allocator, and exec without memory")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::c_char;
+use std::ffi::{CStr, OsStr, OsString, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -58,15 +59,39 @@ static COMMAND: AtomicPtr<*const c_char> = AtomicPtr::new(null_mut());
 /// The process that is to become the command.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Notes where the arguments lie.
-pub fn note_arguments(arguments: *const *const c_char) {
+/// Notes where the arguments lie. The standard library knows them only where the C library hands them to its initializers,
+/// as glibc does and musl does not.
+///
+/// # Safety
+/// They are those of `main`, which live as long as the process.
+pub unsafe fn note_arguments(arguments: *const *const c_char) {
     ARGUMENTS.store(arguments.cast_mut(), Ordering::Relaxed);
+}
+
+/// The arguments, with the program's name as the first.
+#[must_use]
+pub fn words() -> Vec<OsString> {
+    let words = noted().map(|word| OsStr::from_bytes(word.to_bytes()).to_owned());
+    words.collect()
+}
+
+/// The arguments where they lie; none before they are noted.
+fn noted() -> impl Iterator<Item = &'static CStr> {
+    let mut place = ARGUMENTS.load(Ordering::Relaxed).cast_const();
+    std::iter::from_fn(move || {
+        // SAFETY: `note_arguments` was given the arguments of `main`, which end with a null pointer; behind that this does
+        // not go.
+        let word = unsafe { place.as_ref() }.copied().filter(|word| !word.is_null())?;
+        place = place.wrapping_add(1);
+        // SAFETY: each of them is a string of C that lives as long as the process.
+        Some(unsafe { CStr::from_ptr(word) })
+    })
 }
 
 /// From now on the last `words` arguments are executed by this process, and by none that it forks, if memory runs out.
 pub fn without_memory_execute(words: usize) {
     let arguments = ARGUMENTS.load(Ordering::Relaxed);
-    let count = std::env::args_os().len();
+    let count = noted().count();
     if !arguments.is_null() && words > 0 && words < count {
         COMMAND.store(arguments.wrapping_add(count - words), Ordering::Relaxed);
         PROCESS.store(process::id(), Ordering::Relaxed);

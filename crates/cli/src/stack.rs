@@ -1,15 +1,12 @@
 //! A stack for this program where the user's limit leaves too little. `ulimit -s 64` is enough for many a command,
 //! and is the command's to inherit; parsing a command line takes more. A second thread would have a stack of its own,
 //! but fork(2) and exec(2) are for a process of one thread, and a limit of processes may forbid it. So the same
-//! thread goes on elsewhere, by swapcontext(3), and comes back for the end.
+//! thread goes on elsewhere and comes back for the end. The psm crate switches, as swapcontext(3) would; musl has none.
 
 #![allow(unsafe_code, reason = "a stack is mapped, and switched to")]
 
-use std::cell::Cell;
 use std::process::ExitCode;
 use std::ptr::{NonNull, null_mut};
-
-use libc::ucontext_t;
 
 /// With so much as its limit the main stack is enough, in a debug build too.
 const ENOUGH: u64 = 1 << 20;
@@ -20,12 +17,6 @@ const PRELOADING: u64 = 32 << 10;
 const SIZES: [usize; 3] = [2 << 20, 512 << 10, 192 << 10];
 /// At its lower end, which nothing may touch: a page, of whatever size.
 const GUARD: usize = 64 << 10;
-
-thread_local! {
-    /// What is to run on the other stack, and what it returned.
-    static WORK: Cell<Option<fn() -> ExitCode>> = const { Cell::new(None) };
-    static DONE: Cell<Option<ExitCode>> = const { Cell::new(None) };
-}
 
 /// Runs `work` on a stack that is large enough.
 #[must_use]
@@ -67,33 +58,10 @@ fn map() -> Option<NonNull<[u8]>> {
     })
 }
 
-#[inline(never)]
 fn run_on(stack: NonNull<[u8]>, work: fn() -> ExitCode) -> ExitCode {
-    WORK.set(Some(work));
-    // On the heap: they are as large as the registers, which is much of a short stack.
-    // SAFETY: plain numbers and pointers, for which zero is a value; getcontext fills in what matters.
-    let [mut here, mut there]: [Box<ucontext_t>; 2] =
-        std::array::from_fn(|_| Box::new(unsafe { std::mem::zeroed() }));
-    // SAFETY: `there` gets a stack that lives as long as the process, and returns to `here`, which swapcontext fills
-    // in. Both live until it has. `enter` takes no arguments.
-    let switched = unsafe {
-        if libc::getcontext(&raw mut *there) != 0 {
-            return work();
-        }
-        there.uc_stack.ss_sp = stack.as_ptr().cast();
-        there.uc_stack.ss_size = stack.len();
-        there.uc_link = &raw mut *here;
-        libc::makecontext(&raw mut *there, enter, 0);
-        libc::swapcontext(&raw mut *here, &raw const *there)
-    };
-    match DONE.take() {
-        Some(done) if switched == 0 => done,
-        _ => work(),
-    }
-}
-
-extern "C" fn enter() {
-    DONE.set(WORK.take().map(|work| work()));
+    // SAFETY: the stack was mapped for this, is never unmapped, and is aligned and long as pages are. A panic ends the
+    // process and is not to pass from one stack to the other.
+    unsafe { psm::on_stack(stack.cast().as_ptr(), stack.len(), work) }
 }
 
 #[cfg(test)]

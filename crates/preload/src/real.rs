@@ -3,6 +3,7 @@
 //! All are looked up once, when the library is loaded: dlsym(3) takes the dynamic linker's lock,
 //! which a forked child of a threaded program may find held for ever. And it is slow ([`symbols`]).
 
+use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -10,8 +11,29 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use crate::symbols::{self, Found, Scope};
 
 unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
     fn __errno_location() -> *mut c_int;
+    static discnice_dlsym: Option<Dlsym>;
+}
+
+type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+
+// A weak reference: before glibc 2.34 dlsym is in a library of its own, libdl, and a program that does not use that would
+// not start for want of it.
+global_asm!(
+    ".pushsection .data.rel.ro.discnice_dlsym, \"aw\"",
+    ".balign 8",
+    ".weak dlsym",
+    ".hidden discnice_dlsym",
+    ".globl discnice_dlsym",
+    "discnice_dlsym: .quad dlsym",
+    ".popsection",
+);
+
+/// dlsym(3), or null where the program has none.
+fn dlsym(handle: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: the dynamic linker filled it in before anything of ours ran; the name is a C string, and dlsym may be called from
+    // any thread.
+    unsafe { discnice_dlsym.map_or(ptr::null_mut(), |dlsym| dlsym(handle, name.as_ptr())) }
 }
 
 /// The next definition after this library's, dlsym(3).
@@ -74,8 +96,7 @@ impl Real {
 
     /// What dlsym(3) says.
     fn ask(&self) -> *mut c_void {
-        // SAFETY: the name is a C string; dlsym may be called from any thread.
-        let address = unsafe { dlsym(RTLD_NEXT, self.name.as_ptr()) };
+        let address = dlsym(RTLD_NEXT, self.name);
         if address.is_null() { missing as *mut c_void } else { address }
     }
 }
@@ -91,8 +112,7 @@ pub fn find(name: &CStr) -> *mut c_void {
     match first {
         Found::At(address) => address,
         Found::Nothing if whole => ptr::null_mut(),
-        // SAFETY: the name is a C string; dlsym may be called from any thread.
-        _ => unsafe { dlsym(RTLD_DEFAULT, name.as_ptr()) },
+        _ => dlsym(RTLD_DEFAULT, name),
     }
 }
 
