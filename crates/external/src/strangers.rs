@@ -1,8 +1,8 @@
 //! Tasks of no class that wait for a disk.
 //!
-//! A task that waits for a disk is in the state D (proc(5)), whoever's it is: a reader, and also one whose fsync(2) waits for
-//! the journal, of which no byte and no request shows behind what a class writes. Parts of the kernel wait for what members
-//! do and do not count, nor do processes of this program, which write for members.
+//! A task that waits for a disk is in state D (proc(5)), whichever user started it. That covers readers, and also an
+//! fsync(2) that waits for the journal, which moves next to no bytes of its own. Kernel threads wait for members' data and
+//! do not count; nor do processes of this program, which write for members.
 
 use std::collections::HashSet;
 use std::fs;
@@ -165,7 +165,7 @@ mod tests {
     use std::path::Path;
     use std::process::{Child, Command, Stdio};
 
-    /// A process whose state is D as its child, which shares its memory, does not go on; its file lies in a folder.
+    /// Starts a process that stays in state D, as the child that shares its memory pauses, with a file open in a folder.
     fn waiting(folder: &Path) -> Option<Child> {
         let (source, program) = (folder.join("waiting.c"), folder.join("waiting"));
         let text = "#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { if (vfork() == 0) { prctl(PR_SET_PDEATHSIG, 9); pause(); _exit(0); } }";
