@@ -3,7 +3,7 @@
 
     python3 benches/beside.py --folder DIR [--rounds N] [--jobs restic,go,...] [--foregrounds seq,reads,sqlite] [--seconds S]
 
-Jobs: restic, go (a static Go program), static (a static C program), mapped (page faults), rsync, uring (fio), write (dd).
+Jobs: restic, go (a static Go program), static (a static C program), mapped (page faults), rsync, uring (fio), write (dd over the same blocks), anew (dd of a new file each time).
 All read a file of DIR, past the cache or dropped from it, again and again; DIR lies on the disk that is judged:
 `discnice-eval disk up` makes a hard disk. Foregrounds: 100 MB read in order, 20 random reads of 4 KiB a second, a commit of sqlite each 50 ms.
 Each round takes every foreground alone and beside each job under each treatment, interleaved; medians over rounds are printed, with the longest wait and
@@ -92,6 +92,10 @@ class Jobs:
         return ["fio", "--name=job", f"--filename={self.ours}", "--rw=read", "--bs=256k", "--iodepth=8", "--direct=1", "--ioengine=io_uring",
                 "--time_based", "--runtime=600", "--minimal"]
 
+    def anew(self):
+        """Writes a file anew again and again: the blocks are allocated each time, so that commits of the journal wait for the data."""
+        return self.loop(["dd", "if=/dev/zero", f"of={self.folder}/anew", "bs=1M", "count=600", "status=none"])
+
     def write(self):
         return self.loop(["dd", "if=/dev/zero", f"of={self.folder}/written", "bs=1M", "count=300", "conv=notrunc", "status=none"])
 
@@ -161,7 +165,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--jobs", default="restic,go,static,mapped,rsync,uring,write")
+    parser.add_argument("--jobs", default="restic,go,static,mapped,rsync,uring,write,anew")
     parser.add_argument("--foregrounds", default="seq,reads,sqlite")
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args()
