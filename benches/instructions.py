@@ -79,7 +79,7 @@ def main():
     if not shutil.which("valgrind"):
         sys.exit("instructions.py: valgrind is not installed")
     run = [os.path.abspath(arguments.discnice), "run", "--disk"]
-    ways = {"alone": [], "unlimited": run + ["unlimited", "--"], "limited": run + ["1G", "--"]}
+    ways = {"alone": [], "unlimited": run + ["unlimited", "--"], "limited": run + ["1G", "--mechanism", "preload", "--"]}
     folder = tempfile.mkdtemp(prefix="discnice-instructions-", dir=".")
     try:
         with open(f"{folder}/guest.c", "w") as file:
