@@ -91,8 +91,10 @@ uninstall: ## Remove what install put there
 	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice
 	rm -f $(DESTDIR)$(PREFIX)/include/discnice.h $(DESTDIR)$(PREFIX)/lib/libdiscnice_testpoint.*
 	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/discnice.pc
-	cd $(DESTDIR)$(PREFIX)/share && rmdir -p --ignore-fail-on-non-empty bash-completion/completions \
-		zsh/site-functions fish/vendor_completions.d systemd/user
+	cd $(DESTDIR)$(PREFIX)/share 2>/dev/null || exit 0; \
+	for folder in bash-completion/completions zsh/site-functions fish/vendor_completions.d systemd/user; do \
+		[ ! -d $$folder ] || rmdir -p --ignore-fail-on-non-empty $$folder; \
+	done
 
 packages: ## Build .deb, .rpm and tarball into dist/
 	packaging/build.sh
