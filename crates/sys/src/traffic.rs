@@ -213,19 +213,33 @@ pub fn network() -> Result<Interfaces, Errno> {
 pub fn unwritten() -> Option<u64> {
     let (mut found, mut bytes) = (0, 0u64);
     lines(c"/proc/meminfo", |line| {
-        let value = |label: &[u8]| {
-            line.strip_prefix(label)?.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())
-        };
-        if let Some(kib) = value(b"Dirty:").or_else(|| value(b"Writeback:")) {
-            (found, bytes) = (found + 1, bytes.saturating_add(number(kib).saturating_mul(1024)));
+        if let Some(more) = unwritten_part(line) {
+            (found, bytes) = (found + 1, bytes.saturating_add(more));
         }
     })
     .ok()?;
     (found == 2).then_some(bytes)
 }
 
+/// Returns the bytes of a line of /proc/meminfo that counts unwritten pages, such as `Dirty:    12 kB`.
+fn unwritten_part(line: &[u8]) -> Option<u64> {
+    let value = line.strip_prefix(b"Dirty:").or_else(|| line.strip_prefix(b"Writeback:"))?;
+    let kib = value.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
+    Some(number(kib).saturating_mul(1024))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn dirty_pages_and_those_under_writeback_are_unwritten() {
+        assert_eq!(unwritten_part(b"Dirty:              1234 kB"), Some(1234 * 1024));
+        assert_eq!(unwritten_part(b"Writeback:             8 kB"), Some(8 * 1024));
+        assert_eq!(unwritten_part(b"WritebackTmp:          3 kB"), None);
+        assert_eq!(unwritten_part(b"Dirty:"), None);
+    }
+
     #[test]
     fn what_is_dirty_is_unwritten() {
         let file = std::env::temp_dir().join(std::format!("unwritten-{}", std::process::id()));
@@ -235,8 +249,6 @@ mod tests {
         // Unless another process has everything written just then, or the folder lies in memory.
         assert!(bytes.is_some_and(|bytes| bytes < 1 << 40), "{bytes:?}");
     }
-
-    use super::*;
 
     #[test]
     fn partitions_belong_to_their_disk() {
