@@ -6,7 +6,6 @@
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -22,6 +21,7 @@ use discnice_units::Nanos;
 
 use crate::births::{Births, Forebear};
 use crate::debuggers::Debuggers;
+use crate::process::read_file;
 
 /// Forks between two looks from which on all processes are looked at.
 const MANY: u32 = 1 << 16;
@@ -101,10 +101,7 @@ fn memory_space(process: &str) -> Option<PathBuf> {
 }
 
 fn marks(id: u32) -> Vec<Vec<u8>> {
-    let mut block = Vec::with_capacity(ENVIRONMENT);
-    let file = File::open(format!("/proc/{id}/environ"));
-    // What was read before it ended is as good.
-    let _ = file.and_then(|mut file| file.read_to_end(&mut block));
+    let block = read_file(id, "environ", ENVIRONMENT, u64::MAX).unwrap_or_default();
     let entries = block.split(|byte| *byte == 0);
     entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
 }

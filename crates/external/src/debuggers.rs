@@ -7,9 +7,6 @@
 //! its own, is not found. Only newcomers of this user and of the superuser are read: no other user may trace the process,
 //! or have it let go.
 
-use std::fs::File;
-use std::io::Read;
-
 use discnice_units::Nanos;
 
 /// A newcomer is looked at first after this, then at twice its age each time.
@@ -93,10 +90,7 @@ fn may_trace(id: u32) -> bool {
 
 /// The command line of a living process; empty for a kernel thread.
 fn command_line(id: u32) -> Option<Vec<u8>> {
-    let mut line = Vec::with_capacity(LENGTH);
-    let file = File::open(format!("/proc/{id}/cmdline")).ok()?;
-    file.take(LENGTH as u64).read_to_end(&mut line).ok()?;
-    Some(line)
+    crate::process::read_file(id, "cmdline", LENGTH, LENGTH as u64)
 }
 
 /// The whole numbers in a command line that can be those of processes.

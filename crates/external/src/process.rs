@@ -213,7 +213,16 @@ pub fn voluntary_switches(thread: u32) -> Option<u64> {
     u64::try_from(switches).ok()
 }
 
-/// Bytes of `/proc/PID/status`, at most as a rule.
+/// Reads a file of /proc, of at most `most` bytes, with one read(2) if it has fewer than `room`: it tells no size, so that
+/// [`fs::read`] begins with 32 bytes.
+pub(crate) fn read_file(id: u32, name: &str, room: usize, most: u64) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(room);
+    let file = File::open(format!("/proc/{id}/{name}")).ok()?;
+    file.take(most).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// Usual size of `/proc/PID/status`, in bytes.
 const LENGTH: usize = 4096;
 
 /// `/proc/PID/status` (proc(5)).
@@ -221,10 +230,8 @@ struct Status(String);
 
 impl Status {
     fn read(id: i32) -> Option<Self> {
-        // With room for all of it, or it would be read in eight pieces.
-        let mut text = String::with_capacity(LENGTH);
-        File::open(format!("/proc/{id}/status")).ok()?.read_to_string(&mut text).ok()?;
-        Some(Self(text))
+        let text = read_file(u32::try_from(id).ok()?, "status", LENGTH, u64::MAX)?;
+        String::from_utf8(text).ok().map(Self)
     }
 
     /// The first number of a line.

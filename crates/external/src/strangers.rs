@@ -5,27 +5,29 @@
 //! do not count; nor do processes of this program, which write for members.
 
 use std::collections::HashSet;
-use std::fs;
 
+use discnice_benice::tree;
 use discnice_sys::procfs::{self, Stat};
 use discnice_sys::traffic;
 use discnice_units::Nanos;
 
 use crate::{places, process};
 
-/// A process that waited once is looked at each time for so long, and so many are.
+/// Time after its last wait for which a process is looked at each time.
 const SUSPECTED: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Most processes that are looked at each time.
 const SUSPECTS: usize = 16;
-/// Of all processes so many are looked at each time, and of one's threads.
+/// Processes of a round that are looked at each time.
 const PORTION: usize = 48;
+/// Most threads of one process that are looked at.
 const THREADS: usize = 32;
-/// All of them are looked at no more often than this.
+/// Shortest time between the starts of two rounds through all processes.
 const ROUND: Nanos = Nanos::from_millis(100);
-/// What is part of the kernel is remembered for so long: its id may be given to a process.
+/// Time for which the ids of kernel threads are remembered: they may be reused.
 const KERNEL: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Where a waiting process's files lie is asked this often.
+/// Time for which the disks that a process has files on are remembered.
 const PLACES: Nanos = Nanos(Nanos::SECOND.0);
-/// One that waits for so long without having run waits for no disk, but for a server that does not answer.
+/// Time in state D without a context switch after which a task waits for a server that does not answer, not for a disk.
 const HUNG: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
@@ -35,12 +37,12 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 #[derive(Debug)]
 struct Suspect {
     id: u32,
-    /// The thread that waited, when it was seen to last, and since when it had not run then.
+    /// The thread that was last seen waiting, and when that was.
     thread: u32,
     waited_at: Nanos,
-    /// How often it had given up the processor when that was last asked, and since when it has not.
+    /// Voluntary context switches of that thread, and when their number was first seen.
     switches: (u64, Nanos),
-    /// The disks that its files lie on, and when that was asked.
+    /// The disks that its files lie on, and when they were looked up.
     disks: Option<Vec<u64>>,
     placed_at: Option<Nanos>,
 }
@@ -49,15 +51,17 @@ struct Suspect {
 #[derive(Debug, Default)]
 pub(crate) struct Strangers {
     suspects: Vec<Suspect>,
-    /// The rest of the present round, and when the next may begin.
+    /// Processes left in the present round, and when the next may begin.
     left: Vec<u32>,
     round_at: Nanos,
+    /// Kernel threads, and until when they are remembered.
     kernel: HashSet<u32>,
     kernel_until: Nanos,
 }
 
 impl Strangers {
-    /// Tells `each` of the processes that wait now and are no members, with the disks that their files lie on, if those are to be known.
+    /// Calls `each` for every process that waits now and is no member, with the disks that its files lie on if those can be
+    /// looked up.
     pub fn look(
         &mut self,
         now: Nanos,
@@ -68,17 +72,17 @@ impl Strangers {
         for id in self.portion(now) {
             let known = self.suspects.iter().any(|one| one.id == id);
             if !known && self.suspects.len() < SUSPECTS && !is_member(id) {
-                self.suspects.extend(Suspect::meet(id, now));
+                self.meet(id, now);
             }
         }
         for suspect in &mut self.suspects {
-            if suspect.waits(now) {
+            if suspect.look(now) {
                 each(suspect.disks(now));
             }
         }
     }
 
-    /// The processes of the present round that come next, those of the kernel left out.
+    /// Takes the next processes of the present round.
     fn portion(&mut self, now: Nanos) -> Vec<u32> {
         if now >= self.kernel_until {
             self.kernel.clear();
@@ -86,42 +90,35 @@ impl Strangers {
         }
         if self.left.is_empty() && now >= self.round_at {
             self.round_at = now.plus(ROUND);
-            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-            let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            self.left = ids.filter(|id| !self.kernel.contains(id)).collect();
+            self.left = tree::every_process().filter(|id| !self.kernel.contains(id)).collect();
         }
-        let first = self.left.len().saturating_sub(PORTION);
-        let mut ids = self.left.split_off(first);
-        ids.retain(|id| {
-            let kernel = procfs::stat(*id).is_some_and(|stat| stat.flags & KERNEL_THREAD != 0);
-            if kernel {
-                self.kernel.insert(*id);
-            }
-            !kernel
-        });
-        ids
+        self.left.split_off(self.left.len().saturating_sub(PORTION))
+    }
+
+    /// Suspects a process if it waits now, and is neither a kernel thread nor one of this program.
+    fn meet(&mut self, id: u32, now: Nanos) {
+        let Some(stat) = procfs::stat(id) else { return };
+        if stat.flags & KERNEL_THREAD != 0 {
+            self.kernel.insert(id);
+        } else if let Some(thread) = waiting_thread(&stat)
+            && !process::is_this_program(id)
+        {
+            self.suspects.push(Suspect::new(id, thread, now));
+        }
     }
 }
 
 impl Suspect {
-    /// A process that waits now; none if it does not, or is one of ours.
-    fn meet(id: u32, now: Nanos) -> Option<Self> {
-        let thread = waiting_thread(id, &procfs::stat(id)?)?;
-        (!process::is_this_program(id)).then_some(Self {
-            id,
-            thread,
-            waited_at: now,
-            switches: (0, now),
-            disks: None,
-            placed_at: None,
-        })
+    /// Creates one that was just seen waiting.
+    const fn new(id: u32, thread: u32, now: Nanos) -> Self {
+        Self { id, thread, waited_at: now, switches: (0, now), disks: None, placed_at: None }
     }
 
-    /// Whether it waits now for something that moves.
-    fn waits(&mut self, now: Nanos) -> bool {
+    /// Looks at it again; returns true if it waits and has run within [`HUNG`].
+    fn look(&mut self, now: Nanos) -> bool {
         let thread = match procfs::stat(self.thread) {
             Some(stat) if stat.state == b'D' => Some(self.thread),
-            _ => procfs::stat(self.id).and_then(|stat| waiting_thread(self.id, &stat)),
+            _ => procfs::stat(self.id).and_then(|stat| waiting_thread(&stat)),
         };
         let Some(thread) = thread else { return false };
         self.thread = thread;
@@ -136,7 +133,7 @@ impl Suspect {
         moves
     }
 
-    /// The disks that its files lie on; `None` if they are not to be known.
+    /// Returns the disks that its files lie on; `None` if they cannot be looked up.
     fn disks(&mut self, now: Nanos) -> Option<&[u64]> {
         if self.placed_at.is_none_or(|at| now >= at.plus(PLACES)) {
             self.placed_at = Some(now);
@@ -148,12 +145,12 @@ impl Suspect {
     }
 }
 
-/// A thread of the process that waits for a disk.
-fn waiting_thread(id: u32, stat: &Stat) -> Option<u32> {
+/// Returns a thread of the process that waits for a disk.
+fn waiting_thread(stat: &Stat) -> Option<u32> {
     if stat.state == b'D' {
-        return Some(id);
+        return Some(stat.id);
     }
-    let threads = (stat.threads > 1).then(|| process::threads(id).take(THREADS));
+    let threads = (stat.threads > 1).then(|| process::threads(stat.id).take(THREADS));
     threads?.find(|thread| procfs::stat(*thread).is_some_and(|stat| stat.state == b'D'))
 }
 
@@ -162,6 +159,7 @@ mod tests {
     use discnice_requirements::skip;
 
     use super::*;
+    use std::fs;
     use std::path::Path;
     use std::process::{Child, Command, Stdio};
 
