@@ -21,6 +21,7 @@ use discnice_units::Nanos;
 
 use crate::births::{Births, Forebear};
 use crate::debuggers::Debuggers;
+use crate::duty;
 use crate::process::read_file;
 
 /// Forks between two looks from which on all processes are looked at.
@@ -32,8 +33,10 @@ const PORTION: u32 = 64;
 const FEW: u32 = 512;
 /// Interval for newcomers while a watched process is likely to have children that only this finds.
 pub const LIVELY: Nanos = Nanos::from_millis(2);
-/// While others are.
+/// Interval while others are.
 pub const IDLE: Nanos = Nanos::from_millis(10);
+/// Interval while all watched processes have been idle for long, and announce what they start.
+pub const DORMANT: Nanos = duty::DORMANT;
 /// Interval after the last watched process ended, so that its latest children, and theirs, are
 /// found.
 pub const ORPHANS: Nanos = Nanos::from_millis(100);

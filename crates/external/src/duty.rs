@@ -23,6 +23,11 @@ const PACES: [(Nanos, Nanos); 3] = [
     (Nanos::from_millis(10_000), Nanos::from_millis(4)),
 ];
 const SLOWEST: Nanos = Nanos::from_millis(10);
+/// Looks at a process that has done nothing for long are apart by this part of that time, up to [`DORMANT`]: what it moves
+/// before the next look is a small part of what it could have moved.
+const PART: u64 = 512;
+/// Longest time between two looks at a process, whatever it does.
+pub const DORMANT: Nanos = Nanos::from_millis(100);
 
 /// What to do with a process now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +122,8 @@ impl Duty {
 
     fn pace(&self, now: Nanos, crowd: Nanos) -> Nanos {
         let idle = now.minus(self.moved_at);
-        let pace = PACES.iter().find(|(until, _)| idle < *until).map_or(SLOWEST, |(_, pace)| *pace);
+        let slowest = Nanos(idle.0 / PART).min(DORMANT).max(SLOWEST);
+        let pace = PACES.iter().find(|(until, _)| idle < *until).map_or(slowest, |(_, pace)| *pace);
         // One that moves bytes is looked at closely however many there are.
         if idle < PACES[0].0 { pace } else { pace.max(crowd) }
     }
@@ -194,6 +200,8 @@ mod tests {
             };
             next.minus(now)
         };
-        assert!(wait(1) < wait(100) && wait(100) < wait(60_000));
+        assert!(wait(1) < wait(100) && wait(100) < wait(8_000));
+        assert_eq!((wait(8_000), wait(25_600)), (Nanos::from_millis(4), Nanos::from_millis(50)));
+        assert_eq!((wait(60_000), wait(3_600_000)), (DORMANT, DORMANT));
     }
 }

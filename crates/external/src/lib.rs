@@ -29,6 +29,7 @@
 //!   watch;
 //! - `served`: writes back what members wrote through daemons (FUSE);
 //! - `nameless`: charges what was dirtied in files without a name when it is written;
+//! - [`announced`]: wakes the watcher when a member announces itself;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
 //! Whatever fails here, the program goes on: a watcher that is killed at any instruction leaves
@@ -38,6 +39,7 @@
 #![cfg_attr(test, deny(unsafe_code))]
 
 pub mod account;
+pub mod announced;
 mod births;
 pub mod census;
 mod chains;

@@ -123,8 +123,14 @@ impl Watch {
     /// Until when children are likely to be born that only the census finds.
     #[must_use]
     pub fn lively_until(&self) -> Nanos {
-        let any = || self.members.values().any(Watched::bears_outside);
-        if self.lively_until.0 > 0 && any() { self.lively_until } else { Nanos(0) }
+        let lively = self.lively_until.0 > 0 && self.has_members_outside();
+        if lively { self.lively_until } else { Nanos(0) }
+    }
+
+    /// Returns true if a member may have children that only the census finds.
+    #[must_use]
+    pub fn has_members_outside(&self) -> bool {
+        self.members.values().any(Watched::bears_outside)
     }
 
     /// Returns true if a process is held, or not wholly let go.

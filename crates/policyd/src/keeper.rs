@@ -8,6 +8,7 @@ use std::rc::Rc;
 use discnice_budget::Board;
 use discnice_budget::board::Arrivals;
 use discnice_external::Helpers;
+use discnice_external::announced::Announced;
 use discnice_external::census::{self, Census, Newcomer};
 use discnice_external::onlooker::Onlooker;
 use discnice_external::process::lives;
@@ -32,6 +33,8 @@ const ASKED: usize = 20;
 pub struct Keeper {
     /// `None` where there is none to be had: then each class is asked once a second.
     board: Option<&'static Board>,
+    /// Wakes us when a member announces itself there.
+    announced: Option<Announced>,
     kept: Vec<Kept>,
     /// What they came to when they were looked through last, or changed.
     sum: Sum,
@@ -48,11 +51,13 @@ impl Keeper {
     #[must_use]
     pub fn new() -> Self {
         let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+        let announced = board.and_then(|board| Announced::on(board).ok());
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
         let (census, helpers) = (Census::default(), Helpers::on(board));
         let pressure = Pressure::default();
         let onlooker = Onlooker::at(board);
-        let mut keeper = Self { board, kept, sum, taken, census, pressure, helpers, onlooker };
+        let mut keeper =
+            Self { board, announced, kept, sum, taken, census, pressure, helpers, onlooker };
         for mapped in class::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -121,17 +126,21 @@ impl Keeper {
         if self.kept.is_empty() {
             return next;
         }
+        let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
+        if !arrivals.is_empty() {
+            // Before newcomers: they wait for that, and some newcomers are their children.
+            self.step_all(now, arrivals);
+        }
         let newcomers = self.census.look(now, self.pace(now));
         self.meet(now, &newcomers);
         let pressed = self.regulate_memory(now);
-        let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
         if self.census.named().next().is_some() {
             self.kept.iter_mut().for_each(|kept| kept.due = now);
             self.sum.due = now;
         }
-        let is_quiet = now < self.sum.due && now >= self.sum.joining_until && arrivals.is_empty();
+        let is_quiet = now < self.sum.due && now >= self.sum.joining_until;
         if !is_quiet || self.kept.len() <= ASKED {
-            self.step_all(now, arrivals);
+            self.step_all(now, Arrivals::default());
         }
         let observed = self.look_at_others(now);
         next.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
@@ -143,7 +152,8 @@ impl Keeper {
             0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => census::ORPHANS,
             0 => census::EMPTY,
             _ if now < self.sum.lively_until || self.sum.holds => census::LIVELY,
-            _ => census::IDLE,
+            _ if self.announced.is_none() => census::IDLE,
+            _ => self.sum.patience.clamp(census::IDLE, census::DORMANT),
         }
     }
 
@@ -206,15 +216,19 @@ impl Keeper {
         }
     }
 
-    /// What can be read when a process was born, while a birth may matter at once.
-    pub fn births(&mut self, now: Nanos) -> Option<BorrowedFd<'_>> {
+    /// What can be read when a member has announced itself, and when a process was born, while a birth may matter at once.
+    pub fn descriptors(&mut self, now: Nanos) -> Vec<BorrowedFd<'_>> {
         let lively = self.pace(now) <= census::LIVELY;
-        if lively { self.census.descriptor(now) } else { None }
+        let births = if lively { self.census.descriptor(now) } else { None };
+        self.announced.as_ref().map(Announced::descriptor).into_iter().chain(births).collect()
     }
 
-    /// A process was born.
+    /// Notes that one of [`Self::descriptors`] can be read: newcomers are looked for at the next step.
     pub fn hurry(&mut self) {
         self.census.hurry();
+        if let Some(announced) = &mut self.announced {
+            announced.take();
+        }
     }
 
     /// Returns true if any process is held, or not wholly let go.

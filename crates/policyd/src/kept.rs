@@ -20,8 +20,9 @@ const TIDY: Nanos = Nanos(20 * Nanos::SECOND.0);
 pub(crate) const SHOW: Nanos = Nanos(Nanos::SECOND.0);
 /// What is not urgent is done at multiples of this, for all classes at once: to wake up costs more.
 const BEAT: Nanos = Nanos::from_millis(10);
-/// In a crowd what has this much time is done at multiples of as much as this.
-const PATIENT: Nanos = Nanos::from_millis(100);
+/// What has this much time is done at multiples of it.
+const PATIENT: Nanos = Nanos::from_millis(50);
+/// In a crowd what has as much time as its looks are apart is done at multiples of up to this.
 const SLOW_BEAT: Nanos = Nanos::from_millis(250);
 /// Time for which a class is asked at each step after a member forked: by then the child has joined
 /// it, or begun to execute a program.
@@ -37,6 +38,8 @@ pub(crate) struct Kept {
     memory: Regulation,
     /// When to look at it next.
     pub(crate) due: Nanos,
+    /// Longest time for which its members need not be asked for children.
+    patience: Nanos,
     /// Until when its members are likely to have children that only the census finds.
     lively_until: Nanos,
     /// Until when a process that was just forked is likely to join it.
@@ -57,7 +60,8 @@ impl Kept {
     /// Begins to watch the class.
     pub(crate) fn new(mapped: Class, helpers: Helpers) -> Self {
         let watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
-        let (due, lively_until, joining_until) = (Nanos(0), Nanos(0), Nanos(0));
+        let (due, patience) = (Nanos(0), Nanos(0));
+        let (lively_until, joining_until) = (Nanos(0), Nanos(0));
         let (holds, empty_since, watched, over) = (false, None, 0, false);
         let memory = Regulation::default();
         let tidy_at = time::now().plus(TIDY);
@@ -66,6 +70,7 @@ impl Kept {
             watch,
             memory,
             due,
+            patience,
             lively_until,
             joining_until,
             holds,
@@ -79,7 +84,7 @@ impl Kept {
     /// Notes that a process has joined the class, or is about to.
     pub(crate) fn expect_members(&mut self, now: Nanos) {
         self.watch.look_for_members();
-        (self.due, self.empty_since) = (Nanos(0), None);
+        (self.due, self.patience, self.empty_since) = (Nanos(0), Nanos(0), None);
         (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
         self.joining_until = now.plus(JOINING);
     }
@@ -117,9 +122,9 @@ impl Kept {
         let due = self.watch.step(watched, census).min(now.plus(SHOW));
         self.lively_until = self.watch.lively_until();
         self.holds = self.watch.holds();
-        let beat = if due < now.plus(PATIENT) { BEAT } else { slow_beat(watched) };
-        let urgent = self.holds || due < now.plus(BEAT);
-        self.due = if urgent { due } else { Nanos(due.0.div_ceil(beat.0) * beat.0) };
+        let apart = due.minus(now);
+        self.due = if self.holds { due } else { on_beat(due, apart, watched) };
+        self.patience = if self.watch.has_members_outside() { Nanos(0) } else { apart };
         self.watched = self.watch.len();
         let since = self.empty_since.get_or_insert(now);
         if !self.watch.is_empty() {
@@ -136,9 +141,15 @@ impl AsMut<Watch> for Kept {
     }
 }
 
-/// The beat of a crowd: looks at idle members are so far apart that this is a small part of it.
-fn slow_beat(watched: usize) -> Nanos {
-    watch::batch(watched).clamp(BEAT, SLOW_BEAT)
+/// Puts off to a time at which all classes are looked at what is due so far from now, of so many processes that are watched.
+fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
+    let beat = match apart {
+        soon if soon < BEAT => return due,
+        soon if soon < PATIENT => BEAT,
+        // Looks at the idle of a crowd are so far apart that this is a small part of it.
+        _ => watch::batch(watched).clamp(PATIENT, SLOW_BEAT),
+    };
+    Nanos(due.0.div_ceil(beat.0) * beat.0)
 }
 
 /// What all classes come to.
@@ -146,6 +157,8 @@ fn slow_beat(watched: usize) -> Nanos {
 pub(crate) struct Sum {
     /// When the first of them is to be looked at.
     pub(crate) due: Nanos,
+    /// Longest time for which none of their members need be asked for children.
+    pub(crate) patience: Nanos,
     /// Until when children that only the census finds, and members that were just forked, are
     /// likely.
     pub(crate) lively_until: Nanos,
@@ -158,9 +171,11 @@ pub(crate) struct Sum {
 
 impl Sum {
     pub(crate) fn of(every: &[Kept]) -> Self {
-        let nothing = Self { due: Nanos(u64::MAX), ..Self::default() };
+        let never = Nanos(u64::MAX);
+        let nothing = Self { due: never, patience: never, ..Self::default() };
         every.iter().fold(nothing, |sum, kept| Self {
             due: sum.due.min(kept.due),
+            patience: sum.patience.min(kept.patience),
             lively_until: sum.lively_until.max(kept.lively_until),
             joining_until: sum.joining_until.max(kept.joining_until),
             watched: sum.watched + kept.watched,

@@ -84,11 +84,11 @@ fn watch(first: Option<BlockId>, idle: Nanos, listener: UnixListener) -> io::Res
         }
         let next = next.min(busy_at.plus(idle)).min(connections.next(now));
         let clients = connections.descriptors(now);
-        let others: Vec<_> = clients.iter().copied().chain(keeper.births(now)).collect();
+        let others: Vec<_> = clients.iter().copied().chain(keeper.descriptors(now)).collect();
         let ready = reactor.wait(next, &others);
-        let (waited, born) = ready.split_at(clients.len().min(ready.len()));
-        let (waited, born) = (waited.contains(&true), born.contains(&true));
-        if born {
+        let (waited, announced) = ready.split_at(clients.len().min(ready.len()));
+        let (waited, announced) = (waited.contains(&true), announced.contains(&true));
+        if announced {
             keeper.hurry();
         }
         let now = time::now();

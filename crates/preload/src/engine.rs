@@ -16,7 +16,7 @@ use discnice_budget::{Board, Class, Member, MemberId, State, Token};
 use discnice_policy::Resources;
 use discnice_regulator::Regulator;
 use discnice_sys::block::{self, Block, BlockId, Store};
-use discnice_sys::{memory, process, valgrind};
+use discnice_sys::{futex, memory, process, valgrind};
 
 use crate::environment::{self, Carry};
 use crate::loading::Target;
@@ -161,6 +161,7 @@ pub fn announce(class: &'static Class) {
     let board = board_if(class, || true);
     if let Some(board) = board {
         board.announce(BlockId::from_claim(BLOCK.load(Ordering::Relaxed)));
+        futex::wake_all(board.announcements());
     }
 }
 

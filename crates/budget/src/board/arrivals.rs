@@ -3,7 +3,7 @@
 use discnice_sys::block::BlockId;
 
 use crate::board::Board;
-use crate::primitive::Ordering;
+use crate::primitive::{AtomicU32, Ordering};
 
 /// Groups of classes with such an execution since the last query, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +35,12 @@ impl Board {
     pub fn announce(&self, block: BlockId) {
         // Release: a watcher that finds the bit finds what was announced in the class.
         self.header.arrivals.fetch_or(group(block), Ordering::Release);
+    }
+
+    /// The word that [`Self::announce`] changes: zero while nothing is announced. What announces also wakes what waits for it.
+    #[must_use]
+    pub fn announcements(&self) -> &AtomicU32 {
+        &self.header.arrivals
     }
 
     /// Returns and clears the classes with such an execution since the last call, which only the

@@ -261,7 +261,7 @@ impl Watched {
     fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
         let next = self.duty.idle(now, crowd)?;
         let state = self.member()?.state();
-        let same = state != State::Free && role(self.class, state) == self.role;
+        let same = state != State::Free && self.part_in(state) == (self.role, self.reason);
         let sure = same && !self.letting_go && !self.may_be_bereaved();
         if !sure || self.glances >= GLANCES {
             return None;
@@ -306,7 +306,7 @@ impl Watched {
             self.leave();
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
-        self.take_role(role(self.class, state), state);
+        self.take_part(state);
         if self.unknown_until > Nanos(0) && now > self.unknown_until {
             self.unknown_until = Nanos(0);
             self.account.set_rest(rest(self.role));
@@ -368,7 +368,9 @@ impl Watched {
         Some(member.state()).filter(|state| *state != State::Free)
     }
 
-    fn take_role(&mut self, role: Role, state: State) {
+    /// Returns what charges a process in this state, and why.
+    fn part_in(&self, state: State) -> (Role, Reason) {
+        let role = role(self.class, state);
         let reason = match (role, state) {
             (Role::Preloaded, _) if self.reason == Reason::RanAhead => Reason::RanAhead,
             (Role::Preloaded, _) => Reason::None,
@@ -376,6 +378,11 @@ impl Watched {
             (_, State::Confined) => Reason::Confined,
             _ => self.reason,
         };
+        (role, reason)
+    }
+
+    fn take_part(&mut self, state: State) {
+        let (role, reason) = self.part_in(state);
         if (role, reason) != (self.role, self.reason) {
             (self.role, self.reason) = (role, reason);
             self.duty.stir(time::now());
@@ -452,6 +459,21 @@ mod tests {
         let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1 << 20));
         class.set_limits(Nanos(0), &limits, pace::WINDOW);
         class
+    }
+
+    #[test]
+    fn the_first_look_tells_a_program_that_it_is_held_from_outside() {
+        let (mut child, class) = (Command::new("sleep").arg("60").spawn().unwrap(), class());
+        let id = child.id();
+        let (slot, member) = class.register(id, Charged::default(), |_| true).unwrap();
+        member.set_state(State::Executing);
+        let pinned = crate::process::pin(id.cast_signed()).unwrap();
+        let watched = Watched::new(pinned, class, (slot, id), Reason::None, Helpers::default());
+        let stepped = watched.unwrap().step(time::now(), Nanos(0));
+        let told = class.held(slot).and_then(|held| held.of(member)).map(|known| known.reason);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(stepped.is_ok() && told == Some(Reason::NoLibrary), "{told:?}: it waits for that");
     }
 
     #[test]
