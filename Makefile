@@ -25,7 +25,7 @@ demo: ## Build the program and the library, then run the main job: one copy unli
 	$(CARGO) build --release --locked -p discnice-cli -p discnice-preload
 	@demo/demo.sh $(RELEASE)/discnice
 
-test: build ## All tests that need nothing but this machine
+test: program ## All tests that need nothing but this machine
 	@mkdir -p $(dir $(SKIPPED)) && : >$(SKIPPED)
 	@DISCNICE_SKIPPED=$(SKIPPED) $(CARGO) test --workspace --locked --no-fail-fast; passed=$$?; \
 	awk -F '\t' '{ times[$$1]++ } \
