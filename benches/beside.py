@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What a foreground feels beside background work, with nothing, ionice and `discnice run --`.
 
-    python3 benches/beside.py --folder DIR [--rounds N] [--jobs restic,go,...] [--foregrounds seq,reads,sqlite] [--seconds S]
+    python3 benches/beside.py --folder DIR [--rounds N] [--jobs restic,go,...] [--treatments nothing,...] [--foregrounds seq,reads,sqlite] [--seconds S]
 
-Jobs: restic, go (a static Go program), static (a static C program), mapped (page faults), rsync, uring (fio), write (dd over the same blocks), anew (dd of a new file each time).
-All read a file of DIR, past the cache or dropped from it, again and again; DIR lies on the disk that is judged:
-`discnice-eval disk up` makes a hard disk. Foregrounds: 100 MB read in order, 20 random reads of 4 KiB a second, a commit of sqlite each 50 ms.
+Jobs that read a file of DIR, past the cache or dropped from it, again and again: restic, go (a static Go program), static (a static C program), mapped (page
+faults), rsync, uring (fio). Jobs that write: write (dd over the same blocks), and to a new file each time anew (dd), go_anew, static_anew, child_anew (the
+same static program below a shell), mapped_anew (page faults), untar (2,000 small files). DIR lies on the disk that is judged: `discnice-eval disk up` makes a
+hard disk. Foregrounds: 100 MB read in order, 20 random reads of 4 KiB a second, a commit of sqlite each 50 ms.
 Each round takes every foreground alone and beside each job under each treatment, interleaved; medians over rounds are printed, with the longest wait and
 what the job moved meanwhile. Needs a release build, and go, cc, fio, restic, rsync as far as their jobs are asked for; jobs without their tool are left out.
 """
@@ -37,6 +38,18 @@ func main() {
 	for { if n, _ := syscall.Read(fd, raw[skip:skip+1<<20]); n <= 0 { syscall.Seek(fd, 0, 0) } }
 }
 """
+GO_ANEW = """package main
+import "os"
+func main() {
+	data := make([]byte, 1<<20)
+	for {
+		file, _ := os.Create(os.Args[1])
+		for n := 0; n < 600; n++ { file.Write(data) }
+		file.Close()
+	}
+}
+"""
+SMALL_FILES = 2000
 HEAD_START = 2.0
 
 
@@ -71,13 +84,37 @@ class Jobs:
         subprocess.run(["restic", "-q", "-r", repository, "init"], check=True, stdout=subprocess.DEVNULL)
         return ["restic", "-q", "--no-cache", "-r", repository, "backup", "--force", self.ours]
 
-    def go(self):
-        source = os.path.join(self.scratch, "reader.go")
+    def compile_go(self, name, text):
+        source, made = os.path.join(self.scratch, f"{name}.go"), os.path.join(self.scratch, name)
         with open(source, "w") as out:
-            out.write(GO)
-        made = os.path.join(self.scratch, "reader")
+            out.write(text)
         subprocess.run(["go", "build", "-o", made, source], check=True, env=dict(os.environ, CGO_ENABLED="0"))
-        return [made, self.ours]
+        return made
+
+    def go(self):
+        return [self.compile_go("reader", GO), self.ours]
+
+    def go_anew(self):
+        return [self.compile_go("writer", GO_ANEW), f"{self.folder}/anew"]
+
+    def static_anew(self):
+        return [self.compile("-static"), f"{self.folder}/anew", "anew"]
+
+    def child_anew(self):
+        return ["sh", "-c", '"$@"; :', "sh", *self.static_anew()]
+
+    def mapped_anew(self):
+        return [self.compile(), f"{self.folder}/anew", "mapped-anew"]
+
+    def untar(self):
+        tree, archive = os.path.join(self.memory, "tree"), os.path.join(self.memory, "tree.tar")
+        os.makedirs(tree, exist_ok=True)
+        for number in range(SMALL_FILES):
+            with open(os.path.join(tree, str(number)), "wb") as out:
+                out.write(os.urandom(16 << 10))
+        subprocess.run(["tar", "cf", archive, "-C", self.memory, "tree"], check=True)
+        shutil.rmtree(tree)
+        return self.loop(["sh", "-c", f"rm -rf {self.folder}/tree; tar xf {archive} -C {self.folder}"])
 
     def static(self):
         return [self.compile("-static"), self.ours]
@@ -166,6 +203,7 @@ def main():
     parser.add_argument("--folder", required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", default="restic,go,static,mapped,rsync,uring,write,anew")
+    parser.add_argument("--treatments", default="nothing,ionice,discnice")
     parser.add_argument("--foregrounds", default="seq,reads,sqlite")
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args()
@@ -183,8 +221,8 @@ def main():
                 for label, foreground in foregrounds.items():
                     seen.setdefault((label, "", "alone"), []).append(beside(jobs, None, foreground, options.seconds))
                     for name, words in work.items():
-                        for treatment, before in TREATMENTS.items():
-                            one = beside(jobs, before + words, foreground, options.seconds)
+                        for treatment in options.treatments.split(","):
+                            one = beside(jobs, TREATMENTS[treatment] + words, foreground, options.seconds)
                             seen.setdefault((label, name, treatment), []).append(one)
                             show(label, name, treatment, [one])
         finally:
@@ -196,9 +234,10 @@ def main():
 
 def show(label, name, treatment, rounds):
     middle = statistics.median(statistics.median(waits) for waits, _ in rounds)
+    late = statistics.median(sorted(waits)[len(waits) * 95 // 100] for waits, _ in rounds)
     longest = statistics.median(max(waits) for waits, _ in rounds)
     disk = statistics.median(disk for _, disk in rounds)
-    print(f"{label:7} {name:7} {treatment:9} median {middle * 1e3:8.1f} ms, longest {longest * 1e3:8.1f} ms, disk {disk / 1e6:6.1f} MB/s", flush=True)
+    print(f"{label:7} {name:11} {treatment:9} median {middle * 1e3:8.1f} ms, p95 {late * 1e3:8.1f}, longest {longest * 1e3:8.1f} ms, disk {disk / 1e6:6.1f} MB/s", flush=True)
 
 
 if __name__ == "__main__":
