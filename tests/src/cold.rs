@@ -79,14 +79,27 @@ fn drop_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Pages of a file in the cache, by cachestat(2); 0 as well where the kernel does not tell.
+/// Bytes of a file that are dirty or being written back; `None` where the kernel does not tell.
+#[must_use]
+pub fn unwritten(path: &Path) -> Option<u64> {
+    let [_, dirty, writeback, ..] = counts(&File::open(path).ok()?)?;
+    Some((dirty + writeback) * 4096)
+}
+
+/// Pages of a file in the cache; 0 as well where the kernel does not tell.
 fn cached(file: &File) -> u64 {
+    counts(file).map_or(0, |[cached, ..]| cached)
+}
+
+/// What cachestat(2) counts of a file, in pages: cached, dirty, being written back, evicted, evicted lately.
+fn counts(file: &File) -> Option<[u64; 5]> {
     /// `struct cachestat_range`: up to the end of the file.
     static ALL: [u64; 2] = [0, 0];
     let mut counts = [0_u64; 5];
+    let (range, into) = (&raw const ALL, &raw mut counts);
     // SAFETY: the kernel reads the range and writes as many counts as `struct cachestat` has.
-    unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const ALL, &raw mut counts, 0) };
-    counts[0]
+    let told = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), range, into, 0) };
+    (told == 0).then_some(counts)
 }
 
 /// Bytes written by this process and by children that it has waited for which never reached a disk,

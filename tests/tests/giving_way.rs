@@ -1,6 +1,7 @@
 //! Giving way: the polite default, guests, and classes that are held only while others are busy.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -200,5 +201,32 @@ impl Drop for Job {
         let group = format!("-{}", self.0.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn whatever_the_mechanism_a_writer_that_gives_way_leaves_little_unwritten() {
+    const WRITTEN: u64 = 160;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let Ok(made) = compiler.compile_with("dirties.c", &["-static"]) else {
+        skip!("no static libc")
+    };
+    let fixed = folder.path().join("fixed");
+    fs::rename(made, &fixed).expect("a program");
+    for program in [compiler.compile("dirties.c"), fixed] {
+        let (class, path) = (Class::new("unlimited"), folder.path().join("written"));
+        let mut command = product::discnice(["run", "--class", class.name(), "--"]);
+        command.arg(&program).arg(&path).arg(WRITTEN.to_string());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut done = [0; 5];
+        let said = child.stdout.as_mut().unwrap().read_exact(&mut done);
+        let unwritten = cold::unwritten(&path);
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success() && said.is_ok(), "{}", program.display());
+        let Some(unwritten) = unwritten else { skip!("a kernel without cachestat(2)") };
+        let all = WRITTEN << 20;
+        assert!(unwritten < all / 2, "{}: {unwritten} of {all} unwritten", program.display());
     }
 }

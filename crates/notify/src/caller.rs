@@ -22,6 +22,9 @@ const SHORT: u64 = 128 << 10;
 /// A descriptor that cannot reach a disk is looked at again after so many calls: its number may
 /// mean another file since.
 const RECHECK: u32 = 16;
+/// Bytes that a thread of a class that gives way writes unasked while nothing holds the class: what it dirties is then
+/// written back, so that little of it is on its way when others need the disk.
+const UNASKED: u64 = 256 << 10;
 
 /// What a call left to be settled.
 #[derive(Debug)]
@@ -36,6 +39,14 @@ struct Previous {
     count: u64,
 }
 
+impl Previous {
+    /// Returns true if the next call waits until this one is settled.
+    fn matters(&self, class: &Class) -> bool {
+        let wrote = matches!(self.kind, Kind::Write | Kind::Copy) && self.descriptor.is_some();
+        self.ticket != Ticket::FREE || wrote && class.yields()
+    }
+}
+
 /// A thread.
 #[derive(Debug)]
 pub struct Caller {
@@ -47,6 +58,8 @@ pub struct Caller {
     accounted: Accounted,
     previous: Option<Previous>,
     answered: u64,
+    /// Bytes of writes that have passed since one was looked at.
+    unasked: u64,
     /// The descriptor that was found unable to reach a disk last, and calls on it since.
     other: (i32, u32),
 }
@@ -64,6 +77,7 @@ impl Caller {
             accounted,
             previous: None,
             answered: cycles::now(),
+            unasked: 0,
             other: (-1, 0),
         };
         if !is_new {
@@ -109,12 +123,10 @@ impl Caller {
                         && matches!(request.amount, Amount::Bytes(count) if count <= SHORT)
             }
             Kind::Directory => class.is_calm() && !self.thread.missed(),
-            Kind::Write | Kind::Copy | Kind::Start => !class.is_limited(),
+            Kind::Write | Kind::Copy => self.is_unasked(class),
+            Kind::Start => !class.is_limited(),
         };
-        if !free {
-            return false;
-        }
-        if self.previous.as_ref().is_some_and(|previous| previous.ticket != Ticket::FREE) {
+        if !free || self.previous.as_ref().is_some_and(|previous| previous.matters(class)) {
             return false;
         }
         if holder == Holder::Supervisor && self.is_due(class) {
@@ -126,6 +138,11 @@ impl Caller {
         }
         self.note(request);
         true
+    }
+
+    /// Returns true if a write goes on without a look at its descriptor.
+    fn is_unasked(&self, class: &Class) -> bool {
+        !class.is_limited() && (!class.yields() || self.unasked < UNASKED)
     }
 
     fn is_on_other(&mut self, fd: i32) -> bool {
@@ -151,6 +168,9 @@ impl Caller {
             Amount::Bytes(count) => count,
             Amount::Vector(..) => SHORT,
         };
+        if let Kind::Write | Kind::Copy = request.kind {
+            self.unasked = self.unasked.saturating_add(count);
+        }
         self.previous = Some(Previous {
             kind: request.kind,
             fd: request.fd,
@@ -189,11 +209,16 @@ impl Caller {
             self.close(class, request.fd);
             return;
         }
+        let unasked = self.is_unasked(class);
         self.note(request);
         let borrowed = match request.kind {
+            Kind::Write | Kind::Copy if unasked => return,
             Kind::Read | Kind::Write | Kind::Copy => self.process.borrow(request.fd),
             _ => None,
         };
+        if let Kind::Write | Kind::Copy = request.kind {
+            self.unasked = 0;
+        }
         match (request.kind, borrowed) {
             (Kind::Read, Some(fd)) => self.admit_read(class, request, &fd, waiting),
             (Kind::Write, Some(fd)) => self.admit_write(class, request, &fd, waiting),

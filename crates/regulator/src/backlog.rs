@@ -52,17 +52,19 @@ impl Backlog {
 }
 
 impl<H: Host> Regulator<'_, H> {
-    /// Starts writing a range's dirty pages while nothing holds the class; waits for the disk if much is on its way.
+    /// Starts writing a range's dirty pages, so many bytes, while nothing holds the class; waits for the disk if much is on its
+    /// way. A length of zero is all up to the file's end.
     pub(crate) fn write_back_freely(
         &self,
         backlog: &Backlog,
         fd: i32,
         (offset, length): (u64, u64),
+        bytes: u64,
     ) {
-        let waits = self.class.yields() && backlog.add(self.host.now(), length);
+        let waits = self.class.yields() && backlog.add(self.host.now(), bytes);
         self.host.write_back(fd, offset, length);
         if waits {
-            self.host.await_written(fd, (offset, length), length / PART_LEFT);
+            self.host.await_written(fd, (offset, length), bytes / PART_LEFT);
             backlog.clear(self.host.now());
         }
     }

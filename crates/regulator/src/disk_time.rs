@@ -60,7 +60,7 @@ impl<H: Host> Regulator<'_, H> {
     /// long they took.
     pub(crate) fn write_back_timed(&self, thread: &Thread, fd: i32, range: (u64, u64), bytes: u64) {
         if !self.times() {
-            self.write_back_freely(&thread.backlog, fd, range);
+            self.write_back_freely(&thread.backlog, fd, range, bytes);
             return;
         }
         let begun = self.host.now();

@@ -21,6 +21,7 @@ const REQUEST: u64 = 512 << 10;
 const PAGE: u64 = 4096;
 /// How often to look whether something has been written, and for how long at most.
 const WRITE_LOOK: Nanos = Nanos::from_millis(2);
+const TO_THE_END: u64 = i64::MAX as u64;
 const LONGEST_WRITE: Nanos = Nanos::from_millis(250);
 
 /// Linux.
@@ -122,6 +123,8 @@ impl Host for Linux {
         // sync_file_range(2) can wait, but takes away the error that the program's fsync(2) is to tell.
         let (nobody, mut now) = (AtomicU32::new(0), time::now());
         let (end, left) = (now.plus(LONGEST_WRITE), left / PAGE);
+        // As sync_file_range(2) has it.
+        let length = if length == 0 { TO_THE_END - offset } else { length };
         let is_more =
             || pagecache::cachestat(fd, offset, length).is_ok_and(|pages| pages.writeback > left);
         while now < end && is_more() {
