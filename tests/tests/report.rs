@@ -30,6 +30,7 @@ fn sum(record: &Value, list: &str, field: &str) -> f64 {
     entries.iter().map(|entry| entry[field].as_f64().expect("a number")).sum()
 }
 
+//= rate-windows/4-histogram
 #[test]
 fn the_numbers_are_those_of_the_job() {
     let folder = product::folder();

@@ -47,6 +47,7 @@ class Testpoints(unittest.TestCase):
                 job.add(speed=1)
         self.assertEqual(job.counters, {"files": 1, "bytes": 150})
 
+    #= ms-manners/4.5-subset
     def test_other_threads_run_while_one_waits(self):
         def work():
             for i in range(20):

@@ -60,6 +60,7 @@ class Files(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
+    #= gray-box/4.3.2-gb-alloc
     def test_memory_that_is_there(self):
         with graybox.gb_alloc(MIB, 8 * MIB, MIB) as memory:
             self.assertEqual(len(memory) % MIB, 0)

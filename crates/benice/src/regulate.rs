@@ -24,6 +24,7 @@ use crate::stopper::Stopper;
 use crate::tree::{Process, Tree};
 use crate::used::Used;
 
+//= ms-manners/4.1-frequency
 /// The polling interval's limits.
 const SHORTEST: Nanos = Nanos(200_000_000);
 const LONGEST: Nanos = Nanos(5_000_000_000);
@@ -85,6 +86,7 @@ pub struct Summary {
     pub blind: u64,
 }
 
+//= ms-manners/7.2-unmodified
 /// Regulates until all processes of the job have ended.
 pub fn regulate(
     options: &Options,

@@ -14,6 +14,7 @@ const FIRST: u32 = 16;
 /// Two to this power buckets for each doubling.
 const DIVISION: u32 = 2;
 
+//= rate-windows/4-histogram
 /// The histogram.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -67,6 +68,7 @@ pub const fn begin(bucket: usize) -> Nanos {
 mod tests {
     use super::*;
 
+    //= rate-windows/3.2-shortest
     #[test]
     fn a_wait_lies_within_its_buckets_bounds() {
         for nanos in (0..60).flat_map(|power| [1u64 << power, (1 << power) + 1, (3 << power) - 1]) {

@@ -141,6 +141,7 @@ pub unsafe extern "C" fn discnice_order(
 /// What was given out, by its first byte's address.
 static GRANTS: LazyLock<Mutex<HashMap<usize, Grant>>> = LazyLock::new(Mutex::default);
 
+//= gray-box/4.3.2-gb-alloc
 /// Allocates between `min` and `max` bytes, in multiples of `multiple`, as many as fit into memory without
 /// paging, and writes their number to `*bytes`. The memory is zero and starts on a page.
 ///

@@ -26,6 +26,7 @@ pub const DISCNICE_SKIPPED: c_int = 4;
 /// An argument was refused (a negative index or count, a null pointer); the job goes on.
 pub const DISCNICE_INVALID: c_int = -1;
 
+//= ms-manners/7.1-call
 /// Reports progress and returns when it is fine to go on.
 ///
 /// `index` names the set of metrics, such as a phase of the job; `count` is the number of metrics of
@@ -58,6 +59,7 @@ pub unsafe extern "C" fn discnice_testpoint(
     }
 }
 
+//= ms-manners/8-priority-by-need
 /// Sets the calling thread's priority relative to other polite threads of the user: one with 200 gets
 /// twice the time of one with 100, which is the default. Below 1 counts as 1.
 #[unsafe(no_mangle)]

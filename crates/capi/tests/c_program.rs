@@ -71,6 +71,7 @@ impl Installed {
     }
 }
 
+//= ms-manners/7.1-call
 #[test]
 fn the_duplicate_finder_finds_duplicates() {
     let installed = Installed::new();
@@ -99,6 +100,7 @@ fn bad_arguments_are_refused_and_harmless() {
     run(&mut installed.start(&program));
 }
 
+//= gray-box/4.3.2-gb-alloc
 #[test]
 fn what_the_kernel_hides() {
     let installed = Installed::new();

@@ -77,6 +77,7 @@ fn hog(scene: &Path) -> Seat {
     seat
 }
 
+//= ms-manners/4-designate
 #[test]
 fn the_command_keeps_its_process_its_parent_and_its_descriptors() {
     let scene = tempfile::tempdir().unwrap();
@@ -188,6 +189,7 @@ fn a_killed_regulator_leaves_nothing_stopped() {
     }
 }
 
+//= ms-manners/9.1-no-probation
 #[test]
 fn limits_and_manners_together() {
     let scene = tempfile::tempdir().unwrap();

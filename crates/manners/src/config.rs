@@ -7,8 +7,10 @@ use discnice_units::Nanos;
 /// Parameters of progress-based regulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    //= ms-manners/6.1-defaults
     /// Probability of judging good progress poor (section 6.1); default 0.05.
     pub alpha: f64,
+    //= ms-manners/6.1-defaults
     /// Probability of judging marginally poor progress good; above `alpha`; default 0.2.
     pub beta: f64,
     /// As `alpha`, for the probes between a poor judgment and the next good one, and while signals
@@ -19,6 +21,7 @@ pub struct Config {
     pub average_over: f64,
     /// The ridge offset, the paper's nu; default 1e-11.
     pub ridge: f64,
+    //= ms-manners/4.3-bootstrap
     /// Testpoints that run without judgment to start the calibration; default 40.
     pub bootstrap: u32,
     /// How the calibrator weighs its measurements.
@@ -34,11 +37,13 @@ pub struct Config {
     pub probation_duty_frac: f64,
     /// First suspension; default 1 s.
     pub suspension: Nanos,
+    //= ms-manners/4.1-cap
     /// Longest suspension; default 256 s.
     pub suspension_cap: Nanos,
     /// The shortest time after which a suspended job may probe because the machine went quiet;
     /// doubles with each such probe that found contention. `None` keeps the paper's plain back-off.
     pub early_probe: Option<Nanos>,
+    //= ms-manners/7.1-hung
     /// A longer gap between testpoints is an external delay, not slow progress; default 10 s.
     pub hung: Nanos,
 }
@@ -93,6 +98,7 @@ impl Config {
         }
     }
 
+    //= ms-manners/6.1-stability
     /// Checks that the parameters make a stable system.
     ///
     /// # Errors
@@ -136,6 +142,7 @@ impl std::error::Error for InvalidConfig {}
 mod tests {
     use super::*;
 
+    //= ms-manners/6.1-stability
     #[test]
     fn defaults_are_stable_and_nan_is_refused() {
         assert_eq!(Config::default().check(), Ok(()));

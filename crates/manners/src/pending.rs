@@ -40,6 +40,7 @@ impl Pending {
         self.progress.extend_from_slice(sample.progress);
     }
 
+    //= ms-manners/4.3-weights
     /// Lets `targets` learn what is pending, if there is now a judgment of it or enough of it.
     pub(crate) fn decide(&mut self, judgment: Judgment, config: &Config, targets: &mut Targets) {
         if judgment == Judgment::Indeterminate && self.samples.len() < MAX_SAMPLE {

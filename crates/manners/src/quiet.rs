@@ -77,6 +77,7 @@ pub enum Others {
     Busy,
 }
 
+//= ms-manners/9.4-overshoot
 /// Decides whether a suspended job may probe early.
 #[derive(Debug, Clone, Default)]
 pub struct QuietDetector {
@@ -132,6 +133,7 @@ impl QuietDetector {
         self.others_stayed = false;
     }
 
+    //= ms-manners/4.2-correlation
     /// One look while suspended; whether the machine now counts as quiet.
     pub fn look(&mut self, signals: &Signals) -> bool {
         let now = signals.array();
@@ -154,6 +156,7 @@ mod tests {
         Signals { cpu: 1.9, cpu_pressure_frac: 0.4, ..Signals::default() }
     }
 
+    //= ms-manners/4.2-correlation
     #[test]
     fn quiet_needs_two_looks() {
         let mut detector = QuietDetector::default();

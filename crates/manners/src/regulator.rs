@@ -17,6 +17,7 @@ use crate::targets::{BadSet, Targets};
 /// A counter at or beyond this is no count of progress; squares of it still fit a double.
 const OUT_OF_RANGE: f64 = 9.3e18;
 
+//= ms-manners/4.1-units
 /// What a job reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Testpoint<'a> {
@@ -56,9 +57,11 @@ pub enum Skip {
     OutOfRange,
     /// The set cannot be used.
     Set(BadSet),
+    //= ms-manners/7.1-hung
     /// The last testpoint is so long ago that something outside (a person, a dead network) held the
     /// job, not contention.
     Hung,
+    //= ms-manners/4.3-critical
     /// The job ran although it should wait; its measurements would spoil the average
     /// (section 4.3, subsampling).
     Unregulated,
@@ -121,6 +124,7 @@ impl Regulator {
         self.lags
     }
 
+    //= ms-manners/4-architecture
     /// Takes one report and says what follows. After a `Suspend` or a `Hold`, call
     /// [`Self::resumed`] when the thread runs again.
     pub fn testpoint(&mut self, targets: &mut Targets, call: &Testpoint<'_>) -> Verdict {
@@ -184,6 +188,7 @@ impl Regulator {
         }
     }
 
+    //= ms-manners/4.1-rate
     /// Leaves in `self.progress` what was achieved in the interval, and starts the next one.
     fn advance(
         &mut self,
@@ -280,6 +285,7 @@ mod tests {
         }
     }
 
+    //= ms-manners/4-architecture
     #[test]
     fn slow_progress_suspends_within_m_testpoints() {
         let mut job = Job::settled();
@@ -292,6 +298,7 @@ mod tests {
         assert!(settled && job.config.check().is_ok());
     }
 
+    //= ms-manners/4.3-critical
     #[test]
     fn whoever_ignores_the_verdict_does_not_teach() {
         let mut job = Job::settled();
@@ -303,6 +310,7 @@ mod tests {
         assert!(!matches!(job.step(100, 1.0), Verdict::Skipped(_)));
     }
 
+    //= ms-manners/7.1-hung
     #[test]
     fn bad_counters_never_hold_the_job() {
         let mut job = Job::settled();
@@ -336,6 +344,7 @@ mod tests {
         assert!(!matches!(job.step(100, 1.0), Verdict::Suspend(_)));
     }
 
+    //= ms-manners/4.1-rate
     #[test]
     fn coarse_counters_are_judged_over_the_whole_interval() {
         let mut job = Job::settled();
@@ -345,6 +354,7 @@ mod tests {
         }
     }
 
+    //= ms-manners/4.3-probation
     #[test]
     fn probation_bounds_the_share_of_time() {
         let config = Config::default();

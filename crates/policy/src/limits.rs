@@ -7,6 +7,7 @@ use discnice_units::{Bytes, Rate};
 use crate::memory::Memory;
 use crate::resource::{Resource, Resources};
 
+//= rate-windows/3.1-unfettered
 /// When thresholds hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum When {
@@ -50,6 +51,7 @@ impl Limits {
         self.rates[resource as usize]
     }
 
+    //= discnice/5.3-threshold
     /// Returns these limits with another threshold for one resource.
     #[must_use]
     pub const fn with(mut self, resource: Resource, rate: Rate) -> Self {

@@ -157,6 +157,7 @@ impl<'a> Draft<'a> {
         Ok(Self { file: tempfile::NamedTempFile::new_in(dir)?, path })
     }
 
+    //= gray-box/5-repository
     /// Writes it.
     ///
     /// # Errors
@@ -301,6 +302,7 @@ mod tests {
         }
     }
 
+    //= gray-box/5-repository
     #[test]
     fn comes_back_as_it_was() {
         let dir = tempfile::tempdir().unwrap();

@@ -103,6 +103,7 @@ impl<H: Host> Regulator<'_, H> {
         self.reserve_and_wait(Direction::Write, count);
     }
 
+    //= discnice/4-delayed-write
     /// The longest piece in which a write should be made, in bytes.
     #[must_use]
     pub fn write_piece(&self) -> u64 {

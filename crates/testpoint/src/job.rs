@@ -24,6 +24,7 @@ const LOOK_SOON: Nanos = Nanos(250_000_000);
 pub struct Settings {
     /// Parameters of the regulation.
     pub config: Config,
+    //= ms-manners/4.1-frequency
     /// Testpoints closer together than this return at once; default 100 ms.
     pub interval: Nanos,
     /// Set if polite threads of this user take turns; default true.
@@ -108,6 +109,7 @@ impl Job {
         }
     }
 
+    //= ms-manners/7.1-file
     /// Saves when it is time to.
     pub(crate) fn tend(&mut self, now: Nanos) {
         if now.minus(self.saved_at) >= SAVE_EVERY {

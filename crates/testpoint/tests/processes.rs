@@ -66,6 +66,7 @@ fn end(mut child: Child) {
     child.wait().unwrap();
 }
 
+//= ms-manners/7.1-supervisor
 /// 20 kills by default; `DISCNICE_KILLS=200` for the full number.
 #[test]
 fn killed_at_random_moments_nobody_waits_and_no_target_is_torn() {
@@ -97,6 +98,7 @@ fn killed_at_random_moments_nobody_waits_and_no_target_is_torn() {
     assert!(discnice_testpoint::store::set_aside_files(&targets).is_empty());
 }
 
+//= ms-manners/4.5-one-at-a-time
 #[test]
 fn two_take_turns() {
     if std::env::var_os(ROLE).is_some() {
@@ -110,6 +112,7 @@ fn two_take_turns() {
     assert!(gaps.0 < Duration::from_secs(3) && gaps.1 < Duration::from_secs(3), "{gaps:?}");
 }
 
+//= ms-manners/7.1-hung
 /// A stopped process may hold the lock or the turn; others go on after the hung threshold at most.
 #[test]
 fn a_stopped_process_is_passed_over() {
@@ -148,4 +151,18 @@ fn without_any_directory_the_job_still_runs() {
     let mut child = start(nowhere);
     assert!(longest_gap(&mut child, 5) < Duration::from_secs(3));
     end(child);
+}
+
+//= ms-manners/7.1-lightweight
+#[test]
+fn calls_in_rapid_succession_return_at_once() {
+    let settings = Settings { targets: None, take_turns: false, ..Settings::default() };
+    let interval = Duration::from_nanos(settings.interval.0);
+    configure(settings).expect("the only test that makes testpoints in this process");
+    let begun = Instant::now();
+    let outcomes: Vec<_> = (0..100_000).map(|i| testpoint(0, &[f64::from(i)])).collect();
+    // More than one only if that took longer than an interval.
+    let looked = outcomes.iter().filter(|outcome| **outcome != Outcome::TooSoon).count();
+    let intervals = begun.elapsed().as_nanos() / interval.as_nanos();
+    assert!(looked >= 1 && looked as u128 <= intervals + 1, "{looked} in {intervals} intervals");
 }

@@ -72,6 +72,7 @@ impl Order {
         Ok(all_well)
     }
 
+    //= gray-box/4.1.2-gbp-mem
     fn list_to(&self, out: &mut dyn Write) -> io::Result<bool> {
         let by = match (self.cached, self.layout) {
             (true, _) => By::Cached,

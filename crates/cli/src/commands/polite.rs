@@ -38,12 +38,14 @@ pub struct PoliteArgs {
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     paper: bool,
 
+    //= ms-manners/9.1-no-probation
     /// Skip the probation of a job without known targets
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     no_probation: bool,
 }
 
 impl PoliteArgs {
+    //= ms-manners/4-designate
     /// Whether `--polite` was given.
     pub fn wanted(&self) -> bool {
         self.polite

@@ -40,6 +40,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 proptest! {
+    //= discnice/4.4-table
     #[test]
     fn the_table_knows_what_is_dirty(changes in changes()) {
         let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
@@ -76,6 +77,7 @@ proptest! {
     }
 }
 
+//= discnice/4.4-clear
 #[test]
 fn what_is_old_has_been_written() {
     let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
@@ -100,6 +102,7 @@ fn offsets_near_the_end_of_the_world() {
     assert_eq!(TABLE.written_back(file, beyond), 0);
 }
 
+//= discnice/5.2-huge-files
 #[test]
 fn a_range_of_terabytes_is_not_walked() {
     let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
@@ -126,6 +129,7 @@ fn a_full_table_forgets_the_oldest() {
     assert!(kept.count() >= 495);
 }
 
+//= discnice/5.2-inode
 #[test]
 fn of_what_is_equally_old_the_largest_is_kept() {
     static SAME: UpdateRegions = UpdateRegions::new();
@@ -149,6 +153,7 @@ fn charged_to_four() -> u64 {
     })
 }
 
+//= discnice/5.2-process
 #[test]
 fn two_processes_charge_a_page_once() {
     let charged: Vec<u64> = (0..8).map(|_| charged_to_four()).collect();

@@ -42,6 +42,7 @@ const BUFFER: usize = 128 << 10;
 /// Bytes read ahead in one go; up to two such stretches are under way.
 const AHEAD: u64 = 1 << 20;
 
+//= gray-box/4.1.2-gbp-out
 /// Writes the bytes that the file has now, each once, whole access units in best order. If the
 /// file's size is no multiple of the record length, its rest comes last.
 ///
@@ -212,6 +213,7 @@ mod tests {
     }
 
     proptest! {
+        //= gray-box/4.1.2-gbp-out
         #[test]
         fn every_byte_once(size in 2u64..5000, cached in 1u64..5000, unit in 1u64..600, align in 1u64..70) {
             let residency = half_cached(size, cached.min(size - 1));

@@ -46,6 +46,7 @@ struct Seen {
     place: Place,
 }
 
+//= gray-box/4.1.3-feedback
 /// Ranks the files; `complain` is told of each that cannot be looked at. A name that comes twice
 /// is ranked twice. At most `u32::MAX` names.
 pub fn rank(names: &Names, by: By, complain: &mut dyn FnMut(&Path, &InputError)) -> Ranking {
@@ -67,6 +68,7 @@ pub fn rank(names: &Names, by: By, complain: &mut dyn FnMut(&Path, &InputError))
 /// A probe and the index of its file.
 type FileProbe = (u32, Probe);
 
+//= gray-box/4.2.2-stat
 fn look(path: &Path, index: u32, by: By, probes: &mut Vec<FileProbe>) -> Result<Seen, InputError> {
     let (file, facts) = open(path)?;
     let place = match by {
@@ -80,6 +82,7 @@ fn look(path: &Path, index: u32, by: By, probes: &mut Vec<FileProbe>) -> Result<
     Ok(Seen { index, cached_frac, probe_nanos: 0.0, place })
 }
 
+//= gray-box/4.1.4-small-files
 /// The cached part of a file; 0 for now, and probes to judge later, without an exact means.
 fn cached_frac(
     file: &File,
@@ -113,6 +116,7 @@ fn judge(seen: &mut [Seen], probes: &[FileProbe]) {
     }
 }
 
+//= gray-box/4.2.4-compose
 fn sort(seen: &mut [Seen], by: By) {
     match by {
         By::Layout => seen.sort_unstable_by_key(|file| (file.place, file.index)),
@@ -154,6 +158,8 @@ mod tests {
         seen.iter().map(|file| file.index).collect()
     }
 
+    //= gray-box/4.1.3-feedback
+    //= gray-box/4.2.2-stat
     #[test]
     fn each_order() {
         assert_eq!(sorted(By::Layout), [2, 4, 0, 3, 1]);
@@ -161,6 +167,7 @@ mod tests {
         assert_eq!(sorted(By::Compose), [4, 3, 1, 2, 0]);
     }
 
+    //= gray-box/4.2.4-compose
     #[test]
     fn one_cluster_is_in_layout_order() {
         let mut seen = [file(0, 0.1, 3), file(1, 0.0, 2), file(2, 0.05, 1)];
