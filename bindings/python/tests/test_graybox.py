@@ -58,6 +58,17 @@ class Files(unittest.TestCase):
         self.assertEqual(set(ordered[:3]), set(paths[3:]), "the cached ones come first")
         self.assertEqual(set(graybox.order(paths, by="layout")), set(paths))
 
+    #= gray-box/4.1.2-list
+    def test_plan(self):
+        hot, cold = self.file("hot", MIB + 7), self.file("cold", MIB)
+        self.forget(cold)
+        pieces = graybox.plan([cold, "/nowhere/at/all", hot], unit=MIB // 2, align=16)
+        self.assertEqual([piece.path for piece in pieces], [hot, hot, cold, cold, hot])
+        self.assertEqual([piece.offset for piece in pieces], [0, MIB // 2] * 2 + [MIB])
+        self.assertEqual(pieces[-1].length, 7, "what is left of a record comes last")
+        self.assertEqual(sum(piece.length for piece in graybox.plan([hot, cold])), 2 * MIB + 7)
+        self.assertEqual(graybox.plan([]), [])
+
 
 class Memory(unittest.TestCase):
     #= gray-box/4.3.2-gb-alloc

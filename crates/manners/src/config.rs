@@ -17,6 +17,7 @@ pub struct Config {
     /// show other work. Contention is likely then, so less is needed to confirm it; default 0.125,
     /// three samples. The paper's is `alpha`.
     pub probe_alpha: f64,
+    //= ms-manners/6.2-n
     /// Length of the exponential average in testpoints, the paper's n; default 10,000.
     pub average_over: f64,
     /// The ridge offset, the paper's nu; default 1e-11.
@@ -119,6 +120,7 @@ impl Config {
                 self.probation_duty_frac > 0.0 && self.probation_duty_frac <= 1.0,
                 "probation_duty_frac must be above 0 and at most 1",
             ),
+            (self.hung >= Nanos::SECOND, "hung must be at least 1 s"),
             (self.suspension.0 > 0, "suspension must be above 0"),
             (self.suspension <= self.suspension_cap, "suspension must not exceed its cap"),
         ];

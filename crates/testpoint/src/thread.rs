@@ -116,19 +116,19 @@ struct Supervised {
 
 impl Supervised {
     fn new() -> Self {
-        let settings = job::settings();
+        let config = job::config();
         let wishes = WISHES.get();
         let seat = || {
             let table = arbiter::table().ok()?;
             let weight = f64::from(wishes.weight);
-            Seat::take(table, weight, wishes.resources, settings.config.hung).ok()
+            Seat::take(table, weight, wishes.resources, config.hung).ok()
         };
         Self {
-            regulator: Regulator::new(&settings.config),
+            regulator: Regulator::new(config),
             detector: QuietDetector::default(),
             others: Others::Unknown,
             seen: None,
-            seat: settings.take_turns.then(seat).flatten(),
+            seat: job::settings().take_turns.then(seat).flatten(),
             wishes,
             pid: std::process::id(),
         }

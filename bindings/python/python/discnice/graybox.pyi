@@ -26,6 +26,14 @@ class Residency(NamedTuple):
 def residency(path: Path, *, unit: Optional[int] = None) -> Residency: ...
 def order(paths: Iterable[P], by: Literal["cached", "layout", "compose"] = "compose") -> list[P]: ...
 
+class Piece(NamedTuple):
+    path: Path
+    offset: int
+    length: int
+    cached_bytes: int
+
+def plan(paths: Iterable[Path], *, unit: Optional[int] = None, align: int = 1) -> list[Piece]: ...
+
 class Memory:
     view: memoryview
     def __init__(self, grant: Grant) -> None: ...
