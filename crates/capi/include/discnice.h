@@ -244,7 +244,8 @@ void discnice_set_critical(bool critical);
 
  `settings` is a text such as `"alpha=0.02 beta=0.2 hung=60"`. The parameters are `alpha`, the probability
  of suspending a job that is not disturbed (0.05); `beta`, that of letting a job that is disturbed go on
- (0.2), above alpha and below 0.5; `average-over`, the testpoints over which targets are averaged (10000);
+ (0.2), above alpha and below 0.5; `false-stop-hours`, the hours between two suspensions of a job that
+ nothing disturbs, at least, on average, or 0 for the paper's sign test alone (1); `average-over`, the testpoints over which targets are averaged (10000);
  `hung`, the seconds after which a thread that makes no testpoint no longer keeps its turn, and is not judged
  (10); `probation`, the seconds for which a job without known targets runs only part of the time (3600).
 

@@ -70,6 +70,26 @@ impl Comparator {
     }
 
     //= gray-box/5-sampler
+    /// Takes over what another test has decided: progress is poor.
+    pub fn decided_poor(&mut self) {
+        self.probing = true;
+        self.reset();
+    }
+
+    /// Adds a sample as [`Self::compare`] does, but without other signs of contention, or a poor
+    /// judgment before, the judgment is never poor: another test decides that.
+    pub fn confirm(&mut self, below: bool, likely: bool) -> Judgment {
+        let alone = !likely && !self.probing;
+        match self.compare(below, likely) {
+            Judgment::Poor if alone => {
+                self.probing = false;
+                Judgment::Indeterminate
+            }
+            judgment => judgment,
+        }
+    }
+
+    //= gray-box/5-sampler
     fn judge(&self, likely: bool) -> Judgment {
         let thresholds = if likely { &self.probe_thresholds } else { &self.thresholds };
         if thresholds.is_poor(self.samples, self.below) {

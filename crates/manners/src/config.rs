@@ -18,6 +18,12 @@ pub struct Config {
     /// three samples. The paper's is `alpha`.
     pub probe_alpha: f64,
     //= ms-manners/6.2-n
+    /// Hours between two suspensions of a job that nothing disturbs, on average at least; default 1.
+    /// The sequential test ([`crate::sequential`]) keeps that, and then decides in the place of the sign
+    /// test, which still confirms what other signs of contention say, and judges progress good. 0 is the
+    /// paper's: the sign test alone.
+    pub false_stop_hours: f64,
+    //= ms-manners/6.2-n
     /// Length of the exponential average in testpoints, the paper's n; default 10,000.
     pub average_over: f64,
     /// The ridge offset, the paper's nu; default 1e-11.
@@ -70,6 +76,7 @@ impl Default for Config {
             alpha: 0.05,
             beta: 0.2,
             probe_alpha: 0.125,
+            false_stop_hours: 1.0,
             average_over: 10_000.0,
             ridge: 1e-11,
             bootstrap: 40,
@@ -93,6 +100,7 @@ impl Config {
             calibration: Calibration::Paper,
             slack: 1.0,
             probe_alpha: 0.05,
+            false_stop_hours: 0.0,
             early_probe: None,
             probation: Nanos(24 * 3600 * Nanos::SECOND.0),
             ..Self::default()
@@ -110,6 +118,10 @@ impl Config {
             (
                 self.probe_alpha >= self.alpha && self.probe_alpha < self.beta,
                 "probe_alpha must be at least alpha and below beta",
+            ),
+            (
+                self.false_stop_hours >= 0.0 && self.false_stop_hours <= 1e6,
+                "false_stop_hours must be in 0 to 1000000",
             ),
             (self.beta < 0.5, "beta must be below 0.5"),
             (self.average_over >= 2.0, "average_over must be at least 2 testpoints"),

@@ -16,6 +16,7 @@
 //! | [`suspension`] | 4.1 | how long to step aside |
 //! | [`regulator`] | 4, 7.1 | all of it together for one thread |
 //! | [`superintendent`] | 4.5, 7.1 | which thread may run |
+//! | [`sequential`] | 11 | has it become slower: by ranks, with a bound for false alarms |
 //! | [`settings`] | 4, 6 | what users may set |
 //! | [`polling`] | 7.2 | how often to look at a job from outside |
 //!
@@ -41,6 +42,7 @@ pub mod polling;
 pub mod quiet;
 pub mod regulator;
 pub mod ridge;
+pub mod sequential;
 pub mod settings;
 pub mod superintendent;
 pub mod suspension;

@@ -11,11 +11,16 @@ use crate::comparator::{Comparator, Judgment};
 use crate::config::{Calibration, Config};
 use crate::pending::Pending;
 use crate::quiet::Others;
+use crate::sequential::SlowdownDetector;
 use crate::suspension::{Suspend, Suspension};
 use crate::targets::{BadSet, Targets};
 
 /// A counter at or beyond this is no count of progress; squares of it still fit a double.
 const OUT_OF_RANGE: f64 = 9.3e18;
+
+//= ms-manners/4.1-units
+/// Testpoints over which the mean interval between them is taken.
+const MEAN_OVER: u32 = 100;
 
 //= ms-manners/4.1-units
 /// What a job reports.
@@ -72,6 +77,10 @@ pub enum Skip {
 pub struct Regulator {
     config: Config,
     comparator: Comparator,
+    detector: SlowdownDetector,
+    /// Mean seconds between testpoints that are judged, and how many were.
+    interval: f64,
+    judged: u32,
     suspension: Suspension,
     counters: BTreeMap<u32, Vec<f64>>,
     progress: Vec<f64>,
@@ -97,6 +106,9 @@ impl Regulator {
                 Arc::new(Thresholds::new(config.alpha, config.beta)),
                 Arc::new(Thresholds::new(config.probe_alpha, config.beta)),
             ),
+            detector: SlowdownDetector::default(),
+            interval: 0.0,
+            judged: 0,
             suspension: Suspension::new(config),
             config: config.clone(),
             counters: BTreeMap::new(),
@@ -138,9 +150,8 @@ impl Regulator {
         let seconds = duration.as_secs_f64();
         let judgment =
             set.target_duration(&self.progress).map_or(Judgment::Indeterminate, |target| {
-                let likely = call.others == Others::Busy;
                 self.lags = seconds > target * self.config.slack;
-                self.comparator.compare(self.lags, likely)
+                self.judge(seconds, target, call.others == Others::Busy)
             });
         let elapsed = call.at.minus(self.learned_at);
         self.learned_at = call.at;
@@ -161,6 +172,39 @@ impl Regulator {
         self.unpaid = if unproven { self.unpaid.plus(duration) } else { Nanos(0) };
         self.pending.decide(judgment, &self.config, targets);
         self.verdict(judgment, call, duty)
+    }
+
+    /// Judges a testpoint that took `seconds` instead of `target`.
+    fn judge(&mut self, seconds: f64, target: f64, likely: bool) -> Judgment {
+        if self.config.false_stop_hours == 0.0 {
+            return self.comparator.compare(self.lags, likely);
+        }
+        // Of the first hundred a plain mean.
+        self.judged = self.judged.saturating_add(1);
+        let part = 1.0 / f64::from(self.judged.min(MEAN_OVER));
+        self.interval += (seconds - self.interval) * part;
+        let every = self.config.false_stop_hours * 3600.0 / self.interval.max(1e-9);
+        let slack = self.config.slack;
+        let alarm = self.detector.observe(seconds / target, slack, every.max(2.0));
+        let judgment = match self.detector.is_ready() {
+            true => self.comparator.confirm(self.lags, likely),
+            false => self.comparator.compare(self.lags, likely),
+        };
+        match judgment {
+            Judgment::Poor => {
+                self.detector.reset();
+                Judgment::Poor
+            }
+            Judgment::Good if !alarm => {
+                self.detector.undisturbed();
+                Judgment::Good
+            }
+            _ if alarm => {
+                self.comparator.decided_poor();
+                Judgment::Poor
+            }
+            judgment => judgment,
+        }
     }
 
     fn verdict(&mut self, judgment: Judgment, call: &Testpoint<'_>, duty: Option<f64>) -> Verdict {

@@ -15,6 +15,8 @@ pub enum Parameter {
     Alpha,
     /// [`Config::beta`].
     Beta,
+    /// [`Config::false_stop_hours`].
+    FalseStopHours,
     /// [`Config::average_over`], in testpoints.
     AverageOver,
     /// [`Config::hung`], in seconds.
@@ -26,9 +28,10 @@ pub enum Parameter {
 
 impl Parameter {
     /// All, with their names.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 6] = [
         ("alpha", Self::Alpha),
         ("beta", Self::Beta),
+        ("false-stop-hours", Self::FalseStopHours),
         ("average-over", Self::AverageOver),
         ("hung", Self::Hung),
         ("probation", Self::Probation),
@@ -93,6 +96,7 @@ impl Setting {
         match self.parameter {
             Parameter::Alpha => config.alpha = value,
             Parameter::Beta => config.beta = value,
+            Parameter::FalseStopHours => config.false_stop_hours = value,
             //= ms-manners/6.2-n
             Parameter::AverageOver => config.average_over = value,
             Parameter::Hung => config.hung = seconds(value),
@@ -158,7 +162,9 @@ mod tests {
     //= ms-manners/6.2-n
     #[test]
     fn each_parameter_is_set_and_checked() {
-        let config = set("alpha=0.01, beta=0.1 average-over=500,hung=60.5,probation=0").unwrap();
+        let all = "alpha=0.01, beta=0.1 average-over=500,hung=60.5,probation=0,false-stop-hours=8";
+        let config = set(all).unwrap();
+        assert_eq!(config.false_stop_hours, 8.0);
         assert_eq!((config.alpha, config.beta, config.average_over), (0.01, 0.1, 500.0));
         assert_eq!((config.hung, config.probation), (Nanos::from_millis(60_500), Nanos(0)));
         assert_eq!(config.probe_alpha, 0.01, "0.125 would not be below beta");
@@ -171,7 +177,7 @@ mod tests {
             ("hung=inf", "at least 0"),
             ("hung=0", "hung must be"),
             ("average-over=1", "average_over"),
-            ("gamma=1", "there are alpha, beta, average-over, hung, probation"),
+            ("gamma=1", "there are alpha, beta, false-stop-hours, average-over, hung, probation"),
             ("alpha", "NAME=NUMBER"),
             ("alpha=x", "NAME=NUMBER"),
         ] {

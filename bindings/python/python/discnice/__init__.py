@@ -42,12 +42,21 @@ if sys.argv and sys.argv[0] not in ("", "-c", "-m"):
     set_job_name(os.path.realpath(sys.argv[0]))
 
 
-def configure(*, alpha=None, beta=None, average_over=None, hung=None, probation=None):
+def configure(
+    *,
+    alpha=None,
+    beta=None,
+    false_stop_hours=None,
+    average_over=None,
+    hung=None,
+    probation=None,
+):
     """Set parameters of the regulation, once and before the first testpoint.
 
     ``alpha`` is the probability of suspending a job that is not disturbed (0.05),
     ``beta`` that of letting a job that is disturbed go on (0.2; above alpha, below
-    0.5). Targets are averaged over ``average_over`` testpoints (10000). A thread that
+    0.5). A job that nothing disturbs is suspended at most once in ``false_stop_hours``, on
+    average (1; 0 for the paper's sign test alone). Targets are averaged over ``average_over`` testpoints (10000). A thread that
     makes no testpoint for ``hung`` seconds (10) loses its turn and is not judged. A job
     without known targets runs only part of the time for ``probation`` seconds (3600).
 
@@ -57,6 +66,7 @@ def configure(*, alpha=None, beta=None, average_over=None, hung=None, probation=
     wanted = {
         "alpha": alpha,
         "beta": beta,
+        "false-stop-hours": false_stop_hours,
         "average-over": average_over,
         "hung": hung,
         "probation": probation,

@@ -16,6 +16,7 @@ def configure(
     *,
     alpha: Optional[float] = None,
     beta: Optional[float] = None,
+    false_stop_hours: Optional[float] = None,
     average_over: Optional[float] = None,
     hung: Optional[float] = None,
     probation: Optional[float] = None,

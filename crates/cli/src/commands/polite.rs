@@ -54,7 +54,7 @@ pub struct PoliteArgs {
     priority: Option<u32>,
 
     /// Set a parameter of the regulation, as in the section `polite` of config.toml: alpha, beta,
-    /// average-over, hung (seconds) or probation (seconds); may be repeated
+    /// false-stop-hours, average-over, hung (seconds) or probation (seconds); may be repeated
     #[arg(
         long,
         value_name = "NAME=NUMBER",
