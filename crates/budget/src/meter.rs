@@ -323,6 +323,7 @@ mod tests {
         assert_eq!(free.frontier(), Nanos(0));
     }
 
+    //= rate-windows/8-feedback
     //= rate-windows/4-lost-bandwidth
     #[test]
     fn settling_corrects_both_ways() {

@@ -68,7 +68,6 @@ pub const fn begin(bucket: usize) -> Nanos {
 mod tests {
     use super::*;
 
-    //= rate-windows/3.2-shortest
     #[test]
     fn a_wait_lies_within_its_buckets_bounds() {
         for nanos in (0..60).flat_map(|power| [1u64 << power, (1 << power) + 1, (3 << power) - 1]) {

@@ -135,7 +135,6 @@ fn usage_errors_are_125() {
     }
 }
 
-//= gray-box/4.1.2-random-byte
 //= gray-box/4.1.4-small-files
 #[test]
 fn foreign_files_are_probed_and_small_ones_are_not_touched() {

@@ -20,8 +20,8 @@ fn machine(size: u64) -> Machine {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
+    //= discnice/5.4-reset
     //= discnice/4-read-ahead
-    //= rate-windows/3.2-fine-sleeps
     #[test]
     fn a_sequential_reader_is_held_smoothly(count in 512u64..2 << 20, rate in 1u64 << 20..40 << 20) {
         let (machine, books) = (machine(10 * rate), Books::new());
@@ -398,7 +398,6 @@ fn a_cached_read_that_was_slow_for_another_reason_is_not_charged() {
     assert_ne!(verdict, Some(Verdict::Silent));
 }
 
-//= rate-windows/8-feedback
 #[test]
 fn what_is_known_of_the_cache_stays_known_to_who_only_lost_the_processor() {
     let (machine, books, class) = (machine(1 << 20), Books::new(), class(1 << 30));
@@ -523,7 +522,6 @@ fn who_says_that_he_reads_in_order_is_shaped_before_he_does_under_a_low_limit() 
     assert_eq!(machine.advice.get(), Some(Advice::Random));
 }
 
-//= discnice/5.4-reset
 #[test]
 fn a_program_that_wants_random_access_is_left_alone() {
     let (machine, books, class) = (machine(100 << 20), Books::new(), class(RATE));

@@ -17,7 +17,6 @@ pub enum Woken {
     Interrupted,
 }
 
-//= rate-windows/3.2-fine-sleeps
 /// Sleeps while `*word == expected`, until `deadline` (`CLOCK_MONOTONIC`, absolute).
 ///
 /// The word may lie in memory shared by processes. On a kernel that refuses, which no supported

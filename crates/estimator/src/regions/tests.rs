@@ -40,6 +40,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 proptest! {
+    //= discnice/5.2-inode
     //= discnice/4.4-table
     #[test]
     fn the_table_knows_what_is_dirty(changes in changes()) {
@@ -129,7 +130,6 @@ fn a_full_table_forgets_the_oldest() {
     assert!(kept.count() >= 495);
 }
 
-//= discnice/5.2-inode
 #[test]
 fn of_what_is_equally_old_the_largest_is_kept() {
     static SAME: UpdateRegions = UpdateRegions::new();

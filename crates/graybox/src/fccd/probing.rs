@@ -139,10 +139,30 @@ fn regions(samples: &[Sample], verdicts: &Verdicts, size: u64) -> Vec<Region> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     fn seen(nanos: u64, disk_bytes: u64, waited: bool) -> Probe {
         Probe { nanos, again_nanos: 400, disk_bytes, waited }
+    }
+
+    //= gray-box/4.1.2-random-byte
+    #[test]
+    fn each_unit_is_probed_at_a_place_that_changes() {
+        const UNIT: u64 = 1 << 20;
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.set_len(8 * UNIT).unwrap();
+        let places = || -> Vec<u64> {
+            let samples = sample(file.as_raw_fd(), 8 * UNIT, UNIT).unwrap();
+            samples.iter().map(|sample| sample.offset).collect()
+        };
+        let (first, second) = (places(), places());
+        for places in [&first, &second] {
+            let units: Vec<u64> = places.iter().map(|place| place / UNIT).collect();
+            assert_eq!(units, (0..8).collect::<Vec<_>>());
+        }
+        assert_ne!(first, second);
     }
 
     #[test]

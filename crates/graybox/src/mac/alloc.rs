@@ -259,7 +259,6 @@ mod tests {
     }
 
     //= gray-box/4.3.1-two-loops
-    //= gray-box/4.3.2-increments
     #[test]
     fn gives_what_is_there_and_takes_it_back() {
         let dir = tempfile::tempdir().unwrap();
@@ -269,6 +268,21 @@ mod tests {
         assert!((MIB..=32 * MIB).contains(&grant.length()), "{}", grant.length());
         drop(grant);
         assert!(gb_alloc_with(&demand, ledger(&dir), None).unwrap().is_some());
+    }
+
+    //= gray-box/4.3.2-increments
+    #[test]
+    fn steps_double_up_to_a_limit() {
+        let most = 220 * MIB;
+        let mut region = Region::reserve(most as usize).unwrap();
+        let thresholds = Thresholds { first_touch: u64::MAX, second_touch: u64::MAX };
+        let mut wanted = Vec::new();
+        let mut extend = |size| {
+            wanted.push(size / MIB);
+            Ok(size)
+        };
+        assert_eq!(search(&mut region, 0, most, &thresholds, &mut extend).unwrap(), most);
+        assert_eq!(wanted, [4, 12, 28, 60, 124, 188, 220]);
     }
 
     #[test]
