@@ -198,6 +198,20 @@ mod tests {
 
     //= ms-manners/7.1-decay
     #[test]
+    fn usage_loses_its_meaning() {
+        assert!((usage_decay(USAGE_HALF_LIFE) - 0.5).abs() < 1e-12);
+        // What was used yesterday claims nothing today.
+        let mut threads = [
+            thread(State::Waiting(Nanos(0)), 100.0, u64::MAX),
+            thread(State::Waiting(Nanos(0)), 100.0, u64::MAX),
+        ];
+        let day = Nanos(24 * 3600 * Nanos::SECOND.0);
+        threads[0].usage = 8.0 * 3600.0 * usage_decay(day);
+        threads[1].usage = 1.0;
+        assert_eq!(next_to_run(&threads, day, HUNG), Some(0));
+    }
+
+    #[test]
     fn who_enters_does_so_beside_the_least_served() {
         let mut threads = [thread(State::Waiting(Nanos(0)), 2.0, 1); 2];
         threads[0].usage = 8.0;

@@ -109,7 +109,6 @@ fn a_hundred_jobs_share_an_idle_machine_by_priority() {
     }
 }
 
-//= ms-manners/4.3-weights
 #[test]
 fn half_the_time_under_load() {
     for seed in 1..4 {
