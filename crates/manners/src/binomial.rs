@@ -96,7 +96,6 @@ mod tests {
     use super::*;
 
     //= ms-manners/6.1-thresholds
-    //= ms-manners/6.1-defaults
     #[test]
     fn the_papers_parameters() {
         let thresholds = Thresholds::new(0.05, 0.2);

@@ -156,6 +156,17 @@ impl std::error::Error for InvalidConfig {}
 mod tests {
     use super::*;
 
+    //= ms-manners/6.1-defaults
+    //= ms-manners/6.2-n
+    #[test]
+    fn the_papers_values() {
+        for config in [Config::default(), Config::paper()] {
+            assert_eq!((config.alpha, config.beta), (0.05, 0.2));
+            assert_eq!((config.average_over, config.ridge), (10_000.0, 1e-11));
+        }
+        assert_eq!(Config::paper().probation, Nanos(24 * 3600 * Nanos::SECOND.0));
+    }
+
     //= ms-manners/6.1-stability
     #[test]
     fn defaults_are_stable_and_nan_is_refused() {

@@ -70,7 +70,6 @@ mod tests {
         polling.interval().0 / 1_000_000
     }
 
-    //= ms-manners/4.1-frequency
     //= ms-manners/7.2-polling
     #[test]
     fn follows_the_metric_within_limits() {

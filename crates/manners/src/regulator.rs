@@ -18,7 +18,6 @@ use crate::targets::{BadSet, Targets};
 /// A counter at or beyond this is no count of progress; squares of it still fit a double.
 const OUT_OF_RANGE: f64 = 9.3e18;
 
-//= ms-manners/4.1-units
 /// Testpoints over which the mean interval between them is taken.
 const MEAN_OVER: u32 = 100;
 

@@ -50,7 +50,6 @@ impl Default for SlowdownDetector {
     }
 }
 
-//= ms-manners/11-parametric
 impl SlowdownDetector {
     /// Takes a testpoint that took `slowness` times its target; returns true if the job has become more than
     /// `slack` times slower than it was undisturbed. Where it has not, that is the case once in `every`

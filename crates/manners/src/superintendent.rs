@@ -145,7 +145,6 @@ mod tests {
     }
 
     //= ms-manners/4.5-fair
-    //= ms-manners/8-priority-by-need
     #[test]
     fn shares_follow_priorities() {
         for count in [2usize, 10, 100] {

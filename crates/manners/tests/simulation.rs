@@ -88,7 +88,6 @@ fn the_thread_whose_disk_is_free_runs() {
     assert!(c[4] + d[4] < 35.0, "{c:.0?} {d:.0?}");
 }
 
-//= ms-manners/7.1-priority
 #[test]
 fn a_hundred_jobs_share_an_idle_machine_by_priority() {
     for count in [2usize, 10, 100] {

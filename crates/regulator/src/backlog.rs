@@ -52,7 +52,6 @@ impl Backlog {
 }
 
 impl<H: Host> Regulator<'_, H> {
-    //= discnice/5.3-after-flush
     /// Starts writing a range's dirty pages while nothing holds the class; waits for the disk if much is on its way.
     pub(crate) fn write_back_freely(
         &self,

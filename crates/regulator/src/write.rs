@@ -29,6 +29,8 @@ const LEFT_MIN: u64 = 32 << 10;
 /// Most that is left, whatever the rate.
 const LEFT_MAX: u64 = 4 << 20;
 
+//= discnice/4-delayed-write
+//= discnice/5.3-after-flush
 /// How many dirtied bytes are written back at once.
 #[must_use]
 pub fn portion(class: &Class) -> u64 {
@@ -103,7 +105,6 @@ impl<H: Host> Regulator<'_, H> {
         self.reserve_and_wait(Direction::Write, count);
     }
 
-    //= discnice/4-delayed-write
     /// The longest piece in which a write should be made, in bytes.
     #[must_use]
     pub fn write_piece(&self) -> u64 {
