@@ -85,6 +85,7 @@ fn _discnice(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(graybox::residency, module)?)?;
     module.add_function(wrap_pyfunction!(graybox::order, module)?)?;
     module.add_function(wrap_pyfunction!(graybox::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(graybox::order_pieces, module)?)?;
     module.add_function(wrap_pyfunction!(graybox::gb_alloc, module)?)?;
     module.add_function(wrap_pyfunction!(toolbox::timer, module)?)?;
     module.add_function(wrap_pyfunction!(toolbox::median, module)?)?;

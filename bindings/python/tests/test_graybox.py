@@ -69,6 +69,16 @@ class Files(unittest.TestCase):
         self.assertEqual(sum(piece.length for piece in graybox.plan([hot, cold])), 2 * MIB + 7)
         self.assertEqual(graybox.plan([]), [])
 
+    #= gray-box/4.1.2-own-pieces
+    def test_own_pieces(self):
+        hot, cold = self.file("hot", MIB), self.file("cold", MIB)
+        self.forget(cold)
+        given = [(cold, 10, 20), (hot, MIB - 5, 99), ("/nowhere/at/all", 0, 1), (hot, MIB, 1), (hot, 0, 7)]
+        found = graybox.order_pieces(given)
+        self.assertEqual([piece[:3] for piece in found], [(hot, 0, 7), (hot, MIB - 5, 5), (cold, 10, 20)])
+        self.assertEqual([piece.cached_bytes for piece in found], [7, 5, 0])
+        self.assertEqual(graybox.order_pieces(found), found)
+
 
 class Memory(unittest.TestCase):
     #= gray-box/4.3.2-gb-alloc

@@ -326,6 +326,22 @@ int discnice_plan(const char *const *paths,
                   size_t *planned);
 
 /*
+ Orders parts that the caller has cut, as `discnice_plan` does: those in the cache first.
+
+ `paths` holds `count` file names; `file`, `offset` and `length` of the `*planned` pieces are given, `cached_bytes`
+ is found out. What lies beyond the end of its file is cut off. Parts of which nothing remains, and those
+ of files that cannot be looked at, are left out: `*planned` says how many there are then. Returns 0 or the negative of
+ an errno(3) number, and then writes nothing.
+
+ # Safety
+ `paths` points to `count` texts that end in a zero byte, `planned` to a number, `pieces` to as many pieces.
+ */
+int discnice_order_pieces(const char *const *paths,
+                          size_t count,
+                          struct DiscnicePiece *pieces,
+                          size_t *planned);
+
+/*
  Allocates between `min` and `max` bytes, in multiples of `multiple`, as many as fit into memory without
  paging, and writes their number to `*bytes`. The memory is zero and starts on a page.
 

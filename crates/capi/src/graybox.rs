@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use discnice_graybox::fccd::{Options, residency};
 use discnice_graybox::mac::{Grant, gb_alloc};
-use discnice_graybox::order::{By, Names, PlanOptions, plan, rank};
+use discnice_graybox::order::{By, Names, Piece, PlanOptions, order_pieces, plan, rank};
 use discnice_pagecache::Means;
 
 /// Exact, by cachestat(2).
@@ -187,14 +187,8 @@ pub unsafe extern "C" fn discnice_plan(
         }
     }
     for (at, piece) in found.iter().enumerate() {
-        let told = DiscnicePiece {
-            file: piece.file as usize,
-            offset: piece.offset,
-            length: piece.length,
-            cached_bytes: piece.cached_bytes,
-        };
         // SAFETY: the array has room for all that were found.
-        unsafe { array.add(at).write(told) };
+        unsafe { array.add(at).write(told(piece)) };
     }
     // SAFETY: neither is null, and the caller promises room in both.
     unsafe {
@@ -202,6 +196,63 @@ pub unsafe extern "C" fn discnice_plan(
         planned.write(found.len());
     }
     0
+}
+
+//= gray-box/4.1.2-own-pieces
+/// Orders parts that the caller has cut, as `discnice_plan` does: those in the cache first.
+///
+/// `paths` holds `count` file names; `file`, `offset` and `length` of the `*planned` pieces are given, `cached_bytes`
+/// is found out. What lies beyond the end of its file is cut off. Parts of which nothing remains, and those
+/// of files that cannot be looked at, are left out: `*planned` says how many there are then. Returns 0 or the negative of
+/// an errno(3) number, and then writes nothing.
+///
+/// # Safety
+/// `paths` points to `count` texts that end in a zero byte, `planned` to a number, `pieces` to as many pieces.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn discnice_order_pieces(
+    paths: *const *const c_char,
+    count: usize,
+    pieces: *mut DiscnicePiece,
+    planned: *mut usize,
+) -> c_int {
+    if planned.is_null() || u32::try_from(count).is_err() {
+        return -libc::EINVAL;
+    }
+    // SAFETY: not null, and the caller promises a number.
+    let given = unsafe { *planned };
+    if given > 0 && (pieces.is_null() || paths.is_null()) {
+        return -libc::EINVAL;
+    }
+    // SAFETY: the caller promises `count` texts; none is looked at for no pieces.
+    let names = unsafe { names_of(paths, if given > 0 { count } else { 0 }) };
+    let Some(names) = names else { return -libc::EINVAL };
+    let mut wanted = Vec::with_capacity(given);
+    for at in 0..given {
+        // SAFETY: the caller promises as many pieces.
+        let piece = unsafe { *pieces.add(at) };
+        match u32::try_from(piece.file) {
+            Ok(file) if piece.file < count => wanted.push((file, piece.offset, piece.length)),
+            _ => return -libc::EINVAL,
+        }
+    }
+    let found = order_pieces(&names, &wanted, &mut |_, _| ()).pieces;
+    for (at, piece) in found.iter().enumerate() {
+        // SAFETY: no more are found than were given.
+        unsafe { pieces.add(at).write(told(piece)) };
+    }
+    // SAFETY: not null, and the caller promises a number.
+    unsafe { planned.write(found.len()) };
+    0
+}
+
+/// A piece as C programs see it.
+fn told(piece: &Piece) -> DiscnicePiece {
+    DiscnicePiece {
+        file: piece.file as usize,
+        offset: piece.offset,
+        length: piece.length,
+        cached_bytes: piece.cached_bytes,
+    }
 }
 
 /// Reads `count` names; `None` if one of them is null.

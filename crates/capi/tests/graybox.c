@@ -67,6 +67,21 @@ static void planned(const char *one, const char *two)
     }
     /* Less than a record, and so last. */
     assert(pieces[3].file == 2 && pieces[3].length == 10 && bytes == 3000010);
+    /* The same parts, given in any order, are ordered alike; what is beyond the end is cut off. */
+    pieces[3].length = 1000;
+    pieces[0].cached_bytes = 7;
+    assert(discnice_order_pieces(paths, 3, pieces, &count) == 0 && count == 4);
+    for (at = 0, bytes = 0; at < count; at++)
+        bytes += pieces[at].length;
+    assert(bytes == 3000010);
+    pieces[1].offset = 1 << 30;
+    assert(discnice_order_pieces(paths, 3, pieces, &count) == 0 && count == 3);
+    pieces[0].file = 3;
+    assert(discnice_order_pieces(paths, 3, pieces, &count) == -EINVAL && count == 3);
+    assert(discnice_order_pieces(paths, 3, NULL, &count) == -EINVAL);
+    assert(discnice_order_pieces(paths, 3, pieces, NULL) == -EINVAL);
+    count = 0;
+    assert(discnice_order_pieces(NULL, 0, NULL, &count) == 0 && count == 0);
     free(pieces);
     assert(discnice_plan(paths, 0, 0, 0, &pieces, &count) == 0 && count == 0 && pieces == NULL);
     count = 7;

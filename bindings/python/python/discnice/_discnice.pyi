@@ -34,6 +34,9 @@ def cluster(values: Sequence[float]) -> Optional[tuple[int, float, float, float,
 def refresh(
     path: str, dry_run: bool, force: bool, order: Sequence[str]
 ) -> tuple[int, int, list[str], list[str]]: ...
+def order_pieces(
+    paths: Sequence[str], wanted: Sequence[tuple[int, int, int]]
+) -> list[tuple[int, int, int, int]]: ...
 def plan(
     paths: Sequence[str], unit: Optional[int], align: int
 ) -> list[tuple[int, int, int, int]]: ...

@@ -19,7 +19,17 @@ from collections import namedtuple
 
 from . import _discnice
 
-__all__ = ["Memory", "Piece", "Region", "Residency", "gb_alloc", "order", "plan", "residency"]
+__all__ = [
+    "Memory",
+    "Piece",
+    "Region",
+    "Residency",
+    "gb_alloc",
+    "order",
+    "order_pieces",
+    "plan",
+    "residency",
+]
 
 #: A part of a file: first byte, bytes, and how many of them are cached.
 Region = namedtuple("Region", "offset length cached_bytes")
@@ -88,6 +98,21 @@ def plan(paths, *, unit=None, align=1):
     paths = list(paths)
     pieces = _discnice.plan([os.fsdecode(path) for path in paths], unit, align)
     return [Piece(paths[index], *where) for index, *where in pieces]
+
+
+#= gray-box/4.1.2-own-pieces
+def order_pieces(pieces):
+    """Return parts of files that you have cut, ``(path, offset, length)``, in best order.
+
+    As :func:`plan`. What lies beyond the end of its file is cut off; parts of which nothing remains, and
+    those of files that cannot be looked at, are left out.
+    """
+    pieces = [(piece[0], piece[1], piece[2]) for piece in pieces]
+    paths = list(dict.fromkeys(path for path, _, _ in pieces))
+    index = {path: number for number, path in enumerate(paths)}
+    wanted = [(index[path], offset, length) for path, offset, length in pieces]
+    found = _discnice.order_pieces([os.fsdecode(path) for path in paths], wanted)
+    return [Piece(paths[number], *where) for number, *where in found]
 
 
 class Memory:

@@ -1,7 +1,7 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Literal, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 
 from ._discnice import Grant
 
@@ -33,6 +33,8 @@ class Piece(NamedTuple):
     cached_bytes: int
 
 def plan(paths: Iterable[Path], *, unit: Optional[int] = None, align: int = 1) -> list[Piece]: ...
+
+def order_pieces(pieces: Iterable[Sequence[Any]]) -> list[Piece]: ...
 
 class Memory:
     view: memoryview

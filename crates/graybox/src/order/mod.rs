@@ -11,5 +11,5 @@ mod units;
 pub use cat::{CatError, CatOptions, cat};
 pub use list::{ListOptions, list, list_names};
 pub use names::{Delimiter, Names};
-pub use plan::{Piece, Plan, PlanOptions, plan};
+pub use plan::{Piece, Plan, PlanOptions, order_pieces, plan};
 pub use rank::{By, Ranking, rank};

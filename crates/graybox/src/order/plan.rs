@@ -1,11 +1,12 @@
 //! The parts of a set of files in the order in which reading them costs the least disk, as a list
 //! for a program that reads them itself (section 4.1.2).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::names::Names;
 use super::units::{Unit, units};
-use crate::fccd::{self, residency};
+use crate::fccd::{self, Residency, residency};
 use crate::fldc::{Place, place};
 use crate::input::{Facts, InputError, open};
 
@@ -62,6 +63,48 @@ pub fn plan(
             }
         }
     }
+    Plan { pieces: best_first(found), failed }
+}
+
+//= gray-box/4.1.2-own-pieces
+/// Orders parts that the program has cut itself: `wanted` holds the index of a file among `names`, first byte and
+/// length of each. What lies beyond the end of its file is cut off, and left out if nothing remains.
+pub fn order_pieces(
+    names: &Names,
+    wanted: &[(u32, u64, u64)],
+    complain: &mut dyn FnMut(&Path, &InputError),
+) -> Plan {
+    let mut by_file: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for &(file, offset, length) in wanted {
+        if (file as usize) < names.len() {
+            by_file.entry(file).or_default().push((offset, length));
+        }
+    }
+    let (mut found, mut failed) = (Vec::new(), 0);
+    for (file, wanted) in by_file {
+        let path = names.get(file as usize);
+        match look_at(path) {
+            Ok((place, _, residency)) => {
+                let cut = wanted.iter().filter_map(|&(start, length)| {
+                    let end = start.saturating_add(length).min(residency.size);
+                    (start < end).then(|| {
+                        let cached_bytes = residency.cached_within(start, end - start);
+                        Unit { start, end, cached_bytes, torn: false }
+                    })
+                });
+                found.extend(cut.map(|unit| (unit, place, file)));
+            }
+            Err(error) => {
+                complain(path, &error);
+                failed += 1;
+            }
+        }
+    }
+    Plan { pieces: best_first(found), failed }
+}
+
+/// Parts in the cache first, then the others as the files lie on the disk.
+fn best_first(mut found: Vec<(Unit, Place, u32)>) -> Vec<Piece> {
     found.sort_by_key(|(unit, place, index)| (unit.rank(), *place, *index, unit.start));
     let pieces = found.into_iter().map(|(unit, _, file)| Piece {
         file,
@@ -69,7 +112,7 @@ pub fn plan(
         length: unit.end - unit.start,
         cached_bytes: unit.cached_bytes,
     });
-    Plan { pieces: pieces.collect(), failed }
+    pieces.collect()
 }
 
 fn look(
@@ -77,10 +120,14 @@ fn look(
     options: &PlanOptions,
     unit_of: &dyn Fn(u64) -> u64,
 ) -> Result<(Place, Vec<Unit>), InputError> {
+    let (place, facts, found) = look_at(path)?;
+    Ok((place, units(&found, unit_for(options, &facts, unit_of), options.align)))
+}
+
+fn look_at(path: &Path) -> Result<(Place, Facts, Residency), InputError> {
     let (file, facts) = open(path)?;
     let place = place(&file, &facts);
-    let found = residency(&file, &fccd::Options::default())?;
-    Ok((place, units(&found, unit_for(options, &facts, unit_of), options.align)))
+    Ok((place, facts, residency(&file, &fccd::Options::default())?))
 }
 
 //= gray-box/5-missing
@@ -144,6 +191,37 @@ mod tests {
                 assert!(own.map(|(piece, _)| piece.offset).is_sorted(), "{plan:?}");
             }
         }
+    }
+
+    //= gray-box/4.1.2-own-pieces
+    #[test]
+    fn parts_that_the_program_has_cut_are_ordered() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let paths = files(folder.path(), &[4 * UNIT, 4 * UNIT]);
+        let cold = File::open(&paths[0]).unwrap();
+        fadvise(&cold, 0, None, Advice::DontNeed).unwrap();
+        let mut names = Names::default();
+        paths.iter().for_each(|path| names.push(path.as_os_str()));
+        names.push("/nowhere/at/all".as_ref());
+        let wanted = [
+            (0, 0, 100),
+            (2, 0, 100),
+            (1, UNIT + 7, 50),
+            (1, 4 * UNIT - 10, 100),
+            (1, 4 * UNIT, 100),
+            (0, 2 * UNIT, UNIT),
+            (9, 0, 1),
+            (1, 3, 0),
+            (1, u64::MAX, u64::MAX),
+        ];
+        let mut told = 0;
+        let plan = order_pieces(&names, &wanted, &mut |_, _| told += 1);
+        let parts: Vec<_> =
+            plan.pieces.iter().map(|part| (part.file, part.offset, part.length)).collect();
+        let cached_first =
+            [(1, UNIT + 7, 50), (1, 4 * UNIT - 10, 10), (0, 0, 100), (0, 2 * UNIT, UNIT)];
+        assert_eq!(parts, cached_first);
+        assert_eq!((plan.failed, told), (1, 1));
     }
 
     //= gray-box/4.1.2-boundaries
