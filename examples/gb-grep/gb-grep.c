@@ -2,7 +2,8 @@
  * grep for a word in files, the cached ones first: gb-grep WORD FILE...
  *
  * Of data that is larger than memory, a run in the usual order throws out what the next would have
- * found in the cache. This one begins with what is there.
+ * found in the cache. This one begins with what is there, so lines come in that order, and not in that
+ * of the arguments.
  *
  *     gcc gb-grep.c $(pkg-config --cflags --libs discnice) -o gb-grep
  *

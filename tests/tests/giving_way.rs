@@ -34,6 +34,7 @@ fn without_numbers_a_job_is_a_polite_guest() {
     assert_eq!(run(&mut command).succeeded().text(), "0\n", "who gives numbers gets just those");
 }
 
+//= discnice/1-idle-use
 //= rate-windows/4-guest-rate
 #[test]
 fn the_polite_default_is_a_tenth_while_others_are_busy() {

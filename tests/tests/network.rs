@@ -163,6 +163,7 @@ fn ipv4_within_ipv6_is_held_as_well() {
     assert_way(&guest, "recv", &port, &["--net-down", "2MB", "--net-loopback"], RATE);
 }
 
+//= rate-windows/1-hosting
 //= rate-windows/5.2-clocking
 #[test]
 fn each_direction_has_its_own_threshold() {

@@ -107,6 +107,7 @@ impl QuietDetector {
         }
     }
 
+    //= ms-manners/2-idle-detection
     /// What others do, from a look taken while the job runs. What the last suspension showed weighs
     /// more: it could see everything, and beside the job others may get too little to be noticed.
     #[must_use]
@@ -167,6 +168,7 @@ mod tests {
         assert!(!detector.look(&busy()));
     }
 
+    //= ms-manners/2-idle-detection
     #[test]
     fn a_steady_neighbour_that_never_harmed_does_not_hold_the_job() {
         let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };

@@ -23,6 +23,7 @@ pub const WEIGHT: u32 = 100;
 /// The largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
 
+//= discnice/1-idle-use
 /// Thresholds of a class; all hold at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

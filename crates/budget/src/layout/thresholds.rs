@@ -61,6 +61,7 @@ impl Class {
         }
     }
 
+    //= rate-windows/1-hosting
     /// The thresholds.
     #[must_use]
     pub fn limits(&self) -> Limits {
