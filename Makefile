@@ -32,13 +32,14 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: ## Formatting, clippy, layers, exported symbols, silent tests, words of comments, documentation
+lint: ## Formatting, clippy, layers, exported symbols, silent tests, words of comments, the papers' statements, documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
 	$(CARGO) xtask check-layers
 	$(CARGO) xtask check-tests
 	$(CARGO) xtask check-words
+	$(CARGO) xtask requirements --check
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 
 check: lint test ## What CI runs

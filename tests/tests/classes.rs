@@ -21,6 +21,8 @@ const THRESHOLDS: [(&str, &str, u64); 8] = [
     ("--net-down", "limit_net_down", 1_000_000),
 ];
 
+//= discnice/5.3-threshold
+//= rate-windows/3.1-classes
 #[test]
 fn every_threshold_is_kept_and_shown() {
     let class = Class::new("unlimited");
@@ -63,6 +65,7 @@ fn configured(text: &str) -> tempfile::TempDir {
     folder
 }
 
+//= rate-windows/3.2-any-classes
 #[test]
 fn a_class_begins_with_its_configured_defaults() {
     let class = Class::new("unlimited");

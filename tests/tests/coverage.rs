@@ -123,6 +123,9 @@ fn measure_cold(folder: &Path, script: &str) -> Measured {
     (0..2).fold(first, |last, _| if last.caused > LEAST { last } else { measure(folder, script) })
 }
 
+//= discnice/2.2-disk-io
+//= discnice/5.1-preload
+//= rate-windows/3.2-hooks
 #[test]
 fn real_programs_are_charged_what_they_cause() {
     let folder = product::folder();

@@ -22,6 +22,8 @@ const POLICY: &str = "cut -d' ' -f41 /proc/self/stat";
 /// `SCHED_IDLE` of sched(7).
 const IDLE: &str = "5\n";
 
+//= rate-windows/2-guest-cpu
+//= ms-manners/3-lower-priority
 #[test]
 fn without_numbers_a_job_is_a_polite_guest() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,6 +35,8 @@ fn without_numbers_a_job_is_a_polite_guest() {
     assert_eq!(run(&mut command).succeeded().text(), "0\n", "who gives numbers gets just those");
 }
 
+//= discnice/1-idle-use
+//= rate-windows/4-guest-rate
 #[test]
 fn the_polite_default_is_a_tenth_while_others_are_busy() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,6 +63,8 @@ fn a_guest_class_makes_guests_of_all_that_enter_it() {
     assert_eq!(run(&mut class.command(["sh", "-c", POLICY])).succeeded().text(), IDLE);
 }
 
+//= rate-windows/2-run-time
+//= gray-box/4.3.4-malloc
 #[test]
 fn memory_is_bounded_for_guests_and_for_who_says_so() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,6 +114,7 @@ fn wait_for(class: &Class, throttled: bool) -> Duration {
     begun.elapsed()
 }
 
+//= rate-windows/3.1-unfettered
 #[test]
 fn a_class_is_held_while_others_read_its_disk() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

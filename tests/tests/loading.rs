@@ -108,6 +108,7 @@ for place in range(0, len(mapping), 65536):
     os.write(1, b'.')
 ";
 
+//= discnice/5.5-mmap
 #[test]
 fn who_scans_a_mapping_pays_at_any_call() {
     let folder = product::folder();
@@ -133,6 +134,7 @@ with open(sys.argv[1], 'rb') as file:
 mapping.find(b'no such text in here')
 ";
 
+//= discnice/5.5-mmap
 #[test]
 fn who_scans_a_mapping_and_calls_nothing_is_held_from_outside() {
     let folder = product::folder();

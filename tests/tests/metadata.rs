@@ -50,6 +50,7 @@ fn without_a_limit_operations_are_counted() {
     assert!((FILES..FILES * 8).contains(&counted), "{counted}");
 }
 
+//= discnice/4.1-degree
 #[test]
 fn a_change_of_the_limit_reaches_who_waits() {
     let (class, folder) = (Class::new("unlimited"), product::folder());

@@ -120,6 +120,8 @@ const LOOPS: &[&str] = &[
     "retry-out",
 ];
 
+//= rate-windows/3.2-hooks
+//= rate-windows/5-network
 #[test]
 fn every_way_to_send_or_receive_is_held() {
     let folder = product::folder();
@@ -161,6 +163,8 @@ fn ipv4_within_ipv6_is_held_as_well() {
     assert_way(&guest, "recv", &port, &["--net-down", "2MB", "--net-loopback"], RATE);
 }
 
+//= rate-windows/1-hosting
+//= rate-windows/5.2-clocking
 #[test]
 fn each_direction_has_its_own_threshold() {
     let folder = product::folder();

@@ -71,6 +71,7 @@ fn polite() -> String {
     format!("{} run --net-up {LIMIT}B --when busy --", product::program().display())
 }
 
+//= rate-windows/5.1-checkpoint
 #[test]
 fn a_sender_gives_way_to_others_on_the_network_and_to_them_alone() {
     if !can(INTERFACE) {

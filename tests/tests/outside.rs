@@ -75,6 +75,7 @@ fn static_children_of_posix_spawn_are_shown_while_they_run() {
     assert_shown(&["/usr/bin/python3", "-c", python, reader, "/etc/passwd", "5"]);
 }
 
+//= discnice/5.5-malicious
 #[test]
 fn static_programs_in_a_numbering_of_their_own_are_held() {
     let apart = ["unshare", "-Urpf"];
@@ -151,6 +152,7 @@ fn shown_while_it_runs(
     (shown, std::iter::once(first).chain(members).collect::<Vec<_>>().join("\n"))
 }
 
+//= discnice/5.1-children
 #[test]
 fn ordinary_children_are_listed_once_and_as_limited() {
     let python = "import os; os.posix_spawn('/bin/sleep', ['sleep', '5'], {}); os.wait()";

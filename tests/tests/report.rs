@@ -30,6 +30,7 @@ fn sum(record: &Value, list: &str, field: &str) -> f64 {
     entries.iter().map(|entry| entry[field].as_f64().expect("a number")).sum()
 }
 
+//= rate-windows/4-histogram
 #[test]
 fn the_numbers_are_those_of_the_job() {
     let folder = product::folder();
@@ -48,6 +49,22 @@ fn the_numbers_are_those_of_the_job() {
     assert_eq!(sum(&record, "wait_histogram", "count"), number(&record, "/waits"));
     let samples = record["samples"].as_array().expect("a list").len() as f64;
     assert!((seconds * 10.0 - samples).abs() <= 3.0, "ten samples a second: {samples}");
+}
+
+//= rate-windows/3.2-shortest
+#[test]
+fn short_waits_are_put_together() {
+    let folder = product::folder();
+    cold::make(&folder.path().join("data"), SIZE as usize).expect("a file");
+    // Each of these is worth a quarter of a millisecond.
+    let command = ["dd", "if=data", "of=/dev/null", "bs=1k", "iflag=direct", "status=none"];
+    let _ = reported(folder.path(), "r.json", &command).succeeded();
+    let record = json(&folder.path().join("r.json"));
+    let waits = number(&record, "/waits");
+    assert!((10.0..4096.0).contains(&waits), "{waits} waits of 4096 calls");
+    for range in record["wait_histogram"].as_array().expect("a list") {
+        assert!(number(range, "/to_seconds") >= 0.001, "{range}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
+//= discnice/5.5-malicious
 #[test]
 fn a_static_program_is_held_to_its_rate_and_charged_exactly() {
     let folder = product::folder();

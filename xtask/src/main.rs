@@ -2,6 +2,7 @@
 
 mod layers;
 mod pages;
+mod requirements;
 mod silence;
 mod symbols;
 mod words;
@@ -28,6 +29,15 @@ enum Task {
         /// Where to
         folder: PathBuf,
     },
+    /// Each statement of the papers is cited by code and by a test; write docs/papers.md
+    Requirements {
+        /// Fail where docs/papers.md is not current, instead of writing it
+        #[arg(long)]
+        check: bool,
+        /// List the statements that are open or refused, with the reason
+        #[arg(long)]
+        list: bool,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -37,5 +47,6 @@ fn main() -> anyhow::Result<()> {
         Task::CheckTests => silence::check(),
         Task::CheckWords => words::check(),
         Task::Pages { folder } => pages::write(&folder),
+        Task::Requirements { check, list } => requirements::run(check, list),
     }
 }

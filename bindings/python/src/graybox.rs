@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use discnice_graybox::order::{By, Names, rank};
+use discnice_graybox::order::{By, Names, Plan, PlanOptions, rank};
 use discnice_graybox::{fccd, input, mac};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -47,6 +47,40 @@ pub fn order(py: Python<'_>, paths: Vec<OsString>, by: &str) -> PyResult<Vec<u32
     let mut names = Names::default();
     paths.iter().for_each(|path| names.push(path));
     Ok(py.detach(|| rank(&names, by, &mut |_, _| ()).order))
+}
+
+/// `(index of the path, offset, length, cached bytes)`, best first.
+#[pyfunction]
+pub fn plan(
+    py: Python<'_>,
+    paths: Vec<OsString>,
+    unit: Option<u64>,
+    align: u64,
+) -> Vec<(u32, u64, u64, u64)> {
+    let mut names = Names::default();
+    paths.iter().for_each(|path| names.push(path));
+    let options = PlanOptions { access_unit: unit, align };
+    let unit_of = discnice_profile::access_unit;
+    let found =
+        py.detach(|| discnice_graybox::order::plan(&names, &options, &unit_of, &mut |_, _| ()));
+    told(&found)
+}
+
+/// Pieces of the caller's, `(index of the path, offset, length)`, in best order and with their cached bytes.
+#[pyfunction]
+pub fn order_pieces(
+    py: Python<'_>,
+    paths: Vec<OsString>,
+    wanted: Vec<(u32, u64, u64)>,
+) -> Vec<(u32, u64, u64, u64)> {
+    let mut names = Names::default();
+    paths.iter().for_each(|path| names.push(path));
+    told(&py.detach(|| discnice_graybox::order::order_pieces(&names, &wanted, &mut |_, _| ())))
+}
+
+fn told(plan: &Plan) -> Vec<(u32, u64, u64, u64)> {
+    let pieces = plan.pieces.iter();
+    pieces.map(|piece| (piece.file, piece.offset, piece.length, piece.cached_bytes)).collect()
 }
 
 /// Memory that was there when it was allocated; given back with the object.

@@ -2,9 +2,11 @@
 //! Python is written in Python, in `python/discnice/__init__.py`.
 
 mod graybox;
+mod toolbox;
 
-use discnice_testpoint::Outcome;
-use pyo3::exceptions::PyValueError;
+use discnice_manners::{Parameter, Setting};
+use discnice_testpoint::{NotSet, Outcome};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Reports cumulative counters; returns `(outcome, seconds waited)`. Other Python threads run
@@ -19,6 +21,21 @@ fn testpoint(py: Python<'_>, index: u32, metrics: Vec<f64>) -> (&'static str, f6
         Outcome::Held(time) => ("held", time.as_secs_f64()),
         Outcome::Skipped(_) => ("skipped", 0.0),
     }
+}
+
+/// Sets parameters of the regulation by name, once and before the first testpoint.
+#[pyfunction]
+fn configure(settings: Vec<(String, f64)>) -> PyResult<()> {
+    let bad = |error: &dyn std::error::Error| PyValueError::new_err(error.to_string());
+    let settings = settings.into_iter().map(|(name, value)| {
+        let parameter = Parameter::named(&name).map_err(|error| bad(&error))?;
+        Ok(Setting { parameter, value })
+    });
+    let settings = settings.collect::<PyResult<Vec<_>>>()?;
+    discnice_testpoint::set(&settings).map_err(|error| match error {
+        NotSet::Bad(error) => bad(&error),
+        NotSet::TooLate => PyRuntimeError::new_err(error.to_string()),
+    })
 }
 
 #[pyfunction]
@@ -58,6 +75,7 @@ fn notices() -> Vec<String> {
 #[pymodule]
 fn _discnice(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(testpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(configure, module)?)?;
     module.add_function(wrap_pyfunction!(set_priority, module)?)?;
     module.add_function(wrap_pyfunction!(set_resources, module)?)?;
     module.add_function(wrap_pyfunction!(set_critical, module)?)?;
@@ -66,6 +84,15 @@ fn _discnice(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(notices, module)?)?;
     module.add_function(wrap_pyfunction!(graybox::residency, module)?)?;
     module.add_function(wrap_pyfunction!(graybox::order, module)?)?;
+    module.add_function(wrap_pyfunction!(graybox::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(graybox::order_pieces, module)?)?;
     module.add_function(wrap_pyfunction!(graybox::gb_alloc, module)?)?;
+    module.add_function(wrap_pyfunction!(toolbox::timer, module)?)?;
+    module.add_function(wrap_pyfunction!(toolbox::median, module)?)?;
+    module.add_function(wrap_pyfunction!(toolbox::correlation, module)?)?;
+    module.add_function(wrap_pyfunction!(toolbox::discard_outliers, module)?)?;
+    module.add_function(wrap_pyfunction!(toolbox::cluster, module)?)?;
+    module.add_function(wrap_pyfunction!(toolbox::refresh, module)?)?;
+    module.add_class::<toolbox::Stats>()?;
     module.add_class::<graybox::Grant>()
 }

@@ -47,6 +47,7 @@ class Testpoints(unittest.TestCase):
                 job.add(speed=1)
         self.assertEqual(job.counters, {"files": 1, "bytes": 150})
 
+    #= ms-manners/4.5-subset
     def test_other_threads_run_while_one_waits(self):
         def work():
             for i in range(20):
@@ -60,6 +61,36 @@ class Testpoints(unittest.TestCase):
             ticks += 1
             time.sleep(0.01)
         self.assertGreater(ticks, 20)
+
+
+class Settings(unittest.TestCase):
+    def run_script(self, lines):
+        environment = {**os.environ, "XDG_STATE_HOME": SCENE, "XDG_RUNTIME_DIR": SCENE}
+        script = "import discnice, time\n" + lines
+        subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+
+    #= ms-manners/6.1-parameters
+    def test_settings_take_effect(self):
+        # Without the setting, 10 s would be needed to be taken for hung.
+        self.run_script(
+            "discnice.configure(hung=1, probation=0, alpha=0.01, beta=0.1, average_over=500)\n"
+            "discnice.testpoint(0); time.sleep(0.2)\n"
+            "assert discnice.testpoint(1) == 'went'\n"
+            "time.sleep(1.2)\n"
+            "assert discnice.testpoint(2) == 'skipped'\n"
+        )
+
+    def test_bad_and_late_settings_raise(self):
+        self.run_script(
+            "for bad in ({'alpha': 0.3}, {'beta': float('nan')}, {'hung': -1}):\n"
+            "    try: discnice.configure(**bad)\n"
+            "    except ValueError as error: assert 'must be' in str(error), error\n"
+            "    else: raise AssertionError(bad)\n"
+            "discnice.testpoint(0)\n"
+            "try: discnice.configure(hung=2)\n"
+            "except RuntimeError: pass\n"
+            "else: raise AssertionError\n"
+        )
 
 
 class Persistence(unittest.TestCase):

@@ -58,8 +58,30 @@ class Files(unittest.TestCase):
         self.assertEqual(set(ordered[:3]), set(paths[3:]), "the cached ones come first")
         self.assertEqual(set(graybox.order(paths, by="layout")), set(paths))
 
+    #= gray-box/4.1.2-list
+    def test_plan(self):
+        hot, cold = self.file("hot", MIB + 7), self.file("cold", MIB)
+        self.forget(cold)
+        pieces = graybox.plan([cold, "/nowhere/at/all", hot], unit=MIB // 2, align=16)
+        self.assertEqual([piece.path for piece in pieces], [hot, hot, cold, cold, hot])
+        self.assertEqual([piece.offset for piece in pieces], [0, MIB // 2] * 2 + [MIB])
+        self.assertEqual(pieces[-1].length, 7, "what is left of a record comes last")
+        self.assertEqual(sum(piece.length for piece in graybox.plan([hot, cold])), 2 * MIB + 7)
+        self.assertEqual(graybox.plan([]), [])
+
+    #= gray-box/4.1.2-own-pieces
+    def test_own_pieces(self):
+        hot, cold = self.file("hot", MIB), self.file("cold", MIB)
+        self.forget(cold)
+        given = [(cold, 10, 20), (hot, MIB - 5, 99), ("/nowhere/at/all", 0, 1), (hot, MIB, 1), (hot, 0, 7)]
+        found = graybox.order_pieces(given)
+        self.assertEqual([piece[:3] for piece in found], [(hot, 0, 7), (hot, MIB - 5, 5), (cold, 10, 20)])
+        self.assertEqual([piece.cached_bytes for piece in found], [7, 5, 0])
+        self.assertEqual(graybox.order_pieces(found), found)
+
 
 class Memory(unittest.TestCase):
+    #= gray-box/4.3.2-gb-alloc
     def test_memory_that_is_there(self):
         with graybox.gb_alloc(MIB, 8 * MIB, MIB) as memory:
             self.assertEqual(len(memory) % MIB, 0)

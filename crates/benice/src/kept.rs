@@ -109,6 +109,7 @@ mod tests {
             config: Config::default(),
             targets: Some(directory),
             take_turns: false,
+            priority: None,
         }
     }
 

@@ -24,6 +24,7 @@ use crate::stopper::Stopper;
 use crate::tree::{Process, Tree};
 use crate::used::Used;
 
+//= ms-manners/4.1-frequency
 /// The polling interval's limits.
 const SHORTEST: Nanos = Nanos(200_000_000);
 const LONGEST: Nanos = Nanos(5_000_000_000);
@@ -40,7 +41,7 @@ const GRACE: Nanos = Nanos(10_000_000_000);
 /// A job that limits held for this share of the time between two looks is as fast as they allow.
 const HELD_FRAC: f64 = 0.1;
 /// The default priority, as of a thread that uses the library.
-const WEIGHT: f64 = 100.0;
+const PRIORITY: u32 = 100;
 
 /// What to regulate, and how.
 #[derive(Debug, Clone)]
@@ -57,6 +58,8 @@ pub struct Options {
     pub targets: Option<PathBuf>,
     /// Set if polite jobs of this user take turns.
     pub take_turns: bool,
+    /// Priority relative to other polite jobs; `None` is that of the class that the job is in, else 100.
+    pub priority: Option<u32>,
     /// The directory for reports to other programs; `None` writes none.
     pub reports: Option<PathBuf>,
 }
@@ -70,6 +73,9 @@ pub trait Outside {
     /// How long limits have made the job's processes wait so far, all added up. Zero without
     /// limits.
     fn held(&mut self, tree: &Tree) -> Nanos;
+
+    /// The priority of the class that the job is in, which may change while it runs.
+    fn priority(&self) -> Option<u32>;
 }
 
 /// What came of it.
@@ -85,6 +91,7 @@ pub struct Summary {
     pub blind: u64,
 }
 
+//= ms-manners/7.2-unmodified
 /// Regulates until all processes of the job have ended.
 pub fn regulate(
     options: &Options,
@@ -135,6 +142,8 @@ struct Job<'a> {
     seen: Option<Signals>,
     kept: Kept,
     seat: Option<Seat>,
+    /// What was asked for, and what is declared.
+    priority: (Option<u32>, u32),
     used: Used,
     refreshed: Nanos,
     blind: bool,
@@ -150,14 +159,18 @@ impl<'a> Job<'a> {
         let tree = Tree::without(&options.roots, Some(regulator()));
         let first = options.roots.first().copied();
         let reports = options.reports.as_deref().filter(|_| first.is_some());
+        let priority = options.priority.or_else(|| outside.priority()).unwrap_or(PRIORITY).max(1);
         let seat = || {
             let table = arbiter::table().ok()?;
-            Seat::take(table, WEIGHT, Resources::ALL, options.config.hung).ok()
+            Seat::take(table, f64::from(priority), Resources::ALL, options.config.hung).ok()
         };
         let now = clock::now();
+        let process = first.unwrap_or(Process { pid: Pid::INIT, started: 0 });
+        let mut board = Board::new(reports, process);
+        board.set_priority(priority);
         Self {
             outside,
-            board: Board::new(reports, first.unwrap_or(Process { pid: Pid::INIT, started: 0 })),
+            board,
             used: Used::new(&tree),
             tree,
             sources: options.metrics.iter().map(|m| (m.to_string(), m.open())).collect(),
@@ -169,6 +182,7 @@ impl<'a> Job<'a> {
             seen: None,
             kept: Kept::new(options),
             seat: options.take_turns.then(seat).flatten(),
+            priority: (options.priority, priority),
             // At the first look.
             refreshed: Nanos(0),
             blind: false,
@@ -191,6 +205,7 @@ impl<'a> Job<'a> {
             self.refreshed = now;
             self.tree.refresh();
             self.follow();
+            self.follow_priority();
         } else {
             self.tree.update();
         }
@@ -202,6 +217,20 @@ impl<'a> Job<'a> {
         let Some(notices) = self.kept.follow() else { return };
         self.regulator = Regulator::new(&self.regulator.config().clone());
         notices.iter().for_each(|line| self.tell(line));
+    }
+
+    //= ms-manners/4.5-outside-priority
+    /// Declares the priority of the class where that has changed.
+    fn follow_priority(&mut self) {
+        let (wanted, declared) = self.priority;
+        let now = wanted.or_else(|| self.outside.priority()).unwrap_or(PRIORITY).max(1);
+        if now != declared {
+            self.priority.1 = now;
+            self.board.set_priority(now);
+            if let Some(seat) = &self.seat {
+                seat.declare(f64::from(now), Resources::ALL);
+            }
+        }
     }
 
     /// One look at the job: a testpoint on its behalf; at others too, if all members are known.

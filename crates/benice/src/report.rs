@@ -26,6 +26,9 @@ pub struct Report {
     pub regulator: u32,
     /// When that started, in clock ticks since boot.
     regulator_started: u64,
+    /// Its priority relative to other polite jobs.
+    #[serde(default)]
+    pub priority: u32,
     /// Set while the job is stopped because its progress was poor.
     pub suspended: bool,
     /// How often the job was stopped.
@@ -68,6 +71,12 @@ impl Board {
             self.report.notices.push(line.into());
             self.post();
         }
+    }
+
+    /// Tells the job's priority.
+    pub fn set_priority(&mut self, priority: u32) {
+        self.report.priority = priority;
+        self.post();
     }
 
     /// Tells where the job stands.

@@ -7,6 +7,7 @@ use discnice_sys::deadline;
 use crate::guardian::Guardian;
 use crate::tree::{Process, Tree};
 
+//= ms-manners/7.2-suspend
 /// A mechanism that stops and continues a job. Its contract:
 ///
 /// 1. after [`Stopper::stop`] nothing of the job runs, except for a moment what it wakes from a

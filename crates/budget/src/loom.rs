@@ -12,6 +12,8 @@ const NOW: Nanos = Nanos(1_000_000_000_000);
 const RATE: u64 = 1_000_000;
 const AMOUNT: u64 = 100_000;
 
+//= rate-windows/3.1-aggregate
+//= rate-windows/3.2-queue
 #[test]
 fn reservations_of_two_members_never_overlap() {
     loom::model(|| {

@@ -53,6 +53,7 @@ pub struct Charged {
     pub written: u64,
 }
 
+//= discnice/2.2-disk-io
 /// What of a process's account has been charged; lives in the member, or in the process itself
 /// when the class has no member free.
 #[derive(Debug, Default)]
@@ -78,6 +79,7 @@ impl Books {
         }
     }
 
+    //= discnice/4.3-rough
     /// Enters the account's present state; returns what of it is new. Of several threads that
     /// enter at once each gets a part, and the parts are the whole.
     pub fn enter(&self, account: Charged) -> Charged {
@@ -97,6 +99,7 @@ impl Books {
         self.waited.fetch_add(nanos, Ordering::Relaxed);
     }
 
+    //= discnice/7-own-account
     /// What has been charged.
     #[must_use]
     pub fn charged(&self) -> Charged {
@@ -268,6 +271,8 @@ impl Member {
 mod tests {
     use super::*;
 
+    //= discnice/4.3-rough
+    //= discnice/7-own-account
     #[test]
     fn every_byte_is_entered_once() {
         let books = Books::new();
@@ -288,6 +293,7 @@ mod tests {
         assert_eq!(books.enter(of(121)).read, 1);
     }
 
+    //= rate-windows/7-user-level
     #[test]
     fn a_dead_members_slot_is_taken_over() {
         let member = Member::new();

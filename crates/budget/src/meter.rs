@@ -18,6 +18,7 @@ const BELIEVABLE_OUTSIDE: u64 = 1 << 30;
 /// passes at once.
 const OPERATION: u64 = 128 << 10;
 
+//= rate-windows/3.1-aggregate
 /// One threshold.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -81,6 +82,7 @@ impl Meter {
         Nanos(self.frontier.load(Ordering::Relaxed))
     }
 
+    //= discnice/5.1-messages
     /// Takes a place in the queue for so many bytes; `None` when it is too long ([`Rule::reserve`]).
     pub fn reserve(&self, window: Nanos, now: Nanos, bytes: u64) -> Option<Nanos> {
         let rule = Rule { rate: self.rate(), window };
@@ -156,6 +158,7 @@ impl Meter {
         rule.retry_at(self.frontier(), now)
     }
 
+    //= rate-windows/4-lost-bandwidth
     /// Records that `actual` units passed, of which `reserved` had been reserved.
     pub fn settle(&self, window: Nanos, now: Nanos, reserved: u64, actual: u64) {
         if actual > 0 {
@@ -165,6 +168,7 @@ impl Meter {
         self.correct(window, now, reserved, actual);
     }
 
+    //= rate-windows/8-feedback
     /// Takes back `units` that were charged and then never reached the disk.
     pub fn credit(&self, window: Nanos, now: Nanos, units: u64) {
         let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
@@ -255,6 +259,8 @@ mod tests {
 
     const NOW: Nanos = Nanos(1000 * Nanos::SECOND.0);
 
+    //= discnice/5.1-messages
+    //= rate-windows/3.1-aggregate
     #[test]
     fn reservations_queue_up() {
         let meter = Meter::new(Rate::per_second(1_000_000));
@@ -317,6 +323,8 @@ mod tests {
         assert_eq!(free.frontier(), Nanos(0));
     }
 
+    //= rate-windows/8-feedback
+    //= rate-windows/4-lost-bandwidth
     #[test]
     fn settling_corrects_both_ways() {
         let meter = Meter::new(Rate::per_second(1 << 20));

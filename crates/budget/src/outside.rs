@@ -13,6 +13,7 @@ const STRICT: u32 = 1;
 /// In [`Watcher::flags`]: the watcher is told of each birth.
 const FOLLOWS: u32 = 1 << 1;
 
+//= discnice/5.5-malicious
 /// How a process is made to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -84,6 +85,7 @@ impl Reason {
     }
 }
 
+//= rate-windows/7-binaries
 /// The state of a class's watcher. At most one process watches, however many are ready to.
 #[derive(Debug)]
 #[repr(C, align(64))]

@@ -16,6 +16,7 @@ pub const SLOT: Nanos = Nanos::from_millis(50);
 const UNITS_BITS: u32 = 40;
 const UNITS_MAX: u64 = (1 << UNITS_BITS) - 1;
 
+//= rate-windows/3.2-queue
 /// The window.
 #[derive(Debug)]
 #[repr(C)]
@@ -90,6 +91,7 @@ impl Recent {
 mod tests {
     use super::*;
 
+    //= rate-windows/3.2-queue
     #[test]
     fn old_entries_fall_out() {
         let recent = Recent::new();

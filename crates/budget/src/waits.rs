@@ -14,6 +14,7 @@ const FIRST: u32 = 16;
 /// Two to this power buckets for each doubling.
 const DIVISION: u32 = 2;
 
+//= rate-windows/4-histogram
 /// The histogram.
 #[derive(Debug)]
 #[repr(C, align(64))]

@@ -36,6 +36,12 @@ int main(void)
     expect("null name", discnice_set_job_name(NULL), DISCNICE_INVALID);
     expect("name not UTF-8", discnice_set_job_name("\xff"), DISCNICE_INVALID);
     expect("name", discnice_set_job_name("bad arguments"), 0);
+    expect("null settings", discnice_configure(NULL), DISCNICE_INVALID);
+    expect("unknown", discnice_configure("gamma=1"), DISCNICE_INVALID);
+    expect("no number", discnice_configure("alpha=much"), DISCNICE_INVALID);
+    expect("unstable", discnice_configure("alpha=0.3 beta=0.2"), DISCNICE_INVALID);
+    expect("settings", discnice_configure("hung=1, probation=0"), 0);
+    expect("again", discnice_configure("hung=2"), DISCNICE_TOO_LATE);
     discnice_set_priority(-5);
     discnice_set_resources(0);
     discnice_set_critical(true);
@@ -48,6 +54,15 @@ int main(void)
     later();
     metrics[0] = 0.5;
     expect("backwards", discnice_testpoint(0, 1, metrics), DISCNICE_SKIPPED);
+    later();
+    metrics[0] = 1.0;
+    expect("progress", discnice_testpoint(0, 1, metrics), DISCNICE_WENT);
+    /* Without the setting, 10 s would be needed to be taken for hung. */
+    for (int i = 0; i < 8; i++)
+        later();
+    metrics[0] = 2.0;
+    expect("hung", discnice_testpoint(0, 1, metrics), DISCNICE_SKIPPED);
+    expect("after a testpoint", discnice_configure("hung=2"), DISCNICE_TOO_LATE);
     discnice_flush();
     return failures != 0;
 }

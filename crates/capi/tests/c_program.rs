@@ -71,6 +71,7 @@ impl Installed {
     }
 }
 
+//= ms-manners/7.1-call
 #[test]
 fn the_duplicate_finder_finds_duplicates() {
     let installed = Installed::new();
@@ -99,6 +100,7 @@ fn bad_arguments_are_refused_and_harmless() {
     run(&mut installed.start(&program));
 }
 
+//= gray-box/4.3.2-gb-alloc
 #[test]
 fn what_the_kernel_hides() {
     let installed = Installed::new();
@@ -111,6 +113,75 @@ fn what_the_kernel_hides() {
         path
     });
     run(installed.start(&program).args(files));
+}
+
+#[test]
+fn the_toolbox() {
+    let installed = Installed::new();
+    let mut flags = installed.pkg_config(&["--cflags", "--libs"]);
+    flags.push("-lm".into());
+    let program = installed.compile(&here().join("tests/toolbox.c"), &flags);
+    let data = tempfile::tempdir_in("/var/tmp").unwrap();
+    for name in ["one", "two", "three"] {
+        fs::write(data.path().join(name), name.repeat(2000)).unwrap();
+    }
+    run(installed.start(&program).arg(data.path()));
+    assert_eq!(fs::read_to_string(data.path().join("two")).unwrap(), "two".repeat(2000));
+}
+
+//= gray-box/4.1.3-applications
+#[test]
+fn the_gray_box_examples_do_what_the_plain_programs_do() {
+    let installed = Installed::new();
+    let flags = installed.pkg_config(&["--cflags", "--libs"]);
+    let data = tempfile::tempdir_in("/var/tmp").unwrap();
+    let examples = here().join("../../examples");
+
+    let grep = installed.compile(&examples.join("gb-grep/gb-grep.c"), &flags);
+    let files = ["a", "b", "c", "d"].map(|name| data.path().join(name));
+    for (number, file) in files.iter().enumerate() {
+        fs::write(file, format!("has the word {number}\nnothing\nword at the end")).unwrap();
+    }
+    fs::write(&files[2], "nothing here\n").unwrap();
+    let sorted = |output: Output| {
+        let mut lines: Vec<_> = output.stdout.split(|byte| *byte == b'\n').collect();
+        lines.sort_unstable();
+        lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>()
+    };
+    let plain = sorted(run(Command::new("grep").args(["-HF", "word"]).args(&files)));
+    assert_eq!(sorted(run(installed.start(&grep).arg("word").args(&files))), plain);
+    assert_eq!(plain.len(), 7, "six lines and the end");
+    let status = |words: &[&Path]| {
+        installed.start(&grep).arg("word").args(words).output().unwrap().status.code()
+    };
+    assert_eq!(status(&[&files[2]]), Some(1));
+    assert_eq!(status(&[&files[0], Path::new("/nowhere/at/all")]), Some(2));
+
+    let sort = installed.compile(&examples.join("gb-fastsort/gb-fastsort.c"), &flags);
+    let (input, output) = (data.path().join("input"), data.path().join("output"));
+    let mut state = 1u64;
+    let mut records: Vec<[u8; 100]> = (0..20_000)
+        .map(|_| {
+            std::array::from_fn(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                b'a' + (state >> 60) as u8
+            })
+        })
+        .collect();
+    fs::write(&input, records.concat()).unwrap();
+    // Seven runs, and one.
+    for memory in [&["100000", "300000"][..], &[]] {
+        run(installed.start(&sort).arg(&input).arg(&output).args(memory));
+        records.sort_unstable();
+        assert!(fs::read(&output).unwrap() == records.concat(), "{memory:?}");
+    }
+    assert_eq!(fs::read_dir(data.path()).unwrap().count(), 6, "no run is left");
+    fs::write(&input, b"no record").unwrap();
+    let refused = installed.start(&sort).arg(&input).arg(&output).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    fs::write(&input, b"").unwrap();
+    run(installed.start(&sort).arg(&input).arg(&output));
+    assert!(fs::read(&output).unwrap().is_empty());
 }
 
 #[test]

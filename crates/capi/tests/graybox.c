@@ -52,6 +52,43 @@ static void ordered(const char *one, const char *two)
     assert(discnice_order(NULL, 0, 0, NULL, &count) == 0 && count == 0);
 }
 
+static void planned(const char *one, const char *two)
+{
+    const char *paths[] = {one, "/nowhere/at/all", two};
+    DiscnicePiece *pieces = NULL;
+    size_t count = 9, at;
+    uint64_t bytes = 0;
+
+    assert(discnice_plan(paths, 3, 1000000, 100, &pieces, &count) == 0 && count == 4);
+    for (at = 0; at < count; at++) {
+        assert(pieces[at].file != 1 && pieces[at].cached_bytes <= pieces[at].length);
+        assert(pieces[at].offset % 100 == 0);
+        bytes += pieces[at].length;
+    }
+    /* Less than a record, and so last. */
+    assert(pieces[3].file == 2 && pieces[3].length == 10 && bytes == 3000010);
+    /* The same parts, given in any order, are ordered alike; what is beyond the end is cut off. */
+    pieces[3].length = 1000;
+    pieces[0].cached_bytes = 7;
+    assert(discnice_order_pieces(paths, 3, pieces, &count) == 0 && count == 4);
+    for (at = 0, bytes = 0; at < count; at++)
+        bytes += pieces[at].length;
+    assert(bytes == 3000010);
+    pieces[1].offset = 1 << 30;
+    assert(discnice_order_pieces(paths, 3, pieces, &count) == 0 && count == 3);
+    pieces[0].file = 3;
+    assert(discnice_order_pieces(paths, 3, pieces, &count) == -EINVAL && count == 3);
+    assert(discnice_order_pieces(paths, 3, NULL, &count) == -EINVAL);
+    assert(discnice_order_pieces(paths, 3, pieces, NULL) == -EINVAL);
+    count = 0;
+    assert(discnice_order_pieces(NULL, 0, NULL, &count) == 0 && count == 0);
+    free(pieces);
+    assert(discnice_plan(paths, 0, 0, 0, &pieces, &count) == 0 && count == 0 && pieces == NULL);
+    count = 7;
+    assert(discnice_plan(paths, 1, 0, 0, NULL, &count) == -EINVAL && count == 7);
+    assert(discnice_plan(NULL, 1, 0, 0, &pieces, &count) == -EINVAL && count == 7);
+}
+
 static void allocated(void)
 {
     size_t bytes = 5, at;
@@ -75,6 +112,7 @@ int main(int count, char **words)
     assert(count == 3);
     cached(words[1]);
     ordered(words[1], words[2]);
+    planned(words[1], words[2]);
     allocated();
     return 0;
 }

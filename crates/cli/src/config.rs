@@ -12,9 +12,12 @@
 //! meta-ops = 1000
 //! weight = 50
 //! guest = true
+//!
+//! [polite]               # of jobs that are regulated by their progress
+//! alpha = 0.02
 //! ```
 //!
-//! The keys are the options of `discnice class set`, without their dashes.
+//! The keys of classes are the options of `discnice class set`, without their dashes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,6 +25,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use discnice_manners::{Parameter, Setting, settings};
 use discnice_policy::Limits;
 use serde::Deserialize;
 use toml::Spanned;
@@ -41,6 +45,11 @@ pub struct Config {
     default: Option<Spanned<LimitArgs>>,
     #[serde(default)]
     class: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
+    #[serde(default)]
+    polite: BTreeMap<Spanned<String>, Spanned<f64>>,
+    /// What `polite` says.
+    #[serde(skip)]
+    progress: Vec<Setting>,
 }
 
 impl Config {
@@ -83,7 +92,7 @@ impl Config {
             let (line, column) = place(text, span.start);
             anyhow!("{}:{line}:{column}: {why}", path.display())
         };
-        let config: Self = toml::from_str(text).map_err(|error| {
+        let mut config: Self = toml::from_str(text).map_err(|error| {
             at(error.span().unwrap_or(0..0), error.message().replace('\n', " "))
         })?;
         for (name, limits) in &config.class {
@@ -99,7 +108,21 @@ impl Config {
                 .over(Limits::UNLIMITED)
                 .map_err(|why| at(limits.span(), format!("default: {why}")))?;
         }
+        for (name, value) in &config.polite {
+            let parameter = Parameter::named(name.as_ref())
+                .map_err(|why| at(name.span(), format!("polite: {why}")))?;
+            config.progress.push(Setting { parameter, value: *value.as_ref() });
+        }
+        if let Some((name, _)) = config.polite.first_key_value() {
+            settings::apply(&mut discnice_manners::Config::default(), &config.progress)
+                .map_err(|why| at(name.span(), format!("polite: {why}")))?;
+        }
         Ok(config)
+    }
+
+    /// Parameters of regulation by progress.
+    pub fn progress(&self) -> &[Setting] {
+        &self.progress
     }
 
     /// Whether `run` refuses a command for which a limit does not hold.
@@ -154,6 +177,14 @@ mod tests {
     }
 
     #[test]
+    fn parameters_of_progress() {
+        let config = parse("[polite]\nalpha = 0.02\nhung = 60\n").unwrap();
+        let said: Vec<_> = config.progress().iter().map(|one| (one.parameter, one.value)).collect();
+        assert_eq!(said, [(Parameter::Alpha, 0.02), (Parameter::Hung, 60.0)]);
+        assert!(parse("").unwrap().progress().is_empty());
+    }
+
+    #[test]
     fn what_is_no_text_is_said_where() {
         let error = Config::parse_bytes(b"[default]\n# \xff\n", Path::new("config.toml"));
         assert_eq!(error.unwrap_err().to_string(), "config.toml:2:3: not UTF-8");
@@ -170,6 +201,9 @@ mod tests {
             ("[default]\nmeta-ops = 0\n", "config.toml:2:12: ", "from 1 on"),
             ("[default]\nwhen = \"idle\"\n", "config.toml:2:8: ", "always or busy"),
             ("[default]\nweight = 0\n", "config.toml:2:10: ", "1 to 10000"),
+            ("[polite]\nbeta = 0.3\nalpha = 0.4\n", "config.toml:", "polite: alpha must be"),
+            ("[polite]\n gamma = 1\n", "config.toml:2:2: ", "polite: no parameter \"gamma\""),
+            ("[polite]\nhung = \"long\"\n", "config.toml:2:8: ", "f64"),
             ("[class.\"a/b\"]\ndisk = \"5M\"\n", "config.toml:1:8: ", "no class name"),
             (
                 "[class.a]\ndisk = \"5M\"\ndisk-read = \"6M\"\n",

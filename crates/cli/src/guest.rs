@@ -36,6 +36,8 @@ pub fn memory(class: &Class) -> Option<Bounds> {
     class.memory().bounds(class.is_guest(), *MACHINE.get_or_init(mac::machine))
 }
 
+//= rate-windows/2-guest-cpu
+//= ms-manners/3-lower-priority
 /// Puts this process, and so the command that takes its place, into the idle scheduling class and
 /// the idle class of disk priority.
 ///

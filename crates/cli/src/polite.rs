@@ -14,6 +14,7 @@ const UNMEASURED: Rate = Rate::per_second(100_000_000);
 /// A guest's part of the bandwidth is one in so many.
 const PART: u64 = 10;
 
+//= rate-windows/4-guest-rate
 /// The limits of a job that was given none.
 pub fn limits() -> Limits {
     let tenth = Rate::per_second(bandwidth().get() / PART);

@@ -55,6 +55,7 @@ fn error_of(output: &Output) -> String {
     text
 }
 
+//= ms-manners/7.2-suspend
 /// Two regulated jobs take turns, so each is stopped and continued several times a second: the
 /// regulator is then killed at all phases of that. 15 kills by default; `DISCNICE_KILLS=200`.
 #[test]
@@ -91,6 +92,8 @@ fn a_killed_regulator_leaves_nothing_stopped() {
     assert!(discnice_testpoint::store::set_aside_files(&targets).is_empty());
 }
 
+//= ms-manners/7.2-unmodified
+//= ms-manners/11-account
 #[test]
 fn ends_with_the_job_and_saves_its_targets() {
     let scene = tempfile::tempdir().unwrap();

@@ -142,6 +142,7 @@ fn all_run(job: &Job) -> bool {
     true
 }
 
+//= rate-windows/7-binaries
 #[test]
 fn a_running_job_is_limited_and_let_go() {
     let _alone = alone();

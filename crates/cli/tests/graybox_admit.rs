@@ -69,6 +69,7 @@ fn without_a_place_for_the_ledger() {
     }
 }
 
+//= gray-box/4.3-wait
 #[test]
 fn two_that_do_not_fit_together_run_one_after_the_other() {
     let scratch = Scratch::new();

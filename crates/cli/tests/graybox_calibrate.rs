@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use discnice_profile::{FigureName, Profile};
 use graybox_support::{Scratch, run};
 
+//= gray-box/5-repository
 #[test]
 fn a_profile_is_written_and_read() {
     let scratch = Scratch::new();

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use graybox_support::{Scratch, discnice, run, run_as_nobody};
 
+//= gray-box/4.1.1-probe
 #[test]
 fn cached_tells_hot_from_cold() {
     let scratch = Scratch::new();
@@ -134,6 +135,7 @@ fn usage_errors_are_125() {
     }
 }
 
+//= gray-box/4.1.4-small-files
 #[test]
 fn foreign_files_are_probed_and_small_ones_are_not_touched() {
     let scratch = Scratch::new();
@@ -183,6 +185,8 @@ fn order_reads_names_of_any_bytes_from_a_stream() {
     assert_eq!(out.stdout, b"new\nline \xff\0cold\0");
 }
 
+//= gray-box/4.2.1-order
+//= gray-box/4.2.5-other-layouts
 #[test]
 fn layout_order_is_the_order_on_the_disk() {
     let scratch = Scratch::new();
@@ -202,6 +206,7 @@ fn layout_order_is_the_order_on_the_disk() {
     assert!(places.is_sorted(), "{places:?}");
 }
 
+//= gray-box/4.1.2-gbp-out
 #[test]
 fn cat_writes_every_record_once_cached_ones_first() {
     let scratch = Scratch::new();

@@ -114,6 +114,8 @@ fn only_the_tree_is_left(scratch: &Scratch) -> bool {
     names.eq(["tree"])
 }
 
+//= gray-box/2-known-state
+//= gray-box/4.2.2-times
 #[test]
 fn everything_is_kept() {
     let scratch = Scratch::new();
@@ -161,6 +163,8 @@ fn a_dry_run_changes_nothing() {
     make_removable(&tree);
 }
 
+//= gray-box/4.2.1-refresh
+//= gray-box/4.2.2-user-order
 #[test]
 fn small_files_are_placed_first_or_as_told() {
     let scratch = Scratch::new();
@@ -324,6 +328,7 @@ fn kill_after(scratch: &Scratch, delay: Duration) -> bool {
     killed
 }
 
+//= gray-box/4.2.2-atomic
 #[test]
 fn a_kill_at_any_moment_leaves_the_directory_complete() {
     /// More by `DISCNICE_KILLS=200`.

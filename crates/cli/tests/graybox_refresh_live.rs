@@ -47,6 +47,7 @@ fn assert_static(tree: &Path) {
     }
 }
 
+//= gray-box/4.2.5-users-of-inodes
 #[test]
 fn a_directory_in_use_is_refreshed_around_its_users() {
     let scratch = Scratch::new();

@@ -77,6 +77,7 @@ fn hog(scene: &Path) -> Seat {
     seat
 }
 
+//= ms-manners/4-designate
 #[test]
 fn the_command_keeps_its_process_its_parent_and_its_descriptors() {
     let scene = tempfile::tempdir().unwrap();
@@ -268,4 +269,68 @@ fn assert_told_once(output: &Output) {
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert_eq!(told.matches("targets are not kept").count(), 1, "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+/// The product's answer to these words.
+fn said(scene: &Path, words: &[&str]) -> Output {
+    environment(Command::new(env!("CARGO_BIN_EXE_discnice")).args(words), scene).output().unwrap()
+}
+
+//= ms-manners/4.5-outside-priority
+#[test]
+fn the_priority_is_the_options_or_follows_the_class() {
+    let scene = tempfile::tempdir().unwrap();
+    let class = ["--class", "kin", "--weight", "30"];
+    let start = |words: &[&str]| {
+        let words = [&class[..], words, &["--", "sleep", "60"]].concat();
+        let mut job = polite(scene.path(), &words);
+        job.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let has = |job: &Child, priority: u32| {
+        soon(&format!("no priority {priority}"), || {
+            (told(scene.path(), job.id())?["priority"] == priority).then_some(())
+        });
+    };
+    let (mut follows, mut fixed) = (start(&[]), start(&["--priority", "7"]));
+    has(&follows, 30);
+    has(&fixed, 7);
+    text(&said(scene.path(), &["class", "set", "kin", "--weight", "250"]));
+    has(&follows, 250);
+    has(&fixed, 7);
+    let shown = text(&said(scene.path(), &["status"]));
+    assert!(shown.contains("priority 250") && shown.contains("priority 7"), "{shown}");
+    for job in [&mut follows, &mut fixed] {
+        job.kill().unwrap();
+        job.wait().unwrap();
+    }
+    text(&said(scene.path(), &["class", "rm", "kin"]));
+}
+
+#[test]
+fn parameters_are_checked_before_the_command_starts() {
+    let scene = tempfile::tempdir().unwrap();
+    let refused = |words: &[&str], why: &str| {
+        let words = [words, &["--", "echo", "ran"]].concat();
+        let output = polite(scene.path(), &words).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), &b""[..]));
+        assert!(told.contains(why) && told.lines().count() == 1, "{told}");
+    };
+    refused(&["--tune", "alpha=0.4"], "alpha must be above 0 and below beta");
+    refused(&["--tune", "gamma=1"], "there are alpha, beta");
+    refused(&["--tune", "hung"], "NAME=NUMBER");
+    refused(&["--priority", "0"], "0");
+    let words = ["--tune", "alpha=0.2", "--tune", "beta=0.4", "--", "echo", "ran"];
+    assert_eq!(text(&polite(scene.path(), &words).output().unwrap()), "ran\n");
+    // What the options say counts more than the configuration.
+    let config = scene.path().join("config/discnice");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), "[polite]\nalpha = 0.3\nbeta = 0.45\n").unwrap();
+    let configured = |words: &[&str]| {
+        let mut command = polite(scene.path(), words);
+        command.env("XDG_CONFIG_HOME", scene.path().join("config")).output().unwrap()
+    };
+    assert_eq!(text(&configured(&["--", "echo", "ran"])), "ran\n");
+    let output = configured(&["--tune", "beta=0.2", "--", "echo", "ran"]);
+    assert_eq!(output.status.code(), Some(125), "alpha is the configuration's: {output:?}");
 }

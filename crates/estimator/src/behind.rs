@@ -130,6 +130,7 @@ impl Behind {
         }
     }
 
+    //= discnice/4.3-size
     /// Notes that these pages are requested from the daemon; returns how many of them the disk
     /// reads.
     pub fn read(&self, file: Served, asked: Pages) -> u64 {
@@ -163,6 +164,7 @@ impl Behind {
         }
     }
 
+    //= discnice/6.3-directories
     /// Notes that the daemon lists a directory of `size` bytes; returns how many pages the disk
     /// reads for it. A directory smaller than a page lies in its inode.
     pub fn listed(&self, directory: FileKey, size: u64) -> u64 {
@@ -295,6 +297,7 @@ mod tests {
         let _ = look(u64::MAX);
     }
 
+    //= discnice/6.3-directories
     #[test]
     fn directories_are_read_once_by_blocks() {
         let (behind, key) = (behind(), FileKey::new(7, 2));
@@ -319,6 +322,8 @@ mod tests {
         assert_eq!(behind.missing(file.key, touched(100_000, 4096)), 2, "too long to be entered");
     }
 
+    //= discnice/4.3-size
+    //= discnice/5.4-modes
     #[test]
     fn reads_in_order_bring_in_what_was_measured() {
         // As Linux 6.18 does on ext4 with a window of 8 MiB: the call, and KiB read.

@@ -3,6 +3,7 @@
 //! The unit is the page: Linux reads and writes a file by whole pages of its cache even where the
 //! file system's blocks are smaller (the paper found the same for 2.4).
 
+//= discnice/5.2-page-units
 /// The page size of the cache.
 pub const PAGE: u64 = 4096;
 
@@ -19,6 +20,7 @@ impl Pages {
     /// None.
     pub const NONE: Self = Self { first: 0, end: 0 };
 
+    //= discnice/4-blocks
     /// Returns the pages that `length` bytes at `offset` touch. Past the largest offset there are
     /// none.
     #[must_use]
@@ -43,6 +45,7 @@ impl Pages {
         self.end.saturating_sub(self.first)
     }
 
+    //= discnice/5.4-page
     /// Their bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
@@ -56,6 +59,7 @@ impl Pages {
     }
 }
 
+//= rate-windows/4-dilation
 /// Pages that must be read because a write covers only a part of them: the first and the last,
 /// where the file has data there already (read-modify-write).
 #[must_use]
@@ -78,6 +82,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        //= discnice/4-blocks
+        //= discnice/5.4-page
         #[test]
         fn a_page_is_touched_if_one_of_its_bytes_is(offset in 0u64..1 << 20, length in 0u64..1 << 16, size in 0u64..1 << 20) {
             let pages = Pages::read(offset, length, size);
@@ -96,6 +102,7 @@ mod tests {
             let _ = (pages.bytes(), pages.offset(), read_before_write(offset, length, size));
         }
 
+        //= rate-windows/4-dilation
         #[test]
         fn only_pages_that_keep_old_bytes_are_read_before(offset in 0u64..40_000, length in 1u64..40_000, size in 0u64..60_000) {
             let read: Vec<u64> = read_before_write(offset, length, size)

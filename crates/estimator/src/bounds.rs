@@ -15,6 +15,7 @@ fn page(first: u64) -> Pages {
     Pages { first, end: first + 1 }
 }
 
+//= discnice/5.2-page-units
 #[test]
 fn a_dirty_range_takes_32_bytes() {
     static SMALL: UpdateRegions = UpdateRegions::new();

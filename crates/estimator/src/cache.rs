@@ -24,6 +24,7 @@ const R: Ordering = Ordering::Relaxed;
 
 /// First region, in pages: the kernel's smallest window.
 const REACH_FIRST: u64 = 32;
+//= discnice/4.2-region
 /// Longest region for the means that count only, in pages: 64 MiB, less than a tenth of a
 /// millisecond.
 const REACH_COUNTED: u64 = 16_384;
@@ -62,6 +63,7 @@ impl Means {
     }
 }
 
+//= discnice/3-no-kernel-change
 /// What is known of one open file's part in the page cache. All zeroes: nothing.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -117,6 +119,7 @@ impl Detector {
         self.reach.store(self.reach.load(R) / 16, R);
     }
 
+    //= discnice/4.2-reuse
     /// Returns true if the range lies in the region that is known to be cached.
     #[inline(always)]
     #[must_use]
@@ -130,6 +133,7 @@ impl Detector {
         Means::from_claim(self.means.load(R))
     }
 
+    //= rate-windows/4-conservative
     /// Returns true if the means used for this file counts cached pages instead of sampling them.
     #[must_use]
     pub fn is_exact(&self) -> bool {
@@ -160,6 +164,7 @@ impl Detector {
         self.high.store(high, R);
     }
 
+    //= discnice/4-cache
     /// How many of `asked` are not cached, and how many more the question itself has read. A
     /// region around them may be examined with them, and then is known to be cached.
     pub fn missing(&self, system: &impl System, file: Subject, asked: Pages) -> u64 {

@@ -92,6 +92,7 @@ impl Sample {
     }
 }
 
+//= discnice/5.5-mmap
 /// What faults have brought in of a file, by which of its pages are mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct Faulted {

@@ -89,6 +89,7 @@ fn steps(pages: u64) -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
+    //= discnice/3-no-kernel-change
     #[test]
     fn what_counts_is_predicted_exactly(steps in steps(2000), stacked: bool) {
         let access = if stacked { Access::Stacked } else { Access::Own };
@@ -107,6 +108,7 @@ proptest! {
         }
     }
 
+    //= discnice/4.2-probe
     #[test]
     fn probes_are_exact_up_to_the_first_miss(steps in steps(2000)) {
         let cache = Cache { access: Access::Foreign, pages: RefCell::default(), questions: Cell::new(0) };
@@ -143,6 +145,8 @@ fn what_cannot_be_seen_is_taken_to_be_missing() {
     assert_eq!(detector.means(), Means::None);
 }
 
+//= discnice/4.2-reuse
+//= discnice/4.2-region
 #[test]
 fn a_cached_file_is_hardly_asked_about() {
     let pages = 10_000;

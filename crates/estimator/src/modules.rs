@@ -37,6 +37,7 @@ impl Estimator {
     }
 }
 
+//= discnice/4.1-submodules
 /// The parts that are switched on (DiscNice, table 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Modules {
@@ -59,6 +60,7 @@ impl Modules {
         !self.cache_detector as u32 | (!self.read_size as u32) << 1 | (!self.write_size as u32) << 2
     }
 
+    //= discnice/6.2-configurations
     pub(crate) const fn from_bits(bits: u32) -> Self {
         Self { cache_detector: bits & 1 == 0, read_size: bits & 2 == 0, write_size: bits & 4 == 0 }
     }

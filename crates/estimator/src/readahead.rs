@@ -156,6 +156,7 @@ impl<C: Cache> Run<'_, C> {
         self.window();
     }
 
+    //= discnice/5.4-modes
     /// The window comes in, folio by folio, up to what is there already; the rest page by page.
     /// `page_cache_ra_order`
     fn window(&mut self) {

@@ -9,6 +9,7 @@ use crate::regions::UpdateRegions;
 
 const R: Ordering = Ordering::Relaxed;
 
+//= discnice/5.2-process
 /// The estimator's part of a class; all zeroes is a fresh one.
 #[derive(Debug)]
 #[repr(C, align(64))]

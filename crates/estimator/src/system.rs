@@ -27,6 +27,7 @@ pub enum Refusal {
     Unsupported,
 }
 
+//= discnice/4.2-probe
 /// The questions. None of them may change what the program sees; each is about a descriptor that
 /// the program may close or replace at any moment. Lengths are in bytes and never 0.
 pub trait System {

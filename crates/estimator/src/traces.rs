@@ -104,6 +104,7 @@ const TRACES: [(&str, &str); 3] = [
     ("btrfs", include_str!("../fixtures/btrfs.trace")),
 ];
 
+//= discnice/4.3-cached-is-free
 #[test]
 fn reads_of_own_files_are_predicted_exactly() {
     for (name, trace) in TRACES {

@@ -24,6 +24,8 @@ fn folder() -> tempfile::TempDir {
     dir
 }
 
+//= gray-box/4.1.2-gbp-mem
+//= gray-box/4.2.4-compose
 #[test]
 fn each_flag() {
     let dir = folder();

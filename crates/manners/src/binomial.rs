@@ -17,6 +17,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
+    //= ms-manners/6.1-thresholds
     /// Thresholds for a probability `alpha` of calling good progress poor and `beta` of calling
     /// marginally poor progress good.
     #[must_use]
@@ -37,6 +38,7 @@ impl Thresholds {
         Self { poor, good }
     }
 
+    //= ms-manners/6.1-sign-test
     /// Returns true if `below` of `n` samples lagging are too many for progress on target.
     #[must_use]
     pub fn is_poor(&self, n: usize, below: usize) -> bool {
@@ -49,6 +51,7 @@ impl Thresholds {
         self.good.get(n).is_some_and(|&fewer_than| below < usize::from(fewer_than))
     }
 
+    //= ms-manners/6.1-minimum
     /// Equation 1, m: the fewest samples with which the test can recognise poor progress.
     #[must_use]
     pub fn minimum_sample(&self) -> usize {
@@ -79,6 +82,7 @@ fn narrow(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
 }
 
+//= ms-manners/6.1-idle-cost
 /// Equation 3, q: the mean share of time that a job with good progress is suspended, where
 /// testpoints and the initial suspension have the same length.
 #[must_use]
@@ -91,6 +95,7 @@ pub fn idle_suspension_frac(alpha: f64, beta: f64, m: usize) -> f64 {
 mod tests {
     use super::*;
 
+    //= ms-manners/6.1-thresholds
     #[test]
     fn the_papers_parameters() {
         let thresholds = Thresholds::new(0.05, 0.2);

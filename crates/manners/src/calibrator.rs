@@ -40,6 +40,7 @@ struct Probation {
     served: u64,
 }
 
+//= ms-manners/4.3-average
 /// Learns how long the progress of one metric set takes when uncontended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibrator {
@@ -99,6 +100,7 @@ impl Calibrator {
         &self.seconds_per_unit
     }
 
+    //= ms-manners/4.3-probation
     /// The largest share of time that the job may run; `None` where only judgments hold it.
     #[must_use]
     pub fn duty_limit(&self, config: &Config) -> Option<f64> {
@@ -109,6 +111,7 @@ impl Calibrator {
         (!harmless && config.probation.0 > 0).then_some(config.probation_duty_frac)
     }
 
+    //= ms-manners/6.2-rule
     /// Learns from one testpoint; `sample.duration` is above zero.
     pub fn learn(&mut self, config: &Config, sample: &Sample<'_>) {
         self.samples += 1;
@@ -126,6 +129,7 @@ impl Calibrator {
         }
     }
 
+    //= ms-manners/3-long-running
     /// Ends probation when it is served, or earlier on evidence from a quiet machine.
     fn settle(&mut self, config: &Config) {
         let Some(probation) = &self.probation else { return };
@@ -215,6 +219,7 @@ mod tests {
         }
     }
 
+    //= ms-manners/4.3-bootstrap
     #[test]
     fn bootstrap_has_no_target_and_bounds_the_job() {
         let config = Config::default();
@@ -227,6 +232,7 @@ mod tests {
         assert!(!calibrator.is_settled());
     }
 
+    //= ms-manners/3-long-running
     #[test]
     fn a_quiet_machine_needs_no_probation() {
         let config = Config::default();
@@ -237,6 +243,7 @@ mod tests {
         assert!(calibrator.is_settled());
     }
 
+    //= ms-manners/11-fewer-measurements
     #[test]
     fn quiet_testpoints_correct_a_start_under_load() {
         let config = Config::default();
@@ -248,6 +255,8 @@ mod tests {
         assert!(calibrator.is_settled());
     }
 
+    //= ms-manners/4.3-average
+    //= ms-manners/6.2-rule
     #[test]
     fn equation_4_averages_rates() {
         let config = Config { probation: Nanos(0), ..Config::paper() };
@@ -259,6 +268,7 @@ mod tests {
         assert!((rate - (2.0 - (-1.0f64).exp())).abs() < 1e-3, "{rate}");
     }
 
+    //= ms-manners/4.3-probation
     #[test]
     fn probation_ends_when_served() {
         let config = Config::default();

@@ -15,10 +15,12 @@ pub enum Judgment {
     Good,
     /// Below target: the job steps aside.
     Poor,
+    //= ms-manners/4.2-indeterminate
     /// Too few samples to say; the job goes on and its suspension time stays.
     Indeterminate,
 }
 
+//= ms-manners/4.4-spanning
 /// Gathers samples of one thread and judges them.
 #[derive(Debug, Clone)]
 pub struct Comparator {
@@ -40,6 +42,7 @@ impl Comparator {
         Self { thresholds, probe_thresholds, probing: false, likely: false, samples: 0, below: 0 }
     }
 
+    //= ms-manners/4.2-collect
     /// Adds a sample that lay below its target rate (`below`) or not, and judges all since the
     /// last decision. A decision starts a new sample. `likely` tells that there are other signs
     /// of contention, so that `probe_thresholds` apply.
@@ -66,6 +69,27 @@ impl Comparator {
         judgment
     }
 
+    //= gray-box/5-sampler
+    /// Takes over what another test has decided: progress is poor.
+    pub fn decided_poor(&mut self) {
+        self.probing = true;
+        self.reset();
+    }
+
+    /// Adds a sample as [`Self::compare`] does, but without other signs of contention, or a poor
+    /// judgment before, the judgment is never poor: another test decides that.
+    pub fn confirm(&mut self, below: bool, likely: bool) -> Judgment {
+        let alone = !likely && !self.probing;
+        match self.compare(below, likely) {
+            Judgment::Poor if alone => {
+                self.probing = false;
+                Judgment::Indeterminate
+            }
+            judgment => judgment,
+        }
+    }
+
+    //= gray-box/5-sampler
     fn judge(&self, likely: bool) -> Judgment {
         let thresholds = if likely { &self.probe_thresholds } else { &self.thresholds };
         if thresholds.is_poor(self.samples, self.below) {
@@ -93,6 +117,7 @@ mod tests {
         Comparator::new(thresholds(0.05), thresholds(0.125))
     }
 
+    //= gray-box/5-sampler
     #[test]
     fn five_in_a_row_below_are_poor() {
         let mut comparator = comparator();
@@ -112,6 +137,7 @@ mod tests {
         assert_eq!(judged[3..], [Judgment::Indeterminate, Judgment::Poor]);
     }
 
+    //= ms-manners/4.2-collect
     #[test]
     fn balanced_samples_stay_indeterminate() {
         let mut comparator = comparator();

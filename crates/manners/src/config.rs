@@ -7,18 +7,28 @@ use discnice_units::Nanos;
 /// Parameters of progress-based regulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    //= ms-manners/6.1-defaults
     /// Probability of judging good progress poor (section 6.1); default 0.05.
     pub alpha: f64,
+    //= ms-manners/6.1-defaults
     /// Probability of judging marginally poor progress good; above `alpha`; default 0.2.
     pub beta: f64,
     /// As `alpha`, for the probes between a poor judgment and the next good one, and while signals
     /// show other work. Contention is likely then, so less is needed to confirm it; default 0.125,
     /// three samples. The paper's is `alpha`.
     pub probe_alpha: f64,
+    //= ms-manners/6.2-n
+    /// Hours between two suspensions of a job that nothing disturbs, on average at least; default 1.
+    /// The sequential test ([`crate::sequential`]) keeps that, and then decides in the place of the sign
+    /// test, which still confirms what other signs of contention say, and judges progress good. 0 is the
+    /// paper's: the sign test alone.
+    pub false_stop_hours: f64,
+    //= ms-manners/6.2-n
     /// Length of the exponential average in testpoints, the paper's n; default 10,000.
     pub average_over: f64,
     /// The ridge offset, the paper's nu; default 1e-11.
     pub ridge: f64,
+    //= ms-manners/4.3-bootstrap
     /// Testpoints that run without judgment to start the calibration; default 40.
     pub bootstrap: u32,
     /// How the calibrator weighs its measurements.
@@ -34,11 +44,13 @@ pub struct Config {
     pub probation_duty_frac: f64,
     /// First suspension; default 1 s.
     pub suspension: Nanos,
+    //= ms-manners/4.1-cap
     /// Longest suspension; default 256 s.
     pub suspension_cap: Nanos,
     /// The shortest time after which a suspended job may probe because the machine went quiet;
     /// doubles with each such probe that found contention. `None` keeps the paper's plain back-off.
     pub early_probe: Option<Nanos>,
+    //= ms-manners/7.1-hung
     /// A longer gap between testpoints is an external delay, not slow progress; default 10 s.
     pub hung: Nanos,
 }
@@ -64,6 +76,7 @@ impl Default for Config {
             alpha: 0.05,
             beta: 0.2,
             probe_alpha: 0.125,
+            false_stop_hours: 1.0,
             average_over: 10_000.0,
             ridge: 1e-11,
             bootstrap: 40,
@@ -87,12 +100,14 @@ impl Config {
             calibration: Calibration::Paper,
             slack: 1.0,
             probe_alpha: 0.05,
+            false_stop_hours: 0.0,
             early_probe: None,
             probation: Nanos(24 * 3600 * Nanos::SECOND.0),
             ..Self::default()
         }
     }
 
+    //= ms-manners/6.1-stability
     /// Checks that the parameters make a stable system.
     ///
     /// # Errors
@@ -104,6 +119,10 @@ impl Config {
                 self.probe_alpha >= self.alpha && self.probe_alpha < self.beta,
                 "probe_alpha must be at least alpha and below beta",
             ),
+            (
+                self.false_stop_hours >= 0.0 && self.false_stop_hours <= 1e6,
+                "false_stop_hours must be in 0 to 1000000",
+            ),
             (self.beta < 0.5, "beta must be below 0.5"),
             (self.average_over >= 2.0, "average_over must be at least 2 testpoints"),
             (self.ridge >= 0.0 && self.ridge < 0.1, "ridge must be in 0 to 0.1"),
@@ -113,6 +132,7 @@ impl Config {
                 self.probation_duty_frac > 0.0 && self.probation_duty_frac <= 1.0,
                 "probation_duty_frac must be above 0 and at most 1",
             ),
+            (self.hung >= Nanos::SECOND, "hung must be at least 1 s"),
             (self.suspension.0 > 0, "suspension must be above 0"),
             (self.suspension <= self.suspension_cap, "suspension must not exceed its cap"),
         ];
@@ -136,6 +156,18 @@ impl std::error::Error for InvalidConfig {}
 mod tests {
     use super::*;
 
+    //= ms-manners/6.1-defaults
+    //= ms-manners/6.2-n
+    #[test]
+    fn the_papers_values() {
+        for config in [Config::default(), Config::paper()] {
+            assert_eq!((config.alpha, config.beta), (0.05, 0.2));
+            assert_eq!((config.average_over, config.ridge), (10_000.0, 1e-11));
+        }
+        assert_eq!(Config::paper().probation, Nanos(24 * 3600 * Nanos::SECOND.0));
+    }
+
+    //= ms-manners/6.1-stability
     #[test]
     fn defaults_are_stable_and_nan_is_refused() {
         assert_eq!(Config::default().check(), Ok(()));

@@ -16,6 +16,8 @@
 //! | [`suspension`] | 4.1 | how long to step aside |
 //! | [`regulator`] | 4, 7.1 | all of it together for one thread |
 //! | [`superintendent`] | 4.5, 7.1 | which thread may run |
+//! | [`sequential`] | 11 | has it become slower: by ranks, with a bound for false alarms |
+//! | [`settings`] | 4, 6 | what users may set |
 //! | [`polling`] | 7.2 | how often to look at a job from outside |
 //!
 //! ```
@@ -40,6 +42,8 @@ pub mod polling;
 pub mod quiet;
 pub mod regulator;
 pub mod ridge;
+pub mod sequential;
+pub mod settings;
 pub mod superintendent;
 pub mod suspension;
 pub mod targets;
@@ -50,5 +54,6 @@ pub use comparator::{Comparator, Judgment};
 pub use config::{Calibration, Config, InvalidConfig};
 pub use quiet::{Others, QuietDetector, Signals};
 pub use regulator::{Regulator, Skip, Testpoint, Verdict};
+pub use settings::{BadSetting, Parameter, Setting};
 pub use suspension::Suspension;
 pub use targets::Targets;

@@ -35,6 +35,7 @@ impl Polling {
         self.interval
     }
 
+    //= ms-manners/7.2-polling
     /// Tells whether the last look saw progress.
     pub fn looked(&mut self, progress: bool) {
         self.looks += 1;
@@ -69,6 +70,7 @@ mod tests {
         polling.interval().0 / 1_000_000
     }
 
+    //= ms-manners/7.2-polling
     #[test]
     fn follows_the_metric_within_limits() {
         assert_eq!(settles_at(10), 100);

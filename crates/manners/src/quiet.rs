@@ -77,6 +77,7 @@ pub enum Others {
     Busy,
 }
 
+//= ms-manners/9.4-overshoot
 /// Decides whether a suspended job may probe early.
 #[derive(Debug, Clone, Default)]
 pub struct QuietDetector {
@@ -106,6 +107,7 @@ impl QuietDetector {
         }
     }
 
+    //= ms-manners/2-idle-detection
     /// What others do, from a look taken while the job runs. What the last suspension showed weighs
     /// more: it could see everything, and beside the job others may get too little to be noticed.
     #[must_use]
@@ -132,6 +134,7 @@ impl QuietDetector {
         self.others_stayed = false;
     }
 
+    //= ms-manners/4.2-correlation
     /// One look while suspended; whether the machine now counts as quiet.
     pub fn look(&mut self, signals: &Signals) -> bool {
         let now = signals.array();
@@ -154,6 +157,7 @@ mod tests {
         Signals { cpu: 1.9, cpu_pressure_frac: 0.4, ..Signals::default() }
     }
 
+    //= ms-manners/4.2-correlation
     #[test]
     fn quiet_needs_two_looks() {
         let mut detector = QuietDetector::default();
@@ -164,6 +168,7 @@ mod tests {
         assert!(!detector.look(&busy()));
     }
 
+    //= ms-manners/2-idle-detection
     #[test]
     fn a_steady_neighbour_that_never_harmed_does_not_hold_the_job() {
         let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };

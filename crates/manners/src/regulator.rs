@@ -11,12 +11,17 @@ use crate::comparator::{Comparator, Judgment};
 use crate::config::{Calibration, Config};
 use crate::pending::Pending;
 use crate::quiet::Others;
+use crate::sequential::SlowdownDetector;
 use crate::suspension::{Suspend, Suspension};
 use crate::targets::{BadSet, Targets};
 
 /// A counter at or beyond this is no count of progress; squares of it still fit a double.
 const OUT_OF_RANGE: f64 = 9.3e18;
 
+/// Testpoints over which the mean interval between them is taken.
+const MEAN_OVER: u32 = 100;
+
+//= ms-manners/4.1-units
 /// What a job reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Testpoint<'a> {
@@ -56,9 +61,11 @@ pub enum Skip {
     OutOfRange,
     /// The set cannot be used.
     Set(BadSet),
+    //= ms-manners/7.1-hung
     /// The last testpoint is so long ago that something outside (a person, a dead network) held the
     /// job, not contention.
     Hung,
+    //= ms-manners/4.3-critical
     /// The job ran although it should wait; its measurements would spoil the average
     /// (section 4.3, subsampling).
     Unregulated,
@@ -69,6 +76,10 @@ pub enum Skip {
 pub struct Regulator {
     config: Config,
     comparator: Comparator,
+    detector: SlowdownDetector,
+    /// Mean seconds between testpoints that are judged, and how many were.
+    interval: f64,
+    judged: u32,
     suspension: Suspension,
     counters: BTreeMap<u32, Vec<f64>>,
     progress: Vec<f64>,
@@ -94,6 +105,9 @@ impl Regulator {
                 Arc::new(Thresholds::new(config.alpha, config.beta)),
                 Arc::new(Thresholds::new(config.probe_alpha, config.beta)),
             ),
+            detector: SlowdownDetector::default(),
+            interval: 0.0,
+            judged: 0,
             suspension: Suspension::new(config),
             config: config.clone(),
             counters: BTreeMap::new(),
@@ -121,6 +135,7 @@ impl Regulator {
         self.lags
     }
 
+    //= ms-manners/4-architecture
     /// Takes one report and says what follows. After a `Suspend` or a `Hold`, call
     /// [`Self::resumed`] when the thread runs again.
     pub fn testpoint(&mut self, targets: &mut Targets, call: &Testpoint<'_>) -> Verdict {
@@ -134,9 +149,8 @@ impl Regulator {
         let seconds = duration.as_secs_f64();
         let judgment =
             set.target_duration(&self.progress).map_or(Judgment::Indeterminate, |target| {
-                let likely = call.others == Others::Busy;
                 self.lags = seconds > target * self.config.slack;
-                self.comparator.compare(self.lags, likely)
+                self.judge(seconds, target, call.others == Others::Busy)
             });
         let elapsed = call.at.minus(self.learned_at);
         self.learned_at = call.at;
@@ -157,6 +171,39 @@ impl Regulator {
         self.unpaid = if unproven { self.unpaid.plus(duration) } else { Nanos(0) };
         self.pending.decide(judgment, &self.config, targets);
         self.verdict(judgment, call, duty)
+    }
+
+    /// Judges a testpoint that took `seconds` instead of `target`.
+    fn judge(&mut self, seconds: f64, target: f64, likely: bool) -> Judgment {
+        if self.config.false_stop_hours == 0.0 {
+            return self.comparator.compare(self.lags, likely);
+        }
+        // Of the first hundred a plain mean.
+        self.judged = self.judged.saturating_add(1);
+        let part = 1.0 / f64::from(self.judged.min(MEAN_OVER));
+        self.interval += (seconds - self.interval) * part;
+        let every = self.config.false_stop_hours * 3600.0 / self.interval.max(1e-9);
+        let slack = self.config.slack;
+        let alarm = self.detector.observe(seconds / target, slack, every.max(2.0));
+        let judgment = match self.detector.is_ready() {
+            true => self.comparator.confirm(self.lags, likely),
+            false => self.comparator.compare(self.lags, likely),
+        };
+        match judgment {
+            Judgment::Poor => {
+                self.detector.reset();
+                Judgment::Poor
+            }
+            Judgment::Good if !alarm => {
+                self.detector.undisturbed();
+                Judgment::Good
+            }
+            _ if alarm => {
+                self.comparator.decided_poor();
+                Judgment::Poor
+            }
+            judgment => judgment,
+        }
     }
 
     fn verdict(&mut self, judgment: Judgment, call: &Testpoint<'_>, duty: Option<f64>) -> Verdict {
@@ -184,6 +231,7 @@ impl Regulator {
         }
     }
 
+    //= ms-manners/4.1-rate
     /// Leaves in `self.progress` what was achieved in the interval, and starts the next one.
     fn advance(
         &mut self,
@@ -280,6 +328,7 @@ mod tests {
         }
     }
 
+    //= ms-manners/4-architecture
     #[test]
     fn slow_progress_suspends_within_m_testpoints() {
         let mut job = Job::settled();
@@ -292,6 +341,7 @@ mod tests {
         assert!(settled && job.config.check().is_ok());
     }
 
+    //= ms-manners/4.3-critical
     #[test]
     fn whoever_ignores_the_verdict_does_not_teach() {
         let mut job = Job::settled();
@@ -303,6 +353,7 @@ mod tests {
         assert!(!matches!(job.step(100, 1.0), Verdict::Skipped(_)));
     }
 
+    //= ms-manners/7.1-hung
     #[test]
     fn bad_counters_never_hold_the_job() {
         let mut job = Job::settled();
@@ -336,6 +387,7 @@ mod tests {
         assert!(!matches!(job.step(100, 1.0), Verdict::Suspend(_)));
     }
 
+    //= ms-manners/4.1-rate
     #[test]
     fn coarse_counters_are_judged_over_the_whole_interval() {
         let mut job = Job::settled();
@@ -345,6 +397,7 @@ mod tests {
         }
     }
 
+    //= ms-manners/4.3-probation
     #[test]
     fn probation_bounds_the_share_of_time() {
         let config = Config::default();

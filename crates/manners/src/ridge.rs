@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// solving at a testpoint.
 pub const MAX_METRICS: usize = 16;
 
+//= ms-manners/6.3-model
 /// The sufficient statistics x and y of equations 9 and 10, and how many samples they stand for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
@@ -40,6 +41,7 @@ impl Statistics {
         self.weight
     }
 
+    //= ms-manners/6.3-statistics
     /// Equations 11 and 12: multiplies what is there by `keep` (the paper's xi) and adds one
     /// sample of `progress` (a number a metric) that took `duration` seconds, `weight` times
     /// (the paper: once).
@@ -78,6 +80,7 @@ impl Statistics {
             && (0..k).all(|i| (0..k).all(|j| self.x[i * k + j] == self.x[j * k + i]))
     }
 
+    //= ms-manners/4.4-regression
     /// Equations 13 and 14 and the normal equations, literally: seconds per unit of each metric.
     ///
     /// `None` where the equations have no solution even with the offset `nu`.
@@ -92,6 +95,7 @@ impl Statistics {
         cholesky(offset, self.y.clone())
     }
 
+    //= ms-manners/4.4-overlap
     /// Seconds per unit of each metric, none negative.
     ///
     /// Two steps beyond the paper. Metrics are first measured in units of their own root mean
@@ -119,6 +123,7 @@ impl Statistics {
         None
     }
 
+    //= ms-manners/6.3-ridge
     /// The statistics of the metrics `kept`, each divided by its scale.
     fn select(&self, kept: &[usize], scales: &[f64]) -> Self {
         let k = self.metrics();
@@ -160,6 +165,7 @@ fn cholesky(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f64>> {
     Some(b)
 }
 
+//= ms-manners/4.4-durations
 /// Equation 8: seconds that `progress` should take at `seconds_per_unit`.
 #[must_use]
 pub fn duration_of(progress: &[f64], seconds_per_unit: &[f64]) -> f64 {
@@ -170,6 +176,7 @@ pub fn duration_of(progress: &[f64], seconds_per_unit: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
+    //= ms-manners/4.4-durations
     #[test]
     fn the_papers_content_indexer() {
         // Section 4.4: 750 kB/s scanned and 120 indices/s added.
@@ -182,6 +189,7 @@ mod tests {
         assert!((target - 0.1217).abs() < 0.0005, "{target}");
     }
 
+    //= ms-manners/6.3-ridge
     #[test]
     fn one_byte_metric_does_not_drown_a_count() {
         let mut statistics = Statistics::new(2);
@@ -193,6 +201,7 @@ mod tests {
         assert!((seconds[1] - 0.01).abs() < 1e-5, "{seconds:?}");
     }
 
+    //= ms-manners/6.3-ridge
     #[test]
     fn equal_metrics_share_the_time() {
         let mut statistics = Statistics::new(2);

@@ -19,6 +19,7 @@ impl Resources {
     /// Undeclared: shares something with every thread.
     pub const ALL: Self = Self(u64::MAX);
 
+    //= ms-manners/4.5-overlapping
     /// Returns true if two threads must not run side by side.
     #[must_use]
     pub fn conflicts(self, other: Self) -> bool {
@@ -55,6 +56,7 @@ pub struct Thread {
 }
 
 impl Thread {
+    //= ms-manners/4.5-fair
     fn used(&self) -> f64 {
         self.usage / self.weight
     }
@@ -65,12 +67,14 @@ impl Thread {
 /// the least of a hundred simulated threads got 5 % too much.
 pub const USAGE_HALF_LIFE: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
+//= ms-manners/7.1-decay
 /// The factor by which usage decays in `elapsed`.
 #[must_use]
 pub fn usage_decay(elapsed: Nanos) -> f64 {
     (-elapsed.as_secs_f64() / USAGE_HALF_LIFE.as_secs_f64()).exp2()
 }
 
+//= ms-manners/4.5-one-at-a-time
 /// Returns the thread that gets the permission next, as a position in `threads`; `None` while all
 /// that wait must go on waiting. Call again after granting: several may run side by side.
 ///
@@ -140,6 +144,7 @@ mod tests {
         ran.iter().map(|count| count / slices as f64).collect()
     }
 
+    //= ms-manners/4.5-fair
     #[test]
     fn shares_follow_priorities() {
         for count in [2usize, 10, 100] {
@@ -155,6 +160,8 @@ mod tests {
         }
     }
 
+    //= ms-manners/4.5-one-at-a-time
+    //= ms-manners/4.5-overlapping
     #[test]
     fn one_at_a_time_unless_disjoint() {
         let waiting = State::Waiting(Nanos(0));
@@ -179,12 +186,28 @@ mod tests {
         assert_eq!(next_to_run(&threads, Nanos(1), HUNG), None);
     }
 
+    //= ms-manners/7.1-hung
     #[test]
     fn the_hung_keep_nobody() {
         let threads =
             [thread(State::Running(Nanos(0)), 1.0, 1), thread(State::Waiting(HUNG), 1.0, 1)];
         assert_eq!(next_to_run(&threads, HUNG, HUNG), None);
         assert_eq!(next_to_run(&threads, HUNG.plus(Nanos(1)), HUNG), Some(1));
+    }
+
+    //= ms-manners/7.1-decay
+    #[test]
+    fn usage_loses_its_meaning() {
+        assert!((usage_decay(USAGE_HALF_LIFE) - 0.5).abs() < 1e-12);
+        // What was used yesterday claims nothing today.
+        let mut threads = [
+            thread(State::Waiting(Nanos(0)), 100.0, u64::MAX),
+            thread(State::Waiting(Nanos(0)), 100.0, u64::MAX),
+        ];
+        let day = Nanos(24 * 3600 * Nanos::SECOND.0);
+        threads[0].usage = 8.0 * 3600.0 * usage_decay(day);
+        threads[1].usage = 1.0;
+        assert_eq!(next_to_run(&threads, day, HUNG), Some(0));
     }
 
     #[test]

@@ -49,6 +49,7 @@ impl Suspension {
         }
     }
 
+    //= ms-manners/4.1-suspend
     /// Returns what follows from `judgment` at the moment `at`: `Some` when the thread must step
     /// aside.
     ///
@@ -67,6 +68,7 @@ impl Suspension {
         }
     }
 
+    //= ms-manners/4.1-doubling
     fn step_aside(&mut self, at: Nanos, confirmed: bool) -> Suspend {
         if self.probing_early {
             self.next_early = twice(self.next_early).min(self.cap);
@@ -81,6 +83,7 @@ impl Suspension {
         Suspend { until, early_from }
     }
 
+    //= ms-manners/11-schemes
     /// Tells that the thread resumed before its time because the machine was quiet.
     pub fn resumed_early(&mut self) {
         self.probing_early = true;
@@ -99,6 +102,10 @@ mod tests {
         Nanos(count * Nanos::SECOND.0)
     }
 
+    //= ms-manners/4.1-suspend
+    //= ms-manners/4.1-doubling
+    //= ms-manners/4.1-cap
+    //= ms-manners/4.2-indeterminate
     #[test]
     fn doubles_to_the_cap_and_resets() {
         let mut suspension = Suspension::new(&Config::paper());
@@ -112,6 +119,7 @@ mod tests {
         assert_eq!(again, Suspend { until: seconds(6), early_from: None });
     }
 
+    //= ms-manners/11-schemes
     #[test]
     fn signals_that_lie_are_believed_ever_less() {
         let mut suspension = Suspension::new(&Config::default());
@@ -127,6 +135,7 @@ mod tests {
         assert_eq!(waits[11], 256_000);
     }
 
+    //= ms-manners/11-schemes
     #[test]
     fn a_load_in_sight_is_waited_out_with_fewer_probes() {
         let mut suspension = Suspension::new(&Config::default());

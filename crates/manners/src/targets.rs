@@ -21,6 +21,7 @@ pub enum BadSet {
     TooMany,
 }
 
+//= ms-manners/7.1-implicit
 /// What a job has learned about its speed; this is what outlives the job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
@@ -28,6 +29,7 @@ pub struct Targets {
 }
 
 impl Targets {
+    //= ms-manners/4.4-phases
     /// The calibrator of set `index`, made on first use.
     ///
     /// # Errors
@@ -59,6 +61,7 @@ impl Targets {
 mod tests {
     use super::*;
 
+    //= ms-manners/7.1-implicit
     #[test]
     fn an_index_keeps_its_size() {
         let mut targets = Targets::default();

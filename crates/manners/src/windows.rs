@@ -63,6 +63,7 @@ impl Windows {
         Self { full: Vec::new(), open: Window::new(metrics), length: FIRST_LENGTH }
     }
 
+    //= ms-manners/11-fewer-measurements
     /// Adds a sample of `progress` that took `duration` seconds.
     pub fn add(&mut self, duration: f64, progress: &[f64]) {
         self.open.statistics.add(1.0, 1.0, duration, progress);
@@ -87,6 +88,7 @@ impl Windows {
         self.open.statistics.weight() == 0.0
     }
 
+    //= ms-manners/3-idle-time
     /// The statistics of the windows that ran without contention, as far as can be told; `None`
     /// before four windows are full.
     #[must_use]
@@ -150,6 +152,7 @@ mod tests {
         windows.uncontended(1e-11).unwrap().seconds_per_unit(1e-11).unwrap()[0]
     }
 
+    //= ms-manners/3-idle-time
     #[test]
     fn a_load_for_two_thirds_of_the_history_is_left_out() {
         assert!((found(640, 320) - 1.0).abs() < 0.01);

@@ -7,6 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
+//= ms-manners/6.1-sign-test
 #[test]
 fn thresholds_agree_with_a_statistics_library() {
     for (alpha, beta) in [(0.05, 0.2), (0.01, 0.05), (0.001, 0.4)] {
@@ -28,6 +29,7 @@ fn thresholds_agree_with_a_statistics_library() {
     }
 }
 
+//= ms-manners/6.1-minimum
 #[test]
 fn equation_1_minimum_sample() {
     for alpha in [0.3, 0.25, 0.1, 0.05, 0.01, 0.001] {
@@ -36,6 +38,7 @@ fn equation_1_minimum_sample() {
     }
 }
 
+//= ms-manners/6.1-idle-cost
 #[test]
 fn equation_3_is_the_sum_that_it_abbreviates() {
     for (alpha, beta, m) in [(0.05, 0.2, 5), (0.01, 0.3, 7), (0.1, 0.25, 4)] {
@@ -76,6 +79,7 @@ fn samples() -> impl Strategy<Value = Vec<(f64, Vec<f64>)>> {
 }
 
 proptest! {
+    //= ms-manners/6.3-statistics
     #[test]
     fn ridge_agrees_with_a_library_solver(samples in samples()) {
         let ours = statistics(&samples).solve(1e-6).unwrap();
@@ -85,6 +89,8 @@ proptest! {
         }
     }
 
+    //= ms-manners/4.4-regression
+    //= ms-manners/6.3-model
     #[test]
     fn true_rates_are_recovered(
         rates in prop::collection::vec(0.1..1000.0f64, 1..5),
@@ -103,6 +109,7 @@ proptest! {
         }
     }
 
+    //= ms-manners/4.4-overlap
     #[test]
     fn targets_are_never_negative(samples in samples()) {
         if let Some(seconds) = statistics(&samples).seconds_per_unit(1e-11) {
@@ -110,6 +117,7 @@ proptest! {
         }
     }
 
+    //= ms-manners/6.3-statistics
     #[test]
     fn merging_is_adding(samples in samples(), cut in 1usize..19) {
         let (early, late) = samples.split_at(cut);

@@ -43,6 +43,7 @@ proptest! {
         }
     }
 
+    //= ms-manners/4.1-units
     #[test]
     fn progress_at_any_steady_rate_is_let_be(
         millis in 20u64..2000,

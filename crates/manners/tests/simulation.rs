@@ -33,6 +33,7 @@ fn overshoot(config: &Config, signals: bool, seconds: f64, seed: u64) -> f64 {
     job.stretches.iter().find(|s| s.to > 30.0 + seconds).unwrap().from - (30.0 + seconds)
 }
 
+//= ms-manners/9.4-overshoot
 #[test]
 fn the_papers_back_off_overshoots_and_ours_does_not() {
     let paper: Vec<f64> = (0..20).map(|s| overshoot(&Config::paper(), false, 600.0, s)).collect();
@@ -51,6 +52,7 @@ fn an_idle_machine_is_used() {
     }
 }
 
+//= ms-manners/3-idle-time
 #[test]
 fn calibration_from_within_a_load() {
     for (signals, seed) in [(true, 1), (true, 2), (false, 3), (false, 4)] {
@@ -66,6 +68,7 @@ fn calibration_from_within_a_load() {
     }
 }
 
+//= ms-manners/4.5-per-thread
 #[test]
 fn the_thread_whose_disk_is_free_runs() {
     let mut jobs = [1, 2].map(|seed| calibrated(&Config::default(), true, seed));

@@ -5,6 +5,7 @@ use discnice_sys::process::thread_usage_and_waits;
 
 use crate::Errno;
 
+//= gray-box/2-observe
 /// What one probe saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {

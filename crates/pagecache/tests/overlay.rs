@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Mounts in namespaces of its own, gone with the process, for any user.
 const MOUNT: &str = "cd \"$0\" && mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && exec \"$@\"";
 
+//= gray-box/4.1.1-mincore
 #[test]
 fn overlayfs_is_seen_through() {
     // It starts itself where an overlayfs is mounted.

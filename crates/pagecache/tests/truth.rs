@@ -35,6 +35,7 @@ fn resident_by_mincore(fd: i32) -> Vec<u64> {
     resident
 }
 
+//= gray-box/4.1.1-probe
 #[test]
 fn cachestat_mincore_and_probes_agree() {
     let (_dir, file) = cold_file();

@@ -5,6 +5,7 @@
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
 //! - [`throttle`]: the throttled state, with hysteresis;
+//! - [`linger`]: is it worth to move a job to another machine? (Rate Windows, 8);
 //! - [`memory`]: when a class is paused so that its pages are reclaimed;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
 //!
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod limits;
+pub mod linger;
 pub mod memory;
 pub mod occupancy;
 pub mod pace;

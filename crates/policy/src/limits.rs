@@ -7,6 +7,7 @@ use discnice_units::{Bytes, Rate};
 use crate::memory::Memory;
 use crate::resource::{Resource, Resources};
 
+//= rate-windows/3.1-unfettered
 /// When thresholds hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum When {
@@ -22,6 +23,7 @@ pub const WEIGHT: u32 = 100;
 /// The largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
 
+//= discnice/1-idle-use
 /// Thresholds of a class; all hold at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -50,6 +52,7 @@ impl Limits {
         self.rates[resource as usize]
     }
 
+    //= discnice/5.3-threshold
     /// Returns these limits with another threshold for one resource.
     #[must_use]
     pub const fn with(mut self, resource: Resource, rate: Rate) -> Self {

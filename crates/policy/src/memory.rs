@@ -18,6 +18,7 @@ const UNIT: u64 = 64 << 10;
 const LOW_PART: u64 = 20;
 const HIGH_PART: u64 = 10;
 
+//= rate-windows/2-no-hard-limit
 /// The thresholds as they were given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
@@ -82,6 +83,7 @@ impl Memory {
         Self { low: word as u32, high: (word >> 32) as u32 }
     }
 
+    //= rate-windows/2-defaults
     /// What holds on a machine with so many bytes: one threshold alone makes the other its half or its double; a
     /// guest without any gets parts of the machine. `None`: nothing.
     #[must_use]
@@ -171,6 +173,8 @@ impl Regulation {
         matches!(self.state, State::Stands { .. })
     }
 
+    //= rate-windows/2-high
+    //= ms-manners/3-memory
     /// Decides if the class, with so many bytes resident, is stopped from now on.
     pub fn decide(&mut self, now: Nanos, bounds: Bounds, resident: u64, waited: Waited) -> bool {
         let pressed = waited != Waited::Nobody;
@@ -195,6 +199,7 @@ impl Regulation {
         self.stands()
     }
 
+    //= rate-windows/2-between
     /// Lets the class run. A class that alone waited for memory does not wait while stopped, since
     /// no other task is short of it.
     fn run(&mut self, now: Nanos, alone: bool) {
@@ -215,6 +220,7 @@ mod tests {
         Nanos(100 * Nanos::SECOND.0).plus(Nanos::from_millis(millis))
     }
 
+    //= rate-windows/2-defaults
     #[test]
     fn what_was_not_given_follows_from_what_was() {
         let (one, two) = (Bytes::new(50 * MIB), Bytes::new(70 * MIB));
@@ -236,6 +242,9 @@ mod tests {
         assert_eq!(Memory::DEFAULT.with_low(Bytes::new(1)).low(), Some(Bytes::new(UNIT)));
     }
 
+    //= rate-windows/2-high
+    //= rate-windows/2-between
+    //= ms-manners/3-memory
     #[test]
     fn it_stands_from_the_high_threshold_down_to_the_low_one() {
         let mut class = Regulation::default();
@@ -284,6 +293,7 @@ mod tests {
         assert!(stood < 300 && times > 3, "{stood} {times}");
     }
 
+    //= rate-windows/2-no-hard-limit
     #[test]
     fn calm_ends_it() {
         let mut class = Regulation::default();

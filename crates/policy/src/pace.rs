@@ -15,12 +15,14 @@
 
 use discnice_units::{Nanos, Rate};
 
+//= discnice/5.3-n
 /// The window of the Rate Windows paper, 3.2.
 pub const WINDOW: Nanos = Nanos(5 * Nanos::SECOND.0);
 
 /// Furthest start that is promised to a caller; see [`Rule::reserve`].
 const QUEUE: Nanos = Nanos(2 * Nanos::SECOND.0);
 
+//= rate-windows/3.2-shortest
 /// A sleep shorter than this is not worth its context switches (Rate Windows, 3.2: the lower
 /// bound of a sleep); the debt stays, so that nothing is lost.
 pub const SHORTEST_SLEEP: Nanos = Nanos::from_millis(1);
@@ -43,6 +45,7 @@ const SLICE_MIN: u64 = 128 << 10;
 /// Larger pieces gain nothing: a disk is at full speed well before.
 const SLICE_MAX: u64 = 4 << 20;
 
+//= rate-windows/5.2-not-to-exceed
 /// A threshold and the window over which it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
@@ -79,6 +82,7 @@ impl Rule {
         Rate::per_second(self.rate.get() - self.rate.get() / 128)
     }
 
+    //= rate-windows/5.2-forget
     /// Returns the unused allowance that is kept, so that a thread that computes for a moment loses
     /// nothing: as much as keeps any window below 1.025 of the rate beside the one piece that
     /// crosses its border; below 1.02 where that is one of [`SLICE_TIME`].
@@ -93,6 +97,7 @@ impl Rule {
         if room.0 > most.0 { most } else { room }
     }
 
+    //= discnice/6.5-gradual
     /// The largest piece, in bytes, in which work should be done under this rule.
     #[must_use]
     pub const fn slice(&self) -> u64 {
@@ -105,6 +110,7 @@ impl Rule {
         self.slice_of(LONG_SLICE_TIME)
     }
 
+    //= rate-windows/3.2-longest
     const fn slice_of(&self, time: Nanos) -> u64 {
         let least = at_least(
             at_least(at_most(self.rate.units_in(SMALL_TIME), SLICE_SMALL), SLICE_MIN),
@@ -114,6 +120,7 @@ impl Rule {
         at_most(bytes, SLICE_MAX) / 4096 * 4096
     }
 
+    //= discnice/5.3-window
     /// Returns the moment from which `amount` units may pass, or `None` when the queue is too long
     /// to promise one: then wait until [`Rule::retry_at`] and ask again. The bound keeps a crowd of
     /// waiters that is killed from leaving a debt that was never spent.
@@ -127,6 +134,7 @@ impl Rule {
         Some(Reservation { start, frontier: from.plus(self.aim().time_for(amount)) })
     }
 
+    //= rate-windows/3.2-delay
     /// When to ask again after a refused reservation.
     #[must_use]
     pub const fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
@@ -214,6 +222,11 @@ mod tests {
     }
 
     proptest! {
+        //= discnice/5.3-window
+        //= discnice/5.3-n
+        //= discnice/6.5-gradual
+        //= rate-windows/3.2-delay
+        //= rate-windows/5.2-not-to-exceed
         #[test]
         fn no_window_exceeds_its_limit(
             work in prop::collection::vec((0u64..300_000_000, 1u64..200_000), 1..600)
@@ -223,6 +236,7 @@ mod tests {
             prop_assert!(most <= 1.02 * 5.0 * RULE.rate.get() as f64, "{most}");
         }
 
+        //= discnice/5.3-window
         #[test]
         fn a_busy_job_gets_its_rate(amounts in prop::collection::vec(4096u64..200_000, 400..600)) {
             let work: Vec<_> = amounts.iter().map(|&amount| (0, amount)).collect();
@@ -247,6 +261,7 @@ mod tests {
         }
     }
 
+    //= rate-windows/5.2-forget
     #[test]
     fn idling_saves_up_no_more_than_the_credit() {
         let start = Nanos(100 * Nanos::SECOND.0);

@@ -1,5 +1,6 @@
 //! What a class's thresholds are about.
 
+//= rate-windows/3.2-two-windows
 /// One thing that a class may be limited in. The numbers are places in shared memory: they never
 /// change without a new version of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(Resources::from_bits(u32::MAX).bits().count_ones() as usize, Resource::COUNT);
     }
 
+    //= rate-windows/3.2-two-windows
     #[test]
     fn disk_and_network_are_apart() {
         assert!(Resources::DISK.within(Resources::NETWORK).is_empty());

@@ -16,8 +16,10 @@ use discnice_units::{Nanos, Rate};
 
 /// Age of an observation at which a new one is made.
 pub const INTERVAL: Nanos = Nanos::from_millis(50);
+//= rate-windows/3.1-measured
 /// Time over which others' traffic must exceed `high`: with [`INTERVAL`] it bounds the reaction.
 pub const ATTACK: Nanos = Nanos::from_millis(200);
+//= rate-windows/3.1-measured
 /// Time over which it must be below `low`.
 pub const RELEASE: Nanos = Nanos::from_millis(1000);
 /// A gap between observations after which the first only starts anew.
@@ -40,6 +42,7 @@ const PATIENCE: Nanos = Nanos::from_millis(500);
 /// are 20 less, and what they hide of others' traffic is 1.4 % of one's own.
 const HEADERS: u64 = 86;
 
+//= rate-windows/3.1-hysteresis
 /// When others are busy, in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
@@ -112,6 +115,8 @@ impl Waits {
     }
 }
 
+//= rate-windows/3.1-hysteresis
+//= ms-manners/3-symmetry
 /// The state after an observation.
 #[must_use]
 pub const fn is_throttled(was: bool, thresholds: &Thresholds, seen: &Seen) -> bool {
@@ -174,6 +179,7 @@ pub const fn spread(bytes: u64, gap: Nanos, span: Nanos) -> u64 {
     part as u64
 }
 
+//= rate-windows/3.1-several
 /// The part of a threshold that a class of `weight` gets while classes of `all` weight together
 /// are held at once; at least one unit a second.
 #[must_use]

@@ -24,6 +24,7 @@ const PRESSED: u64 = 50;
 const FEW: u64 = 1;
 const PART: u64 = 8;
 
+//= rate-windows/2-resident
 /// One class, as far as its memory goes.
 pub(crate) struct Guest<'a> {
     pub(crate) class: &'static Class,
@@ -66,6 +67,8 @@ impl Pressure {
         now >= self.next
     }
 
+    //= rate-windows/2-high
+    //= gray-box/4.3.4-malloc
     /// Looks at all classes that have thresholds, if it is time; returns when to be called again.
     pub(crate) fn step<'a>(
         &mut self,
@@ -176,6 +179,7 @@ impl Guest<'_> {
 mod tests {
     use super::*;
 
+    //= rate-windows/2-resident
     #[test]
     fn files_of_many_processes_count_once() {
         let pressure = Pressure::default();

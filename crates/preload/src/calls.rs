@@ -34,6 +34,7 @@ pub fn is_beyond_memory(buffer: *const c_void, count: usize) -> bool {
     (buffer as usize).checked_add(count).is_none_or(|end| end > MEMORY_END)
 }
 
+//= discnice/5.1-preload
 /// A call that reads into the program's memory, at the descriptor's offset or at `at`.
 /// `piece(done, length)` makes the real call for a part; `whole` says that it must be made as one.
 /// Only what comes from a network is read in parts.
@@ -174,6 +175,7 @@ fn slow_read(
     result
 }
 
+//= rate-windows/3.2-hooks
 /// A call that writes `count` bytes from the program's memory. `piece(done, length)` makes the
 /// real call for a part; `whole` says that it must be made as one.
 #[inline(always)]

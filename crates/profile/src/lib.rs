@@ -11,4 +11,4 @@ mod store;
 
 pub use bench::{Calibration, Mount, calibrate, file_system, mounts};
 pub use quiet::busy;
-pub use store::{Draft, Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION};
+pub use store::{Draft, Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION, access_unit};

@@ -157,6 +157,7 @@ impl<'a> Draft<'a> {
         Ok(Self { file: tempfile::NamedTempFile::new_in(dir)?, path })
     }
 
+    //= gray-box/5-repository
     /// Writes it.
     ///
     /// # Errors
@@ -258,6 +259,22 @@ impl Profile {
         };
         self.figures.iter().find(is).map(|figure| figure.value)
     }
+
+    //= gray-box/4.1.2-access-unit
+    /// What the device reads in twenty times its seek time, so that seeking costs 5 % at most: the
+    /// paper's "near-peak performance from the disk".
+    #[must_use]
+    pub fn access_unit(&self, dev: u64) -> Option<u64> {
+        let seek_seconds = self.device(FigureName::Seek, dev)? / 1e9;
+        let bytes_per_second = self.device(FigureName::SequentialRead, dev)?;
+        Some(((seek_seconds * bytes_per_second * 20.0) as u64).clamp(1 << 20, 64 << 20))
+    }
+}
+
+/// The access unit of the device with this `st_dev`; 1 MiB without a host profile.
+#[must_use]
+pub fn access_unit(dev: u64) -> u64 {
+    Profile::load().ok().and_then(|profile| profile.access_unit(dev)).unwrap_or(1 << 20)
 }
 
 impl Profile {
@@ -301,6 +318,7 @@ mod tests {
         }
     }
 
+    //= gray-box/5-repository
     #[test]
     fn comes_back_as_it_was() {
         let dir = tempfile::tempdir().unwrap();
@@ -312,6 +330,23 @@ mod tests {
         assert_eq!(back.device(FigureName::Seek, rustix::fs::makedev(8, 1)), Some(8e6));
         assert_eq!(back.device(FigureName::Seek, rustix::fs::makedev(8, 2)), None);
         assert_eq!(back.host(FigureName::Seek), None);
+    }
+
+    //= gray-box/4.1.2-access-unit
+    //= gray-box/5-missing
+    #[test]
+    fn the_access_unit_makes_up_for_seeks() {
+        let dev = rustix::fs::makedev(8, 1);
+        let mut profile = profile();
+        assert_eq!(profile.access_unit(dev), None, "no sequential rate is known");
+        let rate =
+            Figure { name: FigureName::SequentialRead, value: 50e6, ..profile.figures[1].clone() };
+        profile.figures.push(rate);
+        // 8 ms, at 50 MB/s 400 kB, are 5 % of the time that 8 MB take.
+        assert_eq!(profile.access_unit(dev), Some(8_000_000));
+        assert_eq!(profile.access_unit(rustix::fs::makedev(8, 2)), None);
+        profile.figures[1].value = 1e3;
+        assert_eq!(profile.access_unit(dev), Some(1 << 20), "a disk without seeks");
     }
 
     #[test]

@@ -177,6 +177,7 @@ fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<Class> {
     None
 }
 
+//= rate-windows/3.1-classes
 /// The class of this name, made if need be.
 ///
 /// # Errors

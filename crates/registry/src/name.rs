@@ -9,6 +9,7 @@ pub const NAME_MAX: usize = discnice_budget::layout::NAME_MAX;
 /// Marks the names of classes that `run` makes by itself, which no user can type.
 const AUTOMATIC: char = '@';
 
+//= rate-windows/3.2-any-classes
 /// Accepts a name that a person typed.
 ///
 /// # Errors

@@ -191,6 +191,7 @@ impl<H: Host> Regulator<'_, H> {
         beyond
     }
 
+    //= discnice/4.3-cached-is-free
     /// What reading these bytes will cost.
     pub(crate) fn forecast_read(&self, fd: i32, file: &File, at: u64, count: u64) -> Forecast {
         let modules = self.modules();

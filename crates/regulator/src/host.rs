@@ -82,6 +82,7 @@ pub struct NetworkTraffic {
     pub moved: Moved,
 }
 
+//= discnice/4.1-modules
 /// The contract of a mechanism:
 ///
 /// 1. no method changes what the program can see: its errno, its file offsets, its data;

@@ -26,6 +26,7 @@ const PORTION_MAX: u64 = 1 << 20;
 /// more than what then passes.
 const BEAT_MAX: Nanos = Nanos::from_millis(40);
 
+//= rate-windows/5.2-clocking
 /// Direction in which bytes move between the machine and a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -103,6 +104,7 @@ impl<H: Host> Regulator<'_, H> {
         Nanos(credit.0 - credit.0 / 5).min(BEAT_MAX)
     }
 
+    //= rate-windows/5-network
     /// Takes a place in the queue for `bytes`.
     pub fn reserve_traffic(&self, flow: Flow, bytes: u64) -> Turn {
         let (class, window, now) = (self.class, self.class.window(), self.host.now());

@@ -76,6 +76,7 @@ impl<H: Host> Regulator<'_, H> {
         if self.class.yields() { FIRST_SLICE_YIELDING } else { FIRST_SLICE }
     }
 
+    //= discnice/5.4-reset
     /// Returns true if we may read ahead on this descriptor at all.
     pub(crate) fn reads_ahead_for(&self, fd: i32, file: &File) -> bool {
         let may = file.is_regular() && !file.wants_random() && self.modules().read_size;
@@ -234,6 +235,7 @@ impl<H: Host> Regulator<'_, H> {
         self.classify(fd, file);
     }
 
+    //= discnice/4-read-ahead
     pub(crate) fn shape(&self, fd: i32, file: &File) {
         if !file.is_shaped() && self.reads_ahead_for(fd, file) {
             self.halve(fd, file);

@@ -20,6 +20,8 @@ fn machine(size: u64) -> Machine {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
+    //= discnice/5.4-reset
+    //= discnice/4-read-ahead
     #[test]
     fn a_sequential_reader_is_held_smoothly(count in 512u64..2 << 20, rate in 1u64 << 20..40 << 20) {
         let (machine, books) = (machine(10 * rate), Books::new());
@@ -55,6 +57,7 @@ fn what_is_read_past_the_cache_is_neither_read_ahead_nor_free() {
     }
 }
 
+//= rate-windows/3.2-longest
 #[test]
 fn one_long_copy_is_paid_for_and_written_back_in_pieces() {
     let mut machine = machine(16 << 20);
@@ -246,6 +249,7 @@ fn what_other_calls_find_dirtied_is_written_back_with_the_file() {
     assert_eq!(started, machine.account().written);
 }
 
+//= discnice/4.1-modules
 #[test]
 fn predictions_alone_are_what_the_disk_does() {
     for (honest, count) in [(true, 4096), (true, 1 << 20), (false, 64 << 10)] {
@@ -299,6 +303,8 @@ fn steps_are_read_together_and_nothing_between_them() {
     assert_eq!(machine.disk_reads() - before, wanted);
 }
 
+//= discnice/4-cache
+//= rate-windows/4-conservative
 #[test]
 fn what_is_cached_costs_nothing() {
     for honest in [true, false] {
@@ -309,6 +315,7 @@ fn what_is_cached_costs_nothing() {
     }
 }
 
+//= discnice/4-cache
 #[test]
 fn cached_reads_pass_while_the_class_is_in_debt() {
     let (machine, books, class) = (machine(1 << 20), Books::new(), class(RATE));
@@ -319,6 +326,7 @@ fn cached_reads_pass_while_the_class_is_in_debt() {
     assert_eq!((ticket.read, ticket.look, machine.longest_sleep.get()), (0, true, 0));
 }
 
+//= discnice/4.4-registered
 #[test]
 fn rewriting_costs_nothing_and_is_not_written_back() {
     let (machine, books, class) = (machine(1 << 20), Books::new(), class(1 << 20));
@@ -333,6 +341,7 @@ fn rewriting_costs_nothing_and_is_not_written_back() {
     assert!(machine.started.borrow().is_empty());
 }
 
+//= discnice/4.4-unlink
 #[test]
 fn deleted_data_is_credited() {
     let (machine, books, class) = (machine(0), Books::new(), class(1 << 20));
@@ -457,6 +466,8 @@ fn class_written(machine: &Machine) -> u64 {
     machine.account().written
 }
 
+//= discnice/4-delayed-write
+//= discnice/5.3-after-flush
 #[test]
 fn writing_in_order_is_written_back_in_portions() {
     let (machine, books, class) = (machine(0), Books::new(), class(RATE));

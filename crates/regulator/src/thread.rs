@@ -88,6 +88,7 @@ pub struct Thread {
 }
 
 impl Thread {
+    //= discnice/5.3-ask-seldom
     /// Notes a call that moved `bytes` in `cycles`; returns true if the account must be read now.
     /// Time serves as a covert channel (Gray-Box Systems, 4.1), the account as the truth.
     #[inline(always)]
@@ -176,6 +177,7 @@ impl Thread {
         u32::try_from(new).unwrap_or(u32::MAX).min(WAITS)
     }
 
+    //= rate-windows/4-no-overhead
     /// Notes a call in a class without a limit, about to move at most `count` bytes. As it is never
     /// made to wait, it is only counted, and the account is read now and then. Returns false if
     /// that is due.
@@ -373,6 +375,7 @@ impl Thread {
 mod tests {
     use super::*;
 
+    //= discnice/5.3-ask-seldom
     #[test]
     fn slow_many_or_large_calls_are_looked_at() {
         let thread = Thread::default();
@@ -451,6 +454,7 @@ mod tests {
         assert_eq!(surprises.count() as u32, (TRUSTED_MOST - TRUSTED) / DOUBTED);
     }
 
+    //= rate-windows/4-no-overhead
     #[test]
     fn what_passes_without_a_limit_is_due_after_calls_or_bytes() {
         let thread = Thread::default();

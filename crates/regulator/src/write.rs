@@ -29,6 +29,8 @@ const LEFT_MIN: u64 = 32 << 10;
 /// Most that is left, whatever the rate.
 const LEFT_MAX: u64 = 4 << 20;
 
+//= discnice/4-delayed-write
+//= discnice/5.3-after-flush
 /// How many dirtied bytes are written back at once.
 #[must_use]
 pub fn portion(class: &Class) -> u64 {

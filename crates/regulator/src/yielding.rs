@@ -35,6 +35,7 @@ fn seconds(machine: &Machine) -> f64 {
     machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64()
 }
 
+//= rate-windows/3.1-unfettered
 #[test]
 fn alone_it_runs_at_full_speed() {
     let machine = read_beside(400 << 20, |_| 0, |_| 0);

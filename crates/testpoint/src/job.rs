@@ -1,9 +1,10 @@
 //! What all threads of a process share: targets, their file, and the look at the machine.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use discnice_manners::{Config, Signals, Targets};
+use discnice_manners::{BadSetting, Config, Setting, Signals, Targets, settings};
 use discnice_units::Nanos;
 
 use crate::arbiter::Seat;
@@ -24,6 +25,7 @@ const LOOK_SOON: Nanos = Nanos(250_000_000);
 pub struct Settings {
     /// Parameters of the regulation.
     pub config: Config,
+    //= ms-manners/4.1-frequency
     /// Testpoints closer together than this return at once; default 100 ms.
     pub interval: Nanos,
     /// Set if polite threads of this user take turns; default true.
@@ -44,6 +46,8 @@ impl Default for Settings {
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// Set apart from [`SETTINGS`], which a job's name needs already.
+static CONFIG: OnceLock<Config> = OnceLock::new();
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
 
 /// Sets `settings` for this process.
@@ -56,6 +60,42 @@ pub fn configure(settings: Settings) -> Result<(), Box<Settings>> {
         return Err(Box::new(settings));
     }
     SETTINGS.set(settings).map_err(Box::new)
+}
+
+/// Why [`set`] refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotSet {
+    /// A setting cannot be used.
+    Bad(BadSetting),
+    /// A testpoint has been made already, or the settings were made before.
+    TooLate,
+}
+
+impl fmt::Display for NotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bad(error) => error.fmt(f),
+            Self::TooLate => f.write_str("set once, before the first testpoint"),
+        }
+    }
+}
+
+impl std::error::Error for NotSet {}
+
+/// Sets parameters of the regulation for this process, once and before the first testpoint; all of
+/// them or none.
+///
+/// # Errors
+/// As [`NotSet`] says.
+pub fn set(wanted: &[Setting]) -> Result<(), NotSet> {
+    let mut config = settings().config.clone();
+    settings::apply(&mut config, wanted).map_err(NotSet::Bad)?;
+    CONFIG.set(config).map_err(|_| NotSet::TooLate)
+}
+
+/// The parameters of the regulation, fixed by the first testpoint.
+pub(crate) fn config() -> &'static Config {
+    CONFIG.get_or_init(|| settings().config.clone())
 }
 
 pub(crate) fn settings() -> &'static Settings {
@@ -108,6 +148,7 @@ impl Job {
         }
     }
 
+    //= ms-manners/7.1-file
     /// Saves when it is time to.
     pub(crate) fn tend(&mut self, now: Nanos) {
         if now.minus(self.saved_at) >= SAVE_EVERY {

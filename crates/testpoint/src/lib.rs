@@ -28,5 +28,5 @@ pub mod thread;
 pub mod watch;
 
 pub use discnice_paths as paths;
-pub use job::{Settings, configure, flush, notices, set_job_name};
+pub use job::{NotSet, Settings, configure, flush, notices, set, set_job_name};
 pub use thread::{Outcome, set_critical, set_priority, set_resources, testpoint};

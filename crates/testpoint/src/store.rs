@@ -87,6 +87,7 @@ impl Store {
         }
     }
 
+    //= ms-manners/7.1-file
     /// What a job starts with: the targets of earlier runs or none, and what its user should know
     /// where those are of no use.
     #[must_use]
@@ -131,6 +132,7 @@ impl Store {
         }
     }
 
+    //= ms-manners/4.3-persistent
     /// Replaces the file by `targets`.
     ///
     /// # Errors
@@ -205,6 +207,7 @@ mod tests {
         targets
     }
 
+    //= ms-manners/4.3-persistent
     #[test]
     fn what_was_saved_is_loaded() {
         let directory = tempfile::tempdir().unwrap();
@@ -218,6 +221,7 @@ mod tests {
         assert_eq!(left, 1, "no draft stays behind");
     }
 
+    //= ms-manners/7.1-file
     #[test]
     fn another_jobs_file_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
@@ -232,6 +236,7 @@ mod tests {
         assert!(matches!(mine.load(), Loaded::Nothing));
     }
 
+    //= ms-manners/7.1-file
     #[test]
     fn a_disk_that_is_full_keeps_the_old_file() {
         let directory = tempfile::tempdir().unwrap();

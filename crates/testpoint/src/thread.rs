@@ -31,6 +31,7 @@ pub enum Outcome {
 thread_local! {
     /// Before this moment, testpoints return at once.
     static NEXT: Cell<u64> = const { Cell::new(0) };
+    //= ms-manners/4.5-subset
     static THREAD: RefCell<Option<Supervised>> = const { RefCell::new(None) };
     static WISHES: Cell<Wishes> = const { Cell::new(Wishes::DEFAULT) };
 }
@@ -47,12 +48,14 @@ impl Wishes {
     const DEFAULT: Self = Self { weight: 100, resources: Resources::ALL, critical: false };
 }
 
+//= ms-manners/7.1-priority
 /// Sets this thread's priority relative to other polite threads of the user: with 200 it gets twice
 /// the time of one with 100, the default. Zero counts as one.
 pub fn set_priority(weight: u32) {
     WISHES.set(Wishes { weight: weight.max(1), ..WISHES.get() });
 }
 
+//= ms-manners/4.5-overlapping
 /// Declares what this thread uses, one bit for each resource, by a convention among the user's
 /// jobs. Threads with disjoint bits may run side by side. Zero, like saying nothing, means all
 /// resources.
@@ -61,12 +64,14 @@ pub fn set_resources(bits: u64) {
     WISHES.set(Wishes { resources, ..WISHES.get() });
 }
 
+//= ms-manners/4.3-critical
 /// A critical thread ignores regulation: its testpoints never wait. What it measures while it
 /// should have waited is not learned (paper section 4.3).
 pub fn set_critical(critical: bool) {
     WISHES.set(Wishes { critical, ..WISHES.get() });
 }
 
+//= ms-manners/7.1-lightweight
 /// Reports progress and returns when it is fine to go on (paper section 7.1).
 ///
 /// `index` names the set of metrics (a phase of the job), `metrics` holds its cumulative counters.
@@ -96,6 +101,7 @@ fn full(index: u32, metrics: &[f64]) -> Outcome {
     outcome.ok().flatten().unwrap_or(Outcome::TooSoon)
 }
 
+//= ms-manners/4.5-per-thread
 /// The supervisor of one thread.
 struct Supervised {
     regulator: Regulator,
@@ -110,19 +116,19 @@ struct Supervised {
 
 impl Supervised {
     fn new() -> Self {
-        let settings = job::settings();
+        let config = job::config();
         let wishes = WISHES.get();
         let seat = || {
             let table = arbiter::table().ok()?;
             let weight = f64::from(wishes.weight);
-            Seat::take(table, weight, wishes.resources, settings.config.hung).ok()
+            Seat::take(table, weight, wishes.resources, config.hung).ok()
         };
         Self {
-            regulator: Regulator::new(&settings.config),
+            regulator: Regulator::new(config),
             detector: QuietDetector::default(),
             others: Others::Unknown,
             seen: None,
-            seat: settings.take_turns.then(seat).flatten(),
+            seat: job::settings().take_turns.then(seat).flatten(),
             wishes,
             pid: std::process::id(),
         }
@@ -178,6 +184,7 @@ impl Supervised {
         }
     }
 
+    //= ms-manners/7.1-supervisor
     /// Waits for the turn, and does not count the wait as the job's own time.
     fn take_turn(&mut self) {
         let Some(seat) = &self.seat else { return };

@@ -12,6 +12,7 @@ use discnice_manners::Config;
 use discnice_testpoint::{Outcome, Settings, configure, testpoint};
 use discnice_units::Nanos;
 
+const PRIORITY: &str = "DISCNICE_TEST_PRIORITY";
 const ROLE: &str = "DISCNICE_TEST_ROLE";
 
 /// What the started processes do, in the place of the test with the name that they are started by.
@@ -19,6 +20,9 @@ fn work() -> ! {
     // Turns are tested here; other users of the machine must not suspend the worker.
     let config = Config { slack: 9.9, probation: Nanos(0), ..Config::default() };
     configure(Settings { config, ..Settings::default() }).expect("the first call");
+    if let Some(priority) = std::env::var(PRIORITY).ok().and_then(|text| text.parse().ok()) {
+        discnice_testpoint::set_priority(priority);
+    }
     let mut done = 0.0;
     let mut full = 0;
     loop {
@@ -32,9 +36,14 @@ fn work() -> ! {
 }
 
 fn start(directory: &Path) -> Child {
+    start_with_priority(directory, 100)
+}
+
+fn start_with_priority(directory: &Path, priority: u32) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "two_take_turns", "--nocapture"])
         .env(ROLE, "worker")
+        .env(PRIORITY, priority.to_string())
         .env("XDG_RUNTIME_DIR", directory.join("run"))
         .env("XDG_STATE_HOME", directory.join("state"))
         .stdout(Stdio::piped())
@@ -66,6 +75,24 @@ fn end(mut child: Child) {
     child.wait().unwrap();
 }
 
+//= ms-manners/7.1-supervisor
+//= ms-manners/7.1-priority
+//= ms-manners/8-priority-by-need
+#[test]
+fn a_higher_priority_gets_more_time() {
+    let scene = scene();
+    let mut favoured = start_with_priority(scene.path(), 300);
+    let other = start_with_priority(scene.path(), 100);
+    longest_gap(&mut favoured, 45);
+    let ticks = |child: &Child| discnice_sys::procfs::stat(child.id()).unwrap().cpu_ticks as f64;
+    let times = ticks(&favoured) / ticks(&other).max(1.0);
+    end(favoured);
+    end(other);
+    // Three times; what both ran before they had a seat counts alike.
+    assert!((1.8..4.5).contains(&times), "{times}");
+}
+
+//= ms-manners/7.1-supervisor
 /// 20 kills by default; `DISCNICE_KILLS=200` for the full number.
 #[test]
 fn killed_at_random_moments_nobody_waits_and_no_target_is_torn() {
@@ -97,6 +124,7 @@ fn killed_at_random_moments_nobody_waits_and_no_target_is_torn() {
     assert!(discnice_testpoint::store::set_aside_files(&targets).is_empty());
 }
 
+//= ms-manners/4.5-one-at-a-time
 #[test]
 fn two_take_turns() {
     if std::env::var_os(ROLE).is_some() {
@@ -110,6 +138,7 @@ fn two_take_turns() {
     assert!(gaps.0 < Duration::from_secs(3) && gaps.1 < Duration::from_secs(3), "{gaps:?}");
 }
 
+//= ms-manners/7.1-hung
 /// A stopped process may hold the lock or the turn; others go on after the hung threshold at most.
 #[test]
 fn a_stopped_process_is_passed_over() {
@@ -148,4 +177,20 @@ fn without_any_directory_the_job_still_runs() {
     let mut child = start(nowhere);
     assert!(longest_gap(&mut child, 5) < Duration::from_secs(3));
     end(child);
+}
+
+//= ms-manners/4.1-frequency
+//= ms-manners/7.1-lightweight
+#[test]
+fn calls_in_rapid_succession_return_at_once() {
+    let settings = Settings { targets: None, take_turns: false, ..Settings::default() };
+    let interval = Duration::from_nanos(settings.interval.0);
+    assert!(interval <= Duration::from_millis(300), "testpoints come every few hundred ms");
+    configure(settings).expect("the only test that makes testpoints in this process");
+    let begun = Instant::now();
+    let outcomes: Vec<_> = (0..100_000).map(|i| testpoint(0, &[f64::from(i)])).collect();
+    // More than one only if that took longer than an interval.
+    let looked = outcomes.iter().filter(|outcome| **outcome != Outcome::TooSoon).count();
+    let intervals = begun.elapsed().as_nanos() / interval.as_nanos();
+    assert!(looked >= 1 && looked as u128 <= intervals + 1, "{looked} in {intervals} intervals");
 }

@@ -26,6 +26,7 @@ from ._discnice import flush, notices, set_critical, set_job_name, set_priority,
 
 __all__ = [
     "Job",
+    "configure",
     "flush",
     "notices",
     "polite",
@@ -39,6 +40,38 @@ __all__ = [
 # The interpreter runs many jobs; the script's path tells them apart.
 if sys.argv and sys.argv[0] not in ("", "-c", "-m"):
     set_job_name(os.path.realpath(sys.argv[0]))
+
+
+def configure(
+    *,
+    alpha=None,
+    beta=None,
+    false_stop_hours=None,
+    average_over=None,
+    hung=None,
+    probation=None,
+):
+    """Set parameters of the regulation, once and before the first testpoint.
+
+    ``alpha`` is the probability of suspending a job that is not disturbed (0.05),
+    ``beta`` that of letting a job that is disturbed go on (0.2; above alpha, below
+    0.5). A job that nothing disturbs is suspended at most once in ``false_stop_hours``, on
+    average (1; 0 for the paper's sign test alone). Targets are averaged over ``average_over`` testpoints (10000). A thread that
+    makes no testpoint for ``hung`` seconds (10) loses its turn and is not judged. A job
+    without known targets runs only part of the time for ``probation`` seconds (3600).
+
+    Raises ValueError for values that cannot be used, RuntimeError after a testpoint or
+    a second time; nothing is changed then.
+    """
+    wanted = {
+        "alpha": alpha,
+        "beta": beta,
+        "false-stop-hours": false_stop_hours,
+        "average-over": average_over,
+        "hung": hung,
+        "probation": probation,
+    }
+    _discnice.configure([(name, value) for name, value in wanted.items() if value is not None])
 
 
 def testpoint(*metrics, index=0):

@@ -12,6 +12,15 @@ from ._discnice import set_resources as set_resources
 T = TypeVar("T")
 Outcome = Literal["too soon", "went", "suspended", "held", "skipped"]
 
+def configure(
+    *,
+    alpha: Optional[float] = None,
+    beta: Optional[float] = None,
+    false_stop_hours: Optional[float] = None,
+    average_over: Optional[float] = None,
+    hung: Optional[float] = None,
+    probation: Optional[float] = None,
+) -> None: ...
 def testpoint(*metrics: float, index: int = 0) -> Outcome: ...
 
 class Job:

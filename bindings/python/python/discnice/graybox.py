@@ -19,7 +19,17 @@ from collections import namedtuple
 
 from . import _discnice
 
-__all__ = ["Memory", "Region", "Residency", "gb_alloc", "order", "residency"]
+__all__ = [
+    "Memory",
+    "Piece",
+    "Region",
+    "Residency",
+    "gb_alloc",
+    "order",
+    "order_pieces",
+    "plan",
+    "residency",
+]
 
 #: A part of a file: first byte, bytes, and how many of them are cached.
 Region = namedtuple("Region", "offset length cached_bytes")
@@ -69,6 +79,40 @@ def order(paths, by="compose"):
     """
     paths = list(paths)
     return [paths[index] for index in _discnice.order([os.fsdecode(p) for p in paths], by)]
+
+
+#: A part of a file: its path, first byte, bytes, and how many of them are cached.
+Piece = namedtuple("Piece", "path offset length cached_bytes")
+
+
+#= gray-box/4.1.2-list
+def plan(paths, *, unit=None, align=1):
+    """Return the parts of files in the order in which reading them costs the least disk.
+
+    Parts in the cache come first, then the others as the files lie on the disk; each byte of each
+    file is in one :class:`Piece`. A part has about ``unit`` bytes, by default what the disk needs to
+    make up for a seek. Parts begin and end at multiples of ``align``, the length of a record;
+    what is left of a record at the end of a file comes last. Files that cannot be looked at
+    are left out.
+    """
+    paths = list(paths)
+    pieces = _discnice.plan([os.fsdecode(path) for path in paths], unit, align)
+    return [Piece(paths[index], *where) for index, *where in pieces]
+
+
+#= gray-box/4.1.2-own-pieces
+def order_pieces(pieces):
+    """Return parts of files that you have cut, ``(path, offset, length)``, in best order.
+
+    As :func:`plan`. What lies beyond the end of its file is cut off; parts of which nothing remains, and
+    those of files that cannot be looked at, are left out.
+    """
+    pieces = [(piece[0], piece[1], piece[2]) for piece in pieces]
+    paths = list(dict.fromkeys(path for path, _, _ in pieces))
+    index = {path: number for number, path in enumerate(paths)}
+    wanted = [(index[path], offset, length) for path, offset, length in pieces]
+    found = _discnice.order_pieces([os.fsdecode(path) for path in paths], wanted)
+    return [Piece(paths[number], *where) for number, *where in found]
 
 
 class Memory:

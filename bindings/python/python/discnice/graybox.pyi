@@ -1,7 +1,7 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Literal, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 
 from ._discnice import Grant
 
@@ -25,6 +25,16 @@ class Residency(NamedTuple):
 
 def residency(path: Path, *, unit: Optional[int] = None) -> Residency: ...
 def order(paths: Iterable[P], by: Literal["cached", "layout", "compose"] = "compose") -> list[P]: ...
+
+class Piece(NamedTuple):
+    path: Path
+    offset: int
+    length: int
+    cached_bytes: int
+
+def plan(paths: Iterable[Path], *, unit: Optional[int] = None, align: int = 1) -> list[Piece]: ...
+
+def order_pieces(pieces: Iterable[Sequence[Any]]) -> list[Piece]: ...
 
 class Memory:
     view: memoryview

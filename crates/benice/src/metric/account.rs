@@ -68,6 +68,7 @@ impl Account {
 }
 
 impl Source for Account {
+    //= ms-manners/11-account
     fn read(&mut self, tree: &Tree) -> io::Result<f64> {
         let mut readings = tree.iter().filter_map(|stat| self.what.of(stat)).peekable();
         if readings.peek().is_none() && !tree.is_empty() {
@@ -87,6 +88,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
 
+    //= ms-manners/3-metric-needed
     /// A shell that does what it is told, line by line, and answers each with a line.
     #[test]
     fn children_count_once_whether_waited_for_or_not() {

@@ -69,6 +69,7 @@ impl Log {
 }
 
 impl Source for Log {
+    //= ms-manners/7.2-counters
     fn read(&mut self, _tree: &Tree) -> io::Result<f64> {
         let added = self.added()?;
         let mut bytes = std::mem::take(&mut self.partial);
@@ -115,6 +116,7 @@ mod tests {
         assert!(log.read(&tree).is_err());
     }
 
+    //= ms-manners/7.2-counters
     #[test]
     fn numbers_and_matches() {
         let directory = tempfile::tempdir().unwrap();

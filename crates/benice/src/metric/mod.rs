@@ -52,6 +52,7 @@ pub trait Source {
 }
 
 impl Metric {
+    //= ms-manners/3-metric-needed
     /// The default combination: processor time and bytes read and written. Together they follow
     /// what computes, what reads and writes, and what does both in turn.
     #[must_use]
@@ -126,6 +127,7 @@ const ACCEPTED: &str = "give cpu, bytes, read, written, operations, faults, posi
 impl FromStr for Metric {
     type Err = ParseMetricError;
 
+    //= ms-manners/5-coverage
     fn from_str(text: &str) -> Result<Self, ParseMetricError> {
         let wrong = |why: &str| ParseMetricError(format!("{why}; {ACCEPTED}"));
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -164,6 +166,7 @@ impl FromStr for Metric {
 mod tests {
     use super::*;
 
+    //= ms-manners/5-coverage
     #[test]
     fn what_is_accepted_and_refused() {
         for good in [

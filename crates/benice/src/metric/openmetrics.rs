@@ -73,6 +73,7 @@ impl Source for Endpoint {
     }
 }
 
+//= ms-manners/7.2-counters
 /// The sum of all samples of `name`, whatever their labels; `None` without any.
 fn sum(text: &str, name: &str) -> Option<f64> {
     let samples = text.lines().filter_map(|line| {
@@ -144,6 +145,7 @@ mod tests {
         Endpoint::new(place.parse().unwrap(), name.into()).read(&Tree::default())
     }
 
+    //= ms-manners/7.2-counters
     #[test]
     fn files_and_endpoints() {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -26,6 +26,7 @@ impl Kind {
         outward_most: 4 << 30,
         half_life: Nanos(30 * Nanos::SECOND.0),
     };
+    //= rate-windows/5.1-checkpoint
     /// What waits in the buffers of sockets (tcp(7), tcp_wmem). As long as they stay full nothing of it moves
     /// that is not charged anew; it must not hide the others for long.
     pub(super) const NETWORK: Self =
@@ -153,6 +154,7 @@ const fn risen(all: u64, before: u64) -> u64 {
     if more < 0 { 0 } else { more.cast_unsigned() }
 }
 
+//= rate-windows/3.1-global
 /// One medium.
 #[derive(Debug)]
 #[repr(C, align(64))]

@@ -69,6 +69,7 @@ impl Machine {
     }
 }
 
+//= rate-windows/3.1-global
 #[test]
 fn only_others_on_the_same_disk_are_given_way_to() {
     let mut machine = Machine::new();

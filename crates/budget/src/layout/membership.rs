@@ -61,6 +61,7 @@ impl Class {
         self.held.get(id.index as usize)
     }
 
+    //= discnice/5.1-children
     /// Registers a process; its account up to `charged` is not charged to this class.
     ///
     /// `None` when the slots around its own are taken: the process is regulated all the same, and

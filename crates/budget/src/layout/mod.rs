@@ -48,6 +48,7 @@ pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
 pub const NAME_MAX: usize = 255;
 
+//= rate-windows/7-user-level
 /// A class: thresholds, charges and members.
 ///
 /// The fields that a watcher of a thousand idle classes reads lie together at the beginning, as

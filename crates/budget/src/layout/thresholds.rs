@@ -61,6 +61,7 @@ impl Class {
         }
     }
 
+    //= rate-windows/1-hosting
     /// The thresholds.
     #[must_use]
     pub fn limits(&self) -> Limits {
@@ -75,6 +76,7 @@ impl Class {
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
     }
 
+    //= discnice/4.1-degree
     /// Changes thresholds and window; the caller then wakes the threads that wait on
     /// [`Class::changes`].
     pub fn set_limits(&self, now: Nanos, limits: &Limits, window: Nanos) {
@@ -116,6 +118,7 @@ impl Class {
         self.header.settings.load(Ordering::Relaxed) & header::GUEST != 0
     }
 
+    //= rate-windows/2-run-time
     /// The thresholds of resident memory.
     #[must_use]
     pub fn memory(&self) -> Memory {

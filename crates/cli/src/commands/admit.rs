@@ -51,6 +51,7 @@ const NOT_FOUND: u8 = 127;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 impl Admit {
+    //= gray-box/4.3-wait
     /// Waits for the memory and becomes the command.
     ///
     /// # Errors

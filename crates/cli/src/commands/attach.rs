@@ -97,7 +97,7 @@ impl Attach {
 }
 
 /// The process of this PID, if it may be stopped.
-fn root(pid: i32) -> anyhow::Result<Process> {
+pub(super) fn root(pid: i32) -> anyhow::Result<Process> {
     if pid < 1 {
         bail!("{pid} is no PID; give the PID of a running process");
     }

@@ -171,6 +171,8 @@ fn tell_served(estimation: &Estimation) {
 mod tests {
     use super::*;
 
+    //= discnice/4.1-submodules
+    //= discnice/6.2-configurations
     #[test]
     fn parts_by_name() {
         assert_eq!(modules("cache,read,write"), Ok(Modules::ALL_ON));

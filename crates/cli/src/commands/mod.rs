@@ -12,6 +12,7 @@ mod doctor;
 mod estimator;
 mod file_status;
 pub(crate) mod limits;
+mod linger;
 pub(crate) mod member_report;
 mod metrics;
 mod order;
@@ -72,6 +73,7 @@ enum Command {
     Admit(admit::Admit),
     Cached(cached::Cached),
     Calibrate(calibrate::Calibrate),
+    Linger(linger::Linger),
     Order(order::Order),
     Refresh(refresh::Refresh),
 }
@@ -95,6 +97,7 @@ impl Cli {
             Command::Admit(command) => command.run(),
             Command::Cached(command) => command.run(),
             Command::Calibrate(command) => command.run(),
+            Command::Linger(command) => command.run(),
             Command::Order(command) => command.run(),
             Command::Refresh(command) => command.run(),
         }

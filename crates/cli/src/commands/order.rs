@@ -12,7 +12,7 @@ use discnice_graybox::input::{InputError, open};
 use discnice_graybox::order::{
     By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
 };
-use discnice_profile::{FigureName, Profile};
+use discnice_profile::access_unit;
 use discnice_units::Bytes;
 
 use super::file_status::{complain, status};
@@ -72,6 +72,7 @@ impl Order {
         Ok(all_well)
     }
 
+    //= gray-box/4.1.2-gbp-mem
     fn list_to(&self, out: &mut dyn Write) -> io::Result<bool> {
         let by = match (self.cached, self.layout) {
             (true, _) => By::Cached,
@@ -102,9 +103,8 @@ impl Order {
             }
         };
         let defaults = CatOptions::default();
-        let unit = self.unit.map(Bytes::get).or_else(|| access_unit(facts.dev));
         let options = CatOptions {
-            access_unit: unit.unwrap_or(defaults.access_unit),
+            access_unit: self.unit.map_or_else(|| access_unit(facts.dev), Bytes::get),
             align: self.align.map_or(defaults.align, Bytes::get),
         };
         match cat(&file, &options, out) {
@@ -116,13 +116,4 @@ impl Order {
             }
         }
     }
-}
-
-/// What the device reads in twenty times its seek time, so that seeking costs 5 % at most: the
-/// paper's "near-peak performance from the disk". `None` without a host profile.
-fn access_unit(dev: u64) -> Option<u64> {
-    let profile = Profile::load().ok()?;
-    let seek_seconds = profile.device(FigureName::Seek, dev)? / 1e9;
-    let bytes_per_second = profile.device(FigureName::SequentialRead, dev)?;
-    Some(((seek_seconds * bytes_per_second * 20.0) as u64).clamp(1 << 20, 64 << 20))
 }

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use anyhow::anyhow;
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
 use discnice_benice::{Metric, Options, Outside, beside, regulate};
 use discnice_escape::Foreign;
 use discnice_external::hold::Job;
-use discnice_manners::Config;
+use discnice_manners::{Config, Setting, settings};
 use discnice_policy::{Limits, Resource};
 use discnice_testpoint::{paths, store};
 use discnice_units::Nanos;
 
 use crate::classes::Found;
+use crate::config;
 use crate::output::tell;
 
 /// How a job is regulated by its progress.
@@ -38,15 +40,56 @@ pub struct PoliteArgs {
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     paper: bool,
 
+    //= ms-manners/9.1-no-probation
+    /// Priority relative to other polite jobs, which run one at a time: with 200 it gets twice the time of one
+    /// with 100; from 1 to 10000 [default: that of its class (`--weight`), which `class set` changes, else 100]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "polite",
+        value_parser = clap::value_parser!(u32).range(1..=10_000),
+        help_heading = "When",
+        hide_short_help = true
+    )]
+    priority: Option<u32>,
+
+    /// Set a parameter of the regulation, as in the section `polite` of config.toml: alpha, beta,
+    /// false-stop-hours, average-over, hung (seconds) or probation (seconds); may be repeated
+    #[arg(
+        long,
+        value_name = "NAME=NUMBER",
+        requires = "polite",
+        help_heading = "Expert",
+        hide_short_help = true
+    )]
+    tune: Vec<Setting>,
+
+    //= ms-manners/9.1-no-probation
     /// Skip the probation of a job without known targets
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     no_probation: bool,
 }
 
 impl PoliteArgs {
+    //= ms-manners/4-designate
     /// Whether `--polite` was given.
     pub fn wanted(&self) -> bool {
         self.polite
+    }
+
+    /// The parameters of the regulation: the configuration's, and over them the options'.
+    ///
+    /// # Errors
+    /// Parameters that make no stable system; a configuration that cannot be understood.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        let mut config = if self.paper { Config::paper() } else { Config::default() };
+        let mut wanted = config::Config::load()?.progress().to_vec();
+        wanted.extend(&self.tune);
+        settings::apply(&mut config, &wanted).map_err(|error| anyhow!("--polite: {error}"))?;
+        if self.no_probation {
+            config.probation = Nanos(0);
+        }
+        Ok(config)
     }
 
     /// What the regulator of `roots` needs to know.
@@ -54,10 +97,7 @@ impl PoliteArgs {
     /// # Errors
     /// A metric's relative path in a directory that is gone.
     pub fn options(&self, roots: Vec<Process>, circumstances: String) -> anyhow::Result<Options> {
-        let mut config = if self.paper { Config::paper() } else { Config::default() };
-        if self.no_probation {
-            config.probation = Nanos(0);
-        }
+        let config = self.config()?;
         let metrics = self.metrics.iter().cloned().map(Metric::absolute);
         let mut metrics = metrics.collect::<Result<Vec<_>, _>>()?;
         if metrics.is_empty() {
@@ -70,6 +110,7 @@ impl PoliteArgs {
             config,
             targets: paths::targets(),
             take_turns: true,
+            priority: self.priority,
             reports: paths::runtime().ok().map(|private| private.path().to_owned()),
         })
     }
@@ -121,6 +162,10 @@ impl Outside for Attended {
     fn held(&mut self, _: &Tree) -> Nanos {
         Nanos(0)
     }
+
+    fn priority(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// A regulator without an observer, beside a command that may be under limits.
@@ -134,5 +179,9 @@ impl Outside for Unattended {
         let is_ours = |process: u32| tree.iter().any(|member| member.id == process);
         let waits = found.class.living(is_ours).map(|member| member.books().waited());
         Nanos(waits.sum())
+    }
+
+    fn priority(&self) -> Option<u32> {
+        self.0.map(|found| found.class.weight())
     }
 }

@@ -104,6 +104,9 @@ impl Run {
             );
         }
         let limits = self.initial_limits()?;
+        if self.polite.wanted() {
+            self.polite.config()?;
+        }
         if !strict.0 {
             memory::without_memory_execute(self.command.len());
         }

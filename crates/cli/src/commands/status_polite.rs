@@ -32,8 +32,12 @@ pub fn notices() -> Vec<String> {
 pub fn print(jobs: &[Report], notices: &[String]) -> anyhow::Result<()> {
     for job in jobs {
         let state = if job.suspended { "suspended" } else { "running" };
+        let priority = match job.priority {
+            0 | 100 => String::new(),
+            other => format!(", priority {other}"),
+        };
         say!(
-            "polite: {:>8} {:<16} {state}, suspended {} times for {:.1}s (regulator {})",
+            "polite: {:>8} {:<16} {state}{priority}, suspended {} times for {:.1}s (regulator {})",
             job.process,
             Foreign::text(&job.name),
             job.suspensions,

@@ -1,5 +1,6 @@
 //! Identifies a file by one number made from its device and inode.
 
+//= discnice/5.2-inode
 /// Names a file: device and inode number, mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileKey(pub(super) u64);

@@ -41,6 +41,7 @@ const FILES: usize = 1 << 13;
 /// Pages of a leaf.
 const WIDTH: u64 = 64;
 
+//= discnice/4.4-clear
 /// Linux writes dirty pages back after 30 s (`dirty_expire_centisecs`), looking every 5 s
 /// (`dirty_writeback_centisecs`).
 pub const EXPIRE: Nanos = Nanos(33 * Nanos::SECOND.0);
@@ -48,6 +49,7 @@ pub const EXPIRE: Nanos = Nanos(33 * Nanos::SECOND.0);
 /// The lower half of a file's state.
 const DIRTY_MASK: u64 = u32::MAX as u64;
 
+//= discnice/4.4-table
 /// The table; all zeroes is an empty one.
 #[derive(Debug)]
 #[repr(C)]
@@ -110,6 +112,7 @@ impl UpdateRegions {
         (files.count() * size_of::<File>() + leaves.count() * size_of::<Leaf>()) as u64
     }
 
+    //= discnice/4.4-registered
     /// Registers written pages; returns how many of them were not dirty.
     pub fn register(&self, file: FileKey, pages: Pages, now: Nanos) -> u64 {
         if pages.count() == 0 {
@@ -164,6 +167,7 @@ impl UpdateRegions {
         }
     }
 
+    //= discnice/4.4-unlink
     /// The file was deleted, or cut to nothing: returns how many pages need not be written.
     /// `size` is what it had, in bytes.
     pub fn dropped(&self, file: FileKey, size: u64, now: Nanos) -> u64 {

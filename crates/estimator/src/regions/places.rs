@@ -119,6 +119,7 @@ impl UpdateRegions {
         })
     }
 
+    //= discnice/5.2-huge-files
     pub(super) fn find_leaf(&self, place: Place, chunk: u64) -> Option<Kept<'_>> {
         let file = self.files.get(place.index as usize)?;
         if chunk < Moment::NOWHERE && Moment(file.own.load(R)).chunk() == chunk {

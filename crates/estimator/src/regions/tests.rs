@@ -40,6 +40,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 proptest! {
+    //= discnice/5.2-inode
+    //= discnice/4.4-table
     #[test]
     fn the_table_knows_what_is_dirty(changes in changes()) {
         let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
@@ -76,6 +78,7 @@ proptest! {
     }
 }
 
+//= discnice/4.4-clear
 #[test]
 fn what_is_old_has_been_written() {
     let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
@@ -100,6 +103,7 @@ fn offsets_near_the_end_of_the_world() {
     assert_eq!(TABLE.written_back(file, beyond), 0);
 }
 
+//= discnice/5.2-huge-files
 #[test]
 fn a_range_of_terabytes_is_not_walked() {
     let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
@@ -149,6 +153,7 @@ fn charged_to_four() -> u64 {
     })
 }
 
+//= discnice/5.2-process
 #[test]
 fn two_processes_charge_a_page_once() {
     let charged: Vec<u64> = (0..8).map(|_| charged_to_four()).collect();

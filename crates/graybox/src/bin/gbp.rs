@@ -80,6 +80,7 @@ fn complain(path: &Path, error: &InputError) {
     tell(format_args!("{}: {error}", shown(path)));
 }
 
+//= gray-box/4.1.2-gbp-mem
 /// Prints the order of the files; returns false if some could not be read.
 fn run(args: &Args) -> io::Result<bool> {
     // Not by the standard library's own handle, which looks for the ends of lines.

@@ -51,6 +51,7 @@ fn halve(oracle: &mut Oracle, part: Region, grain: u64, out: &mut Vec<Region>) -
     Some(())
 }
 
+//= gray-box/4.1.1-mincore
 fn by_mincore(fd: i32, size: u64, grain: u64, out: &mut Vec<Region>) -> Option<()> {
     let mut current = region(0, 0, 0);
     let mut pages = 0;

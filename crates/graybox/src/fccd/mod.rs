@@ -20,6 +20,7 @@ use crate::toolbox::Timer;
 pub use estimate::estimate;
 pub use probing::{Sample, Verdicts, sample};
 
+//= gray-box/4.1.2-prediction-unit
 /// The paper's 5 MB, made so much less that a miss in every unit is 0.1 % of the file (a page of
 /// 1000).
 pub const PREDICTION_UNIT: u64 = 1000 * 4096;
@@ -104,6 +105,7 @@ pub struct Options {
     pub probes_only: bool,
 }
 
+//= gray-box/4.1.1-probe
 /// Finds out the residency of a regular file by the best means that is honest for it.
 ///
 /// The descriptor's open file description loses its read-ahead if probes are needed: use one of

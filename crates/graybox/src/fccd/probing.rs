@@ -41,6 +41,7 @@ pub fn sample(fd: i32, size: u64, unit: u64) -> io::Result<Vec<Sample>> {
     Ok(samples)
 }
 
+//= gray-box/4.1.2-random-byte
 /// Probes a random byte of `start .. end`; random, so that a second look, ours or another
 /// program's, does not see the pages that the first brought in (section 4.1.2).
 fn at_random(fd: i32, start: u64, end: u64) -> io::Result<Option<Sample>> {
@@ -56,6 +57,7 @@ fn at_random(fd: i32, start: u64, end: u64) -> io::Result<Option<Sample>> {
     }
 }
 
+//= gray-box/4.1.2-no-threshold
 /// Tells hits from misses among probes that were made together.
 #[derive(Debug, Clone, Copy)]
 pub struct Verdicts {
@@ -137,10 +139,30 @@ fn regions(samples: &[Sample], verdicts: &Verdicts, size: u64) -> Vec<Region> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     fn seen(nanos: u64, disk_bytes: u64, waited: bool) -> Probe {
         Probe { nanos, again_nanos: 400, disk_bytes, waited }
+    }
+
+    //= gray-box/4.1.2-random-byte
+    #[test]
+    fn each_unit_is_probed_at_a_place_that_changes() {
+        const UNIT: u64 = 1 << 20;
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.set_len(8 * UNIT).unwrap();
+        let places = || -> Vec<u64> {
+            let samples = sample(file.as_raw_fd(), 8 * UNIT, UNIT).unwrap();
+            samples.iter().map(|sample| sample.offset).collect()
+        };
+        let (first, second) = (places(), places());
+        for places in [&first, &second] {
+            let units: Vec<u64> = places.iter().map(|place| place / UNIT).collect();
+            assert_eq!(units, (0..8).collect::<Vec<_>>());
+        }
+        assert_ne!(first, second);
     }
 
     #[test]
@@ -150,6 +172,7 @@ mod tests {
         assert!(probes.iter().all(|probe| verdicts.is_hit(probe)));
     }
 
+    //= gray-box/4.1.2-no-threshold
     #[test]
     fn all_slow_are_misses_by_the_second_reading() {
         let probes = [seen(90_000, 0, true), seen(80_000, 0, true)];
@@ -157,6 +180,7 @@ mod tests {
         assert!(!probes.iter().any(|probe| verdicts.is_hit(probe)));
     }
 
+    //= gray-box/2-observe
     #[test]
     fn a_preempted_hit_stays_a_hit() {
         let probes = [seen(500, 0, false), seen(4_000_000, 0, false), seen(90_000, 4096, true)];
@@ -165,6 +189,7 @@ mod tests {
         assert_eq!(hits, [true, true, false]);
     }
 
+    //= gray-box/4.1.2-prediction-unit
     #[test]
     fn bytes_follow_their_nearest_probe() {
         let samples = [

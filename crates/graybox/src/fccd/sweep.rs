@@ -30,6 +30,7 @@ pub struct Found {
     pub misses: u64,
 }
 
+//= gray-box/4.1.1-sparing
 /// The regions of a file of so many pages, of which about `budget` may be read.
 ///
 /// # Errors
@@ -165,6 +166,7 @@ impl Sweep<'_, '_> {
         Ok(Seen { cached, ..seen })
     }
 
+    //= gray-box/4.1.1-correlation
     /// How many pages to jump, with `left` to read.
     ///
     /// If gaps end anywhere with the same probability, the mean gap being `g`, a jump of `j` ends in
@@ -215,6 +217,7 @@ mod tests {
         pages.zip(cached).filter(|(seen, is)| seen == *is).count()
     }
 
+    //= gray-box/4.1.1-sparing
     #[test]
     fn runs_of_1_mib_are_found_within_a_thousandth() {
         let pages = 512 << 8;
@@ -233,6 +236,7 @@ mod tests {
         assert!(misses <= 5 * (pages as u64 / 1000 + 1), "{misses}");
     }
 
+    //= gray-box/4.1.1-correlation
     #[test]
     fn all_and_nothing() {
         let pages = 64 << 8;

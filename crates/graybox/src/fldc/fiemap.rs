@@ -78,6 +78,7 @@ fn ask<const N: usize>(file: &File, start: u64) -> io::Result<(Vec<Extent>, Opti
     Ok((extents, next))
 }
 
+//= gray-box/4.2.5-other-layouts
 /// Returns the physical address of the first extent; `None` if there is none or the file system
 /// does not tell.
 #[must_use]

@@ -26,6 +26,7 @@ pub struct Place {
     pub ino: u64,
 }
 
+//= gray-box/4.2.1-order
 /// Returns the place of a file on the disk.
 #[must_use]
 pub fn place(file: &File, facts: &Facts) -> Place {

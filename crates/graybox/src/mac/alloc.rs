@@ -42,6 +42,7 @@ impl Thresholds {
         Self { first_touch: between(zeroing, swapped), second_touch: between(resident, swapped) }
     }
 
+    //= gray-box/4.3.2-thresholds
     /// Without a profile: times of a few pages that are likely to be there, and whatever is
     /// significantly longer (section 4.3.2).
     fn by_trial(region: &mut Region, pages: usize) -> Self {
@@ -64,6 +65,7 @@ impl Thresholds {
     }
 }
 
+//= gray-box/4.3.1-skip
 /// Counts slow pages in a row.
 struct Watch {
     limit: u64,
@@ -122,6 +124,7 @@ impl Drop for Grant {
     }
 }
 
+//= gray-box/4.3.2-gb-alloc
 /// Allocates between `min` and `max` bytes, as many as fit without paging, in multiples of
 /// `multiple`. `None` if less than `min` is there now.
 ///
@@ -177,6 +180,7 @@ fn reserve(least: u64, most: u64) -> Option<Region> {
     }
 }
 
+//= gray-box/4.3.2-increments
 /// Takes more and more of the region, in growing steps, until it has `most` bytes, no more is
 /// promised (by `extend`, which is told how much is wanted and says how much may be taken), or a
 /// step does not fit twice; returns the bytes that fit.
@@ -211,6 +215,7 @@ fn search(
     Ok(size)
 }
 
+//= gray-box/4.3.1-two-loops
 /// The two loops: the first moves the pages to a known state, and stops early if paging sets in;
 /// the second looks, at some of them, whether they have stayed.
 fn fits(region: &mut Region, from: u64, to: u64, thresholds: &Thresholds) -> bool {
@@ -253,6 +258,7 @@ mod tests {
         Ledger::open_at(&dir.path().join("grants")).unwrap()
     }
 
+    //= gray-box/4.3.1-two-loops
     #[test]
     fn gives_what_is_there_and_takes_it_back() {
         let dir = tempfile::tempdir().unwrap();
@@ -264,6 +270,21 @@ mod tests {
         assert!(gb_alloc_with(&demand, ledger(&dir), None).unwrap().is_some());
     }
 
+    //= gray-box/4.3.2-increments
+    #[test]
+    fn steps_double_up_to_a_limit() {
+        let most = 220 * MIB;
+        let mut region = Region::reserve(most as usize).unwrap();
+        let thresholds = Thresholds { first_touch: u64::MAX, second_touch: u64::MAX };
+        let mut wanted = Vec::new();
+        let mut extend = |size| {
+            wanted.push(size / MIB);
+            Ok(size)
+        };
+        assert_eq!(search(&mut region, 0, most, &thresholds, &mut extend).unwrap(), most);
+        assert_eq!(wanted, [4, 12, 28, 60, 124, 188, 220]);
+    }
+
     #[test]
     fn more_than_the_machine_has_is_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -272,6 +293,7 @@ mod tests {
         assert_eq!(gb_alloc(2, 1, 1).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
+    //= gray-box/4.3.1-skip
     #[test]
     fn one_slow_page_is_no_paging() {
         let mut watch = Watch::new(100);
@@ -281,6 +303,7 @@ mod tests {
         assert!(watch.is_paging());
     }
 
+    //= gray-box/4.3.2-thresholds
     #[test]
     fn impossible_thresholds_find_nothing() {
         let mut region = Region::reserve(16 << 20).unwrap();

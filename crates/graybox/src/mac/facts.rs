@@ -41,6 +41,7 @@ pub fn pressed() -> bool {
     is_pressed(|| pressure::of(Resource::Memory))
 }
 
+//= gray-box/4.3.1-only-time
 /// Memory that can be taken without paging, and whether a cgroup is the bound.
 pub fn available() -> (u64, bool) {
     let machine = meminfo("MemAvailable:").unwrap_or(u64::MAX);
@@ -232,6 +233,7 @@ mod tests {
         assert_eq!(mount_of(mounts, false), place("/sys/fs/cgroup/memory", "/docker/x"));
     }
 
+    //= gray-box/4.3.1-only-time
     #[test]
     fn a_group_with_a_limit() {
         let dir = tempfile::tempdir().unwrap();

@@ -52,6 +52,7 @@ impl Ledger {
         Locked::of(&self.file)
     }
 
+    //= gray-box/4.3-atomic
     /// Takes the least that `demand` can do with or `first` bytes, whichever is more, if they are
     /// available now and no process waits for them; returns a ticket and the bytes promised. More
     /// comes by [`Ledger::extend`].
@@ -125,6 +126,7 @@ impl Ledger {
         Ok(ticket)
     }
 
+    //= gray-box/4.3.2-deadlock
     /// Tries to be admitted: only the first in the queue is, so that a large demand is not
     /// starved by small ones.
     ///
@@ -199,6 +201,8 @@ mod tests {
         assert_eq!(ledger.file.metadata().unwrap().len(), 4 << 30, "nothing is cut off");
     }
 
+    //= gray-box/4.3-atomic
+    //= gray-box/4.3.2-fair
     #[test]
     fn competing_processes_share() {
         let (_dir, ledger) = ledger();
@@ -225,6 +229,7 @@ mod tests {
         assert!(bytes > available / 3 * 2, "the dead do not compete");
     }
 
+    //= gray-box/4.3.2-deadlock
     #[test]
     fn only_the_first_in_the_queue_is_admitted() {
         let (_dir, ledger) = ledger();

@@ -85,6 +85,7 @@ impl<'a> Locked<'a> {
         available().0.saturating_sub(promised)
     }
 
+    //= gray-box/4.3.2-fair
     /// What each of the processes that compete by `gb_alloc` would have if all had the same: the
     /// first to come must not take all and leave the others waiting on an idle processor.
     pub fn fair_share(&self, unpromised: u64, now: u64) -> u64 {

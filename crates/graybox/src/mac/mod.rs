@@ -53,6 +53,7 @@ impl std::fmt::Display for DemandError {
 impl std::error::Error for DemandError {}
 
 impl Demand {
+    //= gray-box/4.3.2-fixed
     /// At least `min`, at most `max` bytes, in multiples of `multiple`.
     ///
     /// # Errors
@@ -98,6 +99,7 @@ impl Demand {
 mod tests {
     use super::*;
 
+    //= gray-box/4.3.2-fixed
     #[test]
     fn demands() {
         assert_eq!(Demand::new(2, 1, 1), Err(DemandError::MinAboveMax));
@@ -110,5 +112,10 @@ mod tests {
         assert_eq!(demand.take(119), None);
         assert_eq!(demand.take(121), Some(120));
         assert_eq!(demand.take(u64::MAX), Some(990));
+        let fixed = Demand::new(100, 100, 1).unwrap();
+        assert_eq!(
+            (fixed.take(99), fixed.take(100), fixed.take(1000)),
+            (None, Some(100), Some(100))
+        );
     }
 }

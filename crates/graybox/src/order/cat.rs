@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use discnice_pagecache::Oracle;
 use rustix::fs::{Advice, fadvise};
 
+use super::units::{Unit, units};
 use crate::fccd::{self, Residency, estimate};
 use crate::mac::Region;
 
@@ -42,6 +43,7 @@ const BUFFER: usize = 128 << 10;
 /// Bytes read ahead in one go; up to two such stretches are under way.
 const AHEAD: u64 = 1 << 20;
 
+//= gray-box/4.1.2-gbp-out
 /// Writes the bytes that the file has now, each once, whole access units in best order. If the
 /// file's size is no multiple of the record length, its rest comes last.
 ///
@@ -115,8 +117,8 @@ fn read_ahead(file: &File, start: u64, end: u64) -> u64 {
 /// The access units in best order, neighbours joined.
 fn runs(residency: &Residency, options: &CatOptions) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for (start, end) in units(residency, options) {
-        let cached = residency.cached_within(start, end - start) == end - start;
+    for Unit { start, end, cached_bytes, .. } in best_first(residency, options) {
+        let cached = cached_bytes == end - start;
         match runs.last_mut().filter(|last| last.end == start && last.cached == cached) {
             Some(last) => last.end = end,
             None => runs.push(Run { start, end, cached }),
@@ -125,28 +127,11 @@ fn runs(residency: &Residency, options: &CatOptions) -> Vec<Run> {
     runs
 }
 
-/// The access units as (start, end), best first: by quarters of being cached, then in file order,
-/// so that the disk sees as few jumps as possible.
-fn units(residency: &Residency, options: &CatOptions) -> Vec<(u64, u64)> {
-    let align = options.align.max(1);
-    let unit = (options.access_unit / align).max(1).saturating_mul(align);
-    let whole_records = residency.size / align * align;
-    let mut units = Vec::new();
-    let mut start = 0;
-    while start < whole_records {
-        let end = start.saturating_add(unit).min(whole_records);
-        units.push((start, end));
-        start = end;
-    }
-    units.sort_by_key(|(start, end)| {
-        let length = end - start;
-        let cached = residency.cached_within(*start, length);
-        let quarters = u128::from(cached) * 4 / u128::from(length);
-        std::cmp::Reverse(quarters)
-    });
-    if whole_records < residency.size {
-        units.push((whole_records, residency.size));
-    }
+/// The access units, best first: by quarters of being cached, then in file order, so that the
+/// disk sees as few jumps as possible.
+fn best_first(residency: &Residency, options: &CatOptions) -> Vec<Unit> {
+    let mut units = units(residency, options.access_unit, options.align);
+    units.sort_by_key(Unit::rank);
     units
 }
 
@@ -169,10 +154,15 @@ mod tests {
         Residency { size, means: Means::Cachestat, regions, heisenberg: Heisenberg::default() }
     }
 
+    //= gray-box/4.1.2-boundaries
     #[test]
     fn cached_units_first_and_a_torn_record_last() {
         let options = CatOptions { access_unit: 35, align: 10 };
-        assert_eq!(units(&half_cached(95, 60), &options), [(60, 90), (0, 30), (30, 60), (90, 95)]);
+        let units: Vec<_> = best_first(&half_cached(95, 60), &options)
+            .iter()
+            .map(|unit| (unit.start, unit.end))
+            .collect();
+        assert_eq!(units, [(60, 90), (0, 30), (30, 60), (90, 95)]);
     }
 
     #[test]
@@ -212,13 +202,14 @@ mod tests {
     }
 
     proptest! {
+        //= gray-box/4.1.2-gbp-out
         #[test]
         fn every_byte_once(size in 2u64..5000, cached in 1u64..5000, unit in 1u64..600, align in 1u64..70) {
             let residency = half_cached(size, cached.min(size - 1));
-            let mut units = units(&residency, &CatOptions { access_unit: unit, align });
-            units.sort_unstable();
+            let mut units = best_first(&residency, &CatOptions { access_unit: unit, align });
+            units.sort_unstable_by_key(|unit| unit.start);
             let mut next = 0;
-            for (start, end) in units {
+            for Unit { start, end, .. } in units {
                 prop_assert_eq!(start, next);
                 prop_assert!(start % align == 0 && end > start);
                 next = end;

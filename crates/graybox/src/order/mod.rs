@@ -4,9 +4,12 @@
 mod cat;
 mod list;
 mod names;
+mod plan;
 mod rank;
+mod units;
 
 pub use cat::{CatError, CatOptions, cat};
 pub use list::{ListOptions, list, list_names};
 pub use names::{Delimiter, Names};
+pub use plan::{Piece, Plan, PlanOptions, order_pieces, plan};
 pub use rank::{By, Ranking, rank};

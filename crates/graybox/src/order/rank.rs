@@ -46,6 +46,7 @@ struct Seen {
     place: Place,
 }
 
+//= gray-box/4.1.3-feedback
 /// Ranks the files; `complain` is told of each that cannot be looked at. A name that comes twice
 /// is ranked twice. At most `u32::MAX` names.
 pub fn rank(names: &Names, by: By, complain: &mut dyn FnMut(&Path, &InputError)) -> Ranking {
@@ -67,6 +68,7 @@ pub fn rank(names: &Names, by: By, complain: &mut dyn FnMut(&Path, &InputError))
 /// A probe and the index of its file.
 type FileProbe = (u32, Probe);
 
+//= gray-box/4.2.2-stat
 fn look(path: &Path, index: u32, by: By, probes: &mut Vec<FileProbe>) -> Result<Seen, InputError> {
     let (file, facts) = open(path)?;
     let place = match by {
@@ -80,6 +82,7 @@ fn look(path: &Path, index: u32, by: By, probes: &mut Vec<FileProbe>) -> Result<
     Ok(Seen { index, cached_frac, probe_nanos: 0.0, place })
 }
 
+//= gray-box/4.1.4-small-files
 /// The cached part of a file; 0 for now, and probes to judge later, without an exact means.
 fn cached_frac(
     file: &File,
@@ -109,10 +112,12 @@ fn judge(seen: &mut [Seen], probes: &[FileProbe]) {
         let hits = own.iter().filter(|(_, probe)| verdicts.is_hit(probe)).count();
         let nanos: u64 = own.iter().map(|(_, probe)| probe.nanos).sum();
         seen[at].cached_frac = hits as f32 / count;
-        seen[at].probe_nanos = nanos as f32 / count;
+        // How long hits took says nothing but what else the machine did: such files keep their order.
+        seen[at].probe_nanos = if hits == own.len() { 0.0 } else { nanos as f32 / count };
     }
 }
 
+//= gray-box/4.2.4-compose
 fn sort(seen: &mut [Seen], by: By) {
     match by {
         By::Layout => seen.sort_unstable_by_key(|file| (file.place, file.index)),
@@ -154,6 +159,8 @@ mod tests {
         seen.iter().map(|file| file.index).collect()
     }
 
+    //= gray-box/4.1.3-feedback
+    //= gray-box/4.2.2-stat
     #[test]
     fn each_order() {
         assert_eq!(sorted(By::Layout), [2, 4, 0, 3, 1]);
@@ -161,6 +168,25 @@ mod tests {
         assert_eq!(sorted(By::Compose), [4, 3, 1, 2, 0]);
     }
 
+    #[test]
+    fn files_that_are_all_cached_keep_their_order() {
+        let hit = |nanos| Probe { nanos, again_nanos: 400, disk_bytes: 0, waited: false };
+        let mut seen = [file(0, 0.0, 3), file(1, 0.0, 2), file(2, 0.0, 1)];
+        judge(&mut seen, &[(0, hit(900)), (1, hit(450)), (2, hit(700))]);
+        sort(&mut seen, By::Cached);
+        assert_eq!(seen.map(|file| (file.index, file.cached_frac)), [(0, 1.0), (1, 1.0), (2, 1.0)]);
+    }
+
+    #[test]
+    fn of_what_is_not_cached_the_nearest_comes_first() {
+        let miss = |nanos| Probe { nanos, again_nanos: 400, disk_bytes: 4096, waited: true };
+        let mut seen = [file(0, 0.0, 3), file(1, 0.0, 2)];
+        judge(&mut seen, &[(0, miss(9_000_000)), (1, miss(80_000))]);
+        sort(&mut seen, By::Cached);
+        assert_eq!(seen.map(|file| file.index), [1, 0]);
+    }
+
+    //= gray-box/4.2.4-compose
     #[test]
     fn one_cluster_is_in_layout_order() {
         let mut seen = [file(0, 0.1, 3), file(1, 0.0, 2), file(2, 0.05, 1)];

@@ -17,6 +17,7 @@ pub struct Split {
     pub explained_frac: f64,
 }
 
+//= gray-box/4.2.4-clusters
 /// Splits the values in two; `None` if there are fewer than two different ones. Takes
 /// O(n log n) for the sorting and one pass.
 #[must_use]
@@ -67,6 +68,7 @@ mod tests {
     }
 
     proptest! {
+        //= gray-box/4.2.4-clusters
         /// No cut at all has less variance within the groups than the one returned.
         #[test]
         fn is_the_best_of_all_cuts(values in prop::collection::vec(0f64..1000.0, 2..40)) {

@@ -1,5 +1,6 @@
 //! Incremental statistics: constant space, one pass.
 
+//= gray-box/5-statistics
 /// Mean, standard deviation, least and greatest of the values pushed (Welford's recurrence).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stats {
@@ -225,6 +226,7 @@ mod tests {
     }
 
     proptest! {
+        //= gray-box/5-statistics
         #[test]
         fn as_the_two_pass_formulas(values in prop::collection::vec(-1e6f64..1e6, 2..200)) {
             let mut stats = Stats::default();

@@ -10,6 +10,7 @@ use discnice_units::Nanos;
 /// How long the counter is compared with the clock, once in a process.
 const CALIBRATION: Duration = Duration::from_micros(500);
 
+//= gray-box/5-timer
 /// Measures short times: `let t = Timer::start(); …; t.elapsed()`.
 #[derive(Debug, Clone, Copy)]
 pub enum Timer {
@@ -103,6 +104,7 @@ fn counter() -> u64 {
 mod tests {
     use super::*;
 
+    //= gray-box/5-timer
     #[test]
     fn agrees_with_the_clock() {
         let (timer, clock) = (Timer::start(), Instant::now());

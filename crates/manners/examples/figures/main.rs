@@ -153,6 +153,8 @@ fn main() {
     }
     let plain = Config { early_probe: None, ..Config::default() };
     figure_10("paper", &Config::paper(), false, csv);
+    let signs = Config { false_stop_hours: 0.0, ..plain.clone() };
+    figure_10("ours without signals by the sign test", &signs, false, csv);
     figure_10("ours without signals", &plain, false, csv);
     figure_10("ours", &Config::default(), true, csv);
 }

@@ -38,6 +38,7 @@ fn simulate(lasts: u64, stalled: bool, at: impl Fn(u64) -> u64) -> Vec<(u64, boo
     changes
 }
 
+//= rate-windows/3.1-measured
 #[test]
 fn gives_way_within_200_ms_and_comes_back_within_2_s() {
     let changes =
@@ -62,6 +63,7 @@ fn a_starved_foreground_is_seen_only_while_tasks_stall() {
 }
 
 proptest! {
+    //= rate-windows/3.1-hysteresis
     /// Traffic that stays between the thresholds changes nothing, whatever the state was.
     #[test]
     fn between_the_thresholds_nothing_flaps(
@@ -110,6 +112,7 @@ proptest! {
         prop_assert!(unexplained + pool.max(waiting) >= foreign, "hidden only by what still waits");
     }
 
+    //= rate-windows/3.1-several
     #[test]
     fn shares_never_exceed_the_threshold(rate in 1u64.., weights in prop::collection::vec(1u32..10_000, 1..50)) {
         let all: u32 = weights.iter().sum();
@@ -152,6 +155,7 @@ fn waiting(apart: u64, waits: u64, lasts: u64) -> (u64, u64) {
     (held, after)
 }
 
+//= ms-manners/3-symmetry
 #[test]
 fn who_waits_is_given_way_to_however_little_it_moves() {
     for apart in [10, 50, 100, 200] {

@@ -84,6 +84,7 @@ impl Map {
         Ok(Self { table, file, place })
     }
 
+    //= ms-manners/7.1-superintendent
     /// Takes the lock; `None` where its holder keeps it for a tenth of a second, or where the file
     /// is no longer the one that was mapped.
     pub fn lock(&self) -> Option<Locked<'_>> {
@@ -192,6 +193,7 @@ mod tests {
         options.read(true).write(true).create(true).truncate(false).open(path).unwrap()
     }
 
+    //= ms-manners/7.1-superintendent
     #[test]
     fn one_table_for_all_and_none_after_the_last() {
         let folder = tempfile::tempdir().unwrap();

@@ -88,6 +88,7 @@ impl Seat {
         }
     }
 
+    //= ms-manners/4.5-one-at-a-time
     /// Gives up the turn, if held, and returns when it is this thread's turn again. `waiting`
     /// is called before each sleep of at most 50 ms: the place to stop a job that runs elsewhere, and
     /// to see that it does not stay stopped. It may end the wait; the thread then runs out of turn.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use discnice_escape::Foreign;
 
+//= gray-box/4.2.5-users-of-inodes
 /// Processes that have these files open, by device and inode: "12 (bash)". Only processes that
 /// this user may look at are found, all as root.
 pub fn users(files: &HashMap<(u64, u64), usize>) -> HashMap<usize, String> {

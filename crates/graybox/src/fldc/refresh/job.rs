@@ -26,6 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Lines shown of what is left as it is.
 const LINES: usize = 20;
 
+//= gray-box/4.2.2-user-order
 /// Returns the position of each path in a given order; for one that comes twice, its first.
 fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
     let mut places = HashMap::new();
@@ -36,6 +37,7 @@ fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
     places
 }
 
+//= gray-box/4.2.1-refresh
 /// Files named in an order given come first, the others by size.
 fn rank(places: &HashMap<&[u8], u64>, path: &[u8], meta: &Meta) -> u64 {
     let behind = meta.size.saturating_add(places.len() as u64);

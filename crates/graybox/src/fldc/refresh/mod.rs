@@ -116,6 +116,7 @@ pub struct Report {
 /// Told of progress: the step, bytes done, bytes in all.
 pub type Progress<'a> = &'a mut dyn FnMut(&'static str, u64, u64);
 
+//= gray-box/2-known-state
 /// Rewrites `path` in layout order.
 ///
 /// # Errors

@@ -82,6 +82,7 @@ impl Spot<'_> {
         Err(Errno::BUSY)
     }
 
+    //= gray-box/4.2.2-atomic
     /// Exchanges the file for its copy, if neither is open elsewhere and the file still is `wanted`;
     /// returns its change time afterwards, for [`Spot::settle`].
     ///

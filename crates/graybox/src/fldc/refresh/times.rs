@@ -48,6 +48,7 @@ pub fn before(dir: BorrowedFd<'_>) -> rustix::io::Result<Touched> {
     Err(Errno::BUSY)
 }
 
+//= gray-box/4.2.2-times
 /// Sets the time back, unless the directory changed by more than the exchanges in `replaced`.
 ///
 /// # Errors

@@ -1,0 +1,69 @@
+//! A job in phases: a metric set and a target for each, one judgment over all.
+
+use discnice_manners::{Config, Others, Regulator, Targets, Testpoint, Verdict};
+use discnice_units::Nanos;
+
+/// A job with a first phase of 100 ms a unit and a second of 20 ms.
+struct Job {
+    targets: Targets,
+    regulator: Regulator,
+    at: Nanos,
+    done: [f64; 2],
+}
+
+const MILLIS: [u64; 2] = [100, 20];
+
+impl Job {
+    /// Both targets are learned on a quiet machine.
+    fn settled() -> Self {
+        let regulator = Regulator::new(&Config::default());
+        let mut job = Self { targets: Targets::default(), regulator, at: Nanos(0), done: [0.0; 2] };
+        for phase in [0, 1] {
+            for _ in 0..60 {
+                job.step(phase, 1);
+            }
+        }
+        job
+    }
+
+    /// One unit in this phase, so many times slower than undisturbed.
+    fn step(&mut self, phase: usize, slower: u64) -> Verdict {
+        self.at = self.at.plus(Nanos::from_millis(MILLIS[phase] * slower));
+        self.done[phase] += 1.0;
+        let call = Testpoint {
+            at: self.at,
+            index: phase as u32,
+            metrics: &[self.done[phase]],
+            others: Others::Idle,
+        };
+        self.regulator.testpoint(&mut self.targets, &call)
+    }
+}
+
+//= ms-manners/4.4-phases
+#[test]
+fn each_phase_has_its_own_target() {
+    let mut job = Job::settled();
+    let seconds: Vec<f64> = job
+        .targets
+        .iter()
+        .map(|(_, calibrator)| calibrator.target_duration(&[1.0]).unwrap())
+        .collect();
+    for (found, millis) in seconds.iter().zip(MILLIS) {
+        assert!((found * 1000.0 / millis as f64 - 1.0).abs() < 0.05, "{seconds:?}");
+    }
+    // The slower phase is not contention.
+    for step in 0..200 {
+        let verdict = job.step(step / 5 % 2, 1);
+        assert!(!matches!(verdict, Verdict::Suspend(_)), "step {step}");
+    }
+}
+
+//= ms-manners/4.4-spanning
+#[test]
+fn a_judgment_spans_phases() {
+    let mut job = Job::settled();
+    // No phase lasts long enough to be judged by itself, which takes five samples.
+    let suspended = (0..12).position(|step| matches!(job.step(step % 2, 2), Verdict::Suspend(_)));
+    assert!(suspended.is_some_and(|step| step < 9), "{suspended:?}");
+}
