@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::commands::Cli;
+use crate::complaint::{one_line, suggestion};
 use crate::program;
 
 /// What a command line asks for.
@@ -45,7 +46,7 @@ fn names_a_command(words: &[OsString], error: &clap::Error) -> bool {
     if first.as_encoded_bytes().starts_with(b"-") {
         return error.use_stderr();
     }
-    let unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let unknown = error.kind() == ErrorKind::InvalidSubcommand && first != "help";
     unknown && (program::find(first).is_some() || suggestion(error).is_none())
 }
 
@@ -53,37 +54,6 @@ fn with_run(words: &[OsString]) -> Vec<OsString> {
     let mut words = words.to_vec();
     words.insert(1, "run".into());
     words
-}
-
-/// The option, subcommand or value that is most like the one that was given.
-fn suggestion(error: &clap::Error) -> Option<String> {
-    use ContextKind::{SuggestedArg, SuggestedSubcommand, SuggestedValue};
-    let found = [SuggestedArg, SuggestedSubcommand, SuggestedValue].into_iter();
-    found.filter_map(|kind| error.get(kind)).find_map(|value| match value {
-        ContextValue::String(one) => Some(one.clone()),
-        // The most similar stands last.
-        ContextValue::Strings(all) => all.last().cloned(),
-        _ => None,
-    })
-}
-
-/// A usage error as one line: what is wrong and what to do.
-fn one_line(error: &clap::Error) -> String {
-    use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
-
-    if matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
-        return "no subcommand given; see --help".into();
-    }
-    let text = error.render().to_string();
-    // What follows an empty line is usage, tips and a pointer to --help.
-    let message = text.split("\n\n").next().unwrap_or(&text);
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    match suggestion(error) {
-        Some(similar) => format!("{line}; did you mean {similar}?"),
-        None if error.kind() == ErrorKind::UnknownArgument => format!("{line}; see --help"),
-        None => line,
-    }
 }
 
 #[cfg(test)]
@@ -139,7 +109,9 @@ mod tests {
             (&["discnice", "--dsik", "5M", "ls"], "did you mean --disk?"),
             (&["discnice", "run", "--mechanism", "frezee", "ls"], "did you mean freeze?"),
             (&["discnice", "class", "lsit"], "did you mean list?"),
-            (&["discnice", "status", "--frobnicate"], "'--frobnicate' found; see --help"),
+            (&["discnice", "status", "--frobnicate"], "found; see `discnice status --help`"),
+            (&["discnice", "run", "--no-such-option", "ls"], "see `discnice run --help`"),
+            (&["discnice", "help", "nosuch"], "'nosuch'; see `discnice --help`"),
         ] {
             let line = refused(words);
             assert!(line.contains(meant) && !line.contains('\n'), "{words:?}: {line}");

@@ -2,7 +2,7 @@
 //!
 //! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
 //!   man page and completions come) and a `run` that returns the exit status;
-//! - [`arguments`]: the command line, and what is wrong with it in one line;
+//! - [`arguments`]: the command line; `complaint`: what is wrong with it, in one line;
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
 //! - `escapes`: which processes of a class no limit held;
@@ -22,6 +22,7 @@
 //! - `stack`: room for this program where `ulimit -s` leaves the command too little for it;
 //! - `strict`: whether a command is refused for which a limit does not hold;
 //! - `top`: a live view on a terminal;
+//! - `values`: values of options that several subcommands take;
 //! - `watching`: the daemon that watches classes from outside, as this program starts and asks it.
 
 #![deny(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -29,6 +30,7 @@
 pub mod arguments;
 mod classes;
 pub mod commands;
+mod complaint;
 pub mod config;
 mod escapes;
 mod guest;
@@ -48,4 +50,5 @@ mod running;
 pub mod stack;
 mod strict;
 mod top;
+mod values;
 mod watching;

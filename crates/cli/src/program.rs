@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,45 @@ pub fn find(command: &OsStr) -> Option<PathBuf> {
 
 fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Why a command could not be executed, and what to do about it.
+pub fn trouble(name: &Path, error: &io::Error) -> String {
+    let is_path = name.as_os_str().as_bytes().contains(&b'/');
+    let meta = fs::metadata(name).ok().filter(|_| is_path);
+    match (error.kind(), meta) {
+        (io::ErrorKind::NotFound, Some(_)) => {
+            format!(
+                "{error}: it is there, but not the interpreter that it names; see its first line, or file(1)"
+            )
+        }
+        (io::ErrorKind::NotFound, None) if is_path => {
+            format!("{error}; give the path of a program")
+        }
+        (io::ErrorKind::NotFound, None) => {
+            "no such program in PATH, and no such subcommand; see `discnice --help`".into()
+        }
+        (_, Some(meta)) if meta.is_dir() => "it is a directory; name a program in it".into(),
+        (io::ErrorKind::PermissionDenied, Some(_)) => {
+            format!("{error}; programs are executable, see chmod(1)")
+        }
+        (io::ErrorKind::PermissionDenied, None) => {
+            format!("{error}; see the permissions of its directories")
+        }
+        _ => format!("{error}; `discnice doctor` looks at programs"),
+    }
+}
+
+/// Why no program can be executed from a path; `None` if one may be.
+pub fn fault(path: &Path) -> Option<&'static str> {
+    match fs::metadata(path) {
+        Err(_) => Some("there is no such file"),
+        Ok(meta) if meta.is_dir() => Some("it is a directory; name a program in it"),
+        Ok(_) if !is_executable(path) => {
+            Some("it is no program; programs are executable, see chmod(1)")
+        }
+        Ok(_) => None,
+    }
 }
 
 /// What kind of program lies at a path; scripts are followed to their interpreter.

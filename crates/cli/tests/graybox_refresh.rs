@@ -183,7 +183,10 @@ fn small_files_are_placed_first_or_as_told() {
     assert_placed(&scratch, &told, [b"middle", b"odd \xff", b"large"]);
     let out = run(&mut scratch.discnice(["refresh", "--order", "missing", "tree"]));
     assert_eq!(out.status, 125);
-    assert_eq!(out.stderr, "discnice: cannot read the list missing: No such file or directory\n");
+    assert_eq!(
+        out.stderr,
+        "discnice: cannot read the list missing: No such file or directory; give a file with one name a line\n"
+    );
 }
 
 /// The command gives the files of `tree` inode numbers in this order. Other processes that make

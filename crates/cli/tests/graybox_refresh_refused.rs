@@ -66,8 +66,8 @@ fn what_is_no_directory() {
     let link = format!("a symbolic link; refresh {} itself", real.display());
     refused(&scratch, None, "link", &link);
     refused(&scratch, None, "dangling", "cannot open: No such file or directory");
-    refused(&scratch, None, "fifo", "not a directory");
-    refused(&scratch, None, "file", "not a directory");
+    refused(&scratch, None, "fifo", "not a directory; name one");
+    refused(&scratch, None, "file", "not a directory; name one");
     refused(&scratch, None, "file/below", "cannot open: Not a directory");
     refused(&scratch, None, "gone", "cannot open: No such file or directory");
 }

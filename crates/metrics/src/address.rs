@@ -54,10 +54,10 @@ pub struct Unusable {
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why: &dyn fmt::Display = match self.error.kind() {
-            io::ErrorKind::AddrInUse => &"in use; choose another",
+            io::ErrorKind::AddrInUse => &"in use",
             _ => &self.error,
         };
-        write!(f, "cannot listen at {}: {why}", self.address)
+        write!(f, "cannot listen at {}: {why}; choose another", self.address)
     }
 }
 

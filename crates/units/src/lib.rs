@@ -6,6 +6,7 @@
 //! Conventions, valid in the whole workspace:
 //! - sizes and rates typed by people: `B`, `k`/`K`/`KiB`, `M`/`MiB`, `G`/`GiB`, `T`/`TiB` count in
 //!   1024s, `kB`, `MB`, `GB`, `TB` in 1000s; a rate may end in `/s`; `unlimited` is a rate;
+//! - durations typed by people are systemd's: `90`, `5min`, `1h 30min`;
 //! - time is nanoseconds of `CLOCK_MONOTONIC`, which stands still while the machine sleeps;
 //! - a name that ends in `_frac` is at most 1.
 //!
@@ -18,9 +19,11 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+mod duration;
 mod parse;
 mod print;
 
+pub use duration::DurationError;
 pub use parse::ParseError;
 
 /// A number of bytes.

@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::output::tell;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use discnice_escape::Foreign;
@@ -17,10 +17,13 @@ use discnice_units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::output::tell;
+use crate::{program, values};
+
 /// Start COMMAND when at least MIN memory is free, and tell it how much it may use
 ///
 /// The grant, in bytes, is in DISCNICE_MEMORY and in place of every {} in the arguments. First
-/// come, first served. Example: discnice admit --min 2G --max 8G -- sort -S {}b big
+/// come, first served. Example: discnice admit --min 2G --max 8G sort -S {}b big
 #[derive(Debug, Args)]
 pub struct Admit {
     /// The least that COMMAND can do with
@@ -32,11 +35,11 @@ pub struct Admit {
     /// Grant whole multiples of this
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     multiple: Bytes,
-    /// Give up after so many seconds, with exit status 124
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u32>,
+    /// Give up after so long, with exit status 124: seconds, or as in 5min
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = values::duration)]
+    timeout: Option<Duration>,
     /// Command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -58,7 +61,7 @@ impl Admit {
     /// A senseless demand; no access to the shared ledger.
     pub fn run(self) -> Result<ExitCode> {
         let demand = Demand::new(self.min.get(), self.max.get(), self.multiple.get())?;
-        let Some(program) = self.command.first() else { bail!("no command given") };
+        let Some(name) = self.command.first() else { bail!("no command given") };
         let ledger = Ledger::open().map_err(|error| {
             anyhow!("cannot open the ledger of memory grants: {}", reason(&error))
         })?;
@@ -69,26 +72,26 @@ impl Admit {
             return Ok(ExitCode::from(TIMED_OUT));
         };
         let amount = bytes.to_string();
-        let error = Command::new(program)
+        let error = Command::new(name)
             .args(self.command[1..].iter().map(|argument| substitute(argument, &amount)))
             .env("DISCNICE_MEMORY", &amount)
             .exec();
         ledger.give_back(ticket)?;
         let missing = error.kind() == std::io::ErrorKind::NotFound;
-        tell!("discnice: cannot start {}: {}", Foreign::word(program), reason(&error));
+        let why = program::trouble(Path::new(name), &error);
+        tell!("discnice: cannot run {}: {why}", Foreign::word(name));
         Ok(ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE }))
     }
 
     /// The bytes granted; `None` after the timeout.
     fn wait(&self, ledger: &Ledger, ticket: u64, demand: &Demand) -> Result<Option<u64>> {
         let start = Instant::now();
-        let timeout = self.timeout.map(|seconds| Duration::from_secs(seconds.into()));
         loop {
             let holders = match ledger.admit(ticket, demand)? {
                 Admission::Granted(bytes) => return Ok(Some(bytes)),
                 Admission::Wait(holders) => holders,
             };
-            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            let left = self.timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }

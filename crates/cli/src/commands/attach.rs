@@ -18,6 +18,7 @@ use super::polite::{Attended, PoliteArgs};
 use crate::classes;
 use crate::launch::Ended;
 use crate::output::{self, say};
+use crate::values;
 
 /// Regulate running processes and their descendants until they end.
 #[derive(Debug, Args)]
@@ -45,7 +46,7 @@ pub struct Attach {
     json: bool,
 
     /// The processes
-    #[arg(value_name = "PID", required = true)]
+    #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = values::pid)]
     pids: Vec<i32>,
 }
 

@@ -41,15 +41,28 @@ impl Calibrate {
             Some(path) => path,
             None => bail!("neither XDG_CACHE_HOME nor HOME is set; give --output FILE"),
         };
+        for dir in &self.dirs {
+            let why = match std::fs::metadata(dir) {
+                Ok(meta) if meta.is_dir() => continue,
+                Ok(_) => "it is no directory".into(),
+                Err(error) => reason(&error),
+            };
+            bail!(
+                "cannot calibrate {}: {why}; give a directory on the disk to measure",
+                shown(dir)
+            );
+        }
+        let unwritable = |error: io::Error| {
+            let why = reason(&error);
+            anyhow!("cannot write {}: {why}; give another place by --output FILE", shown(&path))
+        };
+        let draft = Draft::at(&path).map_err(unwritable)?;
         let noise = busy();
         if let Some(noise) = &noise
             && !self.force
         {
             bail!("{noise}; the figures would be wrong: wait, or use --force");
         }
-        let unwritable =
-            |error: io::Error| anyhow!("cannot write {}: {}", shown(&path), reason(&error));
-        let draft = Draft::at(&path).map_err(unwritable)?;
         let named = !self.dirs.is_empty();
         let dirs = if named { self.dirs } else { default_dirs() };
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();

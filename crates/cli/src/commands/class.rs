@@ -81,6 +81,7 @@ const ALIKE: f64 = 0.7;
 /// Returns the class with the name most like this one, if any is.
 pub fn similar(name: &str) -> Option<String> {
     let others = classes::all().unwrap_or_default().into_iter().map(|found| found.name());
+    let others = others.filter(|other| other != name);
     let likeness = others.map(|other| (strsim::jaro(name, &other), other));
     let best =
         likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));

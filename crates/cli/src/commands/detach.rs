@@ -11,6 +11,7 @@ use discnice_external::process::tracer;
 use discnice_sys::process;
 
 use crate::classes::{self, Found};
+use crate::values;
 
 /// A process that is let go runs within this.
 const PROMPT: Duration = Duration::from_millis(300);
@@ -19,7 +20,7 @@ const PROMPT: Duration = Duration::from_millis(300);
 #[derive(Debug, Args)]
 pub struct Detach {
     /// The processes
-    #[arg(value_name = "PID", required = true)]
+    #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = values::pid)]
     pids: Vec<i32>,
 }
 

@@ -40,8 +40,11 @@ impl Doctor {
         ];
         if let Some(command) = &self.command {
             let Some(path) = program::find(command) else {
-                bail!("no program {} in PATH", Foreign::word(command));
+                bail!("no program {} in PATH; give its path", Foreign::word(command));
             };
+            if let Some(fault) = program::fault(&path) {
+                bail!("cannot look at {}: {fault}", Foreign::path(&path));
+            }
             let kind = program::kind(&path);
             // As `run` would do it.
             let told = Mechanism::default().plan(Some((kind, path.clone()))).explain(kind);

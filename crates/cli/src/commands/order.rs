@@ -16,7 +16,7 @@ use discnice_profile::access_unit;
 use discnice_units::Bytes;
 
 use super::file_status::{complain, status};
-use crate::output;
+use crate::{output, values};
 
 /// Print files in the order in which reading them costs the least disk
 ///
@@ -37,7 +37,8 @@ pub struct Order {
     #[arg(short = '0', long)]
     null: bool,
     /// Order this many names at a time; bounds the memory that an endless input takes
-    #[arg(long, value_name = "N", default_value = "1048576")]
+    #[arg(long, value_name = "N", default_value = "1048576", allow_hyphen_values = true,
+          value_parser = values::positive)]
     window: std::num::NonZeroU32,
     /// Write the bytes of one FILE instead, its cached parts first
     #[arg(long, conflicts_with_all = ["layout", "compose", "null"])]
@@ -60,7 +61,7 @@ impl Order {
     /// Wrong usage; a failing output.
     pub fn run(self) -> Result<ExitCode> {
         if self.cat && self.files.len() != 1 {
-            bail!("order --cat needs exactly one FILE");
+            bail!("order --cat needs exactly one FILE; give one");
         }
         status(self.write())
     }

@@ -17,9 +17,9 @@ pub struct Policyd {
     /// Begin with the class in this block of shared memory
     #[arg(long, value_name = "BLOCK", hide = true, value_parser = block)]
     watch: Option<BlockId>,
-    /// End after so many seconds with nothing to watch
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    idle: u32,
+    /// End after so long with nothing to watch
+    #[arg(long, value_name = "TIME", default_value = "1min", allow_hyphen_values = true)]
+    idle: Nanos,
 }
 
 impl Policyd {
@@ -30,8 +30,7 @@ impl Policyd {
     /// There is no private runtime directory, or descriptors are short.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
-        let idle = Nanos::from_millis(u64::from(self.idle) * 1000);
-        let end = serve(self.watch, idle).context("cannot serve")?;
+        let end = serve(self.watch, self.idle).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }
@@ -39,6 +38,7 @@ impl Policyd {
     }
 }
 
-fn block(digits: &str) -> Result<BlockId, std::num::ParseIntError> {
-    u64::from_str_radix(digits, 16).map(BlockId::from_claim)
+fn block(digits: &str) -> Result<BlockId, &'static str> {
+    let number = u64::from_str_radix(digits, 16);
+    number.map(BlockId::from_claim).map_err(|_| "no block; give its hexadecimal number")
 }

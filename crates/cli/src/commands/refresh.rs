@@ -80,8 +80,13 @@ impl Disk {
 
 /// The lines of a file, which may be any bytes.
 fn read_list(path: &Path) -> Result<Vec<OsString>> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| anyhow!("cannot read the list {}: {}", shown(path), reason(&error)))?;
+    let bytes = std::fs::read(path).map_err(|error| {
+        anyhow!(
+            "cannot read the list {}: {}; give a file with one name a line",
+            shown(path),
+            reason(&error)
+        )
+    })?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| OsString::from_vec(line.to_vec())).collect())
 }

@@ -302,7 +302,7 @@ impl Run {
         let new = origin == Origin::New;
         if new {
             if self.class.is_some() && output::is_watched() {
-                tell!("discnice: new class {name}");
+                tell_new(&name);
             }
             if let Err(error) = polite::prepare(limits) {
                 let unheld = Unheld::NoBoard(error);
@@ -321,8 +321,17 @@ impl Run {
     }
 }
 
+/// Tells of a class that is made, as its name may have a typing error.
+fn tell_new(name: &str) {
+    match super::class::similar(name) {
+        Some(similar) => tell!("discnice: new class {name}; there is also {similar}"),
+        None => tell!("discnice: new class {name}"),
+    }
+}
+
 fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
-    tell!("discnice: cannot run {}: {error}", Foreign::path(name));
+    let why = program::trouble(name, error);
+    tell!("discnice: cannot run {}: {why}", Foreign::path(name));
     let missing = error.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { NOT_EXECUTABLE }
 }

@@ -8,20 +8,24 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::output::is_for_people;
-use crate::top;
+use crate::{top, values};
 
 /// Watch classes and processes, and change limits with a key
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Seconds between two looks
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds,
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval,
           allow_hyphen_values = true)]
     interval: Duration,
 }
 
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let number = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    number.map(Duration::from_secs_f64).ok_or("give seconds from 0.1 to 3600")
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(3600);
+
+fn interval(text: &str) -> Result<Duration, &'static str> {
+    let given = values::duration(text).ok();
+    let fitting = given.filter(|interval| (SHORTEST..=LONGEST).contains(interval));
+    fitting.ok_or("give a time from 0.1s to 1h, such as 2s")
 }
 
 impl Top {

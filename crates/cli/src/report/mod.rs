@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use discnice_escape::{Foreign, json};
 use tempfile::NamedTempFile;
 
@@ -69,12 +69,15 @@ impl Target {
     pub fn draft(&self) -> anyhow::Result<Draft> {
         let cannot = || format!("cannot write a report to {}", Foreign::path(&self.path));
         if self.path.is_dir() {
-            anyhow::bail!("{}: it is a folder", cannot());
+            bail!("{}: it is a directory; name a file in it", cannot());
         }
+        let refused =
+            |why: &str| anyhow!("{}: {why}; name a file in a directory of yours", cannot());
         let folder = match self.path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
+        std::fs::metadata(folder).map_err(|error| refused(&error.to_string()))?;
         // What the umask leaves of these is what any program's new file has.
         let readable = Permissions::from_mode(0o666);
         let file = tempfile::Builder::new()
@@ -82,7 +85,7 @@ impl Target {
             .permissions(readable)
             .tempfile_in(folder)
             // The error names the draft, which was not asked for.
-            .map_err(|error| anyhow::anyhow!("{}: {}", cannot(), error.kind()))?;
+            .map_err(|error| refused(&error.kind().to_string()))?;
         Ok(Draft { target: self.clone(), file })
     }
 }

@@ -42,10 +42,10 @@ pub enum DemandError {
 impl std::fmt::Display for DemandError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::MinAboveMax => "the least memory wanted is above the most",
-            Self::Zero => "memory sizes must be above 0",
-            Self::NoMultiple => "no multiple lies between the least and the most memory wanted",
-            Self::TooLarge => "more memory than an address space has",
+            Self::MinAboveMax => "--min is more than --max; lower it or raise the other",
+            Self::Zero => "a size of memory is 0; give one from 1 byte on",
+            Self::NoMultiple => "no multiple of --multiple lies between --min and --max; lower --multiple or raise --max",
+            Self::TooLarge => "more memory than an address space has; lower --max",
         })
     }
 }

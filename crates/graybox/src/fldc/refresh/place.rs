@@ -40,10 +40,10 @@ impl Place {
             return refuse(&format!("a symbolic link; refresh {real} itself"));
         }
         if !named.is_dir() {
-            return refuse("not a directory");
+            return refuse("not a directory; name one");
         }
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
-            return refuse("the root directory cannot be refreshed");
+            return refuse("the root directory cannot be refreshed; name one below it");
         };
         let parent = open_without_links(above.as_os_str().as_bytes()).doing("open", shown)?;
         let outer = stat_open(parent.as_fd()).doing("look at", shown)?;

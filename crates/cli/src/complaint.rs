@@ -1,0 +1,147 @@
+//! What is wrong with a command line, in one line, and what to do about it.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Errors in a word of this length that are still taken for typing errors: one in so many letters.
+const LETTERS: usize = 3;
+
+/// Returns the option, subcommand or value that was probably meant. What clap suggests is dropped where it is nothing
+/// like the word that was typed.
+#[must_use]
+pub fn suggestion(error: &clap::Error) -> Option<String> {
+    use ContextKind::{SuggestedArg, SuggestedSubcommand, SuggestedValue};
+    let found = [SuggestedArg, SuggestedSubcommand, SuggestedValue].into_iter();
+    let similar = found.filter_map(|kind| error.get(kind)).find_map(|value| match value {
+        ContextValue::String(one) => Some(one.clone()),
+        // The most similar stands last.
+        ContextValue::Strings(all) => all.last().cloned(),
+        _ => None,
+    })?;
+    let typed =
+        [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue]
+            .into_iter()
+            .filter_map(|kind| text_of(error, kind))
+            .any(|typed| is_typing_error(&typed, &similar));
+    typed.then_some(similar)
+}
+
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// Whether a few letters were missed, doubled or swapped.
+fn is_typing_error(typed: &str, meant: &str) -> bool {
+    let [typed, meant] = [typed, meant].map(|word| word.trim_start_matches('-'));
+    let typed = typed.split('=').next().unwrap_or(typed);
+    let is_beginning = typed.len() > 1 && meant.starts_with(typed);
+    is_beginning || strsim::osa_distance(typed, meant) * LETTERS <= typed.len().max(meant.len())
+}
+
+/// A usage error as one line: what is wrong and what to do.
+#[must_use]
+pub fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    // What follows an empty line is usage, tips and a pointer to --help.
+    let message = text.split("\n\n").next().unwrap_or(&text);
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    match suggestion(error) {
+        Some(similar) => format!("{line}; did you mean {similar}?"),
+        None => with_remedy(error, &line),
+    }
+}
+
+/// Adds what to do.
+fn with_remedy(error: &clap::Error, line: &str) -> String {
+    use ErrorKind::{
+        ArgumentConflict, DisplayHelpOnMissingArgumentOrSubcommand, InvalidValue,
+        MissingRequiredArgument, MissingSubcommand, TooManyValues, ValueValidation,
+    };
+    let help = format!("see `{} --help`", command(error));
+    match error.kind() {
+        DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand => {
+            format!("no subcommand given; {help}")
+        }
+        ArgumentConflict if line.ends_with("multiple times") => format!("{line}; give it once"),
+        ArgumentConflict => format!("{line}; leave out one of them"),
+        MissingRequiredArgument => {
+            let missing = line.split_once(": ").map_or(line, |(_, missing)| missing);
+            format!("missing: {missing}; usage: {}", usage(error))
+        }
+        InvalidValue if is_empty(error) => match option(error) {
+            Some((name, value)) => format!("{name} needs a value; give it as {name} {value}"),
+            None => format!("{line}; {help}"),
+        },
+        InvalidValue => format!("{line}; give one of them"),
+        TooManyValues => format!("{line}; {help}"),
+        // The parsers of values say what they take.
+        ValueValidation => line.to_owned(),
+        _ => format!("{line}; {help}"),
+    }
+}
+
+/// Whether a value is missing, not wrong.
+fn is_empty(error: &clap::Error) -> bool {
+    text_of(error, ContextKind::InvalidValue).is_none_or(|value| value.is_empty())
+}
+
+/// The option that the error is about, and its value's name.
+fn option(error: &clap::Error) -> Option<(String, String)> {
+    let text = text_of(error, ContextKind::InvalidArg)?;
+    let (name, value) = text.split_once(' ')?;
+    Some((name.to_owned(), value.trim_matches(['<', '>']).to_owned()))
+}
+
+/// The usage of the subcommand; empty if the error does not tell it.
+fn usage(error: &clap::Error) -> String {
+    const TITLE: &str = "Usage:";
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        // Where it is all of the help.
+        _ => error.render().to_string(),
+    };
+    let text = usage.split_once(TITLE).map_or("", |(_, text)| text.trim_start());
+    let text = text.split("\n\n").next().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The program and its subcommand, as far as the usage tells.
+fn command(error: &clap::Error) -> String {
+    let usage = usage(error);
+    let is_name = |word: &&str| {
+        let mut letters = word.chars();
+        letters.all(|letter| letter.is_ascii_lowercase())
+    };
+    let words: Vec<&str> = usage.split_whitespace().take_while(is_name).collect();
+    if words.is_empty() { "discnice".into() } else { words.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_like_it_is_suggested() {
+        for (typed, meant) in [
+            ("--dsik", "--disk"),
+            ("--netup", "--net-up"),
+            ("--sumary=x", "--summary"),
+            ("lst", "list"),
+            ("detatch", "detach"),
+            ("--net-loop", "--net-loopback"),
+        ] {
+            assert!(is_typing_error(typed, meant), "{typed}");
+        }
+        for (typed, other) in [
+            ("--no-such-option", "--no-probation"),
+            ("completions", "metrics"),
+            ("ls", "top"),
+            ("x", "run"),
+        ] {
+            assert!(!is_typing_error(typed, other), "{typed}");
+        }
+    }
+}
