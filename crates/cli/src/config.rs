@@ -8,7 +8,7 @@
 //! when = "busy"
 //!
 //! [class.backup]         # the class of this name, when it is made
-//! disk-read = "5M"
+//! disk-read = "5M"      # or "10%" of what `discnice calibrate` measured of the disk below the working directory
 //! meta-ops = 1000
 //! weight = 50
 //! guest = true
@@ -26,7 +26,6 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use discnice_manners::{Parameter, Setting, settings};
-use discnice_policy::Limits;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -97,16 +96,12 @@ impl Config {
         })?;
         for (name, limits) in &config.class {
             classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
-            limits
-                .as_ref()
-                .over(Limits::UNLIMITED)
-                .map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
+            let checked = limits.as_ref().check();
+            checked.map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
         }
         if let Some(limits) = &config.default {
-            limits
-                .as_ref()
-                .over(Limits::UNLIMITED)
-                .map_err(|why| at(limits.span(), format!("default: {why}")))?;
+            let checked = limits.as_ref().check();
+            checked.map_err(|why| at(limits.span(), format!("default: {why}")))?;
         }
         for (name, value) in &config.polite {
             let parameter = Parameter::named(name.as_ref())
@@ -152,7 +147,7 @@ fn place(text: &str, byte: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use discnice_policy::{Resource, When};
+    use discnice_policy::{Limits, Resource, When};
     use discnice_units::Rate;
 
     use super::*;

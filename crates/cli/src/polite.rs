@@ -25,15 +25,23 @@ pub fn limits() -> Limits {
 /// fastest that it did measure, if it did not measure that one.
 pub fn bandwidth() -> Rate {
     let Ok(profile) = Profile::load() else { return UNMEASURED };
-    let here = std::fs::metadata(".")
-        .ok()
-        .and_then(|folder| profile.device(FigureName::SequentialRead, folder.dev()));
+    let here = here(&profile);
     let any = || {
         let reads = profile.figures.iter().filter(|one| one.name == FigureName::SequentialRead);
         reads.map(|figure| figure.value).reduce(f64::max)
     };
     let measured = here.or_else(any).filter(|rate| *rate >= 1e6);
     measured.map_or(UNMEASURED, |rate| Rate::per_second(rate as u64))
+}
+
+/// The bandwidth of the disk below the working directory, if it was measured.
+pub fn measured_here() -> Option<Rate> {
+    here(&Profile::load().ok()?).map(|rate| Rate::per_second(rate as u64))
+}
+
+fn here(profile: &Profile) -> Option<f64> {
+    let device = std::fs::metadata(".").ok()?.dev();
+    profile.device(FigureName::SequentialRead, device)
 }
 
 /// Prepares the board for a class that gives way: from when on others count as busy.

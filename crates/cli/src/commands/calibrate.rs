@@ -15,7 +15,8 @@ use discnice_units::{Bytes, Nanos, Rate};
 
 /// Measure this machine and write the host profile
 ///
-/// Takes at most a minute, and a quiet machine. Example: discnice calibrate --dir /srv --dir ~
+/// After it `--disk 10%` is known, and a polite job gets a tenth of this disk. Takes at most a minute, and a quiet
+/// machine. Example: discnice calibrate --dir /srv --dir ~
 #[derive(Debug, Args)]
 pub struct Calibrate {
     /// Measure the device and file system of this folder (default: here, home and /var/tmp)

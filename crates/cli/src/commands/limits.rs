@@ -4,12 +4,15 @@ use std::fmt::Display;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
+use anyhow::Context;
 use clap::Args;
 use discnice_policy::limits::WEIGHT_MAX;
 use discnice_policy::{Limits, Memory, Resource, When};
 use discnice_units::{Bytes, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+
+use super::rate::Given;
 
 const DISK: &str = "Disk";
 const NETWORK: &str = "Network";
@@ -20,38 +23,39 @@ const WHEN: &str = "When";
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitArgs {
-    /// Disk traffic, both ways together, for example 5M (MiB/s) or 5MB/s; or `unlimited`
+    /// Disk traffic, both ways together, for example 5M (MiB/s), 5MB/s or 10% of what `calibrate` measured;
+    /// or `unlimited`
     #[arg(short = 'd', long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
-    disk: Option<Rate>,
+    disk: Option<Given>,
     /// Disk traffic of reading
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
-    disk_read: Option<Rate>,
+    disk_read: Option<Given>,
     /// Disk traffic of writing
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
-    disk_write: Option<Rate>,
+    disk_write: Option<Given>,
     /// Disk operations a second; one moves at most 512 KiB
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
-    disk_iops: Option<Rate>,
+    disk_iops: Option<Given>,
     /// Calls on names and inodes a second: open, create, unlink, rename, stat and the like
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
-    meta_ops: Option<Rate>,
+    meta_ops: Option<Given>,
     /// Network traffic, both ways together
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
-    net: Option<Rate>,
+    net: Option<Given>,
     /// Network traffic of sending
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
-    net_up: Option<Rate>,
+    net_up: Option<Given>,
     /// Network traffic of receiving
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
-    net_down: Option<Rate>,
+    net_down: Option<Given>,
     /// Whether traffic within this machine counts as network traffic
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
@@ -115,8 +119,8 @@ impl Value {
     }
 }
 
-fn toml_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
-    Value::parse(from, str::parse::<Rate>)
+fn toml_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
+    Value::parse(from, str::parse::<Given>)
 }
 
 fn toml_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
@@ -127,7 +131,7 @@ fn toml_ceiling<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ceiling>, D
     Value::parse(from, str::parse::<Ceiling>)
 }
 
-fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
     Value::parse(from, count)
 }
 
@@ -140,13 +144,13 @@ fn toml_weight<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Err
 }
 
 /// A number of operations a second, or `unlimited`.
-fn count(text: &str) -> Result<Rate, &'static str> {
+fn count(text: &str) -> Result<Given, &'static str> {
     if text == "unlimited" {
-        return Ok(Rate::UNLIMITED);
+        return Ok(Given::Rate(Rate::UNLIMITED));
     }
     let number = text.parse::<NonZeroU64>().ok().filter(|number| number.get() < 1 << 63);
     number
-        .map(|number| Rate::per_second(number.get()))
+        .map(|number| Given::Rate(Rate::per_second(number.get())))
         .ok_or("give a whole number from 1 on, or `unlimited`")
 }
 
@@ -173,7 +177,7 @@ fn yes_or_no(text: &str) -> Result<bool, &'static str> {
 
 impl LimitArgs {
     /// The threshold that was given for a resource.
-    const fn given(&self, resource: Resource) -> Option<Rate> {
+    const fn given(&self, resource: Resource) -> Option<Given> {
         match resource {
             Resource::Total => self.disk,
             Resource::Read => self.disk_read,
@@ -210,18 +214,39 @@ impl LimitArgs {
     /// These limits on top of what held before.
     ///
     /// # Errors
-    /// The limits contradict each other.
+    /// The limits contradict each other, or are parts of what was never measured.
     pub fn over(&self, before: Limits) -> anyhow::Result<Limits> {
-        let settings = before
+        let mut limits = self.settings_over(before);
+        for (one, given) in self.all_given() {
+            let rate = given.resolve(one).with_context(|| one.option())?;
+            limits = limits.with(one, rate);
+        }
+        limits.check()?;
+        Ok(limits)
+    }
+
+    /// Checks what can be checked without a measured disk.
+    ///
+    /// # Errors
+    /// The limits contradict each other.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let plain = self.all_given().filter_map(|(one, given)| Some((one, given.plain()?)));
+        let settings = self.settings_over(Limits::UNLIMITED);
+        let limits = plain.fold(settings, |limits, (one, rate)| limits.with(one, rate));
+        Ok(limits.check()?)
+    }
+
+    fn all_given(&self) -> impl Iterator<Item = (Resource, Given)> {
+        Resource::ALL.into_iter().filter_map(|one| Some((one, self.given(one)?)))
+    }
+
+    /// All but the thresholds of rates.
+    fn settings_over(&self, before: Limits) -> Limits {
+        before
             .with_loopback(self.net_loopback.unwrap_or(before.loopback()))
             .with_when(self.when.unwrap_or(before.when()))
             .with_weight(self.weight.unwrap_or(before.weight()))
             .with_guest(self.guest.unwrap_or(before.guest()))
-            .with_memory(self.memory(before.memory()));
-        let limits = Resource::ALL.into_iter().fold(settings, |limits, one| {
-            limits.with(one, self.given(one).unwrap_or(limits.rate(one)))
-        });
-        limits.check()?;
-        Ok(limits)
+            .with_memory(self.memory(before.memory()))
     }
 }

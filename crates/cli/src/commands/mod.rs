@@ -18,6 +18,7 @@ mod metrics;
 mod order;
 mod policyd;
 mod polite;
+mod rate;
 mod refresh;
 mod run;
 pub(crate) mod status;
