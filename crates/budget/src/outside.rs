@@ -54,6 +54,8 @@ pub enum Reason {
     Hidden = 9,
     /// Its resident memory exceeds what its class may keep while others wait for memory.
     Memory = 10,
+    /// The user paused it, or its class.
+    Paused = 11,
 }
 
 impl Mechanism {
@@ -80,6 +82,7 @@ impl Reason {
             8 => Self::Foreground,
             9 => Self::Hidden,
             10 => Self::Memory,
+            11 => Self::Paused,
             _ => Self::None,
         }
     }
@@ -250,7 +253,7 @@ impl Watcher {
 #[repr(C)]
 pub struct Held {
     generation: AtomicU32,
-    /// Mechanism in the low half, reason in the high half.
+    /// Mechanism in the low half, with [`PAUSED`], reason in the high half.
     how: AtomicU32,
     /// When the process started, in clock ticks since boot: tells it from a later one of its number.
     started: AtomicU64,
@@ -266,6 +269,9 @@ pub struct Held {
 /// know another process.
 pub const APART: u64 = 1 << 63;
 
+/// In [`Held::how`]: the user has paused the process.
+const PAUSED: u32 = 1 << 15;
+
 /// A copy of [`Held`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
@@ -273,6 +279,8 @@ pub struct Account {
     pub mechanism: Mechanism,
     /// Why it is regulated from outside.
     pub reason: Reason,
+    /// Set if the user has paused the process itself.
+    pub paused: bool,
     /// When it started, in clock ticks since boot; with [`APART`].
     pub started: u64,
     /// Bytes that it had not charged itself: found and charged from outside.
@@ -326,8 +334,9 @@ impl Held {
         let ran = self.ran.load(Ordering::Acquire);
         let bytes = self.seen.load(Ordering::Relaxed);
         Some(Account {
-            mechanism: Mechanism::from_claim(how & 0xffff),
+            mechanism: Mechanism::from_claim(how & 0xffff & !PAUSED),
             reason: Reason::from_claim(how >> 16),
+            paused: how & PAUSED != 0,
             started: self.started.load(Ordering::Relaxed),
             escaped: self.escaped.load(Ordering::Relaxed),
             frozen: self.frozen.load(Ordering::Relaxed),
@@ -337,7 +346,24 @@ impl Held {
 
     /// Notes how the process is held and why.
     pub fn set_how(&self, mechanism: Mechanism, reason: Reason) {
-        self.how.store(mechanism as u32 | (reason as u32) << 16, Ordering::Relaxed);
+        let (relaxed, how) = (Ordering::Relaxed, mechanism as u32 | (reason as u32) << 16);
+        // The closure always gives a value.
+        let _ = self.how.fetch_update(relaxed, relaxed, |before| Some(before & PAUSED | how));
+    }
+
+    /// Says that `member` stands still, or goes on; false if a watcher has not begun with this life of its slot. The caller
+    /// then has the watcher look.
+    #[must_use]
+    pub fn set_paused(&self, member: &Member, paused: bool) -> bool {
+        if self.generation.load(Ordering::Acquire) != member.generation() {
+            return false;
+        }
+        if paused {
+            self.how.fetch_or(PAUSED, Ordering::Relaxed);
+        } else {
+            self.how.fetch_and(!PAUSED, Ordering::Relaxed);
+        }
+        true
     }
 
     /// Notes what the process had moved when it had had so many nanoseconds of processor time.

@@ -48,6 +48,11 @@ impl<'a> Running<'a> {
         Some(Self { member, outside, held, stopped_holder, bytes })
     }
 
+    /// Whether it stands still because the user wants it to.
+    pub fn is_paused(&self) -> bool {
+        self.held.is_some_and(|account| account.reason == Reason::Paused)
+    }
+
     /// Whether it stands still for the memory that it has.
     pub fn rests(&self) -> bool {
         self.held.is_some_and(|account| account.reason == Reason::Memory)

@@ -255,6 +255,12 @@ pub fn is_signalled(id: u32) -> bool {
     threads(id).any(|thread| procfs::pending_signals(thread) != 0)
 }
 
+/// Whether a signal waits that ends the process.
+#[must_use]
+pub fn is_doomed(id: u32) -> bool {
+    threads(id).any(|thread| procfs::fatal_signals(thread) != 0)
+}
+
 /// The ids of the process's threads.
 pub fn threads(id: u32) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();

@@ -151,7 +151,7 @@ impl Keeper {
         match self.sum.watched {
             0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => census::ORPHANS,
             0 => census::EMPTY,
-            _ if now < self.sum.lively_until || self.sum.holds => census::LIVELY,
+            _ if now < self.sum.lively_until || self.sum.alert => census::LIVELY,
             _ if self.announced.is_none() => census::IDLE,
             _ => self.sum.patience.clamp(census::IDLE, census::DORMANT),
         }

@@ -46,6 +46,8 @@ pub(crate) struct Kept {
     pub(crate) joining_until: Nanos,
     /// Set if a process in it is held.
     pub(crate) holds: bool,
+    /// Set if a process in it is held while others of it may run.
+    alert: bool,
     /// Since when it has no members.
     empty_since: Option<Nanos>,
     /// How many are in it.
@@ -62,7 +64,7 @@ impl Kept {
         let watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
         let (due, patience) = (Nanos(0), Nanos(0));
         let (lively_until, joining_until) = (Nanos(0), Nanos(0));
-        let (holds, empty_since, watched, over) = (false, None, 0, false);
+        let (holds, alert, empty_since, watched, over) = (false, false, None, 0, false);
         let memory = Regulation::default();
         let tidy_at = time::now().plus(TIDY);
         Self {
@@ -74,6 +76,7 @@ impl Kept {
             lively_until,
             joining_until,
             holds,
+            alert,
             empty_since,
             watched,
             tidy_at,
@@ -126,6 +129,8 @@ impl Kept {
         self.due = if self.holds { due } else { on_beat(due, apart, watched) };
         self.patience = if self.watch.has_members_outside() { Nanos(0) } else { apart };
         self.watched = self.watch.len();
+        // What stands as a whole has no children that are to be found soon.
+        self.alert = self.holds && !self.mapped.class.is_paused();
         let since = self.empty_since.get_or_insert(now);
         if !self.watch.is_empty() {
             *since = now;
@@ -167,6 +172,8 @@ pub(crate) struct Sum {
     pub(crate) watched: usize,
     /// Set if any process is held.
     pub(crate) holds: bool,
+    /// Set if any process is held of a class that is not paused as a whole.
+    pub(crate) alert: bool,
 }
 
 impl Sum {
@@ -180,6 +187,7 @@ impl Sum {
             joining_until: sum.joining_until.max(kept.joining_until),
             watched: sum.watched + kept.watched,
             holds: sum.holds || kept.holds,
+            alert: sum.alert || kept.alert,
         })
     }
 }

@@ -97,6 +97,18 @@ impl Class {
         }
     }
 
+    /// Pauses all members, present and future, or lets them go on.
+    pub fn set_paused(&self, paused: bool) {
+        self.class.set_paused(paused);
+        self.wake();
+    }
+
+    /// Has members and the watcher look at what has changed.
+    pub fn wake(&self) {
+        self.class.note_change();
+        futex::wake_all(self.class.changes());
+    }
+
     fn entry(&self, limits: Limits) -> Entry {
         Entry { block: self.block, nonce: self.class.nonce(), limits }
     }

@@ -123,10 +123,29 @@ pub fn resident(id: u32) -> Option<(u64, u64)> {
 #[must_use]
 pub fn pending_signals(id: u32) -> u64 {
     let mut buffer = [0; 4096];
-    read(id, "status", &mut buffer).map_or(0, parse_pending)
+    read(id, "status", &mut buffer).map_or(0, |text| parse_pending(text, b""))
 }
 
-fn parse_pending(text: &[u8]) -> u64 {
+/// Signals of [`pending_signals`] that end the process, as it has no handler for them and the default is to end.
+#[must_use]
+pub fn fatal_signals(id: u32) -> u64 {
+    let harmless = [
+        libc::SIGCHLD,
+        libc::SIGCONT,
+        libc::SIGURG,
+        libc::SIGWINCH,
+        libc::SIGSTOP,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    let harmless = harmless.iter().fold(0, |mask, signal| mask | 1u64 << (signal - 1));
+    let mut buffer = [0; 4096];
+    read(id, "status", &mut buffer).map_or(0, |text| parse_pending(text, b"SigCgt:")) & !harmless
+}
+
+/// Pending signals without those of the mask with this label; an empty one is none.
+fn parse_pending(text: &[u8], without: &[u8]) -> u64 {
     let mask = |label: &[u8]| {
         let mut lines = text.split(|byte| *byte == b'\n');
         let digits = lines.find_map(|line| line.strip_prefix(label)).unwrap_or_default();
@@ -136,7 +155,8 @@ fn parse_pending(text: &[u8]) -> u64 {
         };
         digits.trim_ascii().iter().fold(0, value)
     };
-    (mask(b"SigPnd:") | mask(b"ShdPnd:")) & !(mask(b"SigBlk:") | mask(b"SigIgn:"))
+    let without = if without.is_empty() { 0 } else { mask(without) };
+    (mask(b"SigPnd:") | mask(b"ShdPnd:")) & !(mask(b"SigBlk:") | mask(b"SigIgn:") | without)
 }
 
 /// Calls `each` with the children of a process's first thread that have not been reaped, from
@@ -215,7 +235,10 @@ mod tests {
         let status =
             b"Name:\tx\nSigQ:\t0/9\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004002\n\
             SigBlk:\t0000000000000001\nSigIgn:\t0000000000000002\nSigCgt:\t0\n";
-        assert_eq!(parse_pending(status), 1 << (libc::SIGTERM - 1));
+        assert_eq!(parse_pending(status, b""), 1 << (libc::SIGTERM - 1));
+        let caught = b"ShdPnd:\t0000000000004400\nSigCgt:\t0000000000004000\n";
+        assert_eq!(parse_pending(caught, b"SigCgt:"), 1 << (libc::SIGSEGV - 1));
+        assert_eq!(fatal_signals(std::process::id()), 0);
         assert_eq!(pending_signals(std::process::id()), 0);
     }
 

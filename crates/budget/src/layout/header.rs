@@ -61,6 +61,8 @@ pub(super) const MINDS_TRAFFIC: u32 = 1 << 29;
 pub(super) const LOOPBACK: u32 = 1;
 /// The class gives way in processor time and memory too.
 pub(super) const GUEST: u32 = 1 << 1;
+/// The user has paused the class.
+const PAUSED: u32 = 1 << 2;
 
 impl Class {
     /// Returns the number that tells this class from a later one in a block with the same id.
@@ -185,6 +187,36 @@ impl Class {
     pub fn waits(&self) -> (u64, Nanos) {
         let header = &self.header;
         (header.waits.load(Ordering::Relaxed), Nanos(header.waited.load(Ordering::Relaxed)))
+    }
+
+    /// Says that all members stand still, or that they go on. [`Self::note_change`] then tells.
+    pub fn set_paused(&self, paused: bool) {
+        if paused {
+            self.header.settings.fetch_or(PAUSED, Ordering::Relaxed);
+        } else {
+            self.header.settings.fetch_and(!PAUSED, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that members or limits have changed; the caller then wakes the threads that wait on [`Class::changes`].
+    pub fn note_change(&self) {
+        self.header.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns true if the user has paused the class.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.header.settings.load(Ordering::Relaxed) & PAUSED != 0
+    }
+
+    /// Changes yes-or-no settings that are limits, and no other.
+    pub(super) fn set_settings(&self, settings: u32) {
+        let relaxed = Ordering::Relaxed;
+        // The closure always gives a value.
+        let _ = self
+            .header
+            .settings
+            .fetch_update(relaxed, relaxed, |before| Some(before & PAUSED | settings));
     }
 
     /// Processes that found no free member slot.

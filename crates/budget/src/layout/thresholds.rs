@@ -86,7 +86,7 @@ impl Class {
         }
         let loopback = if limits.loopback() { header::LOOPBACK } else { 0 };
         let guest = if limits.guest() { header::GUEST } else { 0 };
-        self.header.settings.store(loopback | guest, Ordering::Relaxed);
+        self.set_settings(loopback | guest);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         let yields = limits.when() == When::Busy;

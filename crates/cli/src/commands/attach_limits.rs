@@ -101,8 +101,35 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
     Ok(pinned)
 }
 
+/// Whether a process may be made a member at the user's wish.
+///
+/// # Errors
+/// Why not.
+pub fn may_enter(pinned: &Pinned) -> anyhow::Result<()> {
+    Ok(examine(pinned)?)
+}
+
+/// Makes a process of no class, with its descendants, a new class of this name, without limits and watched.
+///
+/// # Errors
+/// No class can be made, or no daemon can be had. The process is in no class then.
+pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<Found> {
+    let (found, origin) = classes::find_or_create(name)?;
+    if origin == Origin::New {
+        found.set_limits(&Limits::UNLIMITED);
+    }
+    let process = pinned.process;
+    let all = [pinned];
+    call_daemon(&found, &all)?;
+    for one in &all {
+        enter(&found, one, Reason::Attached)?;
+    }
+    enter_descendants(&found, &Tree::new(&[process]));
+    Ok(found)
+}
+
 /// Whether the class lists this process, and not an ended one that had its number.
-fn lists(found: &Found, pinned: &Pinned) -> bool {
+pub fn lists(found: &Found, pinned: &Pinned) -> bool {
     found.class.listed(pinned.id()).is_some_and(|(slot, member)| {
         let known = found.class.held(slot).and_then(|held| held.of(member));
         known.is_none_or(|one| one.is_apart() || one.started == pinned.process.started)

@@ -68,7 +68,11 @@ impl Args {
     }
 }
 
-fn existing(name: &str) -> anyhow::Result<Found> {
+/// The class of this name.
+///
+/// # Errors
+/// There is none: what may have been meant.
+pub fn existing(name: &str) -> anyhow::Result<Found> {
     classes::find(name).with_context(|| match similar(name) {
         Some(similar) => format!("no class {name}; did you mean {similar}?"),
         None => format!("no class {name}; see `discnice class list`"),
@@ -132,5 +136,6 @@ fn remove(name: &str, force: bool) -> anyhow::Result<()> {
         );
     }
     found.set_limits(&Limits::UNLIMITED);
+    found.set_paused(false);
     found.remove()
 }

@@ -24,6 +24,8 @@ pub struct MemberReport {
     pub escape: Option<String>,
     /// Why it is held from outside, if it is.
     pub why: Option<&'static str>,
+    /// Whether it stands because the user wants it to.
+    pub paused: bool,
     /// What was charged for it.
     pub read: u64,
     /// What was charged for it.
@@ -52,6 +54,7 @@ impl MemberReport {
             mechanism: mechanism(member.state(), escapes, held),
             escape,
             why: held.and_then(|account| explain(account.reason)),
+            paused: running.is_paused(),
             read: charged.read,
             written: charged.written,
             seen: if seen || escapes { running.seen() } else { None },
@@ -79,7 +82,8 @@ fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str
     }
 }
 
-fn explain(reason: Reason) -> Option<&'static str> {
+/// Why a process is held from outside, or cannot be.
+pub fn explain(reason: Reason) -> Option<&'static str> {
     Some(match reason {
         Reason::None => return None,
         Reason::Attached => "was attached while it ran",
@@ -94,6 +98,7 @@ fn explain(reason: Reason) -> Option<&'static str> {
             "hides its I/O from the watcher of its class (it is not dumpable, or of another group)"
         }
         Reason::Memory => "is paused, as others wait for memory",
+        Reason::Paused => "is paused until `discnice resume`",
     })
 }
 

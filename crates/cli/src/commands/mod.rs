@@ -16,6 +16,8 @@ mod linger;
 pub(crate) mod member_report;
 mod metrics;
 mod order;
+mod pause;
+mod paused;
 mod policyd;
 mod polite;
 mod rate;
@@ -69,6 +71,8 @@ enum Command {
     Metrics(metrics::Metrics),
     Attach(attach::Attach),
     Detach(detach::Detach),
+    Pause(pause::Pause),
+    Resume(pause::Resume),
     Policyd(policyd::Policyd),
     Doctor(doctor::Doctor),
     Admit(admit::Admit),
@@ -94,6 +98,8 @@ impl Cli {
             Command::Doctor(doctor) => doctor.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),
+            Command::Pause(command) => command.run(),
+            Command::Resume(command) => command.run(),
             Command::Policyd(command) => command.run(),
             Command::Admit(command) => command.run(),
             Command::Cached(command) => command.run(),

@@ -276,14 +276,16 @@ impl Run {
     fn have_watched(&self, found: &Found, plan: &Plan, strict: Strictness) -> Result<(), Refusal> {
         // One that gives way may be free at the moment, and its watcher sees whether others are busy.
         let disk = found.class.yields() || found.class.is_limited() && !plan.is_supervised();
-        if !self.mechanism.watches() || !disk && guest::memory(found.class).is_none() {
+        let paused = found.class.is_paused();
+        let watched = self.mechanism.watches() && (disk || guest::memory(found.class).is_some());
+        if !watched && !paused {
             return Ok(());
         }
         if self.mechanism.is_strict() {
             found.class.watcher().be_strict();
         }
         found.class.watcher().await_until(time::now().plus(ARRIVAL).0);
-        let awaited = *plan == Plan::Watched || strict.0;
+        let awaited = *plan == Plan::Watched || strict.0 || paused;
         let answer = if awaited { Answer::Awaited } else { Answer::Unneeded };
         strict.have(watching::watch(found, answer).map_err(Unheld::NotWatched)).map(drop)
     }
@@ -317,6 +319,9 @@ impl Run {
             super::class::change(&found, &self.limits).map_err(Unheld::NoClass)?;
         }
         self.estimator.apply(&found);
+        if found.class.is_paused() && output::is_watched() {
+            tell!("discnice: class {name} is paused; `discnice resume {name}` lets it go on");
+        }
         Ok((found, new))
     }
 }

@@ -105,6 +105,8 @@ struct ClassReport {
     memory_given: bool,
     /// Whether it stands still for that now.
     memory_held: bool,
+    /// Whether the user has paused it; of a member see there.
+    paused: bool,
     /// `rate_R` for each resource R: over the last second.
     #[serde(flatten)]
     rates: BTreeMap<String, u64>,
@@ -154,6 +156,7 @@ impl ClassReport {
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,
             memory_held: running.iter().any(Running::rests),
+            paused: class.is_paused(),
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
             written: total(Resource::Write),
@@ -288,6 +291,7 @@ fn limits(report: &ClassReport) -> String {
         .chain(memory.filter(|_| report.memory_given))
         .collect();
     let state = match (report.when, report.throttled) {
+        _ if report.paused => " (paused)",
         ("busy", true) => " (others are busy)",
         ("busy", false) => " (when others are busy)",
         _ => "",

@@ -16,6 +16,9 @@ const LOOKING: u64 = 25;
 /// already after the first such look.
 const SLIPS: u32 = 4;
 
+/// A paused process stands for so long, again and again.
+const PAUSE: Nanos = Nanos::from_millis(10_000);
+
 /// A process goes on for so long, again and again, while another may be about to trace it.
 const WAY: Nanos = Nanos::from_millis(10);
 /// In all it does so for no more than this, of which a part is forgotten of the time that passes: what names a process
@@ -38,10 +41,13 @@ impl Watched {
             // A debugger, which stands for nothing.
             return self.give_up(Refused::Traced, now, UNHELD);
         }
-        let pressed = if self.slips < SLIPS { self.hold.press() } else { self.hold.press_all() };
+        let all = self.paused || self.slips >= SLIPS;
+        let pressed = if all { self.hold.press_all() } else { self.hold.press() };
         match pressed {
             Ok(grip) => {
-                self.is_unheld = false;
+                if std::mem::take(&mut self.is_unheld) && self.paused {
+                    self.note_paused();
+                }
                 // Threads that could not be let go yet, as they wait for a disk, stay.
                 self.letting_go = false;
                 if self.held_since.is_none() {
@@ -138,6 +144,47 @@ impl Watched {
         if std::mem::take(&mut self.rests_until) > Nanos(0) {
             self.limits_changed();
             self.note_how(self.reason);
+        }
+    }
+
+    /// Whether the user wants it, or its class, to stand.
+    pub(super) fn is_paused(&self) -> bool {
+        self.class.is_paused() || self.is_paused_itself()
+    }
+
+    /// Whether the user wants it to stand, whatever its class does.
+    #[must_use]
+    pub fn is_paused_itself(&self) -> bool {
+        let account = self.member().and_then(|member| self.held()?.of(member));
+        account.is_some_and(|account| account.paused)
+    }
+
+    /// It stands with its parent, which was paused when it was born.
+    pub fn inherit_pause(&self) {
+        if let (Some(member), Some(held)) = (self.member(), self.held()) {
+            let _ = held.set_paused(member, true);
+        }
+    }
+
+    /// Stands, or goes on, as the user wants. What is noted in the class outlives its watcher: the next one goes on
+    /// holding.
+    pub(super) fn follow_pause(&mut self, now: Nanos) {
+        let wanted = self.is_paused();
+        let paused = std::mem::replace(&mut self.paused, wanted);
+        if wanted {
+            if !paused {
+                self.note_paused();
+            }
+            self.duty.owe(now, now.plus(PAUSE));
+        } else if paused {
+            self.limits_changed();
+            self.note_how(self.reason);
+        }
+    }
+
+    pub(super) fn note_paused(&self) {
+        if let Some(held) = self.held() {
+            held.set_how(self.hold.mechanism(), Reason::Paused);
         }
     }
 

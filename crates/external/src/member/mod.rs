@@ -87,6 +87,8 @@ pub struct Watched {
     way_used: Nanos,
     /// Until when it stands for the memory that it has.
     rests_until: Nanos,
+    /// It stands because the user wants it to.
+    paused: bool,
     /// The number by which its class lists it.
     number: u32,
     /// Its parent, as far as known.
@@ -112,7 +114,9 @@ impl Watched {
         let member = class.member(slot, number)?;
         let held = class.held(slot)?;
         held.begin(member, mark(&pinned, number));
-        let before = held.of(member).map_or(Reason::None, |account| account.reason);
+        let before = held.of(member).map(|account| account.reason);
+        // That is told anew while it lasts.
+        let before = before.filter(|reason| *reason != Reason::Paused).unwrap_or(Reason::None);
         let reason = if reason == Reason::None { before } else { reason };
         let role = role(class, member.state());
         let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), rest(role))
@@ -151,6 +155,7 @@ impl Watched {
             way_at: Nanos(0),
             way_used: Nanos(0),
             rests_until: Nanos(0),
+            paused: false,
             number,
             parent: 0,
             due: Nanos(0),
@@ -246,6 +251,9 @@ impl Watched {
     }
 
     fn note_how(&mut self, reason: Reason) {
+        if self.paused {
+            return self.note_paused();
+        }
         let mechanism = match self.role {
             Role::Outside => self.hold.mechanism(),
             Role::Preloaded if reason == Reason::RanAhead => self.hold.mechanism(),
@@ -261,7 +269,9 @@ impl Watched {
     fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
         let next = self.duty.idle(now, crowd)?;
         let state = self.member()?.state();
-        let same = state != State::Free && self.part_in(state) == (self.role, self.reason);
+        let same = state != State::Free
+            && self.part_in(state) == (self.role, self.reason)
+            && self.paused == self.is_paused();
         let sure = same && !self.letting_go && !self.may_be_bereaved();
         if !sure || self.glances >= GLANCES {
             return None;
@@ -322,11 +332,14 @@ impl Watched {
             Role::Preloaded => self.charge_if_ahead(),
         };
         let now = time::now();
+        self.follow_pause(now);
         self.see_moving(now);
-        let id = self.id();
-        let next = match self.duty.decide(now, crowd, || process::is_signalled(id)) {
+        let (id, paused) = (self.id(), self.paused);
+        // What is paused handles signals when it goes on, as what SIGSTOP has stopped does.
+        let called = || if paused { process::is_doomed(id) } else { process::is_signalled(id) };
+        let next = match self.duty.decide(now, crowd, called) {
             Decision::Hold(until)
-                if (self.class.is_limited() || now < self.rests_until)
+                if (self.class.is_limited() || self.paused || now < self.rests_until)
                     && now >= self.refused_until =>
             {
                 self.press(now, until, moved)

@@ -207,6 +207,9 @@ impl Watch {
         watched.parent = parent;
         if let Some(parent) = self.members.get_mut(&parent) {
             parent.expect_children();
+            if parent.is_paused_itself() {
+                watched.inherit_pause();
+            }
         }
         if self.members.values().any(|member| member.parent == id) {
             watched.expect_children();

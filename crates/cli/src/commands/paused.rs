@@ -1,0 +1,236 @@
+//! What `discnice pause` and `resume` are about: whole classes, members with their descendants, and processes of no class.
+//!
+//! That something is paused is noted in its class, so that the next watcher goes on holding where one was killed. It stands
+//! by the same means as what exceeds a limit: the kernel, or a helper, lets go of it when its holder dies.
+
+use std::iter;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use discnice_benice::tree::{Process, Tree};
+use discnice_budget::outside::{Account, Mechanism, Reason};
+use discnice_budget::{Member, MemberId, State};
+use discnice_external::process::{Pinned, pin, tracer};
+use discnice_policyd::client::Answer;
+use discnice_sys::{process, procfs};
+use rustix::process::getpid;
+
+use super::{attach_limits, class, member_report};
+use crate::classes::{self, Found};
+use crate::watching;
+
+/// What is to stand does so within this, unless something speaks against it.
+const PROMPT: Duration = Duration::from_millis(1000);
+const LOOK: Duration = Duration::from_millis(5);
+/// The command in the name of a class that was made to pause a process of none.
+const MADE: &str = "pause";
+
+/// What a word names.
+#[derive(Debug)]
+pub enum Subject {
+    /// A class, or a part of one.
+    Known(Chosen),
+    /// A process that is in no class.
+    Stranger(Pinned),
+}
+
+/// A class, or one of its members with its descendants.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen {
+    found: Found,
+    part: Option<Process>,
+}
+
+impl Subject {
+    /// What a word names, if it may be paused.
+    ///
+    /// # Errors
+    /// There is none, or it may not be paused.
+    pub fn to_pause(word: &str) -> anyhow::Result<Self> {
+        let subject = Self::named(word)?;
+        ensure!(
+            !subject.has_this_command(),
+            "this command is in {word} and would stand with it; start it elsewhere"
+        );
+        if let Self::Stranger(pinned) = &subject {
+            attach_limits::may_enter(pinned)?;
+        }
+        Ok(subject)
+    }
+
+    /// A number is a process, another word a class. Of a class that was made for one job the job's first process stands for all.
+    fn named(word: &str) -> anyhow::Result<Self> {
+        let Ok(number) = word.parse::<i32>() else {
+            let automatic = classes::all()?.into_iter().find(|found| found.name() == word);
+            let found = automatic.map_or_else(|| class::existing(word), Ok)?;
+            return Ok(Self::Known(Chosen { found, part: None }));
+        };
+        let pinned = pin(number)?;
+        let process = pinned.process;
+        let mut all = classes::all()?.into_iter();
+        let Some(found) = all.find(|found| attach_limits::lists(found, &pinned)) else {
+            return Ok(Self::Stranger(pinned));
+        };
+        let leads = found.is_automatic() && found.name().ends_with(&format!("-{number}"));
+        Ok(Self::Known(Chosen { found, part: (!leads).then_some(process) }))
+    }
+
+    /// Whether this process is of it, by itself or by its descent.
+    fn has_this_command(&self) -> bool {
+        let own = getpid().as_raw_nonzero().get().unsigned_abs();
+        let mut line = iter::successors(Some(own), |one| Some(procfs::stat(*one)?.parent));
+        match self {
+            Self::Known(Chosen { found, part: None }) => {
+                line.any(|one| found.class.listed(one).is_some())
+            }
+            Self::Known(Chosen { part: Some(process), .. }) => line.any(|one| one == process.id()),
+            Self::Stranger(pinned) => line.any(|one| one == pinned.id()),
+        }
+    }
+
+    /// The class or part; a process of no class gets one without limits.
+    ///
+    /// # Errors
+    /// No class can be made, or watched.
+    pub fn taken(self) -> anyhow::Result<Chosen> {
+        match self {
+            Self::Known(chosen) => Ok(chosen),
+            Self::Stranger(pinned) => {
+                let name = classes::automatic_name(MADE, pinned.id());
+                let found = attach_limits::take_in(&name, pinned)?;
+                Ok(Chosen { found, part: None })
+            }
+        }
+    }
+}
+
+impl Chosen {
+    /// What a word names, if it is paused.
+    ///
+    /// # Errors
+    /// There is none, or it is not paused.
+    pub fn to_resume(word: &str) -> anyhow::Result<Self> {
+        let Subject::Known(chosen) = Subject::named(word)? else {
+            bail!("process {word} is not paused; see `discnice status`");
+        };
+        let Self { found, part } = chosen;
+        let name = found.name();
+        // Of a class that was made to pause something, any member stands for all.
+        let part = part.filter(|_| !chosen.was_made());
+        if part.is_some() && found.class.is_paused() {
+            bail!("process {word} stands with its class; `discnice resume {name}` lets that go on");
+        }
+        let chosen = Self { found, part };
+        let paused =
+            found.class.is_paused() || chosen.accounts().any(|(_, account)| account.paused);
+        ensure!(paused, "{word} is not paused; see `discnice status`");
+        Ok(chosen)
+    }
+
+    /// Whether the class was made to pause a process of none, and so has no limits.
+    fn was_made(self) -> bool {
+        let name = self.found.name();
+        let made = name.get(1..).is_some_and(|name| name.starts_with(MADE));
+        self.found.is_automatic() && made && self.found.class.limited().is_empty()
+    }
+
+    /// The members that it is about.
+    fn members(self) -> impl Iterator<Item = (MemberId, &'static Member)> {
+        let tree = self.part.map(|process| Tree::new(&[process]));
+        let all = self.found.class.living_slots(process::exists);
+        all.filter(move |(_, member)| {
+            let is_it = |tree: &Tree| tree.iter().any(|stat| stat.id == member.process());
+            tree.as_ref().is_none_or(is_it)
+        })
+    }
+
+    /// What is known from outside of those that a watcher knows.
+    fn accounts(self) -> impl Iterator<Item = (&'static Member, Account)> {
+        let class = self.found.class;
+        self.members()
+            .filter_map(move |(slot, member)| Some((member, class.held(slot)?.of(member)?)))
+    }
+
+    /// Pauses it; returns the processes that do not stand, with the reasons.
+    ///
+    /// # Errors
+    /// Nothing can hold it: no daemon answers. It is not paused then.
+    pub fn stand(self) -> anyhow::Result<Vec<(u32, &'static str)>> {
+        self.watch().context("nothing can hold it")?;
+        if self.part.is_none() {
+            self.found.set_paused(true);
+        }
+        let deadline = Instant::now() + PROMPT;
+        loop {
+            self.mark();
+            if let Err(error) = self.watch() {
+                self.go_on();
+                return Err(error).context("nothing can hold it");
+            }
+            let awake = self.awake();
+            if awake.is_empty() || Instant::now() > deadline {
+                return Ok(awake);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Notes at each process of a part that it is paused: some may have been born meanwhile.
+    fn mark(self) {
+        if self.part.is_some() {
+            for (slot, member) in self.members() {
+                let held = self.found.class.held(slot);
+                // One that its watcher does not know yet is noted at the next look.
+                let _ = held.is_some_and(|held| held.set_paused(member, true));
+            }
+            self.found.wake();
+        }
+    }
+
+    fn awake(self) -> Vec<(u32, &'static str)> {
+        let class = self.found.class;
+        let standing = |account: Account| {
+            account.reason == Reason::Paused && account.mechanism != Mechanism::None
+        };
+        let unknown = "its watcher does not know it yet";
+        let awake = self.members().filter_map(|(slot, member)| {
+            let account = class.held(slot).and_then(|held| held.of(member));
+            let why = match account {
+                Some(account) if standing(account) => return None,
+                Some(account) => member_report::explain(account.reason).unwrap_or(unknown),
+                None => unknown,
+            };
+            Some((member.process(), why))
+        });
+        awake.collect()
+    }
+
+    fn watch(self) -> anyhow::Result<()> {
+        watching::watch(&self.found, Answer::Awaited)
+            .context("no daemon answers (see `discnice policyd --help`)")
+    }
+
+    /// Lets it go on; when this returns it runs.
+    pub fn go_on(self) {
+        let class = self.found.class;
+        if self.part.is_none() {
+            self.found.set_paused(false);
+        }
+        for (slot, member) in self.members() {
+            let _ = class.held(slot).is_some_and(|held| held.set_paused(member, false));
+            if self.was_made() && member.state() == State::Outside {
+                member.release();
+            }
+        }
+        self.found.wake();
+        // Where there is no daemon nothing is held.
+        let _ = watching::watch(&self.found, Answer::Unneeded);
+        let deadline = Instant::now() + PROMPT;
+        let members: Vec<u32> = self.members().map(|(_, member)| member.process()).collect();
+        while members.iter().any(|id| tracer(id.cast_signed()).is_some())
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
