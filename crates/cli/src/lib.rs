@@ -6,6 +6,7 @@
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
 //! - `escapes`: which processes of a class no limit held;
+//! - `explanation`: what holds a command, class or process, and what it waits for;
 //! - `polite`: the limits of a job that was given none;
 //! - `guest`: giving way in processor time and disk priority;
 //! - `holding`: whether limits can hold for a command, and why not;
@@ -33,6 +34,7 @@ pub mod commands;
 mod complaint;
 pub mod config;
 mod escapes;
+mod explanation;
 mod guest;
 mod holding;
 pub mod inheritance;

@@ -100,21 +100,21 @@ impl Plan {
         }
     }
 
-    /// For people: how a command of this plan is held, or that it is not.
+    /// For people: what holds a command of this plan.
     ///
     /// # Errors
-    /// That it is not, and why.
+    /// Nothing does, and why.
     pub fn explain(&self, kind: Kind) -> Result<String, String> {
         let why = obstacle(kind).map_or(String::new(), |why| format!(": it {why}"));
         match self {
-            Self::Preload => Ok("can be limited, by the library in it".into()),
+            Self::Preload => Ok("the library in it".into()),
             Self::Supervised | Self::SupervisedWholly(_) => match seccomp::probe() {
-                Ok(()) => Ok(format!("can be limited, by a supervisor of its calls{why}")),
+                Ok(()) => Ok(format!("a supervisor of its calls{why}")),
                 Err(_) => Err(format!(
                     "cannot be limited{why}, and this kernel cannot have its calls supervised (Linux 5.19)"
                 )),
             },
-            Self::Watched => Ok(format!("can be limited, from outside{why}")),
+            Self::Watched => Ok(format!("policyd, from outside{why}")),
             Self::Escape(_, why) => Err(format!("cannot be limited: it {why}")),
         }
     }

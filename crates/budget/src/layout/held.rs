@@ -111,6 +111,11 @@ impl Class {
         self.disks(board).for_each(|medium| medium.set_piece(took));
     }
 
+    /// The disks of the class where others are given way to now.
+    pub fn throttled<'b>(&self, board: &'b Board) -> impl Iterator<Item = &'b Medium> {
+        self.disks(board).filter(|medium| medium.is_throttled())
+    }
+
     /// The media of the board that the class's files are on.
     fn disks<'b>(&self, board: &'b Board) -> impl Iterator<Item = &'b Medium> {
         let media = self.media();

@@ -12,6 +12,7 @@ use discnice_graybox::mac;
 use discnice_sys::block::Store;
 use discnice_sys::process;
 
+use crate::explanation::command;
 use crate::mechanism::Mechanism;
 use crate::output::say;
 use crate::{library, program};
@@ -45,11 +46,10 @@ impl Doctor {
             if let Some(fault) = program::fault(&path) {
                 bail!("cannot look at {}: {fault}", Foreign::path(&path));
             }
-            let kind = program::kind(&path);
-            // As `run` would do it.
-            let told = Mechanism::default().plan(Some((kind, path.clone()))).explain(kind);
+            // As `run` would do it, and `explain` tells.
+            let told = command::look(Mechanism::default(), command).told;
             let well = told.is_ok();
-            let meaning = told.unwrap_or_else(|why| why);
+            let meaning = told.map_or_else(|why| why, |how| format!("can be limited, by {how}"));
             findings.push(Finding("program", well, format!("{}: {meaning}", Foreign::path(&path))));
         }
         for Finding(what, well, meaning) in &findings {

@@ -10,6 +10,7 @@ pub(crate) mod class;
 mod detach;
 mod doctor;
 mod estimator;
+mod explain;
 mod file_status;
 pub(crate) mod limits;
 mod linger;
@@ -74,6 +75,7 @@ enum Command {
     Pause(pause::Pause),
     Resume(pause::Resume),
     Policyd(policyd::Policyd),
+    Explain(explain::Explain),
     Doctor(doctor::Doctor),
     Admit(admit::Admit),
     Cached(cached::Cached),
@@ -95,6 +97,7 @@ impl Cli {
             Command::Status(status) => status.run(),
             Command::Top(command) => command.run(),
             Command::Metrics(command) => command.run(),
+            Command::Explain(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),

@@ -28,7 +28,7 @@ use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, Record, Target};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
-use crate::{guest, inheritance, launch, library, memory, polite, stack, watching};
+use crate::{explanation, guest, inheritance, launch, library, memory, polite, stack, watching};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -82,6 +82,9 @@ pub struct Run {
     /// parent
     #[arg(long, value_name = "FILE.html|.svg|.json", help_heading = "Report")]
     report: Option<Target>,
+    /// Only tell what would hold the command, at what rate, and what would escape
+    #[arg(long, help_heading = "Report")]
+    dry_run: bool,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -106,6 +109,9 @@ impl Run {
         let limits = self.initial_limits()?;
         if self.polite.wanted() {
             self.polite.config()?;
+        }
+        if self.dry_run {
+            return self.explain(limits, strict);
         }
         if !strict.0 {
             memory::without_memory_execute(self.command.len());
@@ -153,6 +159,34 @@ impl Run {
             },
         };
         self.limits.over(base)
+    }
+
+    /// Tells how the command would be held; the exit status is the one of a command that cannot be started.
+    fn explain(&self, limits: Limits, strict: Strictness) -> anyhow::Result<ExitCode> {
+        let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
+        let found = self.class.as_ref().and_then(|name| classes::find(name));
+        let limits = match &found {
+            Some(found) => self.limits.over(found.class.limits())?,
+            None => limits,
+        };
+        let class = match (&self.class, found) {
+            (Some(name), Some(_)) => name.clone(),
+            (Some(name), None) => format!("{name} (new)"),
+            (None, _) if self.is_limited() => "one of its own".into(),
+            (None, _) => "none: its progress alone regulates it (--polite)".into(),
+        };
+        let mechanism = self.mechanism;
+        let start = explanation::command::Start { name, class, limits, mechanism, strict };
+        let explained = explanation::command::explain(&start);
+        super::explain::print(&explained, false)?;
+        let status = match program::find(name) {
+            None => NOT_FOUND,
+            Some(path) if !path.exists() => NOT_FOUND,
+            Some(path) if program::fault(&path).is_some() => NOT_EXECUTABLE,
+            Some(_) if strict.0 && explained.held_by.is_empty() => OURS,
+            Some(_) => 0,
+        };
+        Ok(ExitCode::from(status))
     }
 
     /// Runs the command as a child, and tells at the end what it did.

@@ -1,0 +1,98 @@
+//! `discnice explain`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use discnice_escape::Foreign;
+use discnice_external::process::pin;
+
+use super::attach_limits;
+use crate::classes;
+use crate::config::Config;
+use crate::explanation::command::Start;
+use crate::explanation::{Explanation, command, running};
+use crate::mechanism::Mechanism;
+use crate::strict::Strictness;
+use crate::{output, polite, program};
+
+const EXAMPLES: &str = "\
+Examples:
+  discnice explain 4711       what holds process 4711, and what it waits for now
+  discnice explain nightly    the same of class nightly
+  discnice explain restic     what would hold it; with limits: discnice run --dry-run -d 5M restic";
+
+/// Tell what holds a class or process and what it waits for, or what would hold a command
+///
+/// A number is a process, the name of a class that class, and anything else a command.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Explain {
+    /// For machines
+    #[arg(long)]
+    json: bool,
+    /// What to explain
+    #[arg(value_name = "PID|CLASS|COMMAND", required = true, allow_negative_numbers = true)]
+    subject: OsString,
+}
+
+impl Explain {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// There is nothing of this name.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        print(&self.explanation()?, self.json)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn explanation(&self) -> anyhow::Result<Explanation> {
+        let word = self.subject.to_string_lossy();
+        if let Ok(number) = word.parse::<i32>() {
+            let pinned = pin(number)?;
+            let mut all = classes::all()?.into_iter();
+            let class = all.find(|found| attach_limits::lists(found, &pinned));
+            return Ok(running::process(&pinned, class));
+        }
+        let all = classes::all()?;
+        if let Some(found) = all.iter().find(|found| found.name() == word) {
+            return Ok(running::class(found));
+        }
+        let Some(path) = program::find(&self.subject) else {
+            let similar = super::class::similar(&word);
+            let hint = similar.map_or_else(
+                || "see `discnice status` for classes and processes".to_owned(),
+                |similar| format!("did you mean class {similar}?"),
+            );
+            bail!("no class and no program {}; {hint}", Foreign::word(&self.subject));
+        };
+        if let Some(fault) = program::fault(&path) {
+            bail!("cannot look at {}: {fault}", Foreign::path(&path));
+        }
+        let limits = match Config::load()?.unnamed() {
+            Some(section) => section.over(discnice_policy::Limits::UNLIMITED)?,
+            None => polite::limits(),
+        };
+        Ok(command::explain(&Start {
+            name: &self.subject,
+            class: "one of its own".into(),
+            limits,
+            mechanism: Mechanism::default(),
+            strict: Strictness::of(false)?,
+        }))
+    }
+}
+
+/// Prints an explanation.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(explanation: &Explanation, json: bool) -> anyhow::Result<()> {
+    if json {
+        output::json(&serde_json::to_string_pretty(explanation)?)?;
+    } else {
+        explanation.lines().say()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! A command that is not started yet.
+
+use std::ffi::OsStr;
+
+use discnice_escape::Foreign;
+use discnice_policy::{Limits, Resources};
+
+use super::{Explanation, limits};
+use crate::holding::Holding;
+use crate::mechanism::{Mechanism, Plan};
+use crate::program::{self, Kind};
+use crate::strict::Strictness;
+
+/// How a command would be started.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// Its name or path.
+    pub name: &'a OsStr,
+    /// Its class, in words.
+    pub class: String,
+    /// The limits of that.
+    pub limits: Limits,
+    /// What was asked for.
+    pub mechanism: Mechanism,
+    /// Whether it is refused if a limit cannot hold.
+    pub strict: Strictness,
+}
+
+/// What was found of a command.
+#[derive(Debug)]
+pub struct Found {
+    /// How it is going to be held.
+    pub holding: Holding,
+    /// What holds it in words, or why nothing does.
+    pub told: Result<String, String>,
+}
+
+/// Looks at a command as `run` does, without changing anything.
+pub fn look(mechanism: Mechanism, name: &OsStr) -> Found {
+    let holding = Holding::of(mechanism, name);
+    let kind = holding.program.as_deref().map_or(Kind::Unknown, program::kind);
+    let told = holding.plan.explain(kind);
+    let told =
+        told.and_then(|how| holding.unheld.as_ref().map_or(Ok(how), |why| Err(why.to_string())));
+    Found { holding, told }
+}
+
+/// Explains how it would be held.
+pub fn explain(start: &Start<'_>) -> Explanation {
+    let Found { holding, told } = look(start.mechanism, start.name);
+    let path = holding.program.as_deref().map(|path| Foreign::path(path).to_string());
+    let about = match path {
+        Some(path) => format!("command {}: {path}", Foreign::word(start.name)),
+        None => format!("command {}: not found in PATH", Foreign::word(start.name)),
+    };
+    let (held_by, mut not_held) = match told {
+        _ if holding.program.is_none() => (Vec::new(), vec!["there is no such program".into()]),
+        Ok(how) => (vec![how], escapes(&holding.plan, start)),
+        Err(why) => (Vec::new(), vec![why]),
+    };
+    if start.strict.0 && !not_held.is_empty() && held_by.is_empty() {
+        not_held.push("it would not be started (--strict)".into());
+    }
+    let limits = limits(&start.limits);
+    let class = Some(start.class.clone());
+    Explanation { about, class, limits, held_by, waits_for: Vec::new(), not_held }
+}
+
+/// What of a command that is held would not be.
+fn escapes(plan: &Plan, start: &Start<'_>) -> Vec<String> {
+    let mut said: Vec<&str> = Vec::new();
+    let watched = start.mechanism.watches();
+    match plan {
+        Plan::Preload => {
+            said.push(if watched && !start.mechanism.is_strict() {
+                "page faults on mapped files and io_uring: paid for at its next call, from outside from 8 MiB over the limit on"
+            } else if watched {
+                "page faults on mapped files and io_uring: what passes between two looks (0.5 to 10 ms)"
+            } else {
+                "page faults on mapped files and io_uring, until its next call"
+            });
+            said.push(if watched {
+                "children that the library cannot enter (static, Go): what passes between two looks (0.5 to 10 ms)"
+            } else {
+                "children that the library cannot enter (static, Go): all of it"
+            });
+            if !start.strict.0 {
+                said.push("children with other rights (setuid programs such as sudo): all of it, without --strict");
+            }
+        }
+        Plan::Supervised | Plan::SupervisedWholly(_) => {
+            said.push("page faults on mapped files, until its next call");
+        }
+        Plan::Watched => {
+            said.push("what passes between two looks (0.5 to 10 ms)");
+            if !start.limits.limited().within(Resources::NETWORK).is_empty() {
+                said.push("the network: from outside only disk traffic is held");
+            }
+        }
+        Plan::Escape(..) => {}
+    }
+    said.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,103 @@
+//! What would hold a command, or holds a class or a process: by which mechanism, at what rate, what escapes, and what it
+//! waits for now. `explain`, `run --dry-run` and `doctor` say it.
+//!
+//! - [`command`]: before it runs;
+//! - [`running`]: classes and processes.
+
+pub mod command;
+mod others;
+pub mod running;
+mod waiting;
+
+use discnice_policy::{Limits, Resource, When};
+use discnice_units::Rate;
+use serde::Serialize;
+
+use crate::output::Lines;
+
+/// What is said of one command, class or process. What is empty does not apply.
+#[derive(Debug, Default, Serialize)]
+pub struct Explanation {
+    /// What it is about.
+    pub about: String,
+    /// Its class.
+    pub class: Option<String>,
+    /// The limits of that, in words.
+    pub limits: Vec<String>,
+    /// What holds it, or would.
+    pub held_by: Vec<String>,
+    /// What it waits for now.
+    pub waits_for: Vec<String>,
+    /// What is not held, or would not be, and why.
+    pub not_held: Vec<String>,
+}
+
+/// Columns of the labels.
+const LABELS: usize = 10;
+
+impl Explanation {
+    /// For people: one line for each thing that is said, with its label before the first of a kind.
+    pub fn lines(&self) -> Lines {
+        let about = std::slice::from_ref(&self.about);
+        let rows = [
+            ("about", about),
+            ("class", self.class.as_slice()),
+            ("limits", &self.limits),
+            ("held by", &self.held_by),
+            ("waits for", &self.waits_for),
+            ("not held", &self.not_held),
+        ];
+        let mut lines = Lines::default();
+        for (label, said) in rows {
+            for (number, text) in said.iter().enumerate() {
+                let label = if number == 0 { label } else { "" };
+                lines.push(format_args!("{label:<LABELS$}{text}"));
+            }
+        }
+        lines
+    }
+}
+
+/// What a resource is called where its rate is told.
+pub fn name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Total => "disk",
+        Resource::Read => "disk, reading",
+        Resource::Write => "disk, writing",
+        Resource::Operations => "disk operations",
+        Resource::Metadata => "calls on names",
+        Resource::Net => "network",
+        Resource::NetUp => "network, sending",
+        Resource::NetDown => "network, receiving",
+    }
+}
+
+/// A threshold in words.
+pub fn rate(resource: Resource, rate: Rate) -> String {
+    let name = name(resource);
+    if resource.is_bytes() {
+        format!("{name}: {rate}")
+    } else {
+        format!("{name}: {} a second", rate.get())
+    }
+}
+
+/// Limits in words, one a line.
+pub fn limits(limits: &Limits) -> Vec<String> {
+    let when = match limits.when() {
+        When::Busy => " while others are busy",
+        When::Always => "",
+    };
+    let thresholds = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
+    let mut said: Vec<String> = thresholds.map(|one| rate(one, limits.rate(one)) + when).collect();
+    if let Some(high) = limits.memory().high() {
+        said.push(format!("memory: paused above {high} while others wait for memory"));
+    }
+    if limits.guest() {
+        said.push("processor and disk: idle priority (guest)".into());
+    }
+    if said.is_empty() {
+        said.push("none".into());
+    }
+    said
+}

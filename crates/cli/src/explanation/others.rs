@@ -1,0 +1,122 @@
+//! The others that a class gives way to, as far as /proc shows them to this user.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use discnice_budget::board::Medium;
+use discnice_escape::Foreign;
+use discnice_external::process::threads;
+use discnice_sys::{process, procfs, time};
+use discnice_units::Rate;
+
+use crate::classes;
+
+/// Two looks at what processes move are so far apart.
+const BETWEEN: Duration = Duration::from_millis(200);
+/// So many are named.
+const NAMED: usize = 3;
+
+/// One process of others, and how much it moves to and from disks.
+#[derive(Debug)]
+pub struct Other {
+    id: u32,
+    name: String,
+    rate: Rate,
+}
+
+/// The processes that are in no class of this user and that move something, those that move most first. Other users'
+/// processes are seen by the superuser alone.
+pub fn look() -> Vec<Other> {
+    let (before, begun) = (accounts(), Instant::now());
+    std::thread::sleep(BETWEEN);
+    let seconds = begun.elapsed().as_secs_f64();
+    let moved = accounts().into_iter().filter_map(|(id, now)| {
+        // One that was not there before has moved all of it since.
+        let moved = now.saturating_sub(before.get(&id).copied().unwrap_or(0));
+        (moved > 0).then(|| (id, Rate::per_second((moved as f64 / seconds) as u64)))
+    });
+    let mut others: Vec<Other> =
+        moved.map(|(id, rate)| Other { id, name: name(id), rate }).collect();
+    others.sort_by_key(|other| std::cmp::Reverse(other.rate));
+    others
+}
+
+/// What each process of no class has moved, by its id.
+fn accounts() -> BTreeMap<u32, u64> {
+    let classes = classes::all().unwrap_or_default();
+    let is_member = |id: u32| classes.iter().any(|found| found.class.listed(id).is_some());
+    let ids = discnice_benice::tree::every_process();
+    let others = ids.filter(|id| *id != process::id() && !is_member(*id));
+    let all = others.filter_map(|id| Some((id, moved(id)?))).collect();
+    classes::let_go(classes);
+    all
+}
+
+/// What the threads of a process have moved: its own account has what ended children moved, too.
+fn moved(id: u32) -> Option<u64> {
+    let threads: Vec<u64> = threads(id).filter_map(|thread| moved_by(id, thread)).collect();
+    (!threads.is_empty()).then(|| threads.iter().sum())
+}
+
+fn moved_by(id: u32, thread: u32) -> Option<u64> {
+    let io = fs::read_to_string(format!("/proc/{id}/task/{thread}/io")).ok()?;
+    let mut lines = io.lines();
+    let mut field =
+        |name: &str| lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some(field("read_bytes:")? + field("write_bytes:")?)
+}
+
+fn name(id: u32) -> String {
+    let name = fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+}
+
+/// The others on one disk in words: what they move there, and which of them were seen to move most.
+pub fn on(disk: &Medium, seen: &[Other]) -> String {
+    let rate = Rate::per_second(disk.others().rate(time::now()));
+    let named: Vec<String> = seen
+        .iter()
+        .take(NAMED)
+        .map(|other| format!("{} ({}) {}", Foreign::text(&other.name), other.id, other.rate))
+        .collect();
+    let named = if named.is_empty() { hidden() } else { named.join(", ") };
+    format!("others on {}, which move {rate} there: {named}", disk_name(disk.id()))
+}
+
+/// Which others cannot be seen.
+fn hidden() -> String {
+    let waiting = procfs_waiting();
+    if waiting.is_empty() {
+        "processes of other users, or the kernel".into()
+    } else {
+        format!("waiting for a disk: {}", waiting.join(", "))
+    }
+}
+
+/// Names of processes of any user that wait for a disk at this moment: their state is shown to all.
+fn procfs_waiting() -> Vec<String> {
+    let waits = |id: &u32| procfs::stat(*id).is_some_and(|stat| stat.state == b'D');
+    let ids = discnice_benice::tree::every_process().filter(waits).take(NAMED);
+    ids.map(|id| format!("{} ({id}, user {})", Foreign::text(&name(id)), user(id))).collect()
+}
+
+fn user(id: u32) -> String {
+    let owner = fs::metadata(format!("/proc/{id}")).map(|meta| meta.uid().to_string());
+    owner.unwrap_or_else(|_| "unknown".into())
+}
+
+/// The kernel's name of a disk: major number in the upper half, minor in the lower.
+fn disk_name(id: u64) -> String {
+    if id == 0 {
+        return "the disks".into();
+    }
+    let (major, minor) = (id >> 32, id & 0xffff_ffff);
+    let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let name = link
+        .as_deref()
+        .and_then(|path| path.file_name())
+        .map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| format!("disk {major}:{minor}"))
+}

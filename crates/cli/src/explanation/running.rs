@@ -1,0 +1,117 @@
+//! A class, or a process that runs.
+
+use discnice_benice::report::posted;
+use discnice_escape::Foreign;
+use discnice_external::process::{Pinned, examine};
+use discnice_testpoint::paths;
+use discnice_units::{Bytes, Nanos};
+
+use super::{Explanation, limits, waiting};
+use crate::classes::Found;
+use crate::commands::member_report::MemberReport;
+use crate::running::Running;
+
+/// Explains what a class holds.
+pub fn class(found: &Found) -> Explanation {
+    let members: Vec<MemberReport> =
+        Running::all(found).map(|running| MemberReport::of(&running, false)).collect();
+    let held = members.iter().filter(|member| member.escape.is_none()).collect::<Vec<_>>();
+    let mut mechanisms: Vec<&str> = held.iter().map(|member| member.mechanism).collect();
+    mechanisms.sort_unstable();
+    mechanisms.dedup();
+    let count = |one: &str| held.iter().filter(|member| member.mechanism == one).count();
+    let processes = |count| if count == 1 { "process" } else { "processes" };
+    let by = |one: &str| format!("{one}: {} {}", count(one), processes(count(one)));
+    let escapes = members.iter().filter_map(|member| {
+        let why = member.escape.as_ref()?;
+        Some(format!("process {} ({}): {why}", member.process, Foreign::text(&member.name)))
+    });
+    Explanation {
+        about: format!("class {}", Foreign::text(&found.name())),
+        class: None,
+        limits: limits(&found.class.limits()),
+        held_by: mechanisms.into_iter().map(by).collect(),
+        waits_for: waiting::of_class(found),
+        not_held: escapes.collect(),
+    }
+}
+
+/// Explains what holds a process, or that nothing does.
+pub fn process(pinned: &Pinned, class: Option<Found>) -> Explanation {
+    let id = pinned.id();
+    let name = procfs_name(id);
+    let about = format!("process {id} ({})", Foreign::text(&name));
+    let Some(found) = class else { return stranger(about, pinned) };
+    let running = Running::all(&found).find(|running| running.member.process() == id);
+    let Some(running) = running else { return stranger(about, pinned) };
+    let report = MemberReport::of(&running, true);
+    let why = report.why.map_or(String::new(), |why| format!(": {why}"));
+    let held_by = match &report.escape {
+        Some(_) => Vec::new(),
+        None => vec![format!("{}{why}", mechanism(report.mechanism)), moved(&report)],
+    };
+    let mut waits_for = waiting::of_process(&found, &running);
+    waits_for.extend(regulated(id));
+    Explanation {
+        about,
+        class: Some(found.name()),
+        limits: limits(&found.class.limits()),
+        held_by,
+        waits_for,
+        not_held: report.escape.into_iter().collect(),
+    }
+}
+
+fn procfs_name(id: u32) -> String {
+    let name = std::fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+}
+
+/// A process of no class.
+fn stranger(about: String, pinned: &Pinned) -> Explanation {
+    let regulated: Vec<String> = regulated(pinned.id()).collect();
+    let not_held = match examine(pinned) {
+        _ if !regulated.is_empty() => Vec::new(),
+        Ok(()) => vec![format!(
+            "it is in no class; `discnice attach --disk 5M {}` limits it, from outside",
+            pinned.id()
+        )],
+        Err(refusal) => vec![format!("it is in no class, and cannot be attached: {refusal}")],
+    };
+    let held_by =
+        if regulated.is_empty() { Vec::new() } else { vec!["its progress (--polite)".into()] };
+    Explanation { about, held_by, waits_for: regulated, not_held, ..Explanation::default() }
+}
+
+/// What the regulator by progress says of a job with this first process.
+fn regulated(id: u32) -> impl Iterator<Item = String> {
+    let jobs = paths::runtime().map(|private| posted(private.path())).unwrap_or_default();
+    let own = jobs.into_iter().filter(move |job| job.process == id);
+    own.map(|job| {
+        let seconds = job.suspended_seconds;
+        if job.suspended {
+            format!("its progress to be good again (--polite); {seconds:.1} s so far")
+        } else {
+            format!("nothing of its progress (--polite); it waited {seconds:.1} s so far")
+        }
+    })
+}
+
+fn mechanism(name: &'static str) -> &'static str {
+    match name {
+        "preload" => "the library in it (preload)",
+        "seccomp" => "a supervisor of its calls (seccomp)",
+        "freeze" => "policyd or `attach`, from outside (freeze)",
+        "signals" => "policyd or `attach`, by stop signals (signals)",
+        other => other,
+    }
+}
+
+fn moved(report: &MemberReport) -> String {
+    let (read, written) = (Bytes::new(report.read), Bytes::new(report.written));
+    let inside = Nanos((report.waited_seconds * 1e9) as u64);
+    let outside = Nanos((report.frozen_seconds * 1e9) as u64);
+    format!(
+        "so far: read {read}, written {written}; waited {inside} (sum of its threads), stood {outside}"
+    )
+}

@@ -1,0 +1,116 @@
+//! What a class, or a process, waits for at this moment.
+
+use discnice_budget::outside::Reason;
+use discnice_external::process::{call, threads};
+use discnice_policy::{Resource, Resources};
+use discnice_registry::Board;
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use super::others;
+use crate::classes::Found;
+use crate::running::Running;
+
+/// Everything that holds members of a class now.
+pub fn of_class(found: &Found) -> Vec<String> {
+    let name = found.name();
+    let mut said = Vec::new();
+    if found.class.is_paused() {
+        said.push(format!("`discnice resume {name}`: it is paused"));
+    }
+    if Running::all(found).any(|running| running.rests()) {
+        said.push("memory: others wait for it".into());
+    }
+    said.extend(debts(found));
+    said.extend(busy(found));
+    if said.is_empty() {
+        said.push("nothing".into());
+    }
+    said
+}
+
+/// Thresholds that the class is ahead of.
+fn debts(found: &Found) -> impl Iterator<Item = String> {
+    let (class, now) = (found.class, time::now());
+    let limited = class.limited();
+    Resource::ALL.into_iter().filter(move |one| limited.contains(*one)).filter_map(move |one| {
+        let meter = class.meter(one);
+        let left = meter.frontier().minus(now);
+        let told = super::rate(one, meter.rate());
+        (left > Nanos(0)).then(|| format!("{told}; what was moved is paid for in {left}"))
+    })
+}
+
+/// The others that are given way to, or that there are none.
+fn busy(found: &Found) -> Vec<String> {
+    let class = found.class;
+    if !class.yields() {
+        return Vec::new();
+    }
+    if class.limited().is_empty() {
+        return vec!["nothing: others are not busy, so its limits are not in force".into()];
+    }
+    let Ok(board) = Board::find_or_create() else {
+        return vec!["it is always held: whether others are busy is not known".into()];
+    };
+    let mut said = Vec::new();
+    let disks: Vec<_> = class.throttled(board.board).collect();
+    if !disks.is_empty() {
+        let seen = others::look();
+        said.extend(disks.into_iter().map(|disk| others::on(disk, &seen)));
+    }
+    if !class.limited().within(Resources::NETWORK).is_empty() {
+        said.push("others that use the network: it gives way to them".into());
+    }
+    said
+}
+
+/// What holds one process now.
+pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
+    let id = running.member.process();
+    if let Some(account) = running.held {
+        match account.reason {
+            Reason::Paused => {
+                return vec![format!("`discnice resume {id}`, or of its class: it is paused")];
+            }
+            Reason::Memory => return vec!["memory: others wait for it".into()],
+            _ => {}
+        }
+    }
+    let waiting = waiting_threads(id);
+    if waiting == Some((0, 0)) {
+        return vec!["nothing: it has ended".into()];
+    }
+    let mut said = match waiting {
+        Some((0, _)) => vec!["nothing of its class at this moment".into()],
+        Some((waiting, all)) => vec![format!("its class: {waiting} of its {all} threads")],
+        None => Vec::new(),
+    };
+    if waiting.is_none_or(|(waiting, _)| waiting > 0) {
+        said.extend(debts(found));
+        said.extend(busy(found));
+    }
+    said
+}
+
+/// Threads that wait in our library, and all; `None` where the kernel does not show it.
+fn waiting_threads(id: u32) -> Option<(usize, usize)> {
+    let maps = std::fs::read_to_string(format!("/proc/{id}/maps")).ok()?;
+    let blocks: Vec<(u64, u64)> = maps.lines().filter_map(block).collect();
+    let is_ours =
+        |address: u64| blocks.iter().any(|(start, end)| (*start..*end).contains(&address));
+    let all: Vec<u32> = threads(id).collect();
+    let waiting = all.iter().filter(|thread| {
+        let call = call(id, **thread);
+        call.is_some_and(|call| call.number == libc::SYS_futex && is_ours(call.arguments[0]))
+    });
+    Some((waiting.count(), all.len()))
+}
+
+/// The bounds of a line of /proc/PID/maps that is a block of shared memory of ours.
+fn block(line: &str) -> Option<(u64, u64)> {
+    let is_block = line.contains(" /SYSV") || line.contains("/discnice");
+    let (start, rest) = line.split_once('-').filter(|_| is_block)?;
+    let (end, _) = rest.split_once(' ')?;
+    Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+}

@@ -1,0 +1,166 @@
+//! `discnice explain` and `run --dry-run`: what would hold a command, and what holds and delays what runs.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use discnice_tests::class::Class;
+use discnice_tests::process::{kill_group, run};
+use discnice_tests::{product, skip};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn explain(what: &str) -> Value {
+    let told = run(&mut product::discnice(["explain", "--json", what])).succeeded();
+    serde_json::from_slice(&told.output).expect("JSON")
+}
+
+/// Whether a line of this field begins so.
+fn says(explained: &Value, field: &str, beginning: &str) -> bool {
+    let mut lines = explained[field].as_array().expect("an array").iter();
+    lines.any(|line| line.as_str().is_some_and(|line| line.starts_with(beginning)))
+}
+
+/// Waits until `explain` says so.
+fn until_it_says(what: &str, field: &str, beginning: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    // The first command makes the class.
+    while run(&mut product::discnice(["explain", what])).status != Some(0) {
+        assert!(Instant::now() < deadline, "no {what}");
+    }
+    loop {
+        let explained = explain(what);
+        if says(&explained, field, beginning) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{field} never says {beginning:?}: {explained}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A job that is killed with all of its group.
+struct Job(Child);
+
+impl Job {
+    fn start(mut command: Command) -> Self {
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(quiet.process_group(0).spawn().expect("it starts"))
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        kill_group(self.0.id());
+        let _ = self.0.wait();
+    }
+}
+
+/// Reads a file past the cache, again and again.
+fn reading(mut command: Command, folder: &TempDir) -> Command {
+    let file = folder.path().join("data");
+    if !file.exists() {
+        fs::write(&file, vec![1; 64 << 20]).expect("room for a file");
+        fs::File::open(&file).and_then(|file| file.sync_all()).expect("a disk");
+    }
+    let script = "while :; do dd if=\"$0\" of=/dev/null bs=64k iflag=direct 2>/dev/null; done";
+    command.args(["sh", "-c", script]).arg(file);
+    command
+}
+
+#[test]
+fn a_dry_run_starts_nothing() {
+    let folder = product::folder();
+    let dry = |words: &[&str]| {
+        let mut command = product::discnice(["run", "--dry-run"]);
+        run(command.args(words).current_dir(folder.path()).env("PATH", "/usr/bin:/bin"))
+    };
+    let told = dry(&["-d", "5M", "--class", "dry-run-test", "touch", "started"]).succeeded().text();
+    for line in [
+        "about     command touch: ",
+        "class     dry-run-test (new)\n",
+        "limits    disk: 5 MiB/s\n",
+        "held by   the library in it\n",
+    ] {
+        assert!(told.contains(line), "{line:?}: {told}");
+    }
+    assert!(!folder.path().join("started").exists());
+    let all = run(&mut product::discnice(["class", "list"])).succeeded().text();
+    assert!(!all.contains("dry-run-test"), "{all}");
+    let missing = dry(&["no-such-program"]);
+    assert!(
+        missing.status == Some(127) && missing.text().contains("no such program"),
+        "{missing:?}"
+    );
+    let folded = dry(&["--mechanism", "preload", "--disk", "5M", "--strict", "true"]);
+    assert_eq!(folded.status, Some(125), "{folded:?}");
+}
+
+#[test]
+fn a_command_is_told_of_as_doctor_does() {
+    if !Path::new("/bin/busybox").exists() {
+        skip!("no static busybox");
+    }
+    let explained = explain("/bin/busybox");
+    assert!(says(&explained, "held_by", "a supervisor of its calls: it is statically linked"));
+    let doctor = run(&mut product::discnice(["doctor", "/bin/busybox"])).text();
+    let how = explained["held_by"][0].as_str().expect("text");
+    assert!(doctor.contains(&format!("can be limited, by {how}")), "{doctor}");
+    let watched = ["run", "--dry-run", "--mechanism", "freeze", "--net", "1M", "/bin/busybox"];
+    let told = run(&mut product::discnice(watched)).succeeded().text();
+    assert!(told.contains("the network: from outside only disk traffic is held"), "{told}");
+}
+
+#[test]
+fn what_a_limit_delays_waits_for_the_limit() {
+    let (folder, class) = (product::folder(), Class::new("1M"));
+    let job = Job::start(reading(class.run(), &folder));
+    until_it_says(class.name(), "waits_for", "disk: 1 MiB/s; what was moved is paid for in");
+    until_it_says(&job.id(), "held_by", "the library in it (preload)");
+    assert_eq!(explain(&job.id())["class"], class.name());
+    let idle = Class::new("1M");
+    let mut sleeping = idle.run();
+    sleeping.args(["sleep", "60"]);
+    let sleeping = Job::start(sleeping);
+    until_it_says(&sleeping.id(), "waits_for", "nothing of its class at this moment");
+    run(&mut product::discnice(["pause", class.name()])).succeeded();
+    assert!(says(&explain(class.name()), "waits_for", "`discnice resume"));
+    assert!(says(&explain(&job.id()), "waits_for", "`discnice resume"));
+    run(&mut product::discnice(["resume", class.name()])).succeeded();
+    assert!(!says(&explain(class.name()), "waits_for", "`discnice resume"));
+}
+
+#[test]
+fn what_gives_way_says_to_what() {
+    let (folder, class) = (product::folder(), Class::new("1M"));
+    let busy = ["class", "set", class.name(), "--disk", "1M", "--when", "busy"];
+    run(&mut product::discnice(busy)).succeeded();
+    let mut command = product::discnice(["run", "--class", class.name()]);
+    command.arg("--");
+    let _job = Job::start(reading(command, &folder));
+    let other = Job::start(reading(product::as_user("env"), &folder));
+    let deadline = Instant::now() + PATIENCE;
+    // The reader is this user's, so /proc shows it.
+    while !explain(class.name())["waits_for"].to_string().contains(": dd (") {
+        assert!(Instant::now() < deadline, "{}", explain(class.name()));
+    }
+    drop(other);
+    until_it_says(class.name(), "waits_for", "nothing: others are not busy");
+}
+
+#[test]
+fn what_is_in_no_class_is_told_how_to_get_into_one() {
+    let mut command = product::as_user("sleep");
+    command.arg("60");
+    let job = Job::start(command);
+    let explained = explain(&job.id());
+    assert!(explained["class"].is_null());
+    assert!(says(&explained, "not_held", "it is in no class; `discnice attach --disk 5M "));
+}
