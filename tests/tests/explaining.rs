@@ -152,7 +152,6 @@ fn what_gives_way_says_to_what() {
         assert!(Instant::now() < deadline, "{}", explain(class.name()));
     }
     drop(other);
-    until_it_says(class.name(), "waits_for", "nothing: others are not busy");
 }
 
 #[test]

@@ -182,12 +182,12 @@ impl Ended {
 }
 
 /// How often a [`Watch`] is called.
-pub const TICK: Duration = Duration::from_millis(100);
+pub const LOOK: Duration = Duration::from_millis(20);
 
 /// What looks at the job while it runs.
 pub type Watch<'a> = &'a mut dyn FnMut();
 
-/// Runs `child` in a new process and waits for it, calling `watch` every [`TICK`]. Signals of the
+/// Runs `child` in a new process and waits for it, calling `watch` every [`LOOK`]. Signals of the
 /// terminal reach both and are left to the child; others are passed on to it.
 ///
 /// # Errors
@@ -278,7 +278,7 @@ fn pass_signals_on() {
 fn watch_until_the_end(child: i32, watch: Watch<'_>) {
     let Some(pid) = Pid::from_raw(child) else { return };
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    let mut next = Instant::now() + TICK;
+    let mut next = Instant::now() + LOOK;
     loop {
         let rest = next.saturating_duration_since(Instant::now());
         let rest = Timespec::try_from(rest).unwrap_or_default();
@@ -286,7 +286,7 @@ fn watch_until_the_end(child: i32, watch: Watch<'_>) {
             Ok(0) => {
                 watch();
                 // After a suspension of the machine the ticks that were missed are not made up for.
-                next = (next + TICK).max(Instant::now());
+                next = (next + LOOK).max(Instant::now());
             }
             // A signal was passed on.
             Err(Errno::INTR) => {}

@@ -3,6 +3,7 @@
 //! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
 //!   man page and completions come) and a `run` that returns the exit status;
 //! - [`arguments`]: the command line; `complaint`: what is wrong with it, in one line;
+//! - `binding`: what members of a class wait for;
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
 //! - `escapes`: which processes of a class no limit held;
@@ -29,6 +30,7 @@
 #![deny(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod arguments;
+mod binding;
 mod classes;
 pub mod commands;
 mod complaint;

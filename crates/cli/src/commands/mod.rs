@@ -26,6 +26,7 @@ mod refresh;
 mod run;
 pub(crate) mod status;
 mod status_polite;
+mod summary;
 mod top;
 
 use std::process::ExitCode;

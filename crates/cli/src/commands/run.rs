@@ -9,24 +9,24 @@ use anyhow::bail;
 use clap::Args;
 use discnice_benice::beside::HeldBack;
 use discnice_escape::Foreign;
-use discnice_estimator::Totals;
-use discnice_policy::{Limits, Resource};
+use discnice_policy::Limits;
 use discnice_policyd::client::Answer;
 use discnice_sys::{process, time};
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::Nanos;
 
 use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
+use super::summary;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
-use crate::escapes::{Escaped, Escapes};
+use crate::escapes::Escapes;
 use crate::holding::{Holding, Unheld};
 use crate::launch::{Ended, Variables};
 use crate::mechanism::{Mechanism, Plan};
 use crate::output::{self, tell};
 use crate::program::{self, Kind};
-use crate::report::{Course, Draft, Record, Target};
+use crate::report::{Course, Draft, LOOKS, Record, Target, Waited};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
 use crate::{explanation, guest, inheritance, launch, library, memory, polite, stack, watching};
 
@@ -199,20 +199,26 @@ impl Run {
         let (found, _) = made;
         let mut course = Course::begin(found.class);
         let mut escapes = Escapes::default();
-        let mut tick = || {
-            escapes.look(&found);
-            if draft.is_some() {
-                course.tick(found.class);
+        let mut waited = Waited::begin(&found);
+        let mut looks = 0u32;
+        let mut look = || {
+            waited.look(&found);
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) {
+                escapes.look(&found);
+                if draft.is_some() {
+                    course.tick(found.class);
+                }
             }
         };
-        let ended = launch::supervise(|| self.execute(Some(made), strict), Some(&mut tick))?;
+        let ended = launch::supervise(|| self.execute(Some(made), strict), Some(&mut look))?;
         course.tick(found.class);
         let escaped = escapes.list();
         if self.summary {
-            summarise(&found, &course, &escaped);
+            summary::tell_all(&found, &course, &waited, &escaped);
         }
         if let Some(draft) = draft {
-            let record = Record::new(&self.command, &found, &course, ended, escaped);
+            let record = Record::new(&self.command, &found, &course, &waited, ended, escaped);
             if let Err(error) = draft.finish(&record) {
                 // The command has done its work, which its exit status must say.
                 tell!("discnice: {error:#}");
@@ -373,35 +379,4 @@ fn cannot_execute(name: &Path, error: &io::Error) -> u8 {
     tell!("discnice: cannot run {}: {why}", Foreign::path(name));
     let missing = error.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { NOT_EXECUTABLE }
-}
-
-/// A line on standard error, as time(1), and one for each process that was not held.
-fn summarise(found: &Found, course: &Course, escaped: &[Escaped]) {
-    let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
-    let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
-    let rate = (read + written) as f64 / seconds.max(1e-3);
-    tell!(
-        "discnice: {seconds:.1} s, read {}, wrote {}: {} (limit {}), held {:.1} s",
-        Bytes::new(read),
-        Bytes::new(written),
-        Rate::per_second(rate as u64),
-        found.class.total().rate(),
-        total.waited,
-    );
-    let unheld = found.class.watcher().unheld();
-    if unheld > 0 {
-        tell!(
-            "discnice: of that {} escaped: it was counted, but nothing could hold it",
-            Bytes::new(unheld)
-        );
-    }
-    for one in escaped {
-        let moved = one.bytes.map(|bytes| format!("; it moved {}", Bytes::new(bytes)));
-        let (name, moved) = (Foreign::text(&one.name), moved.unwrap_or_default());
-        tell!("discnice: NOT LIMITED: {name} ({}): {}{moved}", one.process, one.reason);
-    }
-    if found.class.predicts() {
-        let Totals { predicted, account } = found.class.prediction();
-        tell!("discnice: predicted {}, account {}", Bytes::new(predicted), Bytes::new(account));
-    }
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::by_mechanism::ByMechanism;
 use super::member_report::MemberReport;
 use super::status_polite;
+use crate::binding::Binding;
 use crate::classes::{self, Found};
 use crate::output::{self, Lines, say};
 use crate::prediction::PredictionReport;
@@ -26,8 +27,14 @@ use crate::{guest, json};
 /// So many classes are worth a thread.
 const MANY: usize = 50;
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice status             what runs, how fast, and what it waits for
+  discnice status --json      the same for machines";
+
 /// Show classes, their members, their rates, and what cannot be limited
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Status {
     /// For machines
     #[arg(long)]
@@ -105,6 +112,9 @@ struct ClassReport {
     memory_given: bool,
     /// Whether it stands still for that now.
     memory_held: bool,
+    /// What the next call waits for: `paused`, `memory`, `others`, or the resource of an overdrawn limit; `null` for
+    /// nothing.
+    waits_for: Option<Binding>,
     /// Whether the user has paused it; of a member see there.
     paused: bool,
     /// `rate_R` for each resource R: over the last second.
@@ -156,6 +166,7 @@ impl ClassReport {
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,
             memory_held: running.iter().any(Running::rests),
+            waits_for: Binding::of(found, running.iter().any(Running::rests)),
             paused: class.is_paused(),
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
@@ -176,6 +187,16 @@ impl ClassReport {
     /// Its name, and what has become of it.
     fn title(&self) -> String {
         if self.removed { format!("{} (removed)", self.name) } else { self.name.clone() }
+    }
+
+    /// What it waits for, in words.
+    fn now(&self) -> String {
+        match self.waits_for {
+            _ if self.members.is_empty() => String::new(),
+            Some(Binding::Paused) => "paused".into(),
+            Some(reason) => format!("waits for {}", reason.words()),
+            None => String::new(),
+        }
     }
 
     fn rate(&self, resource: Resource) -> u64 {
@@ -240,40 +261,55 @@ pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()>
     Ok(())
 }
 
+/// Columns of limits: at least, and at most for longer texts that stand among shorter ones.
+const LIMITS: (usize, usize) = (13, 44);
+
 fn table(reports: &[ClassReport], members: bool) -> Lines {
     let mut lines = Lines::default();
+    let every: Vec<String> = reports.iter().map(limits).collect();
+    let longest = every.iter().map(String::len).filter(|length| *length <= LIMITS.1).max();
+    let wide = longest.unwrap_or(0).max(LIMITS.0);
     lines.push(format_args!(
-        "{:<24} {:>13} {:>13} {:>13} {:>13} {:>10} {:>8}",
-        "CLASS", "LIMIT", "READING", "WRITING", "MOVED", "HELD", "MEMBERS"
+        "{:<24} {:>wide$} {:>11} {:>11} {:>11} {:>10} {:>9} {:>7}  {}",
+        "CLASS", "LIMIT", "READING", "WRITING", "NETWORK", "MOVED", "WAITED", "MEMBERS", "NOW"
     ));
-    for report in reports {
+    for (report, limits) in reports.iter().zip(every) {
+        let rate = |resources: &[Resource]| {
+            let sum = resources.iter().map(|one| report.rate(*one)).sum();
+            Rate::per_second(sum).to_string()
+        };
         lines.push(format_args!(
-            "{:<24} {:>13} {:>13} {:>13} {:>13} {:>9.1}s {:>8}",
+            "{:<24} {limits:>wide$} {:>11} {:>11} {:>11} {:>10} {:>8.1}s {:>7}  {}",
             Foreign::text(&report.title()),
-            limits(report),
-            Rate::per_second(report.rate(Resource::Read)).to_string(),
-            Rate::per_second(report.rate(Resource::Write)).to_string(),
+            rate(&[Resource::Read]),
+            rate(&[Resource::Write]),
+            rate(&[Resource::NetUp, Resource::NetDown]),
             Bytes::new(report.read + report.written).to_string(),
             report.waited_seconds,
             report.members.len(),
+            report.now(),
         ));
         for member in report.members.iter().filter(|_| members) {
-            let what = match (&member.escape, member.why) {
-                (Some(why), _) => not_limited(why, member.seen),
-                (None, Some(why)) => format!("{}: {why}", member.mechanism),
-                (None, None) => String::new(),
-            };
-            lines.push(format_args!(
-                "  {:>8} {:<16} {:>13} read {:>13} written {:>8.1}s held  {what}",
-                member.process,
-                Foreign::text(&member.name),
-                Bytes::new(member.read).to_string(),
-                Bytes::new(member.written).to_string(),
-                member.waited_seconds + member.frozen_seconds,
-            ));
+            lines.push(format_args!("{}", member_line(member)));
         }
     }
     lines
+}
+
+fn member_line(member: &MemberReport) -> String {
+    let what = match (&member.escape, member.why) {
+        (Some(why), _) => not_limited(why, member.seen),
+        (None, Some(why)) => format!("{}: {why}", member.mechanism),
+        (None, None) => String::new(),
+    };
+    format!(
+        "  {:>8} {:<16} {:>13} read {:>13} written {:>8.1}s waited  {what}",
+        member.process,
+        Foreign::text(&member.name),
+        Bytes::new(member.read).to_string(),
+        Bytes::new(member.written).to_string(),
+        member.waited_seconds + member.frozen_seconds,
+    )
 }
 
 fn not_limited(why: &str, moved: Option<u64>) -> String {

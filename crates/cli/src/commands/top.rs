@@ -10,8 +10,14 @@ use clap::Args;
 use crate::output::is_for_people;
 use crate::{top, values};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice top                     live, until q
+  discnice top --interval 5s       with less work";
+
 /// Watch classes and processes, and change limits with a key
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Top {
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval,

@@ -5,9 +5,9 @@
 //! - [`running`]: classes and processes.
 
 pub mod command;
-mod others;
+pub mod others;
 pub mod running;
-mod waiting;
+pub mod waiting;
 
 use discnice_policy::{Limits, Resource, When};
 use discnice_units::Rate;

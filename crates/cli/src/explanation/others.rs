@@ -15,6 +15,9 @@ use crate::classes;
 
 /// Two looks at what processes move are so far apart.
 const BETWEEN: Duration = Duration::from_millis(200);
+/// While a class gives way, looks are at least so far apart, and what passes between two that are further apart is not counted.
+const SELDOM: Duration = Duration::from_millis(500);
+const LATELY: Duration = Duration::from_secs(5);
 /// So many are named.
 const NAMED: usize = 3;
 
@@ -26,19 +29,57 @@ pub struct Other {
     rate: Rate,
 }
 
-/// The processes that are in no class of this user and that move something, those that move most first. Other users'
-/// processes are seen by the superuser alone.
+/// What others move while a class gives way to them. Processes of other users are seen by the superuser alone.
+#[derive(Debug, Default)]
+pub struct Moving {
+    before: Option<(Instant, BTreeMap<u32, u64>)>,
+    moved: BTreeMap<(u32, String), u64>,
+}
+
+impl Moving {
+    /// Looks what has moved since the last look, unless that was just now.
+    pub fn look(&mut self) {
+        if self.before.as_ref().is_some_and(|(when, _)| when.elapsed() < SELDOM) {
+            return;
+        }
+        let now = (Instant::now(), accounts());
+        // What moved while nothing was given way to is of no concern.
+        if let Some((when, before)) = &self.before
+            && when.elapsed() < LATELY
+        {
+            for (id, bytes) in moved_since(before, &now.1) {
+                *self.moved.entry((id, name(id))).or_default() += bytes;
+            }
+        }
+        self.before = Some(now);
+    }
+
+    /// The process that moved most.
+    pub fn most(&self) -> Option<String> {
+        let ((id, name), _) = self.moved.iter().max_by_key(|(_, bytes)| **bytes)?;
+        Some(format!("{}, process {id}", Foreign::text(name)))
+    }
+}
+
+/// The processes that are in no class of this user and that moved something since an earlier look.
+fn moved_since(before: &BTreeMap<u32, u64>, now: &BTreeMap<u32, u64>) -> Vec<(u32, u64)> {
+    // One that was not there before has moved all of it since.
+    let moved = |(id, all): (&u32, &u64)| {
+        let moved = all.saturating_sub(before.get(id).copied().unwrap_or(0));
+        (moved > 0).then_some((*id, moved))
+    };
+    now.iter().filter_map(moved).collect()
+}
+
+/// The processes of no class that move something, those that move most first.
 pub fn look() -> Vec<Other> {
     let (before, begun) = (accounts(), Instant::now());
     std::thread::sleep(BETWEEN);
-    let seconds = begun.elapsed().as_secs_f64();
-    let moved = accounts().into_iter().filter_map(|(id, now)| {
-        // One that was not there before has moved all of it since.
-        let moved = now.saturating_sub(before.get(&id).copied().unwrap_or(0));
-        (moved > 0).then(|| (id, Rate::per_second((moved as f64 / seconds) as u64)))
-    });
+    let (now, seconds) = (accounts(), begun.elapsed().as_secs_f64());
+    let rate = |bytes: u64| Rate::per_second((bytes as f64 / seconds) as u64);
+    let moved = moved_since(&before, &now).into_iter();
     let mut others: Vec<Other> =
-        moved.map(|(id, rate)| Other { id, name: name(id), rate }).collect();
+        moved.map(|(id, bytes)| Other { id, name: name(id), rate: rate(bytes) }).collect();
     others.sort_by_key(|other| std::cmp::Reverse(other.rate));
     others
 }

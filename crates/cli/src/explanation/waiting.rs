@@ -93,6 +93,16 @@ pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
     said
 }
 
+/// Whether a thread of the process waits in our library, or for its supervisor.
+pub fn any_thread_waits(id: u32) -> bool {
+    let is_supervised = |thread: &u32| {
+        let place = std::fs::read_to_string(format!("/proc/{id}/task/{thread}/wchan"));
+        place.is_ok_and(|place| place.contains("seccomp"))
+    };
+    waiting_threads(id).is_some_and(|(waiting, _)| waiting > 0)
+        || threads(id).any(|thread| is_supervised(&thread))
+}
+
 /// Threads that wait in our library, and all; `None` where the kernel does not show it.
 fn waiting_threads(id: u32) -> Option<(usize, usize)> {
     let maps = std::fs::read_to_string(format!("/proc/{id}/maps")).ok()?;

@@ -8,8 +8,12 @@ use discnice_policy::Resource;
 use discnice_units::Rate;
 use serde::Serialize;
 
-use crate::launch::TICK;
+use crate::launch::LOOK;
 
+/// Looks to a tick.
+pub const LOOKS: u32 = 5;
+/// What the finest sample covers.
+const TICK: Duration = LOOK.saturating_mul(LOOKS);
 /// So many samples are kept; when there are more, neighbours become one.
 const SAMPLES: usize = 2048;
 
@@ -146,7 +150,7 @@ impl Course {
         TICK * self.ticks
     }
 
-    /// Looks at the class; called every [`TICK`].
+    /// Looks at the class; called at every fifth [`LOOK`], [`LOOKS`].
     pub fn tick(&mut self, class: &Class) {
         let reading = Reading::of(class);
         let moved = reading.since(&self.last);

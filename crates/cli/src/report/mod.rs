@@ -2,6 +2,7 @@
 //! machines (JSON).
 //!
 //! - [`course`]: samples of the class's meters while the job runs;
+//! - [`waited`]: what it waited for;
 //! - [`record`]: what they say in the end, which is what JSON prints;
 //! - [`plots`], [`page`]: the same for people.
 
@@ -9,6 +10,7 @@ mod course;
 mod page;
 mod plots;
 mod record;
+mod waited;
 
 use std::fs::Permissions;
 use std::io::Write;
@@ -20,8 +22,9 @@ use anyhow::{Context, anyhow, bail};
 use discnice_escape::{Foreign, json};
 use tempfile::NamedTempFile;
 
-pub use course::Course;
+pub use course::{Course, LOOKS};
 pub use record::Record;
+pub use waited::Waited;
 
 /// How a report looks, by its file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

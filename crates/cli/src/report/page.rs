@@ -10,6 +10,8 @@ use discnice_units::{Bytes, Rate};
 
 use super::plots;
 use super::record::Record;
+use super::waited::Part;
+use crate::binding::Binding;
 
 /// A page that needs nothing else.
 pub fn html(record: &Record) -> String {
@@ -72,7 +74,7 @@ fn totals(record: &Record) -> Vec<(&'static str, String)> {
     rows.extend([
         ("Total disk operations", disk.operations.to_string()),
         ("Total sleep events", record.waits.to_string()),
-        ("Total sleep time", format!("{:.1} s", record.waited_seconds)),
+        ("Total sleep time of all threads", format!("{:.1} s", record.waited_seconds)),
         ("Total execution time", format!("{:.1} s", record.seconds)),
         ("Average disk I/O rate", Rate::per_second(disk.bytes_per_second as u64).to_string()),
     ]);
@@ -84,11 +86,28 @@ fn totals(record: &Record) -> Vec<(&'static str, String)> {
         rows.push(("Sent over the network", bytes(network.sent_bytes)));
         rows.push(("Received from the network", bytes(network.received_bytes)));
     }
+    let waited = |part: &Part| (waited_for(part.reason), format!("{:.1} s", part.seconds));
+    rows.extend(record.waited_for.iter().map(waited));
     let limits = Resource::ALL
         .into_iter()
         .filter_map(|one| Some((threshold(one), amount(one, record.limit(one)?))));
     rows.extend(limits);
     rows
+}
+
+fn waited_for(reason: Binding) -> &'static str {
+    match reason {
+        Binding::Paused => "Time for which it was paused",
+        Binding::Memory => "Time for which it waited for memory",
+        Binding::Others(_) => "Time for which it gave way to others",
+        Binding::Limit(_) => match reason.resource() {
+            Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
+                "Time for which it waited for its network limit"
+            }
+            Some(Resource::Metadata) => "Time for which it waited for its limit of calls on names",
+            _ => "Time for which it waited for its disk limit",
+        },
+    }
 }
 
 fn threshold(resource: Resource) -> &'static str {

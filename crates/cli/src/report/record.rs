@@ -10,6 +10,7 @@ use discnice_policy::Resource;
 use serde::Serialize;
 
 use super::course::{Course, Sample, limit};
+use super::waited::{Part, Waited};
 use crate::classes::Found;
 use crate::escapes::Escaped;
 use crate::launch::Ended;
@@ -44,6 +45,12 @@ pub struct Record {
     pub waits: u64,
     /// How long altogether; longer than the command took when several threads waited.
     pub waited_seconds: f64,
+    /// For how long processes stood, held from outside, each for itself.
+    pub stood_seconds: f64,
+    /// For how long by the clock something waited, by what for.
+    pub waited_for: Vec<Part>,
+    /// The process of others that moved most while the class gave way to them, as far as that was seen.
+    pub most_in_the_way: Option<String>,
     /// How long the waits were; ranges without any are left out.
     pub wait_histogram: Vec<Waits>,
     /// Sleep times in all ranges, empty ones included.
@@ -123,6 +130,7 @@ impl Record {
         command: &[OsString],
         found: &Found,
         course: &Course,
+        waited: &Waited,
         ended: Ended,
         not_limited: Vec<Escaped>,
     ) -> Self {
@@ -159,6 +167,9 @@ impl Record {
             },
             waits: total.waits,
             waited_seconds: total.waited,
+            stood_seconds: waited.stood(),
+            waited_for: waited.parts(total.waited + waited.stood(), seconds),
+            most_in_the_way: waited.most_in_the_way(),
             wait_histogram: histogram(&total.counts),
             counts: total.counts,
             not_limited,

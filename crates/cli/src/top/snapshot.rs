@@ -4,6 +4,7 @@ use discnice_policy::{Limits, Resource};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
+use crate::binding::Binding;
 use crate::classes::{self, Found};
 use crate::commands::member_report;
 use crate::running::Running;
@@ -28,10 +29,8 @@ pub struct Class {
     pub rates: [u64; Resource::COUNT],
     /// Nanoseconds that its members were held since it was made.
     pub waited: Nanos,
-    /// Set if more has been charged than is paid for: the next call is held.
-    pub is_held: bool,
-    /// Its members stand still for the memory that they have.
-    pub rests: bool,
+    /// What the next call waits for, if more has been charged than is paid for, or all stands.
+    pub binding: Option<Binding>,
     /// Its processes.
     pub processes: Vec<Process>,
 }
@@ -73,14 +72,12 @@ impl Class {
         let class = found.class;
         let limits = class.limits();
         let running: Vec<Running<'_>> = Running::all(found).collect();
-        let owes = |one| !limits.rate(one).is_unlimited() && class.meter(one).frontier() > now;
         Self {
             name: found.name(),
             limits,
             rates: Resource::ALL.map(|one| class.meter(one).recent().rate(now)),
             waited: class.waits().1,
-            is_held: Resource::ALL.into_iter().any(owes),
-            rests: running.iter().any(Running::rests),
+            binding: Binding::of(found, running.iter().any(Running::rests)),
             processes: running.iter().map(Process::of).collect(),
         }
     }

@@ -7,6 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::model::{Change, HISTORY, Model, Wish};
 use super::snapshot::{Class, Process, Snapshot};
 use super::view::{Style, draw};
+use crate::binding::Binding;
 
 const MIB: u64 = 1 << 20;
 
@@ -16,7 +17,7 @@ fn process(id: u32, name: &str, read: u64) -> Process {
 
 fn class(name: &str, limits: Limits, processes: Vec<Process>) -> Class {
     let (rates, waited) = ([0; Resource::COUNT], Nanos(0));
-    Class { name: name.into(), limits, rates, waited, is_held: false, rests: false, processes }
+    Class { name: name.into(), limits, rates, waited, binding: None, processes }
 }
 
 /// Three classes after `second` seconds: one at its limit, one without, one that escapes.
@@ -27,7 +28,7 @@ fn snapshot(second: u64) -> Snapshot {
     tar.waited = Nanos(second * 900_000_000);
     let mut backup = class("backup", disk, vec![tar, process(4712, "gzip", 0)]);
     backup.waited = Nanos(second * 1_250_000_000);
-    backup.is_held = true;
+    backup.binding = Some(Binding::Others(0));
     let total = [1, 3, 5, 5, 4][second as usize % 5] * MIB;
     backup.rates[Resource::Total as usize] = total;
     backup.rates[Resource::Read as usize] = total / 5 * 3;

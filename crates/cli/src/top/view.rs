@@ -10,6 +10,7 @@ use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 
 use super::model::{HISTORY, Line, Model};
 use super::snapshot::{Class, Process};
+use crate::binding::Binding;
 
 /// The smallest terminal that shows anything.
 const WIDTH: u16 = 60;
@@ -105,7 +106,7 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     let widths = [name, 10, 10, 10, 5, 4].map(|width| width as u16);
     let widths = widths.into_iter().map(Constraint::Length).chain([Constraint::Min(0)]);
     let bold = Look::default().add_modifier(Modifier::BOLD);
-    let head = ["CLASS", "   ALLOWED", "   READING", "   WRITING", "SLEEP", "HELD", "ALL DISK"];
+    let head = ["CLASS", "   ALLOWED", "   READING", "   WRITING", "SLEEP", "WAIT", "ALL DISK"];
     let table = Table::new(rows, widths).header(Row::new(head).style(bold)).column_spacing(1);
     frame.render_widget(table, area);
     if lines.is_empty() {
@@ -117,12 +118,8 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
 fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<'static> {
     let allowed = allowed(class);
     let sleeping = model.sleeping(class).map_or_else(String::new, threads);
-    let state = match (class.rests, class.is_held) {
-        (true, _) => "mem",
-        (false, true) => "yes",
-        (false, false) => "",
-    };
-    let colour = if class.is_held { Color::Yellow } else { Color::Reset };
+    let state = class.binding.map_or("", Binding::mark);
+    let colour = if class.binding.is_some() { Color::Yellow } else { Color::Reset };
     Row::new([
         cut(&class.name, width),
         format!("{allowed:>10}"),

@@ -1,0 +1,121 @@
+//! What members of a class wait for at one moment: the binding reason.
+
+use discnice_policy::Resource;
+use discnice_sys::time;
+use discnice_units::Nanos;
+use serde::{Serialize, Serializer};
+
+use crate::classes::Found;
+
+/// The reason that binds; of several limits the one that holds longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Binding {
+    /// The user has paused the class.
+    Paused,
+    /// Others wait for memory.
+    Memory,
+    /// Others use the disk or the network, so this limit, by the place of its resource, is in force.
+    Others(u8),
+    /// A limit is in force whatever others do.
+    Limit(u8),
+}
+
+impl Binding {
+    /// What binds a class now, if it is ahead of anything; `rests` tells whether it stands for its memory.
+    pub fn of(found: &Found, rests: bool) -> Option<Self> {
+        let (class, now) = (found.class, time::now());
+        if class.is_paused() {
+            return Some(Self::Paused);
+        }
+        if rests {
+            return Some(Self::Memory);
+        }
+        let limited = class.limited();
+        let ahead = |one: &Resource| class.meter(*one).frontier().minus(now);
+        let in_force = Resource::ALL.into_iter().filter(|one| limited.contains(*one));
+        let longest = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead)?;
+        let place = longest as u8;
+        Some(if class.yields() { Self::Others(place) } else { Self::Limit(place) })
+    }
+
+    /// The resource that a binding limit is about, if one binds.
+    pub fn resource(self) -> Option<Resource> {
+        match self {
+            Self::Others(place) | Self::Limit(place) => {
+                Resource::ALL.get(usize::from(place)).copied()
+            }
+            Self::Paused | Self::Memory => None,
+        }
+    }
+
+    /// The name in machine-readable output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Memory => "memory",
+            Self::Others(_) => "others",
+            Self::Limit(_) => self.resource().map_or("limit", Resource::name),
+        }
+    }
+
+    /// At most four characters, for a column.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Paused => "stop",
+            Self::Memory => "mem",
+            Self::Others(_) => "give",
+            Self::Limit(_) => match self.resource() {
+                Some(Resource::Read) => "read",
+                Some(Resource::Write) => "writ",
+                Some(Resource::Operations) => "iops",
+                Some(Resource::Metadata) => "meta",
+                Some(Resource::Net) => "net",
+                Some(Resource::NetUp) => "up",
+                Some(Resource::NetDown) => "down",
+                Some(Resource::Total) | None => "disk",
+            },
+        }
+    }
+
+    /// In words.
+    pub fn words(self) -> String {
+        let of = |resource: Option<Resource>| resource.map_or("limit", crate::explanation::name);
+        match self {
+            Self::Paused => "paused".into(),
+            Self::Memory => "others that wait for memory".into(),
+            Self::Others(_) => match self.resource() {
+                Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
+                    "others on the network".into()
+                }
+                _ => "others on its disks".into(),
+            },
+            Self::Limit(_) => format!("its limit ({})", of(self.resource())),
+        }
+    }
+}
+
+impl Serialize for Binding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_name_a_mark_and_words() {
+        let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
+        let others = (0..Resource::COUNT as u8).map(Binding::Others);
+        let all: Vec<Binding> =
+            [Binding::Paused, Binding::Memory].into_iter().chain(limits).chain(others).collect();
+        for one in &all {
+            assert!((2..=4).contains(&one.mark().len()) && !one.words().is_empty(), "{one:?}");
+        }
+        let mut names: Vec<&str> = all.iter().map(|one| one.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Resource::COUNT + 3);
+    }
+}

@@ -1,0 +1,105 @@
+//! What `run --summary` says at the end.
+
+use discnice_escape::Foreign;
+use discnice_estimator::Totals;
+use discnice_policy::{Limits, Resource};
+use discnice_units::{Bytes, Rate};
+
+use crate::binding::Binding;
+use crate::classes::Found;
+use crate::escapes::Escaped;
+use crate::explanation;
+use crate::output::tell;
+use crate::report::{Course, Waited};
+
+/// Waits of less time in all are not told of.
+const WORTH_TELLING: f64 = 0.05;
+
+/// A line on standard error, as time(1); one of what was waited for, if anything was; and one for each process that was
+/// not held.
+pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Escaped]) {
+    tell_traffic(found, course);
+    tell_waits(found, course, waited);
+    let unheld = found.class.watcher().unheld();
+    if unheld > 0 {
+        tell!(
+            "discnice: of that {} escaped: it was counted, but nothing could hold it",
+            Bytes::new(unheld)
+        );
+    }
+    for one in escaped {
+        let moved = one.bytes.map(|bytes| format!("; it moved {}", Bytes::new(bytes)));
+        let (name, moved) = (Foreign::text(&one.name), moved.unwrap_or_default());
+        tell!("discnice: NOT LIMITED: {name} ({}): {}{moved}", one.process, one.reason);
+    }
+    if found.class.predicts() {
+        let Totals { predicted, account } = found.class.prediction();
+        tell!("discnice: predicted {}, account {}", Bytes::new(predicted), Bytes::new(account));
+    }
+}
+
+fn tell_traffic(found: &Found, course: &Course) {
+    let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
+    let amount = |one| Bytes::new(total.total(one));
+    let [read, written] = [Resource::Read, Resource::Write].map(amount);
+    let rate = (read.get() + written.get()) as f64 / seconds.max(1e-3);
+    let mut line =
+        format!("{seconds:.1} s, read {read}, wrote {written}: {}", Rate::per_second(rate as u64));
+    let [sent, received] = [Resource::NetUp, Resource::NetDown].map(amount);
+    if sent.get() + received.get() > 0 {
+        line += &format!(", sent {sent}, received {received}");
+    }
+    let limits = found.class.limits();
+    if !limits.rate(Resource::Metadata).is_unlimited() {
+        line += &format!(", {} calls on names", total.total(Resource::Metadata));
+    }
+    tell!("discnice: {line} ({})", limited(&limits));
+}
+
+/// All rates that are limited.
+fn limited(limits: &Limits) -> String {
+    let all = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
+    let words: Vec<String> = all
+        .map(|one| match one {
+            Resource::Total => limits.rate(one).to_string(),
+            _ => explanation::rate(one, limits.rate(one)),
+        })
+        .collect();
+    if words.is_empty() { "no limit".into() } else { format!("limit {}", words.join(", ")) }
+}
+
+/// By the clock, and by threads where several waited at once.
+fn tell_waits(found: &Found, course: &Course, waited: &Waited) {
+    let (threads, seconds) =
+        (course.total().waited + waited.stood(), course.elapsed().as_secs_f64());
+    let parts = waited.parts(threads, seconds);
+    let clock: f64 = parts.iter().map(|part| part.seconds).sum();
+    if clock < WORTH_TELLING {
+        return;
+    }
+    let limits = found.class.limits();
+    let reasons: Vec<String> = parts
+        .iter()
+        .filter(|part| part.seconds >= WORTH_TELLING)
+        .map(|part| format!("{:.1} s {}", part.seconds, reason(part.reason, &limits, waited)))
+        .collect();
+    tell!(
+        "discnice: waited {clock:.1} of {seconds:.1} s ({threads:.1} s of all threads): {}",
+        reasons.join(", ")
+    );
+}
+
+fn reason(reason: Binding, limits: &Limits, waited: &Waited) -> String {
+    match (reason, reason.resource()) {
+        (Binding::Limit(_), Some(resource)) => {
+            format!("for its limit ({})", explanation::rate(resource, limits.rate(resource)))
+        }
+        (Binding::Others(_), _) => {
+            let most = waited.most_in_the_way();
+            let most = most.map_or_else(String::new, |most| format!(" (most: {most})"));
+            format!("for {}{most}", reason.words())
+        }
+        (Binding::Paused, _) => "while it was paused".into(),
+        _ => format!("for {}", reason.words()),
+    }
+}
