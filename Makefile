@@ -73,8 +73,9 @@ install-program: # Install what is built
 	install -D -m 755 $(PROGRAMS)/gbp $(DESTDIR)$(PREFIX)/lib/discnice/gbp
 	strip $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/lib/discnice/gbp
 	install -D -m 644 $(LIBRARIES)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 $(RELEASE)/pages/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 $(RELEASE)/pages/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
@@ -84,7 +85,7 @@ install-program: # Install what is built
 		>$(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.service
 
 uninstall: ## Remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man1/discnice*.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man[15]/discnice*.[15]
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
@@ -93,7 +94,7 @@ uninstall: ## Remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/include/discnice.h $(DESTDIR)$(PREFIX)/lib/libdiscnice_testpoint.*
 	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/discnice.pc
 	cd $(DESTDIR)$(PREFIX)/share 2>/dev/null || exit 0; \
-	for folder in bash-completion/completions zsh/site-functions fish/vendor_completions.d systemd/user; do \
+	for folder in man/man1 man/man5 bash-completion/completions zsh/site-functions fish/vendor_completions.d systemd/user; do \
 		[ ! -d $$folder ] || rmdir -p --ignore-fail-on-non-empty $$folder; \
 	done
 

@@ -49,7 +49,7 @@ stage() {
 deb() {
     rm -rf "$release/stage"
     make --silent install DESTDIR="$release/stage" PREFIX=/usr
-    gzip -9n "$release"/stage/usr/share/man/man1/*.1
+    gzip -9n "$release"/stage/usr/share/man/man1/*.1 "$release"/stage/usr/share/man/man5/*.5
     strip --strip-unneeded "$release/stage/usr/lib/"libdiscnice_testpoint.so.*.*
     strip --strip-debug "$release/stage/usr/lib/libdiscnice_testpoint.a"
     cargo deb --quiet --no-build --dbgsym -p discnice-cli -o "$PWD/dist"

@@ -1,8 +1,10 @@
 //! `cargo xtask TASK`: checks and generators of the workspace that are neither compiler nor tests.
 
 mod layers;
+mod manual;
 mod pages;
 mod requirements;
+mod sections;
 mod silence;
 mod symbols;
 mod words;

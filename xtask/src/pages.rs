@@ -16,7 +16,7 @@ pub fn write(folder: &Path) -> anyhow::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         generate_to(shell, &mut command, "discnice", folder)?;
     }
-    clap_mangen::generate_to(command, folder)?;
+    crate::manual::write(folder, &command)?;
     println!("pages: written to {}", folder.display());
     Ok(())
 }

@@ -20,11 +20,17 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::output::tell;
 use crate::{program, values};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice admit --min 2G --max 8G sort -S {}b big    {} and DISCNICE_MEMORY are what was granted, in bytes
+  discnice admit --min 1G --max 1G --timeout 5min make";
+
 /// Start COMMAND when at least MIN memory is free, and tell it how much it may use
 ///
 /// The grant, in bytes, is in DISCNICE_MEMORY and in place of every {} in the arguments. First
-/// come, first served. Example: discnice admit --min 2G --max 8G sort -S {}b big
+/// come, first served.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Admit {
     /// The least that COMMAND can do with
     #[arg(long, value_name = "SIZE")]

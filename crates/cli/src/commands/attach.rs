@@ -20,8 +20,15 @@ use crate::launch::Ended;
 use crate::output::{self, say};
 use crate::values;
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice attach --disk 5M 4711                 until ^C, with rates
+  discnice attach --disk 5M --background 4711    until `discnice detach 4711`
+  discnice attach --polite 4711                  by its own progress";
+
 /// Regulate running processes and their descendants until they end.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Attach {
     #[command(flatten)]
     polite: PoliteArgs,

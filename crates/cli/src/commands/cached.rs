@@ -15,11 +15,17 @@ use serde::Serialize;
 use super::file_status::{complain, status};
 use crate::output::{self, Unsaid, say};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice cached *.iso            how much of each is in the page cache
+  discnice cached --json big.db    where, for machines";
+
 /// Show which parts of files are in the page cache
 ///
 /// Says which means it used: cachestat and mincore are exact; probe reads single bytes and times
-/// them, where the kernel does not let us ask. Example: discnice cached --json big.iso
+/// them, where the kernel does not let us ask.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Cached {
     /// Print an array of objects: path, size, cached_bytes, cached_fraction, means, regions,
     /// probing

@@ -13,11 +13,17 @@ use discnice_graybox::input::{reason, shown};
 use discnice_profile::{Calibration, Draft, Figure, Profile, Unit, busy, calibrate};
 use discnice_units::{Bytes, Nanos, Rate};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice calibrate                          the disks below here, home and /var/tmp
+  discnice calibrate --dir /srv --dir ~       those below these directories";
+
 /// Measure this machine and write the host profile
 ///
 /// After it `--disk 10%` is known, and a polite job gets a tenth of this disk. Takes at most a minute, and a quiet
-/// machine. Example: discnice calibrate --dir /srv --dir ~
+/// machine.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Calibrate {
     /// Measure the device and file system of this folder (default: here, home and /var/tmp)
     #[arg(long = "dir", value_name = "DIR")]

@@ -14,8 +14,16 @@ use crate::classes::{self, Found, Origin};
 use crate::config::Config;
 use crate::{guest, polite, watching};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice class list                     all classes
+  discnice class set nightly --disk 50M   make it, or change its limits: felt within 100 ms
+  discnice class show nightly --json      its members and totals, for machines
+  discnice class rm nightly";
+
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,

@@ -16,8 +16,13 @@ use crate::values;
 /// A process that is let go runs within this.
 const PROMPT: Duration = Duration::from_millis(300);
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice detach 4711      the process and its descendants go on without limits";
+
 /// Lift the limits of attached processes and their descendants
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Detach {
     /// The processes
     #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = values::pid)]

@@ -17,8 +17,14 @@ use crate::mechanism::Mechanism;
 use crate::output::say;
 use crate::{library, program};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice doctor           what of this machine can be limited
+  discnice doctor restic    and whether restic can";
+
 /// Tell what of this machine and of a program can be limited, and why not
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Doctor {
     /// The program to look at
     command: Option<OsString>,

@@ -11,8 +11,14 @@ use crate::classes::{self, Found};
 use crate::output::{self, tell};
 use crate::running::Running;
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice metrics                     once, to standard output
+  discnice metrics --listen 9123       for a Prometheus server of this user";
+
 /// Print all classes as OpenMetrics, or serve them to scrapers
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Metrics {
     /// Answer scrapers here until ended: a port of this machine, an address with a port, or the
     /// path of a socket

@@ -18,11 +18,18 @@ use discnice_units::Bytes;
 use super::file_status::{complain, status};
 use crate::{output, values};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice order --cached *.log                        cached files first
+  find . -type f -print0 | discnice order -0 | xargs -0 cat    cached ones, then by place on the disk
+  discnice order --cat big.log | grep error            cached parts first";
+
 /// Print files in the order in which reading them costs the least disk
 ///
 /// Without FILEs, names are read from standard input. Example:
 /// find . -type f -print0 | discnice order -0 | xargs -0 grep word
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Order {
     /// Most cached files first
     #[arg(long, conflicts_with_all = ["layout", "compose"])]

@@ -27,6 +27,7 @@ pub struct Pause {
 
 /// Let paused classes or processes go on
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Resume {
     /// Names of classes, or PIDs
     #[arg(value_name = "CLASS|PID", required = true, allow_negative_numbers = true)]

@@ -11,8 +11,14 @@ use discnice_units::Nanos;
 use crate::output::tell;
 use crate::watching::read_the_clock_by_libc;
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice policyd                    other commands start it when they need it
+  discnice policyd --idle 1h          stays for an hour with nothing to watch";
+
 /// Watch classes from outside; started by other commands when they need it
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Policyd {
     /// Begin with the class in this block of shared memory
     #[arg(long, value_name = "BLOCK", hide = true, value_parser = block)]

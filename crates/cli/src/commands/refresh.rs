@@ -14,13 +14,18 @@ use discnice_graybox::input::{reason, shown};
 use discnice_profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice refresh --dry-run Mail    what it would gain
+  discnice refresh Mail              rewrite its files in the order in which they are read";
+
 /// Rewrite a directory so that its files lie in one row on the disk, small files first
 ///
 /// The directory is complete at every moment: files are copied aside, written to the disk,
 /// compared, and each is exchanged for its copy in one step while no process has it open. Files in
 /// use are left as they are. Whatever an interrupted refresh has left is cleared up by the next.
-/// Example: discnice refresh --dry-run ~/mail
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Refresh {
     /// Only show how the files lie and what may be gained
     #[arg(long)]
