@@ -163,3 +163,20 @@ fn what_is_in_no_class_is_told_how_to_get_into_one() {
     assert!(explained["class"].is_null());
     assert!(says(&explained, "not_held", "it is in no class; `discnice attach --disk 5M "));
 }
+
+#[test]
+fn shells_are_told_of_classes_and_processes() {
+    let class = Class::new("5M");
+    let mut command = class.run();
+    command.args(["sleep", "60"]);
+    let job = Job::start(command);
+    let told =
+        |what: &str| run(&mut product::discnice(["complete-names", what])).succeeded().text();
+    let deadline = Instant::now() + PATIENCE;
+    let line = format!("{}\tsleep\n", job.id());
+    while !told("members").contains(&line) {
+        assert!(Instant::now() < deadline, "{}", told("members"));
+    }
+    assert!(told("classes").lines().any(|name| name == class.name()));
+    assert!(told("processes").contains(&line) && !told("processes").contains("\nkthreadd"));
+}

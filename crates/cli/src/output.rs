@@ -50,6 +50,11 @@ impl Lines {
         self.0.push('\n');
     }
 
+    /// Adds one line for programs: two words with a tab between.
+    pub fn push_pair(&mut self, first: &str, second: &str) {
+        self.0 += &format!("{}\t{}\n", visible(first), visible(second));
+    }
+
     /// Writes them to standard output.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueHint};
 use discnice_escape::Foreign;
 use discnice_graybox::input::reason;
 use discnice_graybox::mac::{Admission, Demand, Ledger};
@@ -45,7 +45,8 @@ pub struct Admit {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = values::duration)]
     timeout: Option<Duration>,
     /// Command and its arguments
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND",
+          value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 

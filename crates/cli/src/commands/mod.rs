@@ -7,6 +7,7 @@ mod by_mechanism;
 mod cached;
 mod calibrate;
 pub(crate) mod class;
+mod complete;
 mod detach;
 mod doctor;
 mod estimator;
@@ -84,6 +85,8 @@ enum Command {
     Linger(linger::Linger),
     Order(order::Order),
     Refresh(refresh::Refresh),
+    #[command(hide = true)]
+    CompleteNames(complete::Complete),
 }
 
 impl Cli {
@@ -111,6 +114,7 @@ impl Cli {
             Command::Linger(command) => command.run(),
             Command::Order(command) => command.run(),
             Command::Refresh(command) => command.run(),
+            Command::CompleteNames(command) => command.run(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueHint};
 use discnice_benice::beside::HeldBack;
 use discnice_escape::Foreign;
 use discnice_policy::Limits;
@@ -86,7 +86,7 @@ pub struct Run {
     #[arg(long, help_heading = "Report")]
     dry_run: bool,
     /// The command and its arguments
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
