@@ -168,3 +168,22 @@ fn what_is_no_configuration_starts_nothing() {
     run(std::process::Command::new("mkfifo").arg(&path)).succeeded();
     refuse("a FIFO", "no plain file");
 }
+
+#[test]
+fn a_class_that_was_made_for_one_job_is_changed_by_its_name() {
+    let mut job = product::discnice(["run", "--disk", "5M", "sleep", "60"]);
+    let mut job = job.spawn().expect("it starts");
+    let name = format!("@sleep-{}", job.id());
+    let show = || run(&mut product::discnice(["class", "show", &name, "--json"]));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while show().status != Some(0) {
+        assert!(Instant::now() < deadline, "{:?}", show());
+    }
+    run(&mut product::discnice(["class", "set", &name, "--disk", "7M"])).succeeded();
+    let shown: serde_json::Value = serde_json::from_slice(&show().output).expect("JSON");
+    assert_eq!(shown[0]["limit_total"], 7 << 20);
+    job.kill().expect("our child");
+    let _ = job.wait();
+    let none = run(&mut product::discnice(["class", "set", "@sleep-0", "--disk", "7M"]));
+    assert!(none.status == Some(125) && none.complaint().contains("no class @sleep-0"), "{none:?}");
+}

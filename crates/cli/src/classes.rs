@@ -10,10 +10,20 @@ pub use discnice_registry::Origin;
 pub use discnice_registry::class::{all, find, find_or_create, of_other_versions};
 pub use discnice_registry::name::automatic as automatic_name;
 pub use discnice_registry::name::check as check_name;
+pub use discnice_registry::name::is_automatic;
 
 /// Parses a name that a person typed.
 pub fn name_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().try_map(|name| name::check(&name))
+}
+
+/// Parses the name of a class that may be there: one that `run` made up, too.
+pub fn known_name_parser() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().try_map(|name| {
+        let given = name.to_str().filter(|text| name::is_automatic(text));
+        let plain = given.filter(|text| !text.contains(|c: char| c == '/' || c.is_control()));
+        plain.map_or_else(|| name::check(&name), |text| Ok(text.to_owned()))
+    })
 }
 
 /// Unmaps classes that `top` and `metrics` looked at: they do so again and again.

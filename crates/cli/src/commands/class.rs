@@ -40,7 +40,7 @@ enum Action {
     },
     /// Show one class with its members
     Show {
-        #[arg(value_parser = classes::name_parser())]
+        #[arg(value_parser = classes::known_name_parser())]
         name: String,
         /// For machines
         #[arg(long)]
@@ -48,14 +48,14 @@ enum Action {
     },
     /// Make a class or change its limits; running members follow at once
     Set {
-        #[arg(value_parser = classes::name_parser())]
+        #[arg(value_parser = classes::known_name_parser())]
         name: String,
         #[command(flatten)]
         limits: LimitArgs,
     },
     /// Remove a class that has no members
     Rm {
-        #[arg(value_parser = classes::name_parser())]
+        #[arg(value_parser = classes::known_name_parser())]
         name: String,
         /// Remove it although it has members, which then go on without limit
         #[arg(long)]
@@ -106,6 +106,8 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     }
     let before = match classes::find(name) {
         Some(found) => found.class.limits(),
+        // Only `run` and `attach` make those.
+        None if classes::is_automatic(name) => existing(name)?.class.limits(),
         None => match Config::load()?.class(name) {
             Some(section) => section.over(Limits::UNLIMITED)?,
             None => Limits::UNLIMITED,
@@ -113,6 +115,9 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     };
     // Before anything is made.
     let wanted = limits.over(before)?;
+    if classes::is_automatic(name) {
+        return change(&existing(name)?, limits);
+    }
     let (found, origin) = classes::find_or_create(name)?;
     if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }
 }
