@@ -15,7 +15,8 @@ pub fn write(folder: &Path, program: &Command) -> anyhow::Result<()> {
         generate(shell, &mut program.clone(), "discnice", &mut text);
         String::from_utf8(text).map(|text| without_hidden(&text)).context("completions in UTF-8")
     };
-    let bash = made(Shell::Bash)? + &BASH.replace("@VALUED@", &valued(program)?);
+    let bash = made(Shell::Bash)?
+        + &BASH.replace("@VALUED@", &valued(program)?).replace("@OTHERS@", &others(program));
     let files = [
         ("discnice.bash", bash),
         ("_discnice", zsh(&made(Shell::Zsh)?)?),
@@ -54,6 +55,14 @@ fn valued(program: &Command) -> anyhow::Result<String> {
     Ok(words)
 }
 
+/// The subcommands that start no command, as a pattern of bash.
+fn others(program: &Command) -> String {
+    let others =
+        program.get_subcommands().filter(|one| !["run", "admit"].contains(&one.get_name()));
+    let names = others.flat_map(|one| std::iter::once(one.get_name()).chain(one.get_all_aliases()));
+    names.chain(["help"]).collect::<Vec<_>>().join(" | ")
+}
+
 /// Completes before what clap knows, which is asked for all the rest.
 const BASH: &str = r#"
 _discnice_offer() {
@@ -84,8 +93,7 @@ _discnice_known() {
     case $sub in
         run | admit) at=$(_discnice_command 2) ;;
         -*) at=$(_discnice_command 1) ;;
-        attach | cached | calibrate | class | detach | doctor | explain | help | metrics | order | pause | policyd | \
-            ps | refresh | resume | status | top) ;;
+        @OTHERS@) ;;
         *) at=1 ;;
     esac
     # The first word may be a subcommand as well, which clap knows.
@@ -235,6 +243,8 @@ mod tests {
             ("discnice --disk-r", "--disk-read|"),
             ("discnice complete-", "|"),
             ("discnice pau", "pause|"),
+            ("discnice linger --jso", "--json|"),
+            ("discnice ps --jso", "--json|"),
         ] {
             let got = complete(line);
             // What else a machine has of the same beginning is its own affair.

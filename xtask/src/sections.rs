@@ -91,6 +91,14 @@ const PARTS_STATUS: Section = Section {
         OWN,
     ],
 };
+const LINGER_STATUS: Section = Section {
+    title: "EXIT STATUS",
+    text: &[
+        Term("0", "The job had better move."),
+        Term("1", "It had better stay, or has ended."),
+        OWN,
+    ],
+};
 const STATUS: Section = Section { title: "EXIT STATUS", text: &[FINE, OWN] };
 
 const FILES: Section = Section {
@@ -159,6 +167,7 @@ pub fn of(page: &str) -> Vec<Section> {
     let status = match subcommand {
         "" | "run" => RUN_STATUS,
         "admit" => ADMIT_STATUS,
+        "linger" => LINGER_STATUS,
         "cached" | "order" | "pause" | "doctor" | "calibrate" | "refresh" => PARTS_STATUS,
         _ => STATUS,
     };

@@ -17,12 +17,16 @@ use super::attach::root;
 use super::status_polite;
 use crate::output::{self, say};
 
+const EXAMPLES: &str = "\
+Examples:
+  discnice linger --wait --rate 100M 4711 && move-job 4711    moves process 4711 once that is worth it";
+
 /// Tell whether it is worth to move a job to another machine, or to linger here
 ///
 /// A machine that became busy is expected to stay so for as long as it has been. Says `go` if the job would get
-/// further elsewhere in that time, the time of moving deducted, else `stay`; exit status 0 for go, 1 for stay. Example:
-/// discnice linger --wait --rate 100M 4711 && move-job 4711
+/// further elsewhere in that time, the time of moving deducted, else `stay`; exit status 0 for go, 1 for stay.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Linger {
     /// How fast the job's memory could be moved
     #[arg(long, value_name = "RATE", required_unless_present = "moving")]
@@ -56,7 +60,7 @@ pub struct Linger {
     #[arg(long)]
     json: bool,
     /// The job's processes; their descendants belong to it
-    #[arg(value_name = "PID", required = true)]
+    #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = crate::values::pid)]
     pids: Vec<i32>,
 }
 
