@@ -1,7 +1,7 @@
 //! This machine's part of a budget that many machines share.
 //!
 //! One process holds a lease for the class and writes here how much it allows, and until when. Members need not
-//! hear of its end: whoever takes the slow way looks at the clock, and past the end the class has its floor.
+//! hear of its end: a call that takes the slow way looks at the clock, and past the end the class has its floor.
 
 use discnice_units::{Nanos, Rate};
 
@@ -99,9 +99,9 @@ impl Fleet {
 
     /// Ends the lease.
     pub(crate) fn end(&self) {
-        let _ = self.until.fetch_update(Ordering::Release, Ordering::Relaxed, |until| {
-            (until > 1).then_some(1)
-        });
+        let _ = self
+            .until
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |until| (until > 1).then_some(1));
     }
 
     /// Bytes a second of all machines together; `None` before a server told.
@@ -178,7 +178,11 @@ mod tests {
         assert!(fleet.has_ended(Nanos(100), Rate::per_second(50_001)));
         assert!(!fleet.has_ended(Nanos(100), Rate::per_second(50_000)), "applied already");
         fleet.join();
-        assert_eq!(fleet.allowed(Nanos(99)), Some(Rate::per_second(1_050_000)), "no second joining");
+        assert_eq!(
+            fleet.allowed(Nanos(99)),
+            Some(Rate::per_second(1_050_000)),
+            "no second joining"
+        );
         fleet.end();
         assert_eq!(fleet.allowed(Nanos(99)), Some(Rate::per_second(50_000)));
         fleet.leave();

@@ -35,9 +35,9 @@ pub mod waits;
 
 #[cfg(not(loom))]
 pub use board::Board;
+pub use fleet::Fleet;
 #[cfg(not(loom))]
 pub use layout::{Class, Direction, Foreign};
-pub use fleet::Fleet;
 pub use member::{Member, MemberId, State};
 pub use meter::Meter;
 pub use token::Token;

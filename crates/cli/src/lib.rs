@@ -7,6 +7,7 @@
 //! - `config`: the user's defaults of classes;
 //! - `escapes`: which processes of a class no limit held;
 //! - `polite`: the limits of a job that was given none;
+//! - `fleet`: classes that share a budget with those of other machines;
 //! - `guest`: giving way in processor time and disk priority;
 //! - `holding`: whether limits can hold for a command, and why not;
 //! - `inheritance`: signals and descriptors that the command gets back as they were;
@@ -31,6 +32,7 @@ mod classes;
 pub mod commands;
 pub mod config;
 mod escapes;
+mod fleet;
 mod guest;
 mod holding;
 pub mod inheritance;

@@ -17,6 +17,8 @@ const PORT: u16 = 6379;
 const NAME_MAX: usize = 64;
 /// A longer file is no password, or no certificate.
 const FILE_MAX: u64 = 1 << 16;
+/// What a certificate in PEM form begins with.
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 /// Others may read.
 const READABLE: u32 = 0o077;
 
@@ -47,7 +49,8 @@ impl Address {
             "rediss" => true,
             _ => return Err(wrong("it begins with neither redis:// nor rediss://")),
         };
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("no host"))?;
+        let host =
+            url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("no host"))?;
         let class = url.path().trim_start_matches('/');
         check_name(class).map_err(wrong)?;
         let decoded = |text: &str| {
@@ -87,7 +90,7 @@ impl Address {
         &self.class
     }
 
-    /// The same server with another class.
+    /// Returns this server with another class.
     ///
     /// # Errors
     /// It is no name.
@@ -131,7 +134,9 @@ impl Address {
             }
         };
         client.map_err(|error| match &self.authority {
-            Some(path) => Fault::File(format!("{} is no certificate: {error}", Foreign::path(path))),
+            Some(path) => {
+                Fault::File(format!("{} is no certificate: {error}", Foreign::path(path)))
+            }
             None => Fault::of(&error),
         })
     }
@@ -149,7 +154,13 @@ impl Address {
     }
 
     fn authority(&self) -> Result<Option<Vec<u8>>, Fault> {
-        self.authority.as_deref().map(read).transpose()
+        let Some(path) = &self.authority else { return Ok(None) };
+        let bytes = read(path)?;
+        // The library takes a file without any for an authority that vouches for nothing.
+        let has_one = bytes.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE);
+        let none =
+            || Fault::File(format!("{} has no certificate in PEM form", Foreign::path(path)));
+        if has_one { Ok(Some(bytes)) } else { Err(none()) }
     }
 }
 
@@ -207,7 +218,8 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let address = Address::parse("rediss://node:p%40ss@files.example:7000/backup?db=3").unwrap();
+        let address =
+            Address::parse("rediss://node:p%40ss@files.example:7000/backup?db=3").unwrap();
         assert_eq!(address.to_string(), "rediss://files.example:7000/backup");
         assert_eq!(address.password().unwrap().as_deref(), Some("p@ss"));
         assert!(!format!("{address:?}").contains("p@ss"));

@@ -43,7 +43,7 @@ pub enum Fault {
     Server(String),
 }
 
-/// Numbers of reports in a class's memory: 0 to 2 are no faults.
+/// Numbers of reports in a class's memory: 0 to 3 are no faults.
 pub mod report {
     /// Nothing is known yet.
     pub const NOTHING: u32 = 0;
@@ -51,12 +51,17 @@ pub mod report {
     pub const LEASED: u32 = 1;
     /// The server was restarted, and only renews what nodes report to have.
     pub const LEARNING: u32 = 2;
+    /// Nothing runs in the class, so it gave its lease back.
+    pub const IDLE: u32 = 3;
 }
 
 /// Texts of reports, for what was noted by another process; each begins where "the class" would stand.
 const REPORTS: [(u32, &str); 12] = [
     (report::NOTHING, "has not reached its server yet"),
-    (report::LEARNING, "has a server that was restarted and learns what its nodes have"),
+    (
+        report::LEARNING,
+        "has a server that was started lately, and learns first what its nodes have",
+    ),
     (10, "has a wrong address in config.toml"),
     (11, "needs a file that cannot be read"),
     (12, "cannot reach its server"),
@@ -69,10 +74,10 @@ const REPORTS: [(u32, &str); 12] = [
     (19, "was answered with an error"),
 ];
 
-/// What a report in a class's memory means; `None` for a lease.
+/// What a report in a class's memory means; `None` if nothing is wrong.
 #[must_use]
 pub fn told(number: u32) -> Option<&'static str> {
-    if number == report::LEASED {
+    if [report::LEASED, report::IDLE].contains(&number) {
         return None;
     }
     let known = REPORTS.iter().find(|(one, _)| *one == number);
@@ -108,12 +113,22 @@ impl Fault {
                 Self::Permission(said)
             }
             (_, Some("WRONGTYPE")) => Self::NotOurs,
-            (_, Some("READONLY")) | (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => Self::Replica,
+            (_, Some("READONLY")) | (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => {
+                Self::Replica
+            }
             // Errors inside the script come with the script's.
-            _ if said.contains("NOPERM") || said.contains("ACL failure") => Self::Permission(said),
+            _ if said.contains("NOPERM") || said.contains("user executing the script") => {
+                Self::Permission(said)
+            }
             _ if said.contains("WRONGTYPE") => Self::NotOurs,
+            // A server that hangs, or that waits for something else than what it is sent.
+            _ if error.is_timeout() || said.contains("reset by peer") => {
+                Self::Unreachable(format!("{said}; is it rediss:// (with TLS) on both sides?"))
+            }
             _ if is_tls(&said) => Self::Tls(said),
-            (ErrorKind::Parse, _) => Self::Unreachable("it does not answer like a Redis server".into()),
+            (ErrorKind::Parse, _) => {
+                Self::Unreachable("it does not answer like a Redis server".into())
+            }
             (ErrorKind::Io, _) => Self::Unreachable(said),
             _ => Self::Server(said),
         }
@@ -122,9 +137,17 @@ impl Fault {
 
 /// Whether an error of input or output is one of TLS: the library does not tell them apart.
 fn is_tls(said: &str) -> bool {
-    ["certificate", "TLS", "InvalidMessage", "corrupt message", "AlertReceived", "fatal alert", "close_notify"]
-        .iter()
-        .any(|word| said.contains(word))
+    [
+        "certificate",
+        "TLS",
+        "InvalidMessage",
+        "corrupt message",
+        "AlertReceived",
+        "fatal alert",
+        "close_notify",
+    ]
+    .iter()
+    .any(|word| said.contains(word))
 }
 
 /// A message of unknown origin in one line of bounded length.

@@ -1,6 +1,7 @@
 -- Grants a node its lease of a class's budget. One call is one step: nothing else runs meanwhile.
 --
--- KEYS: class (settings, written by `discnice fleet set` alone), state (sums), nodes, expiry; all of one hash slot.
+-- KEYS: state (sums), nodes, expiry. The class's settings lie in a fourth key of the same hash slot. It is not among
+-- KEYS, as nodes may only read it, and the server's access lists take all of a script's keys for written ones.
 -- ARGV: version, node, sequence, run, has, wants, weight (0: the node leaves).
 -- Returns {'ok', grant, floor, lease, cap, nodes, entitled, learning}, or a word that says why not.
 --
@@ -15,7 +16,8 @@
 --  - A server that was restarted knows nothing. For 1.1 leases it grants what nodes report to have.
 -- Amounts are whole numbers, below 2^53, so sums stay exact.
 local VERSION = '1'
-local class, state, nodes, expiry = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local state, nodes, expiry = KEYS[1], KEYS[2], KEYS[3]
+local class = string.sub(state, 1, -#':lease:state' - 1) .. ':class'
 local node, seq, run = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local has, wants, weight = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 

@@ -120,17 +120,6 @@ impl Link {
         }
     }
 
-    /// Removes the class; its nodes fall to their floors.
-    ///
-    /// # Errors
-    /// The server's.
-    pub fn remove(&mut self) -> Result<(), Fault> {
-        let keys = self.keys.clone();
-        let mut command = redis::cmd("DEL");
-        command.arg(keys.class).arg(keys.state).arg(keys.nodes).arg(keys.expiry);
-        self.query::<Value>(&command).map(drop)
-    }
-
     /// All nodes with their leases.
     ///
     /// # Errors
@@ -171,6 +160,7 @@ impl Link {
 
 fn run_of(told: &str) -> Option<String> {
     let run = told.lines().find_map(|line| line.trim_end().strip_prefix("run_id:"))?;
-    let plain = !run.is_empty() && run.len() <= 64 && run.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let plain =
+        !run.is_empty() && run.len() <= 64 && run.bytes().all(|byte| byte.is_ascii_alphanumeric());
     plain.then(|| run.to_owned())
 }

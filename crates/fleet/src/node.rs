@@ -60,6 +60,11 @@ impl Node {
         self.due = self.due.min(at);
     }
 
+    /// Calls later: what was wrong takes a person to set right.
+    pub fn put_off(&mut self, until: Nanos) {
+        self.due = self.due.max(until);
+    }
+
     /// What it asks for now. Until the call was answered the next one is a second away.
     pub fn ask(&mut self, now: Nanos, wants: u64) -> Ask {
         // Microseconds since the machine was started: they rise over restarts of the program, too.

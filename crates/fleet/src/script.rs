@@ -40,6 +40,36 @@ impl Keys {
     }
 }
 
+/// What a machine's user needs on the server, as an access list has it: leases to read and write, settings to read.
+#[must_use]
+pub fn permissions(class: &str) -> String {
+    const COMMANDS: [&str; 18] = [
+        "evalsha",
+        "script|load",
+        "info",
+        "select",
+        "ping",
+        "time",
+        "exists",
+        "del",
+        "hget",
+        "hset",
+        "hmget",
+        "hdel",
+        "hvals",
+        "zadd",
+        "zrem",
+        "zcard",
+        "zrangebyscore",
+        "zscore",
+    ];
+    const SHOWING: [&str; 2] = ["hgetall", "hscan"];
+    let commands: Vec<String> =
+        COMMANDS.iter().chain(&SHOWING).map(|command| format!("+{command}")).collect();
+    let prefix = format!("discnice:{{{class}}}");
+    format!("resetchannels ~{prefix}:lease:* %R~{prefix}:class -@all {}", commands.join(" "))
+}
+
 /// One call of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
@@ -94,8 +124,8 @@ pub fn call(
     ask: &Ask,
     more: &[u64],
 ) -> Result<Reply, Fault> {
-    let mut call = script.key(&keys.class);
-    call.key(&keys.state).key(&keys.nodes).key(&keys.expiry);
+    let mut call = script.key(&keys.state);
+    call.key(&keys.nodes).key(&keys.expiry);
     call.arg(VERSION).arg(node).arg(ask.sequence).arg(run);
     call.arg(ask.has.min(GREATEST)).arg(ask.wants.min(GREATEST)).arg(ask.weight);
     for one in more {
@@ -143,7 +173,8 @@ fn granted(number: impl Fn(usize) -> Option<u64>) -> Option<Granted> {
         entitled: number(6)?,
         learning: number(7)?,
     };
-    let within = granted.grant.checked_add(granted.floor)? <= granted.cap && granted.cap <= GREATEST;
+    let within =
+        granted.grant.checked_add(granted.floor)? <= granted.cap && granted.cap <= GREATEST;
     let lease = crate::settings::LEASES.contains(&granted.lease);
     (within && lease && granted.floor >= crate::settings::LEAST).then_some(granted)
 }
@@ -171,7 +202,9 @@ mod tests {
         let parsed = parse(&reply("ok", &good)).unwrap();
         let Reply::Granted(granted) = parsed else { panic!("{parsed:?}") };
         assert_eq!((granted.grant, granted.entitled, granted.learning), (500_000, 700_000, 0));
-        for (place, value) in [(0, -1), (0, 1_000_001), (1, 0), (2, 0), (2, i64::MAX), (3, i64::MAX)] {
+        for (place, value) in
+            [(0, -1), (0, 1_000_001), (1, 0), (2, 0), (2, i64::MAX), (3, i64::MAX)]
+        {
             let mut bad = good;
             bad[place] = value;
             assert_eq!(parse(&reply("ok", &bad)), Err(Fault::NotOurs), "{bad:?}");

@@ -118,7 +118,10 @@ fn a_lease_is_a_ceiling_that_ends_without_its_holder() {
     let rate = |units| Rate::per_second(units);
     assert!(class.join_fleet(now));
     assert_eq!(class.total().rate(), rate(crate::fleet::LEAST));
-    assert!(class.is_limited() && class.total().threshold().is_unlimited(), "no threshold of its own");
+    assert!(
+        class.is_limited() && class.total().threshold().is_unlimited(),
+        "no threshold of its own"
+    );
     class.write_lease(now, (5_000_000, 100_000), later);
     assert_eq!(class.total().rate(), rate(5_100_000));
     assert!(!class.mind_lease(now) && !class.mind_lease(later.minus(Nanos(1))));

@@ -11,6 +11,8 @@ mod detach;
 mod doctor;
 mod estimator;
 mod file_status;
+mod fleet;
+mod fleet_up;
 pub(crate) mod limits;
 mod linger;
 pub(crate) mod member_report;
@@ -66,6 +68,7 @@ enum Command {
     Status(status::Status),
     Top(top::Top),
     Metrics(metrics::Metrics),
+    Fleet(fleet::Args),
     Attach(attach::Attach),
     Detach(detach::Detach),
     Policyd(policyd::Policyd),
@@ -91,6 +94,7 @@ impl Cli {
             Command::Top(command) => command.run(),
             Command::Metrics(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Fleet(command) => command.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),
             Command::Policyd(command) => command.run(),

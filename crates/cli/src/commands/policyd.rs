@@ -8,6 +8,7 @@ use discnice_policyd::serve;
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
+use crate::config::Config;
 use crate::output::tell;
 use crate::watching::read_the_clock_by_libc;
 
@@ -31,7 +32,7 @@ impl Policyd {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
         let idle = Nanos::from_millis(u64::from(self.idle) * 1000);
-        let end = serve(self.watch, idle).context("cannot serve")?;
+        let end = serve(self.watch, idle, fleet_of).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }
@@ -41,4 +42,10 @@ impl Policyd {
 
 fn block(digits: &str) -> Result<BlockId, std::num::ParseIntError> {
     u64::from_str_radix(digits, 16).map(BlockId::from_claim)
+}
+
+/// The address of the budget that a class of this name shares, read anew each time.
+fn fleet_of(name: &str) -> Result<Option<String>, String> {
+    let config = Config::load().map_err(|error| format!("{error:#}"))?;
+    Ok(config.fleet(name).map(str::to_owned))
 }
