@@ -80,10 +80,14 @@ impl Keeper {
         for mapped in class::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
-                if mapped.class.fleet().is_joined() {
-                    keeper.hold_lease(mapped.block);
-                }
                 keeper.keep(mapped);
+                // Another policyd of this user, in another session, holds the leases of what it watches.
+                let kept = keeper.kept.last().map(|kept| kept.mapped);
+                if let Some(kept) = kept.filter(|kept| kept.block == mapped.block)
+                    && kept.class.fleet().is_joined()
+                {
+                    keeper.hold_lease(kept.block);
+                }
             } else {
                 unmap(mapped);
             }

@@ -18,7 +18,7 @@ use discnice_sys::{futex, process, time};
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where the budgets of classes are, by name: `None` for one that is this machine's alone.
+/// Where the budgets of classes are, by name; `None` for one that the configuration gives none.
 pub type Addresses = fn(&str) -> Result<Option<String>, String>;
 
 /// How often a class is looked at between two calls.
@@ -170,15 +170,8 @@ impl Holder {
         self.node.set_weight(class.weight());
         let ask = self.node.ask(now, wants.saturating_sub(floor));
         let name = self.name.clone();
-        let reply = match self.link() {
-            Ok(None) => {
-                let changed = class.leave_fleet(time::now());
-                return self.wake(changed);
-            }
-            // Connecting took its time, which is the lease's.
-            Ok(Some(link)) => link.ask(&name, &ask),
-            Err(fault) => Err(fault),
-        };
+        // Connecting takes its time, which is the lease's.
+        let reply = self.link().and_then(|link| link.ask(&name, &ask));
         match reply {
             Ok(Reply::Granted(granted)) => {
                 let chance = discnice_sys::time::now().0 ^ class.nonce();
@@ -198,17 +191,19 @@ impl Holder {
         class.total().threshold().get().min(cap)
     }
 
-    /// A connection to the class's server; `None` if the class shares its budget no longer.
-    fn link(&mut self) -> Result<Option<&mut Link>, Fault> {
+    /// A connection to the class's server.
+    fn link(&mut self) -> Result<&mut Link, Fault> {
         let text = (self.addresses)(&self.mapped.name()).map_err(Fault::Address)?;
-        let Some(text) = text else { return Ok(None) };
+        // Commands take a class out of its fleet: here the file may be missing for a moment, or another environment's.
+        let none = || Fault::Address("config.toml names none for the class".to_owned());
+        let text = text.ok_or_else(none)?;
         let address = Address::parse(&text)?;
         let kept = self.link.take().filter(|(one, link)| *one == address && link.is_open());
         let link = match kept {
             Some((_, link)) => link,
             None => Link::open(&address)?,
         };
-        Ok(Some(&mut self.link.insert((address, link)).1))
+        Ok(&mut self.link.insert((address, link)).1)
     }
 
     fn write(&self, granted: &Granted) {
