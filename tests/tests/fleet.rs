@@ -244,6 +244,12 @@ fn machines_share_a_budget_through_failures() {
     scene.until("another process watches", || scene.worker().is_some_and(|next| next != worker));
     scene.until_each_has("equal parts after a kill", third * 95 / 100, third);
 
+    // All of policyd is killed, and another one begins with what it left.
+    scene.policyd = None;
+    scene.start_policyd();
+    std::thread::sleep(Duration::from_millis(LEASE * 1000 + 500));
+    scene.until_each_has("equal parts with another policyd", third * 95 / 100, third);
+
     // Two end, and one gets what they had.
     let mut writers = writers;
     writers.truncate(1);

@@ -81,13 +81,6 @@ impl Keeper {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
                 keeper.keep(mapped);
-                // Another policyd of this user, in another session, holds the leases of what it watches.
-                let kept = keeper.kept.last().map(|kept| kept.mapped);
-                if let Some(kept) = kept.filter(|kept| kept.block == mapped.block)
-                    && kept.class.fleet().is_joined()
-                {
-                    keeper.hold_lease(kept.block);
-                }
             } else {
                 unmap(mapped);
             }
@@ -105,14 +98,9 @@ impl Keeper {
     pub fn watch(&mut self, block: BlockId) -> bool {
         self.pressure.hurry();
         let known = self.find_or_keep(block);
-        let joined = |kept: &Kept| kept.mapped.class.fleet().is_joined();
-        let joined = match self.kept.iter().find(|kept| kept.mapped.block == block) {
-            Some(kept) => joined(kept),
-            None => self
-                .taken
-                .iter()
-                .any(|(mapped, _)| mapped.block == block && mapped.class.fleet().is_joined()),
-        };
+        let kept = self.kept.iter().map(|kept| kept.mapped);
+        let mut mapped = kept.chain(self.taken.iter().map(|(mapped, _)| *mapped));
+        let joined = mapped.any(|one| one.block == block && one.class.fleet().is_joined());
         if joined {
             self.hold_lease(block);
         }
@@ -161,6 +149,10 @@ impl Keeper {
             self.kept.push(kept);
             self.sum = Sum::of(&self.kept);
             self.census.hurry();
+            // Another policyd of this user, in another session, holds the leases of what it watches.
+            if mapped.class.fleet().is_joined() {
+                self.hold_lease(mapped.block);
+            }
         } else if now < deadline {
             self.taken.push((mapped, deadline));
         } else {
