@@ -180,10 +180,11 @@ impl World {
                 }
             }
             // The server's clock is set back.
-            90..94 => self.model.masters[0].set_by -= self.random.i64(0..3_600_000),
+            90..97 => self.model.masters[0].set_by -= self.random.i64(0..3_600_000),
             _ => self.kill(),
         }
-        let next = now.0 + self.random.u64(0..SECOND);
+        // As many in a lease, however long that is; else the server would learn all the time.
+        let next = now.0 + self.random.u64(0..lease / 6);
         self.plan(next, Event::Fault);
     }
 
