@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject
+.PHONY: help build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -61,6 +61,12 @@ leftovers: build ## What policyd keeps of 50,000 commands and 10,000 classes (a 
 
 inject: build ## Make every system call and allocation of run, policyd and refresh fail in turn (an hour)
 	DISCNICE_INJECT=all $(CARGO) test -p discnice-tests --test injection -- --nocapture
+
+fleet-storm: ## A thousand simulated machines share a budget, with faults all the time (half an hour; needs redis-server)
+	DISCNICE_FLEET_MINUTES=30 $(CARGO) test --release -p discnice-fleet --test simulation -- --nocapture --test-threads 1
+
+fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root, slurm-wlm, munge, redis-server; two minutes)
+	python3 tests/fleet/slurm.py $(RELEASE)/discnice
 
 docs: ## Man pages and shell completions from the flags' one definition
 	$(CARGO) xtask pages $(RELEASE)/pages

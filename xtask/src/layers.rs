@@ -29,6 +29,7 @@ const ORDER: &[&str] = &[
     "discnice-benice",
     "discnice-plot",
     "discnice-external",
+    "discnice-fleet",
     "discnice-policyd",
     "discnice-metrics",
     "discnice-cli",

@@ -14,6 +14,7 @@ const DONE: &[&str] = &[
     "crates/escape",
     "crates/estimator",
     "crates/external",
+    "crates/fleet",
     "crates/graybox",
     "crates/loading",
     "crates/manners",

@@ -8,6 +8,7 @@
 //! - [`board`]: what the classes of one user know together of the others;
 //! - [`layout`]: the block, field by field, with a version;
 //! - [`meter`]: one threshold and what was charged to it;
+//! - [`fleet`]: this machine's part of a budget that many share;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
 //! - [`member`]: one process of the class;
 //! - [`occupied`]: which member slots are worth a look;
@@ -18,6 +19,7 @@
 
 #[cfg(not(loom))]
 pub mod board;
+pub mod fleet;
 #[cfg(not(loom))]
 pub mod layout;
 #[cfg(all(test, loom))]
@@ -33,6 +35,7 @@ pub mod waits;
 
 #[cfg(not(loom))]
 pub use board::Board;
+pub use fleet::Fleet;
 #[cfg(not(loom))]
 pub use layout::{Class, Direction, Foreign};
 pub use member::{Member, MemberId, State};

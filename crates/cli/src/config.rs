@@ -12,12 +12,14 @@
 //! meta-ops = 1000
 //! weight = 50
 //! guest = true
+//! fleet = "rediss://node@files.example/backup?password-file=/etc/discnice/password"
 //!
 //! [polite]               # of jobs that are regulated by their progress
 //! alpha = 0.02
 //! ```
 //!
-//! The keys of classes are the options of `discnice class set`, without their dashes.
+//! The keys of classes are the options of `discnice class set`, without their dashes, and `fleet`: the address of a
+//! budget that the class shares with those of other machines (docs/fleet.md).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,6 +27,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use discnice_fleet::Address;
 use discnice_manners::{Parameter, Setting, settings};
 use serde::Deserialize;
 use toml::Spanned;
@@ -98,10 +101,17 @@ impl Config {
             classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
             let checked = limits.as_ref().check();
             checked.map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
+            if let Some(Err(why)) = limits.as_ref().fleet().map(Address::parse) {
+                return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
+            }
         }
         if let Some(limits) = &config.default {
             let checked = limits.as_ref().check();
             checked.map_err(|why| at(limits.span(), format!("default: {why}")))?;
+            if limits.as_ref().fleet().is_some() {
+                let why = "default: only a named class can share a budget; give it to [class.NAME]";
+                return Err(at(limits.span(), why.to_owned()));
+            }
         }
         for (name, value) in &config.polite {
             let parameter = Parameter::named(name.as_ref())
@@ -129,6 +139,18 @@ impl Config {
     pub fn class(&self, name: &str) -> Option<&LimitArgs> {
         let named = self.class.iter().find(|(one, _)| one.as_ref() == name);
         named.map(|(_, limits)| limits.as_ref())
+    }
+
+    /// The address of the budget that a class of this name shares with those of other machines.
+    pub fn fleet(&self, name: &str) -> Option<&str> {
+        self.class(name).and_then(LimitArgs::fleet)
+    }
+
+    /// Classes that share a budget with those of other machines, with its address.
+    pub fn fleets(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.class
+            .iter()
+            .filter_map(|(name, limits)| Some((&**name.as_ref(), limits.as_ref().fleet()?)))
     }
 
     /// The limits of a job that was given neither numbers nor a class.
@@ -169,6 +191,10 @@ mod tests {
         assert_eq!(class.rate(Resource::Metadata), Rate::per_second(1000));
         assert!(class.weight() == 50 && class.guest() && class.loopback());
         assert!(config.class("none").is_none());
+        let shared =
+            parse("[class.a]\nfleet = \"redis://h/b\"\n[class.c]\ndisk = \"1M\"\n").unwrap();
+        assert_eq!(shared.fleets().collect::<Vec<_>>(), [("a", "redis://h/b")]);
+        assert!(shared.fleet("c").is_none() && shared.fleet("a").is_some());
     }
 
     #[test]
@@ -200,6 +226,9 @@ mod tests {
             ("[polite]\n gamma = 1\n", "config.toml:2:2: ", "polite: no parameter \"gamma\""),
             ("[polite]\nhung = \"long\"\n", "config.toml:2:8: ", "f64"),
             ("[class.\"a/b\"]\ndisk = \"5M\"\n", "config.toml:1:8: ", "no class name"),
+            ("[default]\nfleet = \"redis://h/a\"\n", "config.toml:1:", "only a named class"),
+            ("[class.a]\nfleet = \"h/a\"\n", "config.toml:1:", "no address of a fleet"),
+            ("[class.a]\nfleet = \"redis://h\"\n", "config.toml:1:", "no class behind the host"),
             (
                 "[class.a]\ndisk = \"5M\"\ndisk-read = \"6M\"\n",
                 "config.toml:1:",

@@ -9,6 +9,7 @@
 //! - `escapes`: which processes of a class no limit held;
 //! - `explanation`: what holds a command, class or process, and what it waits for;
 //! - `polite`: the limits of a job that was given none;
+//! - `fleet`: classes that share a budget with those of other machines;
 //! - `guest`: giving way in processor time and disk priority;
 //! - `holding`: whether limits can hold for a command, and why not;
 //! - `inheritance`: signals and descriptors that the command gets back as they were;
@@ -37,6 +38,7 @@ mod complaint;
 pub mod config;
 mod escapes;
 mod explanation;
+mod fleet;
 mod guest;
 mod holding;
 pub mod inheritance;

@@ -19,6 +19,7 @@ use discnice_units::Nanos;
 
 use crate::kept::{Kept, SHOW, Sum};
 use crate::memory::Pressure;
+use crate::tenant::{Addresses, Tenant};
 
 /// One that was killed is believed to live for a moment; its classes are asked for again.
 const DYING: Nanos = Nanos(Nanos::SECOND.0);
@@ -44,20 +45,38 @@ pub struct Keeper {
     pressure: Pressure,
     helpers: Helpers,
     onlooker: Onlooker,
+    addresses: Addresses,
+    /// Threads that hold leases.
+    tenants: Vec<Tenant>,
+    /// Classes with a lease that is being given back, and that got members again meanwhile.
+    awaited: Vec<BlockId>,
 }
 
 impl Keeper {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(addresses: Addresses) -> Self {
         let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
         let announced = board.and_then(|board| Announced::on(board).ok());
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
         let (census, helpers) = (Census::default(), Helpers::on(board));
         let pressure = Pressure::default();
         let onlooker = Onlooker::at(board);
-        let mut keeper =
-            Self { board, announced, kept, sum, taken, census, pressure, helpers, onlooker };
+        let (tenants, awaited) = (Vec::new(), Vec::new());
+        let mut keeper = Self {
+            board,
+            announced,
+            kept,
+            sum,
+            taken,
+            census,
+            pressure,
+            helpers,
+            onlooker,
+            addresses,
+            tenants,
+            awaited,
+        };
         for mapped in class::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
@@ -72,12 +91,36 @@ impl Keeper {
     /// Whether it watches nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.taken.is_empty()
+        self.kept.is_empty() && self.taken.is_empty() && self.tenants.iter().all(Tenant::is_over)
     }
 
     /// Watches the class in this block, or looks again for its members; false when there is none.
     pub fn watch(&mut self, block: BlockId) -> bool {
         self.pressure.hurry();
+        let known = self.find_or_keep(block);
+        let kept = self.kept.iter().map(|kept| kept.mapped);
+        let mut mapped = kept.chain(self.taken.iter().map(|(mapped, _)| *mapped));
+        let joined = mapped.any(|one| one.block == block && one.class.fleet().is_joined());
+        if joined {
+            self.hold_lease(block);
+        }
+        known
+    }
+
+    /// Has a thread hold the lease of a class that shares a budget, as long as the class has members, whichever process
+    /// watches it.
+    fn hold_lease(&mut self, block: BlockId) {
+        self.tenants.retain(|tenant| !tenant.is_over());
+        match self.tenants.iter().find(|one| one.block == block) {
+            Some(tenant) if tenant.expect_members() => {}
+            // Two of one node would take the lease from each other.
+            Some(_) => self.awaited.push(block),
+            None => self.tenants.extend(Tenant::start(block, self.addresses)),
+        }
+    }
+
+    /// Whether there is a class in this block; it is watched then.
+    fn find_or_keep(&mut self, block: BlockId) -> bool {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.block == block) {
             kept.expect_members(time::now());
             self.sum = Sum::of(&self.kept);
@@ -106,6 +149,10 @@ impl Keeper {
             self.kept.push(kept);
             self.sum = Sum::of(&self.kept);
             self.census.hurry();
+            // Another policyd of this user, in another session, holds the leases of what it watches.
+            if mapped.class.fleet().is_joined() {
+                self.hold_lease(mapped.block);
+            }
         } else if now < deadline {
             self.taken.push((mapped, deadline));
         } else {
@@ -121,6 +168,9 @@ impl Keeper {
         }
         if self.is_empty() {
             return Nanos(u64::MAX);
+        }
+        for block in std::mem::take(&mut self.awaited) {
+            self.hold_lease(block);
         }
         let next = now.plus(if self.taken.is_empty() { SHOW } else { RETRY });
         if self.kept.is_empty() {
@@ -242,12 +292,6 @@ impl Keeper {
         if self.sum.holds {
             self.kept.iter_mut().filter(|kept| kept.holds).for_each(|kept| kept.watch.tend());
         }
-    }
-}
-
-impl Default for Keeper {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -11,7 +11,8 @@
 //! - [`client`]: asking it, and starting it;
 //! - [`activation`]: a socket that systemd has opened for it;
 //! - [`server`]: its loop; `connections`: its clients; [`kept`]: the classes that it watches;
-//! - `memory`: which of them are paused so that their pages are reclaimed.
+//! - `memory`: which of them are paused so that their pages are reclaimed;
+//! - `tenant`: leases of budgets that many machines share.
 #![deny(unsafe_code)]
 
 pub mod activation;
@@ -22,5 +23,8 @@ mod kept;
 mod memory;
 pub mod place;
 pub mod server;
+mod tenant;
+mod thread;
 
 pub use server::serve;
+pub use tenant::Addresses;

@@ -17,6 +17,7 @@ use crate::activation;
 use crate::connections::Connections;
 use crate::keeper::Keeper;
 use crate::place::{Only, Place};
+use crate::tenant::Addresses;
 
 /// The keeper of the process that watches has nothing to do but to wait for its end.
 const SELDOM: Duration = Duration::from_secs(3600);
@@ -41,11 +42,12 @@ fn claim(place: &Place) -> io::Result<Option<Only>> {
     place.claim()
 }
 
-/// Watches classes until there has been nothing to watch for `idle`. `first` is a class to begin with.
+/// Watches classes until there has been nothing to watch for `idle`. `first` is a class to begin with, `addresses` tells
+/// which share a budget with other machines.
 ///
 /// # Errors
 /// There is no private runtime directory, or descriptors are short.
-pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
+pub fn serve(first: Option<BlockId>, idle: Nanos, addresses: Addresses) -> io::Result<End> {
     let passed = activation::passed();
     let place = Place::find()?;
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
@@ -58,7 +60,8 @@ pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
         || ControlFlow::Continue(()),
         || {
             // Where descriptors are short the next one may have more luck, or a command's request for another daemon.
-            let _ = listener.try_clone().and_then(|listener| watch(first, idle, listener));
+            let _ =
+                listener.try_clone().and_then(|listener| watch(first, (idle, addresses), listener));
         },
     )?;
     drop(only);
@@ -66,10 +69,14 @@ pub fn serve(first: Option<BlockId>, idle: Nanos) -> io::Result<End> {
 }
 
 /// Watches, in a process that has a keeper.
-fn watch(first: Option<BlockId>, idle: Nanos, listener: UnixListener) -> io::Result<()> {
+fn watch(
+    first: Option<BlockId>,
+    (idle, addresses): (Nanos, Addresses),
+    listener: UnixListener,
+) -> io::Result<()> {
     let mut connections = Connections::new(listener)?;
     let mut reactor = Reactor::new()?;
-    let mut keeper = Keeper::new();
+    let mut keeper = Keeper::new(addresses);
     if let Some(block) = first {
         keeper.watch(block);
     }

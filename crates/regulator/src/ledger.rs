@@ -41,6 +41,8 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
 /// then.
 pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Charged, Nanos) {
     let new = books.enter(account);
+    // Threads that wait by the old rate look again within half a second.
+    let _ = class.mind_lease(now);
     settle(class, now, Ticket::FREE, new);
     (new, paid_at(class, now, new))
 }

@@ -70,6 +70,13 @@ impl<H: Host> Regulator<'_, H> {
         ledger::frontier(self.class, direction)
     }
 
+    /// Falls to the floor of a budget that many machines share, if its lease has ended.
+    fn mind_lease(&self, now: Nanos) {
+        if self.class.mind_lease(now) {
+            self.host.wake_all(self.class.changes());
+        }
+    }
+
     fn calm_down(&self, now: Nanos) {
         let (class, window) = (self.class, self.class.window());
         class.total().calm_down(window, now);
@@ -81,6 +88,7 @@ impl<H: Host> Regulator<'_, H> {
     /// Takes a place in the queue for `bytes` and waits for it.
     pub(crate) fn reserve_and_wait(&self, direction: Direction, bytes: u64) {
         let now = self.host.now();
+        self.mind_lease(now);
         let now = self.wait_for(self.class.total(), Meter::reserve, bytes, now);
         let now = self.wait_for(self.class.direction(direction), Meter::reserve, bytes, now);
         let (meter, count) = (self.class.operations(), operations(bytes));
@@ -141,6 +149,7 @@ impl<H: Host> Regulator<'_, H> {
                 (start, begun) = (then.plus(start.minus(now)), then.minus(now.minus(begun)));
             }
             now = then;
+            self.mind_lease(now);
             abandoned = woken == Woken::Abandoned;
             if abandoned {
                 break;

@@ -155,6 +155,7 @@ impl Class {
             } else {
                 Rate::UNLIMITED
             };
+            let rate = rate.min(self.ceiling(now, resource));
             if !rate.is_unlimited() {
                 limited = limited.and(resource.only());
             }

@@ -6,6 +6,7 @@
 //! - `header`: name, counters, settings;
 //! - `thresholds`: a meter for each resource;
 //! - `held`: which thresholds hold now;
+//! - `fleet`: what many machines share;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part.
 //!
@@ -15,6 +16,7 @@
 #![allow(unsafe_code, reason = "one cast from raw memory, argued at `Class::adopt`")]
 
 mod estimation;
+mod fleet;
 mod foreign;
 mod header;
 mod held;
@@ -32,6 +34,7 @@ pub use foreign::Foreign;
 use header::Header;
 pub use thresholds::Direction;
 
+use crate::fleet::Fleet;
 use crate::member::Member;
 use crate::meter::Meter;
 use crate::occupied::Occupied;
@@ -42,7 +45,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -62,6 +65,7 @@ pub struct Class {
     /// One for each [`Resource`], at the place of its number.
     meters: [Meter; Resource::COUNT],
     waits: Waits,
+    fleet: Fleet,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -147,9 +151,10 @@ const _: () = {
     assert!(size_of::<Meter>() == 832);
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);
+    assert!(size_of::<Fleet>() == 64);
     assert!(
         core::mem::offset_of!(Class, members)
-            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768
+            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64
     );
     assert!(size_of::<Held>() == 48);
     assert!(

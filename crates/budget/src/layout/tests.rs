@@ -110,3 +110,43 @@ fn an_expected_process_is_listed_once() {
     assert_eq!(class.living(|_| true).count(), 1);
     assert_eq!(member.state(), State::Active, "it has registered already");
 }
+
+#[test]
+fn a_lease_is_a_ceiling_that_ends_without_its_holder() {
+    let class = class();
+    let (now, later) = (Nanos(100 * Nanos::SECOND.0), Nanos(130 * Nanos::SECOND.0));
+    let rate = |units| Rate::per_second(units);
+    assert!(class.join_fleet(now));
+    assert_eq!(class.total().rate(), rate(crate::fleet::LEAST));
+    assert!(
+        class.is_limited() && class.total().threshold().is_unlimited(),
+        "no threshold of its own"
+    );
+    class.write_lease(now, (5_000_000, 100_000), later);
+    assert_eq!(class.total().rate(), rate(5_100_000));
+    assert!(!class.mind_lease(now) && !class.mind_lease(later.minus(Nanos(1))));
+    let limits = Limits::UNLIMITED.with(Resource::Total, rate(2_000_000));
+    class.set_limits(now, &limits, Nanos::SECOND);
+    assert_eq!(class.total().rate(), rate(2_000_000), "the lower of both");
+    assert!(class.mind_lease(later), "by a member");
+    assert_eq!(class.total().rate(), rate(100_000));
+    assert!(!class.mind_lease(later));
+    // A holder that was stopped before it applied an old lease.
+    class.total().set_rate(Nanos::SECOND, later, rate(5_100_000));
+    assert!(class.mind_lease(later));
+    assert_eq!(class.total().rate(), rate(100_000));
+    class.leave_fleet(later);
+    assert_eq!(class.total().rate(), rate(2_000_000));
+}
+
+#[test]
+fn a_lease_holds_while_a_class_that_gives_way_is_free() {
+    let class = class();
+    let limits = Limits::UNLIMITED.with_when(discnice_policy::When::Busy);
+    class.set_limits(Nanos(5), &limits, Nanos::SECOND);
+    assert!(class.is_free() || class.limited().is_empty());
+    class.join_fleet(Nanos(5));
+    class.write_lease(Nanos(5), (5_000_000, 100_000), Nanos(50));
+    assert_eq!(class.total().rate(), Rate::per_second(5_100_000));
+    assert!(class.is_limited());
+}

@@ -25,8 +25,9 @@ use rustix::process::getpid;
 
 use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
-use crate::output::say;
-use crate::watching;
+use crate::config::Config;
+use crate::output::{say, tell};
+use crate::{fleet, watching};
 
 /// A line with rates is shown this often.
 const SHOW: Duration = Duration::from_millis(1000);
@@ -65,6 +66,12 @@ pub fn run(
         found.set_limits(&wanted);
     } else if !limits.is_empty() {
         super::class::change(&found, limits)?;
+    }
+    if class.is_some() {
+        fleet::follow(&found, &Config::load()?);
+    }
+    if let Some(problem) = fleet::await_lease(&found) {
+        tell!("discnice: {problem}");
     }
     if background {
         // The daemon is there before any process is limited: what passes while it starts is not to

@@ -12,7 +12,7 @@ use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
-use crate::{guest, polite, watching};
+use crate::{fleet, guest, polite, watching};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -119,7 +119,9 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
         return change(&existing(name)?, limits);
     }
     let (found, origin) = classes::find_or_create(name)?;
-    if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }
+    if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }?;
+    fleet::follow(&found, &Config::load()?);
+    Ok(())
 }
 
 /// Changes limits and wakes all threads that wait by the old ones.

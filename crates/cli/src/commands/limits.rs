@@ -83,6 +83,9 @@ pub struct LimitArgs {
     #[arg(short = 'g', long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = MEMORY)]
     guest: Option<bool>,
+    /// Only in the configuration: the address of a budget that the class shares with those of other machines.
+    #[arg(skip)]
+    fleet: Option<String>,
 }
 
 /// A size, or none.
@@ -188,6 +191,11 @@ impl LimitArgs {
             Resource::NetUp => self.net_up,
             Resource::NetDown => self.net_down,
         }
+    }
+
+    /// The address of a budget that the class shares with those of other machines.
+    pub fn fleet(&self) -> Option<&str> {
+        self.fleet.as_deref()
     }
 
     /// Whether nothing was given at all.

@@ -13,6 +13,8 @@ mod doctor;
 mod estimator;
 mod explain;
 mod file_status;
+mod fleet;
+mod fleet_up;
 pub(crate) mod limits;
 mod linger;
 pub(crate) mod member_report;
@@ -72,6 +74,7 @@ enum Command {
     Status(status::Status),
     Top(top::Top),
     Metrics(metrics::Metrics),
+    Fleet(fleet::Args),
     Attach(attach::Attach),
     Detach(detach::Detach),
     Pause(pause::Pause),
@@ -103,6 +106,7 @@ impl Cli {
             Command::Metrics(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Fleet(command) => command.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),
             Command::Pause(command) => command.run(),

@@ -8,6 +8,7 @@ use discnice_policyd::serve;
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
+use crate::config::Config;
 use crate::output::tell;
 use crate::watching::read_the_clock_by_libc;
 
@@ -36,7 +37,7 @@ impl Policyd {
     /// There is no private runtime directory, or descriptors are short.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
-        let end = serve(self.watch, self.idle).context("cannot serve")?;
+        let end = serve(self.watch, self.idle, fleet_of).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }
@@ -47,4 +48,10 @@ impl Policyd {
 fn block(digits: &str) -> Result<BlockId, &'static str> {
     let number = u64::from_str_radix(digits, 16);
     number.map(BlockId::from_claim).map_err(|_| "no block; give its hexadecimal number")
+}
+
+/// The address of the budget that a class of this name shares, read anew each time.
+fn fleet_of(name: &str) -> Result<Option<String>, String> {
+    let config = Config::load().map_err(|error| format!("{error:#}"))?;
+    Ok(config.fleet(name).map(str::to_owned))
 }

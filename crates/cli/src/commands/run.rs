@@ -28,7 +28,9 @@ use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, LOOKS, Record, Target, Waited};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
-use crate::{explanation, guest, inheritance, launch, library, memory, polite, stack, watching};
+use crate::{
+    explanation, fleet, guest, inheritance, launch, library, memory, polite, stack, watching,
+};
 
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
@@ -287,6 +289,10 @@ impl Run {
         // Before this process is a member: the copy that may be made is no job's.
         let preload = has_library.then(library::to_preload);
         let member = launch::enlist(found, name);
+        // Before anything is read at what the class may move.
+        if let Some(problem) = fleet::await_lease(found) {
+            tell!("discnice: {problem}");
+        }
         if let (Some(member), Some(path)) = (member, &program) {
             launch::bring_in(found, member, path);
         }
@@ -315,7 +321,8 @@ impl Run {
     /// waits for that only if it has no other, or must have it.
     fn have_watched(&self, found: &Found, plan: &Plan, strict: Strictness) -> Result<(), Refusal> {
         // One that gives way may be free at the moment, and its watcher sees whether others are busy.
-        let disk = found.class.yields() || found.class.is_limited() && !plan.is_supervised();
+        let always = found.class.yields() || found.class.fleet().is_joined();
+        let disk = always || found.class.is_limited() && !plan.is_supervised();
         let paused = found.class.is_paused();
         let watched = self.mechanism.watches() && (disk || guest::memory(found.class).is_some());
         if !watched && !paused {
@@ -357,6 +364,10 @@ impl Run {
             found.set_limits(limits);
         } else if !self.limits.is_empty() {
             super::class::change(&found, &self.limits).map_err(Unheld::NoClass)?;
+        }
+        if self.class.is_some() {
+            let config = Config::load().map_err(Unheld::NoClass)?;
+            fleet::follow(&found, &config);
         }
         self.estimator.apply(&found);
         if found.class.is_paused() && output::is_watched() {

@@ -18,6 +18,7 @@ use super::member_report::MemberReport;
 use super::status_polite;
 use crate::binding::Binding;
 use crate::classes::{self, Found};
+use crate::fleet::Share;
 use crate::output::{self, Lines, say};
 use crate::prediction::PredictionReport;
 use crate::running::Running;
@@ -129,6 +130,8 @@ struct ClassReport {
     received: u64,
     waits: u64,
     waited_seconds: f64,
+    /// What it has of a budget that it shares with other machines; `null` without one.
+    fleet: Option<Share>,
     /// Members beyond those that can be listed.
     unlisted: u32,
     /// Prediction against account, if asked for.
@@ -178,6 +181,7 @@ impl ClassReport {
             received: total(Resource::NetDown),
             waits,
             waited_seconds: waited.as_secs_f64(),
+            fleet: Share::of(class, now),
             unlisted: class.unlisted(),
             prediction: seen.then(|| PredictionReport::of(class)),
             members: running.iter().map(|one| MemberReport::of(one, seen)).collect(),
@@ -289,6 +293,9 @@ fn table(reports: &[ClassReport], members: bool) -> Lines {
             report.members.len(),
             report.now(),
         ));
+        if let Some(told) = report.fleet.as_ref().and_then(Share::told) {
+            lines.push(format_args!("  {told}; see `discnice fleet status`"));
+        }
         for member in report.members.iter().filter(|_| members) {
             lines.push(format_args!("{}", member_line(member)));
         }
@@ -325,6 +332,7 @@ fn limits(report: &ClassReport) -> String {
         .into_iter()
         .filter_map(|one| Some(threshold(one, report.limit(one)?)))
         .chain(memory.filter(|_| report.memory_given))
+        .chain(report.fleet.as_ref().map(|share| format!("fleet {}", share.rate())))
         .collect();
     let state = match (report.when, report.throttled) {
         _ if report.paused => " (paused)",
