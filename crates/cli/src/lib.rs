@@ -10,6 +10,7 @@
 //! - `explanation`: what holds a command, class or process, and what it waits for;
 //! - `polite`: the limits of a job that was given none;
 //! - `fleet`: classes that share a budget with those of other machines;
+//! - `fresh`: new files that are removed unless they are kept;
 //! - `guest`: giving way in processor time and disk priority;
 //! - `holding`: whether limits can hold for a command, and why not;
 //! - `inheritance`: signals and descriptors that the command gets back as they were;
@@ -39,6 +40,7 @@ pub mod config;
 mod escapes;
 mod explanation;
 mod fleet;
+mod fresh;
 mod guest;
 mod holding;
 pub mod inheritance;

@@ -17,6 +17,8 @@ use discnice_paths::private_directory;
 use discnice_sys::process::user;
 use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
 
+use crate::fresh;
+
 /// The library's file name.
 const LIBRARY: &str = "libdiscnice.so";
 /// The directory of its copies in the private one.
@@ -85,7 +87,7 @@ fn copy_in(copies: &Path, installed: &Path) -> io::Result<PathBuf> {
         return Ok(copy);
     }
     private_directory(copies)?;
-    let fresh = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(copies)?;
+    let fresh = fresh::file(copies, UNFINISHED, 0o600)?;
     io::copy(&mut &source, &mut fresh.as_file())?;
     // One that was written to meanwhile is neither the old one nor the new one.
     let same = changes(&source.metadata()?) == changes(&before);

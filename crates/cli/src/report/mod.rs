@@ -12,15 +12,15 @@ mod plots;
 mod record;
 mod waited;
 
-use std::fs::Permissions;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow, bail};
 use discnice_escape::{Foreign, json};
 use tempfile::NamedTempFile;
+
+use crate::fresh;
 
 pub use course::{Course, LOOKS};
 pub use record::Record;
@@ -82,11 +82,7 @@ impl Target {
         };
         std::fs::metadata(folder).map_err(|error| refused(&error.to_string()))?;
         // What the umask leaves of these is what any program's new file has.
-        let readable = Permissions::from_mode(0o666);
-        let file = tempfile::Builder::new()
-            .prefix(".discnice-report-")
-            .permissions(readable)
-            .tempfile_in(folder)
+        let file = fresh::file(folder, ".discnice-report-", 0o666)
             // The error names the draft, which was not asked for.
             .map_err(|error| refused(&error.kind().to_string()))?;
         Ok(Draft { target: self.clone(), file })
