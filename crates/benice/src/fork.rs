@@ -1,17 +1,20 @@
 //! Processes that go on as copies of this one, without exec(2).
 //!
 //! # Safety
-//! Every function that copies the process first makes sure that it has one thread: the copy then
-//! lacks no thread that could hold a lock, and may do everything that the original may.
+//! Every function that copies the process first makes sure that it has one thread, besides those of
+//! [`relay`]: the copy then lacks no thread that could hold a lock, and may do everything that the original may.
 #![allow(unsafe_code, reason = "fork(2) without exec")]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use discnice_sys::deadline;
+use discnice_sys::{deadline, futex, time};
+use discnice_units::Nanos;
 
 /// Starts a child that does `work` and ends.
 ///
@@ -177,13 +180,67 @@ fn ended(child: i32) -> Option<i32> {
 }
 
 fn end_after(work: impl FnOnce()) -> ! {
+    // They are not in this copy.
+    RELAYS.store(0, Ordering::Release);
     work();
     // SAFETY: ends the copy without running what the original registered for its end.
     unsafe { libc::_exit(0) }
 }
 
+/// Threads of [`relay`].
+static RELAYS: AtomicUsize = AtomicUsize::new(0);
+/// Time after which a relay looks whether what it has told was heard.
+const HEARD: Nanos = Nanos::from_millis(5);
+/// What a relay waits on that has nothing more to do.
+static NEVER: AtomicU32 = AtomicU32::new(0);
+/// Longest wait of a relay.
+const LONG: Nanos = Nanos(3_600 * Nanos::SECOND.0);
+
+/// Starts a thread that writes a byte to `tell` whenever the word is not zero, until nothing reads them. From then on it
+/// allocates nothing and holds no lock, so that this process may be copied without it.
+///
+/// # Errors
+/// No thread can be had.
+pub fn relay(word: &'static AtomicU32, mut tell: UnixStream) -> io::Result<()> {
+    let (known, before) = (RELAYS.load(Ordering::Acquire), all_blocked());
+    let work = move || {
+        RELAYS.fetch_add(1, Ordering::Release);
+        loop {
+            let now = time::now();
+            let told = word.load(Ordering::Relaxed);
+            if told != 0 && tell.write_all(&[0]).is_err() {
+                // To end it would give memory back, under a lock.
+                let _ = futex::wait(&NEVER, 0, Nanos(u64::MAX >> 1));
+                continue;
+            }
+            let _ = futex::wait(word, told, now.plus(if told == 0 { LONG } else { HEARD }));
+        }
+    };
+    let name = "announcements".to_owned();
+    let started = std::thread::Builder::new().name(name).stack_size(1 << 16).spawn(work);
+    set_mask(&before);
+    started?;
+    while RELAYS.load(Ordering::Acquire) == known {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Blocks all signals; returns what was blocked before.
+fn all_blocked() -> libc::sigset_t {
+    // SAFETY: both sets are written before they are read.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    }
+}
+
+/// Whether this thread is the only one, but for those that may be missing in a copy.
 fn only_thread() -> io::Result<()> {
-    if std::fs::read_dir("/proc/self/task")?.count() == 1 {
+    let relays = RELAYS.load(Ordering::Acquire);
+    if std::fs::read_dir("/proc/self/task")?.count() == 1 + relays {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::Unsupported, "it must be started before any thread"))

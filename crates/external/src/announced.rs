@@ -4,19 +4,12 @@
 //! A thread waits for that on the board's word: it lies in shared memory, so no descriptor, path or signal has to reach
 //! from the member's namespaces into ours.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use discnice_benice::fork;
 use discnice_budget::Board;
-use discnice_budget::primitive::Ordering;
-use discnice_sys::{futex, time};
-use discnice_units::Nanos;
-
-/// Time after which the thread looks whether the watcher has taken what was announced.
-const TAKEN: Nanos = Nanos::from_millis(5);
-/// Longest wait for an announcement.
-const LONG: Nanos = Nanos(3_600 * Nanos::SECOND.0);
 
 /// What can be read when a member has announced itself.
 #[derive(Debug)]
@@ -32,8 +25,7 @@ impl Announced {
     pub fn on(board: &'static Board) -> io::Result<Self> {
         let (told, tell) = UnixStream::pair()?;
         told.set_nonblocking(true)?;
-        let name = "announcements".to_owned();
-        std::thread::Builder::new().name(name).stack_size(1 << 16).spawn(|| relay(board, tell))?;
+        fork::relay(board.announcements(), tell)?;
         Ok(Self { told })
     }
 
@@ -50,28 +42,11 @@ impl Announced {
     }
 }
 
-/// Writes a byte for each announcement until there is nothing that reads.
-fn relay(board: &Board, mut tell: UnixStream) {
-    loop {
-        let word = board.announcements();
-        match word.load(Ordering::Relaxed) {
-            0 => {
-                let _ = futex::wait(word, 0, time::now().plus(LONG));
-            }
-            announced => {
-                if tell.write_all(&[0]).is_err() {
-                    return;
-                }
-                let _ = futex::wait(word, announced, time::now().plus(TAKEN));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use discnice_sys::block::BlockId;
+    use discnice_sys::futex;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     #[allow(unsafe_code, reason = "a board lives in raw memory")]

@@ -28,6 +28,12 @@ impl Helpers {
         Self { board, ..Self::default() }
     }
 
+    /// Starts those that are processes now: once this process has threads it is not copied any more.
+    pub fn prepare(&self) {
+        self.guards.stopper.prepare();
+        self.write_back.prepare();
+    }
+
     /// Returns the blocks of the watched classes that a newcomer may be of, by its ancestry and by
     /// what its environment names. A process that its class lists is announced by the class, too.
     #[must_use]

@@ -48,6 +48,14 @@ struct Helper {
     made: Made,
 }
 
+impl Helper {
+    fn start(&mut self) {
+        if self.socket.is_none() {
+            self.socket = detached::start(serve).ok();
+        }
+    }
+}
+
 impl WriteBack {
     /// Has the dirty pages of all files that process `id` has open for writing written, soon. Where
     /// that is not possible the kernel's own write-back does it, later.
@@ -60,11 +68,15 @@ impl WriteBack {
         self.tell(message(DAEMONS, pace));
     }
 
+    /// Starts the process now, as it cannot be once this one has threads.
+    pub(crate) fn prepare(&self) {
+        self.0.borrow_mut().start();
+    }
+
     fn tell(&self, message: [u8; MESSAGE]) {
-        let socket = &mut self.0.borrow_mut().socket;
-        if socket.is_none() {
-            *socket = detached::start(serve).ok();
-        }
+        let mut helper = self.0.borrow_mut();
+        helper.start();
+        let socket = &mut helper.socket;
         let told = socket.as_mut().map(|socket| socket.write_all(&message));
         // A full queue means that the disk is behind: to start more would not help.
         if told.is_some_and(|told| told.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock)) {

@@ -115,7 +115,10 @@ impl Keeper {
             Some(tenant) if tenant.expect_members() => {}
             // Two of one node would take the lease from each other.
             Some(_) => self.awaited.push(block),
-            None => self.tenants.extend(Tenant::start(block, self.addresses)),
+            None => {
+                self.helpers.prepare();
+                self.tenants.extend(Tenant::start(block, self.addresses));
+            }
         }
     }
 

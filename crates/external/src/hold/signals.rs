@@ -17,6 +17,11 @@ use crate::process;
 pub struct Stopper(Rc<RefCell<Option<Guardian>>>);
 
 impl Stopper {
+    /// Starts the guardian now, as it cannot be once this process has threads.
+    pub(crate) fn prepare(&self) {
+        let _ = self.with(|_| Ok(()));
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut Guardian) -> io::Result<T>) -> io::Result<T> {
         let mut guardian = self.0.borrow_mut();
         if guardian.is_none() {
