@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use discnice_sys::{deadline, futex, time};
@@ -202,7 +203,7 @@ const LONG: Nanos = Nanos(3_600 * Nanos::SECOND.0);
 /// # Errors
 /// No thread can be had.
 pub fn relay(word: &'static AtomicU32, mut tell: UnixStream) -> io::Result<()> {
-    let (known, before) = (RELAYS.load(Ordering::Acquire), all_blocked());
+    let known = RELAYS.load(Ordering::Acquire);
     let work = move || {
         RELAYS.fetch_add(1, Ordering::Release);
         loop {
@@ -216,14 +217,27 @@ pub fn relay(word: &'static AtomicU32, mut tell: UnixStream) -> io::Result<()> {
             let _ = futex::wait(word, told, now.plus(if told == 0 { LONG } else { HEARD }));
         }
     };
-    let name = "announcements".to_owned();
-    let started = std::thread::Builder::new().name(name).stack_size(1 << 16).spawn(work);
-    set_mask(&before);
-    started?;
+    thread("announcements", 1 << 16, work)?;
     while RELAYS.load(Ordering::Acquire) == known {
         std::thread::yield_now();
     }
     Ok(())
+}
+
+/// Starts a thread that no signal is delivered to.
+///
+/// # Errors
+/// No thread can be had.
+pub fn thread(
+    name: &str,
+    stack: usize,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    // A thread inherits the mask, so no signal can come before it sets its own.
+    let before = all_blocked();
+    let started = Builder::new().name(name.to_owned()).stack_size(stack).spawn(work);
+    set_mask(&before);
+    started
 }
 
 /// Blocks all signals; returns what was blocked before.

@@ -102,7 +102,8 @@ fn is_exhausted(error: &io::Error) -> bool {
 }
 
 /// The accounts of a process's living threads.
-fn threads(id: u32) -> HashMap<u32, Io> {
+#[must_use]
+pub fn threads(id: u32) -> HashMap<u32, Io> {
     let io = |thread| Io::parse(&fs::read_to_string(format!("/proc/{id}/task/{thread}/io")).ok()?);
     process::threads(id).filter_map(|thread| Some((thread, io(thread)?))).collect()
 }

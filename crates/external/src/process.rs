@@ -255,6 +255,14 @@ pub fn is_signalled(id: u32) -> bool {
     threads(id).any(|thread| procfs::pending_signals(thread) != 0)
 }
 
+/// The process's name as the kernel has it (`/proc/PID/comm`); empty if it has ended.
+#[must_use]
+pub fn name(id: u32) -> Vec<u8> {
+    let mut name = fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
+    name.truncate(name.trim_ascii_end().len());
+    name
+}
+
 /// Whether a signal waits that ends the process.
 #[must_use]
 pub fn is_doomed(id: u32) -> bool {

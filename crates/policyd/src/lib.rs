@@ -24,7 +24,6 @@ mod memory;
 pub mod place;
 pub mod server;
 mod tenant;
-mod thread;
 
 pub use server::serve;
 pub use tenant::Addresses;

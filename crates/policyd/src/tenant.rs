@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use discnice_benice::fork;
 use discnice_external::process::lives;
 use discnice_fleet::demand::{self, Done};
 use discnice_fleet::fault::report;
@@ -21,6 +22,8 @@ use rustix::time::{ClockId, clock_gettime};
 /// Where the budgets of classes are, by name; `None` for one that the configuration gives none.
 pub type Addresses = fn(&str) -> Result<Option<String>, String>;
 
+/// The stack of the thread: it decrypts, and reads the configuration.
+const STACK: usize = 1 << 20;
 /// How often a class is looked at between two calls.
 const LOOK: Duration = Duration::from_millis(250);
 /// What is wrong with the configuration or the server is looked at again after this.
@@ -65,7 +68,7 @@ impl Tenant {
             // SAFETY: the holder is gone, and nothing else refers to this mapping.
             unsafe { mapped.unmap() };
         };
-        let thread = crate::thread::start("lease", work).ok()?;
+        let thread = fork::thread("lease", STACK, work).ok()?;
         Some(Self { block, stage, thread })
     }
 

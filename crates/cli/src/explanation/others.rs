@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use discnice_budget::board::Medium;
 use discnice_escape::Foreign;
-use discnice_external::process::threads;
+use discnice_external::{account, process as external};
 use discnice_sys::{process, procfs, time};
 use discnice_units::Rate;
 
@@ -97,21 +97,13 @@ fn accounts() -> BTreeMap<u32, u64> {
 
 /// What the threads of a process have moved: its own account has what ended children moved, too.
 fn moved(id: u32) -> Option<u64> {
-    let threads: Vec<u64> = threads(id).filter_map(|thread| moved_by(id, thread)).collect();
-    (!threads.is_empty()).then(|| threads.iter().sum())
+    let threads = account::threads(id);
+    (!threads.is_empty()).then(|| threads.values().map(|io| io.read + io.written).sum())
 }
 
-fn moved_by(id: u32, thread: u32) -> Option<u64> {
-    let io = fs::read_to_string(format!("/proc/{id}/task/{thread}/io")).ok()?;
-    let mut lines = io.lines();
-    let mut field =
-        |name: &str| lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    Some(field("read_bytes:")? + field("write_bytes:")?)
-}
-
-fn name(id: u32) -> String {
-    let name = fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+/// The name of a process.
+pub(super) fn name(id: u32) -> String {
+    String::from_utf8_lossy(&external::name(id)).into_owned()
 }
 
 /// The others on one disk in words: what they move there, and which of them were seen to move most.

@@ -6,7 +6,7 @@ use discnice_external::process::{Pinned, examine};
 use discnice_testpoint::paths;
 use discnice_units::{Bytes, Nanos};
 
-use super::{Explanation, limits, waiting};
+use super::{Explanation, limits, others, waiting};
 use crate::classes::Found;
 use crate::commands::member_report::MemberReport;
 use crate::running::Running;
@@ -39,7 +39,7 @@ pub fn class(found: &Found) -> Explanation {
 /// Explains what holds a process, or that nothing does.
 pub fn process(pinned: &Pinned, class: Option<Found>) -> Explanation {
     let id = pinned.id();
-    let name = procfs_name(id);
+    let name = others::name(id);
     let about = format!("process {id} ({})", Foreign::text(&name));
     let Some(found) = class else { return stranger(about, pinned) };
     let running = Running::all(&found).find(|running| running.member.process() == id);
@@ -60,11 +60,6 @@ pub fn process(pinned: &Pinned, class: Option<Found>) -> Explanation {
         waits_for,
         not_held: report.escape.into_iter().collect(),
     }
-}
-
-fn procfs_name(id: u32) -> String {
-    let name = std::fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
 
 /// A process of no class.

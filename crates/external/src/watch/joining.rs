@@ -2,7 +2,6 @@
 //! descends from them.
 
 use std::cmp::Reverse;
-use std::fs;
 use std::rc::Rc;
 
 use discnice_budget::member::Charged;
@@ -234,8 +233,7 @@ pub fn enlist(
     reason: Reason,
 ) -> Option<MemberId> {
     let (slot, member) = class.register(pinned.id(), charged, process::exists)?;
-    let name = fs::read(format!("/proc/{}/comm", pinned.id())).unwrap_or_default();
-    member.set_name(name.trim_ascii_end());
+    member.set_name(&crate::process::name(pinned.id()));
     if let Some(held) = class.held(slot) {
         held.begin(member, pinned.process.started);
         held.set_how(Mechanism::Freeze, reason);
