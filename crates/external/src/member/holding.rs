@@ -3,7 +3,7 @@
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_regulator::ledger;
-use discnice_sys::{deadline, time};
+use discnice_sys::{deadline, procfs, time};
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
@@ -45,7 +45,9 @@ impl Watched {
         let pressed = if all { self.hold.press_all() } else { self.hold.press() };
         match pressed {
             Ok(grip) => {
-                if std::mem::take(&mut self.is_unheld) && self.paused {
+                self.is_unheld = false;
+                if self.paused && !self.stands && (grip == Grip::Firm || !self.runs()) {
+                    self.stands = true;
                     self.note_paused();
                 }
                 // Threads that could not be let go yet, as they wait for a disk, stay.
@@ -89,7 +91,7 @@ impl Watched {
             held.set_how(Mechanism::None, refused.reason());
         }
         self.refused_until = now.plus(time);
-        self.is_unheld = true;
+        (self.is_unheld, self.stands) = (true, false);
         self.refused_until.min(duty::close(now).plus(duty::SLICE))
     }
 
@@ -172,14 +174,19 @@ impl Watched {
         let wanted = self.is_paused();
         let paused = std::mem::replace(&mut self.paused, wanted);
         if wanted {
-            if !paused {
-                self.note_paused();
-            }
             self.duty.owe(now, now.plus(PAUSE));
         } else if paused {
+            self.stands = false;
             self.limits_changed();
             self.note_how(self.reason);
         }
+    }
+
+    /// Whether a thread runs, or is about to. Right after all were told to stop, one that does not run is stopped, or
+    /// stops before it leaves the kernel.
+    fn runs(&self) -> bool {
+        crate::process::threads(self.id())
+            .any(|thread| procfs::stat(thread).is_some_and(|stat| stat.state == b'R'))
     }
 
     pub(super) fn note_paused(&self) {

@@ -87,8 +87,10 @@ pub struct Watched {
     way_used: Nanos,
     /// Until when it stands for the memory that it has.
     rests_until: Nanos,
-    /// It stands because the user wants it to.
+    /// The user wants it to stand.
     paused: bool,
+    /// It does so, and its class says so.
+    stands: bool,
     /// The number by which its class lists it.
     number: u32,
     /// Its parent, as far as known.
@@ -156,6 +158,7 @@ impl Watched {
             way_used: Nanos(0),
             rests_until: Nanos(0),
             paused: false,
+            stands: false,
             number,
             parent: 0,
             due: Nanos(0),
@@ -251,7 +254,7 @@ impl Watched {
     }
 
     fn note_how(&mut self, reason: Reason) {
-        if self.paused {
+        if self.stands {
             return self.note_paused();
         }
         let mechanism = match self.role {
@@ -344,6 +347,7 @@ impl Watched {
             {
                 self.press(now, until, moved)
             }
+            Decision::Hold(until) if now < self.refused_until => until.min(self.refused_until),
             Decision::Hold(until) => until,
             Decision::Run(next) => {
                 self.let_go();
@@ -489,15 +493,54 @@ mod tests {
         assert!(stepped.is_ok() && told == Some(Reason::NoLibrary), "{told:?}: it waits for that");
     }
 
-    #[test]
-    fn who_could_not_be_let_go_as_a_whole_is_held_again() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    /// The child watched in a class of its own, with a hold that tells whether it holds, and holds nothing.
+    fn barely_held(child: &std::process::Child) -> (Watched, Rc<Cell<bool>>) {
         let (id, class) = (child.id(), class());
         let (slot, _) = class.register(id, Charged::default(), |_| true).unwrap();
         let pinned = crate::process::pin(id.cast_signed()).unwrap();
         let watched = Watched::new(pinned, class, (slot, id), Reason::None, Helpers::default());
         let (mut watched, holds) = (watched.unwrap(), Rc::new(Cell::new(false)));
         watched.hold = Box::new(Stuck(Rc::clone(&holds)));
+        (watched, holds)
+    }
+
+    #[test]
+    fn a_paused_process_is_told_to_stand_only_once_it_does() {
+        for (script, stands) in [("exec sleep 60", true), ("while :; do :; done", false)] {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let (mut watched, holds) = barely_held(&child);
+            watched.class.set_paused(true);
+            watched.step(time::now(), Nanos(0)).unwrap();
+            let told = watched.held().unwrap().of(watched.member().unwrap()).unwrap().reason;
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(holds.get());
+            assert_eq!(told == Reason::Paused, stands, "{script}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_made_way_is_paused_once_the_way_is_over() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut watched, holds) = barely_held(&child);
+        let now = time::now();
+        let until = watched.make_way(now).unwrap();
+        watched.class.set_paused(true);
+        let next = watched.step(now, Nanos(0)).unwrap();
+        let held_before = holds.get();
+        std::thread::sleep(std::time::Duration::from_nanos(until.minus(now).0));
+        watched.step(time::now(), Nanos(0)).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!held_before && next <= until, "{next:?}, {until:?}");
+        assert!(holds.get());
+    }
+
+    #[test]
+    fn who_could_not_be_let_go_as_a_whole_is_held_again() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut watched, holds) = barely_held(&child);
         let now = time::now();
         watched.duty.owe(now, now.plus(Nanos(60 * Nanos::SECOND.0)));
         watched.step(now, Nanos(0)).unwrap();
