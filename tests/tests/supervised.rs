@@ -215,15 +215,15 @@ fn killed_supervisors_are_replaced_and_no_call_fails() {
     let lines = std::thread::spawn(move || {
         std::io::Read::bytes(output).map_while(Result::ok).collect::<Vec<u8>>()
     });
-    let mut killed = 0;
+    let (mut killed, mut victim) = (0, None);
     let deadline = Instant::now() + Duration::from_secs(120);
     while killed < KILLS && Instant::now() < deadline {
-        // One of the two, at any moment of its life. The last one is left: on a busy machine the next takes its time.
+        // One of the two, at any moment of its life, once the one before has ended: on a busy machine that takes its time,
+        // and the next one, too. Of both at a time none would be left.
         let found = supervisors(&mark);
-        if found.len() == 2
-            && let Some(victim) = found.iter().nth(killed % 2)
-        {
-            send(*victim, libc::SIGKILL);
+        if found.len() == 2 && victim.is_none_or(|last| !found.contains(&last)) {
+            victim = found.iter().nth(killed % 2).copied();
+            victim.into_iter().for_each(|victim| send(victim, libc::SIGKILL));
             killed += 1;
         }
         std::thread::sleep(Duration::from_millis(20 + (killed as u64 * 7919) % 60));
