@@ -5,7 +5,7 @@
 
 Jobs that read a file of DIR, past the cache or dropped from it, again and again: restic, go (a static Go program), static (a static C program), mapped (page
 faults), rsync, uring (fio). Jobs that write: write (dd over the same blocks), and to a new file each time anew (dd), go_anew, static_anew, child_anew (the
-same static program below a shell), mapped_anew (page faults), untar (2,000 small files). DIR lies on the disk that is judged: `discnice-eval disk up` makes a
+same static program below a shell), mapped_anew (page faults), untar (2,000 small files), untar_static (the same by a static busybox). DIR lies on the disk that is judged: `discnice-eval disk up` makes a
 hard disk. Foregrounds: 100 MB read in order, 20 random reads of 4 KiB a second, a commit of sqlite each 50 ms.
 Each round takes every foreground alone and beside each job under each treatment, interleaved; medians over rounds are printed, with the longest wait and
 what the job moved meanwhile. Needs a release build, and go, cc, fio, restic, rsync as far as their jobs are asked for; jobs without their tool are left out.
@@ -106,7 +106,10 @@ class Jobs:
     def mapped_anew(self):
         return [self.compile(), f"{self.folder}/anew", "mapped-anew"]
 
-    def untar(self):
+    def untar_static(self):
+        return self.untar("busybox tar")
+
+    def untar(self, tar="tar"):
         tree, archive = os.path.join(self.memory, "tree"), os.path.join(self.memory, "tree.tar")
         os.makedirs(tree, exist_ok=True)
         for number in range(SMALL_FILES):
@@ -114,7 +117,7 @@ class Jobs:
                 out.write(os.urandom(16 << 10))
         subprocess.run(["tar", "cf", archive, "-C", self.memory, "tree"], check=True)
         shutil.rmtree(tree)
-        return self.loop(["sh", "-c", f"rm -rf {self.folder}/tree; tar xf {archive} -C {self.folder}"])
+        return self.loop(["sh", "-c", f"rm -rf {self.folder}/tree; {tar} xf {archive} -C {self.folder}"])
 
     def static(self):
         return [self.compile("-static"), self.ours]

@@ -40,6 +40,7 @@
 
 pub mod account;
 pub mod announced;
+mod awaited;
 mod births;
 pub mod census;
 mod chains;
@@ -58,6 +59,7 @@ pub mod member;
 mod nameless;
 pub mod number;
 pub mod onlooker;
+mod orders;
 mod paced;
 mod places;
 pub mod process;

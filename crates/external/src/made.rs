@@ -6,26 +6,25 @@
 //! other processes make in such a folder are counted with them.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
-use std::io::{Read, Write};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use discnice_budget::Class;
 use discnice_estimator::file_systems::TINY;
+
+use crate::orders::News;
 
 /// Files made, by the nonce of a class and the device number of their file system, that were not told yet.
 #[derive(Debug, Default)]
 pub(crate) struct Made(HashMap<(u64, u64), Count>);
 
 /// How many.
-#[derive(Debug, Clone, Copy, Default)]
-struct Count {
-    files: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Count {
+    pub(crate) files: u64,
     /// Of these, those that were tiny when they were closed.
-    tinies: u64,
+    pub(crate) tinies: u64,
 }
-
-const MESSAGE: usize = 32;
 
 impl Made {
     /// One more.
@@ -46,34 +45,18 @@ impl Made {
         self.note_closed(class, found);
     }
 
-    fn add(&mut self, key: (u64, u64), more: Count) {
+    /// Adds what was told of a class and a file system.
+    pub(crate) fn add(&mut self, key: (u64, u64), more: Count) {
         let known = self.0.entry(key).or_default();
         known.files = known.files.saturating_add(more.files);
         known.tinies = known.tinies.saturating_add(more.tinies);
     }
 
-    /// Tells through a socket that is not waited for; what does not fit is told the next time.
-    pub(crate) fn tell(&mut self, socket: &mut File) {
+    /// Tells; what cannot be told now is told the next time.
+    pub(crate) fn tell(&mut self, mut tell: impl FnMut(News) -> bool) {
         self.0.retain(|(class, device), count| {
-            let mut message = [0; MESSAGE];
-            let (places, _) = message.as_chunks_mut();
-            let numbers = [*class, *device, count.files, count.tinies];
-            places.iter_mut().zip(numbers).for_each(|(place, one)| *place = u64::to_ne_bytes(one));
-            socket.write_all(&message).is_err()
+            !tell(News::Made { class: *class, device: *device, count: *count })
         });
-    }
-
-    /// Adds what was told.
-    pub(crate) fn hear(&mut self, socket: &mut File) {
-        let mut message = [0; MESSAGE];
-        while socket.read_exact(&mut message).is_ok() {
-            let (places, _) = message.as_chunks();
-            if let [class, device, files, tinies] = *places {
-                let number = u64::from_ne_bytes;
-                let count = Count { files: number(files), tinies: number(tinies) };
-                self.add((number(class), number(device)), count);
-            }
-        }
     }
 
     /// Of a class, on all file systems, and how many of these are tiny.
@@ -103,34 +86,34 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     #[test]
-    fn what_was_made_is_told_as_far_as_the_socket_takes_it() {
-        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK);
-        let (reader, writer) = socketpair(kind.0, kind.1, kind.2, None).unwrap();
-        let (mut reader, mut writer) = (File::from(reader), File::from(writer));
+    fn what_was_made_is_told_as_far_as_it_is_taken() {
         let (mut here, mut there) = (Made::default(), Made::default());
         (0..10_000).for_each(|device| here.note(1, device));
         (0..10_000).for_each(|device| here.note(2, device));
+        let pass = |here: &mut Made, there: &mut Made| {
+            let mut room = 6_000;
+            here.tell(|news| {
+                let News::Made { class, device, count } = news else { panic!("{news:?}") };
+                room -= 1;
+                let taken = room >= 0;
+                taken.then(|| there.add((class, device), count)).is_some()
+            });
+        };
         while !here.0.is_empty() {
-            let before = here.0.len();
-            here.tell(&mut writer);
-            assert!(here.0.len() < before, "an empty one takes some");
-            there.hear(&mut reader);
+            pass(&mut here, &mut there);
         }
         here.note(1, 5);
-        here.tell(&mut writer);
-        there.hear(&mut reader);
+        pass(&mut here, &mut there);
         assert_eq!(there.0.len(), 20_000);
-        here.note_closed(2, &reader.metadata().unwrap());
+        here.note_closed(2, &tempfile::tempfile().unwrap().metadata().unwrap());
         let tiny = tempfile::NamedTempFile::new().unwrap();
         for size in [0, 1, TINY, TINY + 1] {
             tiny.as_file().set_len(size).unwrap();
             here.note_closed(2, &tiny.as_file().metadata().unwrap());
         }
-        here.tell(&mut writer);
-        there.hear(&mut reader);
+        pass(&mut here, &mut there);
         assert_eq!((there.files(1), there.files(2)), ((10_001, 0), (10_000, 2)));
     }
 }

@@ -9,6 +9,7 @@
 //! other.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -23,10 +24,12 @@ use discnice_sys::{file, time};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::awaited::Awaited;
 use crate::closed::{self, Closed};
 use crate::descriptors;
 use crate::detached;
 use crate::made::Made;
+use crate::orders::{self, DAEMONS, News, Order};
 use crate::paced::{Pace, Paced};
 use crate::served::Daemons;
 
@@ -46,6 +49,8 @@ struct Helper {
     /// Tells it which files to write, and receives what was made; `None` while there is none.
     socket: Option<File>,
     made: Made,
+    /// Processes that need not wait any more.
+    written: HashSet<u32>,
 }
 
 impl Helper {
@@ -54,18 +59,45 @@ impl Helper {
             self.socket = detached::start(serve).ok();
         }
     }
+
+    fn hear(&mut self) {
+        let mut message = [0; orders::LENGTH];
+        while let Some(socket) = &mut self.socket
+            && socket.read_exact(&mut message).is_ok()
+        {
+            match News::decode(message) {
+                Some(News::Made { class, device, count }) => self.made.add((class, device), count),
+                Some(News::Written(id)) => drop(self.written.insert(id)),
+                None => {}
+            }
+        }
+    }
 }
 
 impl WriteBack {
     /// Has the dirty pages of all files that process `id` has open for writing written, soon. Where
     /// that is not possible the kernel's own write-back does it, later.
     pub fn of(&self, id: u32, pace: Pace) {
-        self.tell(message(id, pace));
+        self.tell(Order { id, pace, left: None });
+    }
+
+    /// Does that for a process that stands until no more than `left` bytes are on their way; returns false if that will not
+    /// be told.
+    pub(crate) fn await_written(&self, id: u32, pace: Pace, left: u64) -> bool {
+        self.0.borrow_mut().written.remove(&id);
+        self.tell(Order { id, pace, left: Some(left) })
+    }
+
+    /// Whether it was told of a process that it need not wait any more.
+    pub(crate) fn is_written(&self, id: u32) -> bool {
+        let mut helper = self.0.borrow_mut();
+        helper.hear();
+        helper.written.remove(&id)
     }
 
     /// Asks for write-back of what the user's daemons that serve files have open.
     pub(crate) fn of_daemons(&self, pace: Pace) {
-        self.tell(message(DAEMONS, pace));
+        self.tell(Order { id: DAEMONS, pace, left: None });
     }
 
     /// Starts the process now, as it cannot be once this one has threads.
@@ -73,45 +105,27 @@ impl WriteBack {
         self.0.borrow_mut().start();
     }
 
-    fn tell(&self, message: [u8; MESSAGE]) {
+    fn tell(&self, order: Order) -> bool {
         let mut helper = self.0.borrow_mut();
         helper.start();
-        let socket = &mut helper.socket;
-        let told = socket.as_mut().map(|socket| socket.write_all(&message));
-        // A full queue means that the disk is behind: to start more would not help.
-        if told.is_some_and(|told| told.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock)) {
-            *socket = None;
+        let told = helper.socket.as_mut().map(|socket| socket.write_all(&order.encode()));
+        match told {
+            Some(Ok(())) => true,
+            // A full queue means that the disk is behind: to start more would not help.
+            Some(Err(why)) if why.kind() == io::ErrorKind::WouldBlock => false,
+            _ => {
+                helper.socket = None;
+                false
+            }
         }
     }
 
     /// Enters the files that members of this class were seen making.
     pub(crate) fn enter_made(&self, class: &Class) {
-        let Helper { socket, made } = &mut *self.0.borrow_mut();
-        if let Some(socket) = socket {
-            made.hear(socket);
-        }
-        made.enter(class);
+        let mut helper = self.0.borrow_mut();
+        helper.hear();
+        helper.made.enter(class);
     }
-}
-
-/// Stands for the daemons in a message: no process has this number.
-const DAEMONS: u32 = 0;
-const MESSAGE: usize = 32;
-
-fn message(id: u32, pace: Pace) -> [u8; MESSAGE] {
-    let numbers = [id.into(), pace.class, pace.portion, pace.period.0];
-    let mut message = [0; MESSAGE];
-    let (places, _) = message.as_chunks_mut();
-    places.iter_mut().zip(numbers).for_each(|(place, number)| *place = u64::to_ne_bytes(number));
-    message
-}
-
-fn understand(message: [u8; MESSAGE]) -> Option<(u32, Pace)> {
-    let (places, _) = message.as_chunks();
-    let mut numbers = places.iter().copied().map(u64::from_ne_bytes);
-    let id = numbers.next()?.try_into().ok()?;
-    let (class, portion) = (numbers.next()?, numbers.next()?);
-    Some((id, Pace { class, portion, period: Nanos(numbers.next()?) }))
 }
 
 /// The helper's whole life.
@@ -120,23 +134,29 @@ fn serve(mut socket: File) {
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE]);
     let _ = rustix::thread::set_name(c"discnice-flush");
     let (mut closed, mut paced) = (Closed::default(), Paced::default());
-    let mut daemons = Daemons::default();
-    let mut message = [0; MESSAGE];
+    let (mut daemons, mut awaited) = (Daemons::default(), Awaited::default());
+    let mut message = [0; orders::LENGTH];
     loop {
-        let due = [paced.due(), daemons.due()].into_iter().flatten().min();
+        let due = [paced.due(), daemons.due(), awaited.due()].into_iter().flatten().min();
         let (told, timed_out) = wait(&socket, &closed, due);
         closed.follow(&mut |path, pace| start_at(path, pace, &mut paced));
-        closed.made.tell(&mut socket);
+        closed.made.tell(|news| socket.write_all(&news.encode()).is_ok());
         if told {
             if socket.read_exact(&mut message).is_err() {
                 return;
             }
-            match understand(message) {
-                Some((DAEMONS, pace)) => {
+            match Order::decode(message) {
+                Some(Order { id: DAEMONS, pace, .. }) => {
                     let ids = daemons.ids(time::now(), pace);
                     ids.iter().for_each(|id| start_all(*id, pace, &mut closed, &mut paced));
                 }
-                Some((id, pace)) => start_all(id, pace, &mut closed, &mut paced),
+                Some(Order { id, pace, left }) => {
+                    start_all(id, pace, &mut closed, &mut paced);
+                    if let Some(left) = left {
+                        let files = written_by(id).map(|(path, _)| path).collect();
+                        awaited.add(time::now(), id, files, left);
+                    }
+                }
                 None => {}
             }
         } else if timed_out && due.is_none() {
@@ -144,6 +164,7 @@ fn serve(mut socket: File) {
         }
         daemons.go_on(time::now(), |id, pace| expect_all(id, pace, &mut closed, &mut paced));
         paced.go_on(time::now());
+        awaited.go_on(time::now(), |id| socket.write_all(&News::Written(id).encode()).is_ok());
     }
 }
 
@@ -260,7 +281,6 @@ mod tests {
         let count = |file: &File| pagecache::cachestat(file.as_raw_fd(), 0, 0).map(|c| c.dirty);
         let Ok(before) = count(named.as_file()) else { skip!("no cachestat(2)") };
         let pace = Pace { class: 0, portion: 1 << 20, period: Nanos::SECOND };
-        assert_eq!(understand(message(5, pace)), Some((5, pace)));
         start_all(std::process::id(), pace, &mut Closed::default(), &mut Paced::default());
         let after = count(named.as_file()).unwrap();
         assert!(before == 0 || after < before, "{before} dirty pages stay");

@@ -22,9 +22,15 @@ const MOST: u64 = 64 << 20;
 /// Of the portion that is waited for this part may still be on its way: the next is started before the disk is idle.
 const PART_LEFT: u64 = 2;
 
-/// What one thread has started to write; all zeroes is a fresh one.
+/// Of so many bytes that were started together, how many may still be on their way when the wait for them ends.
+#[must_use]
+pub fn left_of(bytes: u64) -> u64 {
+    bytes / PART_LEFT
+}
+
+/// What one thread, or one process that is held from outside, has started to write; all zeroes is a fresh one.
 #[derive(Debug, Default)]
-pub(crate) struct Backlog {
+pub struct Backlog {
     /// Bytes since it waited last, and when the first of them was started.
     started: Cell<u64>,
     since: Cell<u64>,
@@ -34,7 +40,7 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// Notes that `bytes` are started to be written; returns whether to wait for the disk.
-    fn add(&self, now: Nanos, bytes: u64) -> bool {
+    pub fn add(&self, now: Nanos, bytes: u64) -> bool {
         if self.started.get() == 0 {
             self.since.set(now.0);
         }
@@ -44,7 +50,7 @@ impl Backlog {
     }
 
     /// Notes that the disk has written all but a little of it.
-    fn clear(&self, now: Nanos) {
+    pub fn clear(&self, now: Nanos) {
         let took = now.minus(Nanos(self.since.get())).0.max(1);
         let bytes = u128::from(self.started.take()) * u128::from(TIME.0) / u128::from(took);
         self.most.set(u64::try_from(bytes).unwrap_or(MOST).clamp(LEAST, MOST));
@@ -64,7 +70,7 @@ impl<H: Host> Regulator<'_, H> {
         let waits = self.class.yields() && backlog.add(self.host.now(), bytes);
         self.host.write_back(fd, offset, length);
         if waits {
-            self.host.await_written(fd, (offset, length), bytes / PART_LEFT);
+            self.host.await_written(fd, (offset, length), left_of(bytes));
             backlog.clear(self.host.now());
         }
     }

@@ -51,6 +51,7 @@ mod tests;
 mod yielding;
 
 pub use attend::{Witness, observe, observe_after};
+pub use backlog::{Backlog, left_of};
 pub use disk_time::occupy;
 pub use file::File;
 pub use forecast::{Forecast, Mapped};

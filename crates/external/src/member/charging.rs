@@ -2,11 +2,12 @@
 
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
-use discnice_regulator::{ledger, occupy, write_back_portion};
+use discnice_regulator::{ledger, left_of, occupy, write_back_portion};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
+use crate::awaited;
 use crate::lead::Lead;
 use crate::paced::Pace;
 
@@ -60,11 +61,32 @@ impl Watched {
         self.relent();
     }
 
-    /// Has what it dirtied written back, by now while it stands with its files open.
+    /// Has what it dirtied written back, by now while it stands with its files open. Where its class gives way it stands until
+    /// little of that is on its way, too.
     pub(super) fn write_back(&mut self) {
-        if self.class.is_limited() && self.dirtied >= write_back_portion(self.class) {
-            self.dirtied = 0;
-            self.helpers.write_back.of(self.id(), Pace::of(self.class));
+        let counts = self.class.is_limited() || self.class.yields();
+        if !counts || self.dirtied < write_back_portion(self.class) {
+            return;
+        }
+        let (id, pace, bytes) =
+            (self.id(), Pace::of(self.class), std::mem::take(&mut self.dirtied));
+        let now = time::now();
+        let write_back = &self.helpers.write_back;
+        if !(self.class.yields() && self.backlog.add(now, bytes)) {
+            write_back.of(id, pace);
+        } else if write_back.await_written(id, pace, left_of(bytes)) {
+            self.awaits_until = now.plus(awaited::LONGEST);
+            self.duty.owe(now, self.awaits_until);
+        }
+    }
+
+    /// Goes on once little of what it dirtied is on its way to the disk.
+    pub(super) fn follow_written(&mut self, now: Nanos) {
+        let waits = self.awaits_until > Nanos(0);
+        if waits && (now >= self.awaits_until || self.helpers.write_back.is_written(self.id())) {
+            self.awaits_until = Nanos(0);
+            self.backlog.clear(now);
+            self.relent();
         }
     }
 

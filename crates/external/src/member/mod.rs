@@ -7,10 +7,12 @@ mod told;
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{APART, Held, Mechanism, Reason};
 use discnice_budget::{Class, Member, MemberId, State};
+use discnice_regulator::Backlog;
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::account::{Io, OwnAccount, Rest};
+use crate::awaited;
 use crate::duty::{self, Decision, Duty};
 use crate::helpers::Helpers;
 use crate::hold::{self, Hold};
@@ -72,6 +74,9 @@ pub struct Watched {
     nameless: Nameless,
     /// Bytes dirtied since write-back was started last.
     dirtied: u64,
+    /// What it has on its way to a disk while its class gives way, and until when it waits for that at the longest.
+    backlog: Backlog,
+    awaits_until: Nanos,
     held_since: Option<Nanos>,
     press_at: Nanos,
     /// How often it moved bytes though it was held.
@@ -131,7 +136,7 @@ impl Watched {
         let cancelled = account.own().cancelled;
         let begun = role == Role::Outside && account.own().written > 0;
         let nameless = if begun { Nameless::begun(pinned.id()) } else { Nameless::default() };
-        let mut watched = Self {
+        let watched = Self {
             pinned,
             class,
             slot,
@@ -144,6 +149,8 @@ impl Watched {
             read_ahead: ReadAhead::default(),
             nameless,
             dirtied: 0,
+            backlog: Backlog::default(),
+            awaits_until: Nanos(0),
             duty: Duty::new(now),
             suspect: None,
             caught_until: Nanos(0),
@@ -165,15 +172,20 @@ impl Watched {
             seen: (0, Nanos(0)),
             unknown_until: Nanos(0),
         };
-        watched.note_how(watched.reason);
-        if watched.reason == Reason::Attached {
-            watched.account.set_rest(Rest::Children);
-            watched.unknown_until = now.plus(MEETING);
+        Some(watched.greeted(now))
+    }
+
+    /// As it is after the first look: told how it is held, and stopped if it reads already.
+    fn greeted(mut self, now: Nanos) -> Self {
+        self.note_how(self.reason);
+        if self.reason == Reason::Attached {
+            self.account.set_rest(Rest::Children);
+            self.unknown_until = now.plus(MEETING);
         }
-        if watched.role == Role::Outside && watched.read_ahead.expect(watched.account.own().read) {
-            watched.duty.owe(now, now.plus(GREETING));
+        if self.role == Role::Outside && self.read_ahead.expect(self.account.own().read) {
+            self.duty.owe(now, now.plus(GREETING));
         }
-        Some(watched)
+        self
     }
 
     /// Its process id.
@@ -335,39 +347,46 @@ impl Watched {
             Role::Preloaded => self.charge_if_ahead(),
         };
         let now = time::now();
+        self.follow_written(now);
         self.follow_pause(now);
         self.see_moving(now);
         let (id, paused) = (self.id(), self.paused);
         // What is paused handles signals when it goes on, as what SIGSTOP has stopped does.
         let called = || if paused { process::is_doomed(id) } else { process::is_signalled(id) };
         let next = match self.duty.decide(now, crowd, called) {
-            Decision::Hold(until)
-                if (self.class.is_limited() || self.paused || now < self.rests_until)
-                    && now >= self.refused_until =>
-            {
-                self.press(now, until, moved)
-            }
             Decision::Hold(until) if now < self.refused_until => until.min(self.refused_until),
+            Decision::Hold(until) if self.may_be_held(now) => self.press(now, until, moved),
             Decision::Hold(until) => until,
-            Decision::Run(next) => {
-                self.let_go();
-                self.read_ahead.doubt(&self.pinned, self.class, now);
-                let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
-                if suspected && self.caught_until < now {
-                    duty::close(now)
-                } else if self.role == Role::Preloaded && self.caught_until < now {
-                    next.max(now.plus(PRELOADED))
-                } else {
-                    next
-                }
-            }
+            Decision::Run(next) => self.go_on(now, next),
         };
         self.write_back();
         self.note_seen();
         if self.letting_go {
             self.let_go();
         }
-        Ok(if self.letting_go { next.min(duty::close(now)) } else { next })
+        Ok(match () {
+            () if self.letting_go => next.min(duty::close(now)),
+            () if self.awaits_until > Nanos(0) => next.min(now.plus(awaited::LOOK)),
+            () => next,
+        })
+    }
+
+    /// Whether anything that it can stand for is in force.
+    fn may_be_held(&self, now: Nanos) -> bool {
+        let waits = now < self.rests_until || now < self.awaits_until;
+        self.class.is_limited() || self.paused || waits
+    }
+
+    /// Lets it run; returns when to look again, at `next` at the latest.
+    fn go_on(&mut self, now: Nanos, next: Nanos) -> Nanos {
+        self.let_go();
+        self.read_ahead.doubt(&self.pinned, self.class, now);
+        let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
+        match self.caught_until < now {
+            true if suspected => duty::close(now),
+            true if self.role == Role::Preloaded => next.max(now.plus(PRELOADED)),
+            _ => next,
+        }
     }
 
     /// Finds the process's slot again when it registered anew; `None` when it is no member.
