@@ -86,6 +86,13 @@ pub fn unwritten(path: &Path) -> Option<u64> {
     Some((dirty + writeback) * 4096)
 }
 
+/// Bytes of a file that are in the cache; `None` where the kernel does not tell.
+#[must_use]
+pub fn in_cache(path: &Path) -> Option<u64> {
+    let [cached, ..] = counts(&File::open(path).ok()?)?;
+    Some(cached * 4096)
+}
+
 /// Pages of a file in the cache; 0 as well where the kernel does not tell.
 fn cached(file: &File) -> u64 {
     counts(file).map_or(0, |[cached, ..]| cached)

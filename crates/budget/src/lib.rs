@@ -30,6 +30,7 @@ pub mod occupied;
 pub mod outside;
 pub mod primitive;
 pub mod recent;
+mod seen;
 pub mod token;
 pub mod waits;
 

@@ -18,7 +18,8 @@ const PART: u64 = 10;
 /// The limits of a job that was given none.
 pub fn limits() -> Limits {
     let tenth = Rate::per_second(bandwidth().get() / PART);
-    Limits::UNLIMITED.with(Resource::Total, tenth).with_when(When::Busy).with_guest(true)
+    let busy = Limits::UNLIMITED.with(Resource::Total, tenth).with_when(When::Busy);
+    busy.with_guest(true).with_cache_protected(true)
 }
 
 /// The bandwidth of the disk below the working folder, as `discnice calibrate` measured it; of the

@@ -32,6 +32,7 @@ pub struct Limits {
     when: When,
     weight: u32,
     guest: bool,
+    protects_cache: bool,
     memory: Memory,
 }
 
@@ -43,6 +44,7 @@ impl Limits {
         when: When::Always,
         weight: WEIGHT,
         guest: false,
+        protects_cache: false,
         memory: Memory::DEFAULT,
     };
 
@@ -96,6 +98,19 @@ impl Limits {
     #[must_use]
     pub const fn with_guest(mut self, guest: bool) -> Self {
         self.guest = guest;
+        self
+    }
+
+    /// Returns true if what the class reads into the page cache leaves with it.
+    #[must_use]
+    pub const fn protects_cache(&self) -> bool {
+        self.protects_cache
+    }
+
+    /// Returns these limits with the page cache protected or not.
+    #[must_use]
+    pub const fn with_cache_protected(mut self, protected: bool) -> Self {
+        self.protects_cache = protected;
         self
     }
 

@@ -15,7 +15,8 @@ use crate::{engine, faults, files};
 
 use names::{Object, metadata_of};
 pub use names::{
-    change, delete, list, look, metadata, name, open, open_named, operation, truncate,
+    change, delete, list, look, metadata, name, open, open_named, opened_to_read, operation,
+    truncate,
 };
 
 /// A longer read is worth a look at what it is about to read.

@@ -379,7 +379,10 @@ pub fn let_go() {
     let Some(regulator) = regulator() else { return };
     crate::mappings::settle_all();
     regulator.look_at_end(&thread::local().thread);
-    crate::files::for_each_shaped(|fd, file| regulator.unshape(fd, file));
+    crate::files::for_each_shaped(|fd, file| {
+        regulator.unshape(fd, file);
+        regulator.leave_cache(fd, file);
+    });
     crate::net::parked::release_all();
 }
 

@@ -90,11 +90,11 @@ pub fn was_never_shaped(fd: i32) -> bool {
     fd as u32 as usize >= SHAPED.load(Ordering::Relaxed)
 }
 
-/// Calls `with` for each descriptor of the first chunk that is shaped.
+/// Calls `with` for each descriptor of the first chunk that is shaped, or of a file that is to leave the cache.
 pub fn for_each_shaped(mut with: impl FnMut(i32, &File)) {
     let end = SHAPED.load(Ordering::Relaxed);
     for (number, file) in FILES.first().iter().take(end).enumerate() {
-        if !file.is_untouched() {
+        if !file.is_untouched() || file.is_foreign_to_cache() {
             with(number as i32, file);
         }
     }

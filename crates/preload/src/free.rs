@@ -17,6 +17,12 @@ fn forgets() -> bool {
     engine::class().is_some_and(|class| class.estimation().regions().is_unused())
 }
 
+/// Returns true if files that were opened to be read must be looked at.
+#[inline(always)]
+fn protects_cache() -> bool {
+    engine::class().is_some_and(discnice_budget::Class::protects_cache)
+}
+
 /// Nothing at all holds this process.
 pub mod unheld {
     use discnice_budget::Class;
@@ -70,7 +76,7 @@ pub mod unheld {
     /// Returns true if a call of open(2) with these flags passes.
     #[inline(always)]
     pub fn open(flags: i32) -> bool {
-        flags & libc::O_TRUNC == 0 && operation()
+        flags & libc::O_TRUNC == 0 && !super::protects_cache() && operation()
     }
 
     /// Returns true if a call that moves a descriptor's offset passes: offsets are not tracked.
@@ -160,7 +166,7 @@ pub mod held {
     /// Returns true if a call of open(2) with these flags passes.
     #[inline(always)]
     pub fn open(flags: i32) -> bool {
-        flags & libc::O_TRUNC == 0 && operation()
+        flags & libc::O_TRUNC == 0 && !super::protects_cache() && operation()
     }
 
     /// Returns true if a call that moves a descriptor's offset passes: the offset is not tracked.

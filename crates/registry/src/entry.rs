@@ -59,6 +59,7 @@ struct Settings {
     busy: bool,
     weight: u32,
     guest: bool,
+    protects_cache: bool,
     memory_low: Option<u64>,
     memory_high: Option<u64>,
     memory_unlimited: bool,
@@ -80,6 +81,7 @@ impl From<&Limits> for Settings {
             busy: limits.when() == When::Busy,
             weight: limits.weight(),
             guest: limits.guest(),
+            protects_cache: limits.protects_cache(),
             memory_low: memory.low().map(Bytes::get),
             memory_high: memory.high().map(Bytes::get),
             memory_unlimited: memory.is_unlimited(),
@@ -103,6 +105,7 @@ impl From<&Settings> for Limits {
             .with_when(if settings.busy { When::Busy } else { When::Always })
             .with_weight(if settings.weight == 0 { WEIGHT } else { settings.weight })
             .with_guest(settings.guest)
+            .with_cache_protected(settings.protects_cache)
             .with_memory(memory);
         Resource::ALL.into_iter().fold(rest, |limits, one| {
             limits.with(one, rate(one).map_or(Rate::UNLIMITED, |rate| Rate::per_second(*rate)))

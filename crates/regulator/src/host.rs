@@ -162,6 +162,10 @@ pub trait Host: System {
     fn await_written(&self, fd: i32, range: (u64, u64), left: u64);
     /// Drops what the page cache holds of a range and need not be written.
     fn drop_cached(&self, fd: i32, offset: u64, length: u64);
+    /// Returns true if it is known that nothing of a file of this size is cached.
+    fn is_uncached(&self, _fd: i32, _size: u64) -> bool {
+        false
+    }
     /// Wakes all threads that wait on `word`.
     fn wake_all(&self, word: &AtomicU32);
     /// Calls `each` with the traffic of every disk; returns true if the system provides it.

@@ -32,6 +32,7 @@ mod loading;
 mod metadata;
 mod net;
 mod pacing;
+mod protection;
 mod read;
 mod served;
 mod steps;

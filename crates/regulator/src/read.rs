@@ -94,6 +94,13 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         result: isize,
     ) {
+        if file.is_foreign_to_cache()
+            && let Ok(moved) = u64::try_from(result)
+            && let Some(end) =
+                at.map(|at| at.saturating_add(moved)).or_else(|| self.host.position(fd))
+        {
+            self.drop_behind(fd, file, end);
+        }
         let ticket = self.explain(thread, fd, file, ticket, at, result);
         let seemed_cached = ticket.forecast.is_some_and(|forecast| forecast.read == 0);
         let (read, _) = self.settle(thread, ticket);

@@ -212,6 +212,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// The program is about to close the descriptor.
     pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
+        self.leave_cache(fd, file);
         if file.is_made() {
             self.count_if_tiny(fd);
         }

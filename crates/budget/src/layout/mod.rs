@@ -8,7 +8,8 @@
 //! - `held`: which thresholds hold now;
 //! - `fleet`: what many machines share;
 //! - `membership`: the slots of processes, and what is known of them from outside;
-//! - `estimation`: the estimator's part.
+//! - `estimation`: the estimator's part;
+//! - `seen`: the files that were opened lately.
 //!
 //! # Safety
 //! [`Class::adopt`] turns raw memory into a `&Class`. That is sound for any content: every field
@@ -40,12 +41,13 @@ use crate::meter::Meter;
 use crate::occupied::Occupied;
 use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
+use crate::seen::Seen;
 use crate::waits::Waits;
 
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -70,6 +72,7 @@ pub struct Class {
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
     estimation: Estimation,
+    seen: Seen,
 }
 
 impl Class {
@@ -162,5 +165,9 @@ const _: () = {
             == core::mem::offset_of!(Class, members) + MEMBERS * (64 + 48)
     );
     assert!(size_of::<Estimation>().is_multiple_of(64));
-    assert!(Class::SIZE == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>());
+    assert!(
+        core::mem::offset_of!(Class, seen)
+            == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>()
+    );
+    assert!(Class::SIZE == core::mem::offset_of!(Class, seen) + 64 + 16_384);
 };

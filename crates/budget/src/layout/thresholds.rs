@@ -71,6 +71,7 @@ impl Class {
             .with_when(when)
             .with_weight(self.weight())
             .with_guest(self.is_guest())
+            .with_cache_protected(self.protects_cache())
             .with_memory(self.memory());
         let threshold = |one| self.meter(one).threshold();
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
@@ -86,7 +87,8 @@ impl Class {
         }
         let loopback = if limits.loopback() { header::LOOPBACK } else { 0 };
         let guest = if limits.guest() { header::GUEST } else { 0 };
-        self.set_settings(loopback | guest);
+        let protects = if limits.protects_cache() { header::PROTECTS_CACHE } else { 0 };
+        self.set_settings(loopback | guest | protects);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         let yields = limits.when() == When::Busy;
@@ -116,6 +118,19 @@ impl Class {
     #[must_use]
     pub fn is_guest(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::GUEST != 0
+    }
+
+    /// Returns true if what the class reads into the page cache leaves with it.
+    #[inline]
+    #[must_use]
+    pub fn protects_cache(&self) -> bool {
+        self.header.settings.load(Ordering::Relaxed) & header::PROTECTS_CACHE != 0
+    }
+
+    /// Notes that a member opens the file with this key; returns whether one did lately.
+    #[must_use]
+    pub fn has_seen(&self, key: u64) -> bool {
+        self.seen.note(key)
     }
 
     //= rate-windows/2-run-time

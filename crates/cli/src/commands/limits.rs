@@ -5,12 +5,12 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use discnice_policy::limits::WEIGHT_MAX;
 use discnice_policy::{Limits, Memory, Resource, When};
 use discnice_units::{Bytes, ParseError, Rate};
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::rate::Given;
 
@@ -83,9 +83,30 @@ pub struct LimitArgs {
     #[arg(short = 'g', long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = MEMORY)]
     guest: Option<bool>,
+    /// What happens to the page cache: keep what the job reads, or protect what was there before, so that what the
+    /// job reads leaves with it; a file that it opens again soon stays [default: keep; of jobs without a number protect]
+    #[arg(long, value_enum, value_name = "keep|protect", help_heading = MEMORY, hide_short_help = true)]
+    cache: Option<Cache>,
     /// Only in the configuration: the address of a budget that the class shares with those of other machines.
     #[arg(skip)]
     fleet: Option<String>,
+}
+
+/// What happens to the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cache {
+    /// What the job reads stays as long as the kernel likes.
+    Keep,
+    /// What the job reads leaves with it.
+    Protect,
+}
+
+impl Cache {
+    /// That of a class which protects the page cache, or does not.
+    pub fn of(protects: bool) -> Self {
+        if protects { Self::Protect } else { Self::Keep }
+    }
 }
 
 /// A size, or none.
@@ -201,7 +222,11 @@ impl LimitArgs {
     /// Whether nothing was given at all.
     pub fn is_empty(&self) -> bool {
         let settings = [self.net_loopback, self.guest].iter().all(Option::is_none);
-        !self.has_threshold() && settings && self.when.is_none() && self.weight.is_none()
+        !self.has_threshold()
+            && settings
+            && self.cache.is_none()
+            && self.when.is_none()
+            && self.weight.is_none()
     }
 
     /// Whether any threshold was given, `unlimited` included.
@@ -255,6 +280,9 @@ impl LimitArgs {
             .with_when(self.when.unwrap_or(before.when()))
             .with_weight(self.weight.unwrap_or(before.weight()))
             .with_guest(self.guest.unwrap_or(before.guest()))
+            .with_cache_protected(
+                self.cache.unwrap_or(Cache::of(before.protects_cache())) == Cache::Protect,
+            )
             .with_memory(self.memory(before.memory()))
     }
 }

@@ -14,6 +14,7 @@ use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
 use super::by_mechanism::ByMechanism;
+use super::limits::Cache;
 use super::member_report::MemberReport;
 use super::status_polite;
 use crate::binding::Binding;
@@ -103,6 +104,7 @@ struct ClassReport {
     throttled: bool,
     weight: u32,
     guest: bool,
+    cache: Cache,
     /// Bytes of resident memory down to which pages are taken while others wait for memory; `null` without
     /// such a bound.
     memory_low: Option<u64>,
@@ -165,6 +167,7 @@ impl ClassReport {
             throttled: !class.yields() || !class.limited().is_empty(),
             weight: limits.weight(),
             guest: limits.guest(),
+            cache: Cache::of(limits.protects_cache()),
             memory_low: memory.map(|bounds| bounds.low),
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,

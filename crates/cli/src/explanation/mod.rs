@@ -96,6 +96,9 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     if limits.guest() {
         said.push("processor and disk: idle priority (guest)".into());
     }
+    if limits.protects_cache() {
+        said.push("page cache: what it reads leaves with it".into());
+    }
     if said.is_empty() {
         said.push("none".into());
     }

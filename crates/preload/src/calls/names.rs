@@ -236,9 +236,30 @@ pub fn open_named(
     } else if flags & libc::O_ACCMODE == libc::O_RDONLY
         || !engine::class().is_some_and(Class::predicts)
     {
-        files::opened(look(directory, name, real))
+        let fd = files::opened(look(directory, name, real));
+        if flags & libc::O_ACCMODE == libc::O_RDONLY {
+            opened_to_read(fd);
+        }
+        fd
     } else {
         open_to_write(real)
+    }
+}
+
+/// A descriptor was opened to read a file.
+#[inline(always)]
+pub fn opened_to_read(fd: i32) {
+    if engine::class().is_some_and(Class::protects_cache) {
+        look_into_the_cache(fd);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn look_into_the_cache(fd: i32) {
+    if let (Some(regulator), Some(file)) = (engine::regulator(), files::get(fd)) {
+        files::will_be_shaped(fd);
+        regulator.opened_to_read(fd, file);
     }
 }
 

@@ -9,7 +9,9 @@ use crate::{calls, files};
 fn opened(stream: *mut c_void) -> *mut c_void {
     if !stream.is_null() {
         // SAFETY: libc just opened it.
-        files::forget(unsafe { descriptor(stream) });
+        let fd = unsafe { descriptor(stream) };
+        files::forget(fd);
+        calls::opened_to_read(fd);
     }
     stream
 }

@@ -3,7 +3,7 @@
 mod reading;
 mod writing;
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use discnice_estimator::cache::Detector;
 use discnice_estimator::file_systems::FILE_SYSTEMS;
@@ -54,6 +54,8 @@ const SLOT_MASK: u32 = (FILE_SYSTEMS as u32 - 1) << SLOT_SHIFT;
 const MADE: u32 = 1 << 29;
 /// The program doubled the kernel's read-ahead windows, and we have halved them again.
 const HALVED: u32 = 1 << 30;
+/// Nothing of it was cached when it was opened: what we read of it leaves the cache.
+const FOREIGN: u32 = 1 << 31;
 const _: () = assert!(FILE_SYSTEMS.is_power_of_two() && SLOT_MASK < MADE);
 
 /// Hints about one descriptor; all zeroes means that nothing is known.
@@ -94,6 +96,8 @@ pub struct File {
     /// Bytes were written at the descriptor's own offset, which was not asked for, since write-back was
     /// last started.
     own: AtomicBool,
+    /// Portions that were dropped from the cache while it is read.
+    dropped: AtomicU16,
 }
 
 const _: () = assert!(size_of::<File>() == 128);
@@ -127,6 +131,7 @@ impl File {
             step: AtomicU32::new(0),
             jumped: AtomicBool::new(false),
             own: AtomicBool::new(false),
+            dropped: AtomicU16::new(0),
         }
     }
 
@@ -141,6 +146,7 @@ impl File {
             self.dirtied.store(0, R);
             self.from.store(0, R);
             self.own.store(false, R);
+            self.dropped.store(0, R);
             self.detector.forget();
             self.position.store(0, R);
             self.key.store(0, R);

@@ -1,10 +1,31 @@
 //! What is known about how a descriptor is read: in order or not, and what of it was paid for.
 
 use super::{
-    File, HALVED, PREDICTED, PROGRAM_RANDOM, PROGRAM_SEQUENTIAL, R, RUN_AHEAD, SHAPED, STREAM,
+    FOREIGN, File, HALVED, PREDICTED, PROGRAM_RANDOM, PROGRAM_SEQUENTIAL, R, RUN_AHEAD, SHAPED,
+    STREAM,
 };
 
 impl File {
+    /// What is read of it is to leave the page cache.
+    pub(crate) fn set_foreign_to_cache(&self) {
+        self.set(FOREIGN, true);
+    }
+
+    /// Returns true if what is read of it is to leave the page cache.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_foreign_to_cache(&self) -> bool {
+        self.has(FOREIGN)
+    }
+
+    /// So many portions from the beginning are dropped; returns how many were before. Beyond the most that it counts
+    /// nothing is dropped before it is closed.
+    pub(crate) fn raise_dropped(&self, portions: u64) -> u64 {
+        let most = u16::try_from(portions).unwrap_or(u16::MAX);
+        let before = self.dropped.fetch_max(most, R);
+        if u64::from(most) < portions { portions } else { before.into() }
+    }
+
     /// Nothing but timing is needed as long as reads hit the cache: we do not read ahead for it.
     #[inline(always)]
     #[must_use]

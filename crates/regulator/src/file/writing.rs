@@ -3,7 +3,7 @@
 use discnice_estimator::blocks::PAGE;
 
 use super::{
-    APPENDS, DIRECT, EMPTIED, File, MADE, MODE_KNOWN, OWED_MASK, OWED_SHIFT, PREDICTED, R,
+    APPENDS, DIRECT, EMPTIED, FOREIGN, File, MADE, MODE_KNOWN, OWED_MASK, OWED_SHIFT, PREDICTED, R,
     REWRITES, SYNCHRONOUS,
 };
 use crate::host::WriteMode;
@@ -98,7 +98,7 @@ impl File {
     #[inline(always)]
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        self.dirtied() > 0 || self.has(REWRITES | MADE)
+        self.dirtied() > 0 || self.has(REWRITES | MADE | FOREIGN)
     }
 
     /// We were told of an error that the program should have been.
