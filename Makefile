@@ -86,16 +86,18 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
 	install -d $(DESTDIR)$(PREFIX)/share/systemd/user
-	install -m 644 packaging/systemd/discnice-policyd.socket $(DESTDIR)$(PREFIX)/share/systemd/user/
-	sed 's|@PREFIX@|$(abspath $(PREFIX))|' packaging/systemd/discnice-policyd.service.in \
-		>$(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.service
+	install -m 644 packaging/systemd/*.socket packaging/systemd/*.timer $(DESTDIR)$(PREFIX)/share/systemd/user/
+	for unit in discnice-policyd discnice-refresh@; do \
+		sed 's|@PREFIX@|$(abspath $(PREFIX))|g' packaging/systemd/$$unit.service.in \
+			>$(DESTDIR)$(PREFIX)/share/systemd/user/$$unit.service; \
+	done
 
 uninstall: ## Remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man[15]/discnice*.[15]
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
-	rm -f $(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.*
+	rm -f $(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.* $(DESTDIR)$(PREFIX)/share/systemd/user/discnice-refresh@.*
 	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice
 	rm -f $(DESTDIR)$(PREFIX)/include/discnice.h $(DESTDIR)$(PREFIX)/lib/libdiscnice_testpoint.*
 	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/discnice.pc

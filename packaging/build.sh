@@ -61,8 +61,9 @@ tarball() {
     name=discnice-$version-x86_64
     folder=$release/$name
     stage "$folder/files" /
-    sed 's|ExecStart=/*bin|ExecStart=@PREFIX@/bin|' packaging/systemd/discnice-policyd.service.in \
-        >"$folder/files/share/systemd/user/discnice-policyd.service"
+    for unit in discnice-policyd discnice-refresh@; do
+        cp packaging/systemd/$unit.service.in "$folder/files/share/systemd/user/$unit.service"
+    done
     install -m 755 packaging/install.sh "$folder/"
     install -m 644 LICENSE-MIT README.md "$folder/"
     tar -C "$release" --owner=0 --group=0 -cJf "dist/$name.tar.xz" "$name"

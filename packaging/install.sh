@@ -13,7 +13,7 @@ cd "$here/files"
 find . -type f | sed 's|^\./||' | while read -r file; do
     mkdir -p "$prefix/$(dirname "$file")"
     case $file in
-        *.service) sed "s|@PREFIX@|$prefix|" "$file" >"$prefix/$file.new" ;;
+        *.service) sed "s|@PREFIX@|$prefix|g" "$file" >"$prefix/$file.new" ;;
         *) cp -p "$file" "$prefix/$file.new" ;;
     esac
     mv -f "$prefix/$file.new" "$prefix/$file"

@@ -9,7 +9,9 @@
 //! Whatever fails here (a metric that vanishes, an endpoint that hangs, a process that may not be
 //! stopped), the program goes on unregulated rather than stay stopped.
 
+mod awaited;
 pub mod beside;
+mod claimed;
 pub mod fork;
 pub mod guardian;
 mod identity;

@@ -17,6 +17,8 @@ use discnice_testpoint::{clock, thread};
 use discnice_units::Nanos;
 use rustix::process::Pid;
 
+use crate::awaited::is_awaited;
+use crate::claimed::Claimed;
 use crate::kept::{self, Kept};
 use crate::metric::{Metric, Source};
 use crate::report::Board;
@@ -87,6 +89,8 @@ pub struct Summary {
     pub suspended: Nanos,
     /// How often.
     pub suspensions: u64,
+    /// How often it was not stopped, or continued early, because others waited for a lock that it holds.
+    pub let_on: u64,
     /// Looks at which a metric could not be read, so that the job went on unregulated.
     pub blind: u64,
 }
@@ -145,6 +149,7 @@ struct Job<'a> {
     /// What was asked for, and what is declared.
     priority: (Option<u32>, u32),
     used: Used,
+    claimed: Claimed,
     refreshed: Nanos,
     blind: bool,
     /// How long limits had held the job at the last look, and when that was.
@@ -172,6 +177,7 @@ impl<'a> Job<'a> {
             outside,
             board,
             used: Used::new(&tree),
+            claimed: Claimed::new(),
             tree,
             sources: options.metrics.iter().map(|m| (m.to_string(), m.open())).collect(),
             stopper,
@@ -262,6 +268,10 @@ impl<'a> Job<'a> {
         match verdict {
             // The job is slow, but because of its limits and not because of others.
             Verdict::Suspend(_) if held => self.regulator.resumed(at, false),
+            Verdict::Suspend(_) | Verdict::Hold(_) if is_awaited(&self.tree) => {
+                self.let_on();
+                self.regulator.resumed(at, false);
+            }
             Verdict::Suspend(suspend) => {
                 // It shows no good times.
                 self.seen = None;
@@ -277,8 +287,12 @@ impl<'a> Job<'a> {
     }
 
     fn post(&mut self, suspended: bool) {
-        let Summary { suspensions, suspended: time, .. } = self.summary;
-        self.board.update(suspended, suspensions, time.as_secs_f64());
+        self.board.update(suspended, &self.summary);
+    }
+
+    fn let_on(&mut self) {
+        self.summary.let_on += 1;
+        self.post(false);
     }
 
     /// Returns true if it was limits that the job waited for since the last look.
@@ -305,7 +319,19 @@ impl<'a> Job<'a> {
             _ => {}
         }
         self.blind = values.iter().any(|value| value.is_nan());
+        self.doubt(&values);
         values
+    }
+
+    //= ms-manners/3-false-progress
+    /// Tells of progress that cannot be the job's.
+    fn doubt(&mut self, values: &[f64]) {
+        let Some(metric) = self.claimed.look(values, &self.tree) else { return };
+        let name = self.sources.get(metric).map_or("", |(name, _)| name);
+        let line = format!(
+            "metric {name} rises while the job neither computes nor reads nor writes: it is not its progress; give another one"
+        );
+        self.tell(&line);
     }
 
     /// Stops the job until it may go on; for how long it was stopped.
@@ -319,10 +345,10 @@ impl<'a> Job<'a> {
             return Nanos(0);
         }
         let Self { stopper, tree, watch, used, seat, detector, .. } = self;
-        let mut wanted = false;
+        let mut cut = None;
         let early = thread::wait(detector, until, early_from, KEEP, |now| {
-            wanted = keep_stopped(*stopper, tree).is_break();
-            if wanted {
+            cut = keep_stopped(*stopper, tree).break_value();
+            if cut.is_some() {
                 return ControlFlow::Break(());
             }
             // Each look counts once.
@@ -330,48 +356,54 @@ impl<'a> Job<'a> {
             let look = || watch.look(now, used.total(tree, seat.as_ref()), Pose::Suspended);
             ControlFlow::Continue(due.then(look).flatten())
         });
-        if let Some(seat) = self.seat.as_ref().filter(|_| !wanted) {
+        if let Some(seat) = self.seat.as_ref().filter(|_| cut.is_none()) {
             seat.turn(|| {
-                let kept = keep_stopped(*stopper, tree);
-                wanted |= kept.is_break();
-                kept
+                cut = keep_stopped(*stopper, tree).break_value();
+                cut.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
             });
         }
-        self.go_on(early, wanted);
+        self.go_on(early, cut);
         clock::now().minus(start)
     }
 
     fn take_turn(&mut self) {
         let Some(seat) = &self.seat else { return };
         let (stopper, tree) = (&mut *self.stopper, &mut self.tree);
-        let (mut waited, mut wanted, mut failed) = (false, false, None);
+        let (mut waited, mut cut, mut failed) = (false, None, None);
         seat.turn(|| {
+            if !waited && is_awaited(tree) {
+                cut = Some(Cut::Awaited);
+                return ControlFlow::Break(());
+            }
             if !std::mem::replace(&mut waited, true)
                 && let Err(error) = stopper.stop(tree)
             {
                 failed = Some(error);
                 return ControlFlow::Break(());
             }
-            let kept = keep_stopped(stopper, tree);
-            wanted |= kept.is_break();
-            kept
+            cut = keep_stopped(stopper, tree).break_value();
+            cut.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
         });
         if let Some(error) = failed {
             self.tell(&format!("cannot stop the job: {error}; it takes no turns"));
             self.seat = None;
         }
         if waited {
-            self.go_on(false, wanted);
+            self.go_on(false, cut);
+        } else if cut.is_some() {
+            self.let_on();
         }
     }
 
-    /// Continues the job at the end of a suspension, or because it was asked to end (`wanted`).
-    fn go_on(&mut self, early: bool, wanted: bool) {
+    /// Continues the job at the end of a suspension, or because that was cut short.
+    fn go_on(&mut self, early: bool, cut: Option<Cut>) {
         self.stopper.resume();
         let now = clock::now();
         self.regulator.resumed(now, early);
-        if wanted {
-            self.let_be_until = now.plus(GRACE);
+        match cut {
+            Some(Cut::Asked) => self.let_be_until = now.plus(GRACE),
+            Some(Cut::Awaited) => self.let_on(),
+            None => {}
         }
     }
 
@@ -382,11 +414,20 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Keeps the job stopped; breaks if it was asked to end, or has been killed.
-fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<()> {
+/// Why a job is continued before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// It was asked to end or to stop, was killed, or cannot be kept stopped.
+    Asked,
+    /// Others wait for a lock that it holds.
+    Awaited,
+}
+
+/// Keeps the job stopped; breaks where it has to be continued.
+fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<Cut> {
     tree.update();
     if tree.is_empty() {
-        return ControlFlow::Break(());
+        return ControlFlow::Break(Cut::Asked);
     }
     let wanted = |id: u32| {
         let pending = procfs::pending_signals(id);
@@ -394,7 +435,7 @@ fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<()> {
     };
     // After an error the job runs.
     if stopper.keep(tree).is_err() || tree.iter().any(|member| wanted(member.id)) {
-        return ControlFlow::Break(());
+        return ControlFlow::Break(Cut::Asked);
     }
-    ControlFlow::Continue(())
+    if is_awaited(tree) { ControlFlow::Break(Cut::Awaited) } else { ControlFlow::Continue(()) }
 }

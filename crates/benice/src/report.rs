@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use discnice_sys::procfs;
 use serde::{Deserialize, Serialize};
 
+use crate::regulate::Summary;
 use crate::tree::Process;
 
 /// Notices that are kept; the first ones say most.
@@ -35,6 +36,9 @@ pub struct Report {
     pub suspensions: u64,
     /// How long the job was stopped in all, in seconds.
     pub suspended_seconds: f64,
+    /// How often it was let on because others waited for a lock that it holds.
+    #[serde(default)]
+    pub let_on: u64,
     /// What went wrong without stopping the job.
     pub notices: Vec<String>,
 }
@@ -80,10 +84,11 @@ impl Board {
     }
 
     /// Tells where the job stands.
-    pub fn update(&mut self, suspended: bool, suspensions: u64, suspended_seconds: f64) {
+    pub fn update(&mut self, suspended: bool, so_far: &Summary) {
         self.report.suspended = suspended;
-        self.report.suspensions = suspensions;
-        self.report.suspended_seconds = suspended_seconds;
+        self.report.suspensions = so_far.suspensions;
+        self.report.suspended_seconds = so_far.suspended.as_secs_f64();
+        self.report.let_on = so_far.let_on;
         self.post();
     }
 
@@ -152,10 +157,11 @@ mod tests {
         let job = Process::find(std::process::id()).unwrap();
         let mut board = Board::new(Some(folder.path()), job);
         board.notice("metric lines:log: no such file");
-        board.update(true, 3, 1.5);
+        board.update(true, &Summary { suspensions: 3, let_on: 2, ..Summary::default() });
         let told = posted(folder.path());
         assert_eq!(told.len(), 1);
         assert!(told[0].suspended && told[0].suspensions == 3 && told[0].notices.len() == 1);
+        assert_eq!(told[0].let_on, 2);
         drop(board);
         assert!(posted(folder.path()).is_empty());
     }
@@ -166,7 +172,7 @@ mod tests {
         let job = Process::find(std::process::id()).unwrap();
         let mut board = Board::new(Some(folder.path()), job);
         board.report.regulator_started += 1;
-        board.update(true, 0, 0.0);
+        board.update(true, &Summary::default());
         fs::write(place(folder.path()).join("7.json"), "{torn").unwrap();
         assert!(posted(folder.path()).is_empty());
         assert_eq!(fs::read_dir(place(folder.path())).unwrap().count(), 0);

@@ -1,7 +1,7 @@
 //! `discnice run --polite`: the command is the command, and its regulator does not show.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -37,13 +37,17 @@ fn told(scene: &Path, process: u32) -> Option<serde_json::Value> {
     all["jobs"].as_array().unwrap().iter().find(|job| job["process"] == process).cloned()
 }
 
-fn soon<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(5);
+fn soon<T>(what: &str, get: impl FnMut() -> Option<T>) -> T {
+    within(Duration::from_secs(5), get).expect(what)
+}
+
+fn within<T>(time: Duration, mut get: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + time;
     loop {
-        if let Some(found) = get() {
+        let found = get();
+        if found.is_some() || Instant::now() > deadline {
             return found;
         }
-        assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -159,6 +163,61 @@ fn a_stopped_job_ends_when_somebody_wants_it_to() {
         job.wait().unwrap();
         assert!(sent.elapsed() < Duration::from_secs(1), "{name} took {:?}", sent.elapsed());
     }
+}
+
+/// Kills a process when dropped, also where a test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+//= ms-manners/3-priority-inversion
+#[test]
+fn a_job_that_holds_what_others_wait_for_goes_on() {
+    let scene = tempfile::tempdir().unwrap();
+    let lock = scene.path().join("lock");
+    fs::write(&lock, "").unwrap();
+    let _turn = hog(scene.path());
+    // Gives its lock up once the file is there: a job that is stopped never sees it.
+    let script =
+        "flock 9; while ! [ -e \"$0.asked\" ]; do :; done; flock -u 9; while :; do :; done";
+    let mut job = polite(scene.path(), &["--", "bash", "-c", &format!("exec 9<\"$0\"; {script}")]);
+    let job = job.arg(&lock).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let job = Killed(job);
+    soon("it has its turn", || is_stopped(job.0.id()).then_some(()));
+    let mut other = Command::new("flock");
+    let other = other.arg(&lock).arg("true").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut other = Killed(other.spawn().unwrap());
+    soon("what holds a lock stays stopped", || (!is_stopped(job.0.id())).then_some(()));
+    fs::write(scene.path().join("lock.asked"), "").unwrap();
+    soon("no lock was given up", || other.0.try_wait().unwrap());
+    let let_on = told(scene.path(), job.0.id()).unwrap()["let_on"].as_u64();
+    assert!(let_on.is_some_and(|times| times > 0), "{let_on:?}");
+    let shown = text(&said(scene.path(), &["status"]));
+    assert!(shown.contains("as others waited for its locks"), "{shown}");
+}
+
+//= ms-manners/3-false-progress
+#[test]
+fn progress_that_is_not_the_jobs_is_told() {
+    let scene = tempfile::tempdir().unwrap();
+    let log = scene.path().join("log");
+    let mut lines = fs::File::create(&log).unwrap();
+    let metric = format!("lines:{}", log.display());
+    let mut job = polite(scene.path(), &["--metric", &metric, "--", "sleep", "100"]);
+    let job = Killed(job.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    // It is looked at five times a second while there is progress.
+    let notices = within(Duration::from_secs(30), || {
+        writeln!(lines, "done").unwrap();
+        let notices = told(scene.path(), job.0.id())?["notices"].to_string();
+        notices.contains("is not its progress").then_some(notices)
+    });
+    let notices = notices.expect("nothing was told");
+    assert!(notices.contains(&metric), "{notices}");
 }
 
 #[test]

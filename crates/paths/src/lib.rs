@@ -1,7 +1,7 @@
 //! Where the state of a user lives (XDG Base Directory Specification): the one place that knows.
 //!
 //! - [`runtime`](fn@runtime): the private directory of what lives no longer than the machine runs;
-//! - [`targets`], [`profile`], [`config`]: files that outlive it, and [`read_own`], which reads them;
+//! - [`targets`], [`refreshes`], [`profile`], [`config`]: files that outlive it, and [`read_own`], which reads them;
 //! - [`Private`]: a directory that only this user can change, held open.
 
 mod chain;
@@ -23,6 +23,13 @@ pub use runtime::{keep_runtime, name_in_space, runtime};
 #[must_use]
 pub fn targets() -> Option<PathBuf> {
     Some(below("XDG_STATE_HOME", ".local/state")?.join("targets"))
+}
+
+/// The directory of what `refresh --when-worth` has seen: `$XDG_STATE_HOME/discnice/refresh`, or below
+/// `~/.local/state`; `None` for a user without a home.
+#[must_use]
+pub fn refreshes() -> Option<PathBuf> {
+    Some(below("XDG_STATE_HOME", ".local/state")?.join("refresh"))
 }
 
 /// The file of the host profile: `$XDG_CACHE_HOME/discnice/profile.toml`, or below `~/.cache`;

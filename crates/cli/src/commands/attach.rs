@@ -123,6 +123,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
         "lasted_s": summary.lasted.as_secs_f64(),
         "suspended_s": summary.suspended.as_secs_f64(),
         "suspensions": summary.suspensions,
+        "let_on": summary.let_on,
         "blind_looks": summary.blind,
     })
 }

@@ -26,6 +26,7 @@ mod policyd;
 mod polite;
 mod rate;
 mod refresh;
+mod refresh_worth;
 mod run;
 pub(crate) mod status;
 mod status_polite;

@@ -7,17 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::output::{self, replace_line, say, tell};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use discnice_graybox::fldc::refresh::worth;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
 use discnice_graybox::input::{reason, shown};
 use discnice_profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
 
+use super::refresh_worth::History;
+
 const EXAMPLES: &str = "\
 Examples:
   discnice refresh --dry-run Mail    what it would gain
-  discnice refresh Mail              rewrite its files in the order in which they are read";
+  discnice refresh Mail              rewrite its files in the order in which they are read
+  discnice refresh --when-worth Mail the same, once readings have lost more time than that takes";
 
 /// Rewrite a directory so that its files lie in one row on the disk, small files first
 ///
@@ -37,8 +41,21 @@ pub struct Refresh {
     /// File with paths below DIR, one a line, in the order wanted
     #[arg(long, value_name = "LIST")]
     order: Option<PathBuf>,
+    /// Only if it is worth it: look how the files lie, add up over all looks what readings have lost by it, and rewrite
+    /// once that is more than a rewriting takes; for a timer, such as discnice-refresh@.timer
+    #[arg(long)]
+    when_worth: bool,
+    /// How often a day all files are read, for --when-worth
+    #[arg(long, value_name = "N", requires = "when_worth", default_value_t = 1.0, value_parser = readings)]
+    reads: f64,
     /// Directory to rewrite, with all that is in it
     dir: PathBuf,
+}
+
+/// How often files are read in a day.
+fn readings(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.001..=100_000.0).contains(number));
+    number.ok_or_else(|| "give a number from 0.001 to 100000, as 0.14 for once a week".to_owned())
 }
 
 /// Exit status if nothing was done.
@@ -49,8 +66,7 @@ const NAMED: usize = 5;
 
 /// The disk that the time is estimated for.
 struct Disk {
-    seek_seconds: f64,
-    bytes_per_second: f64,
+    figures: worth::Disk,
     name: &'static str,
 }
 
@@ -60,22 +76,20 @@ impl Disk {
         let known = || {
             let profile = Profile::load().ok()?;
             let dev = std::fs::metadata(dir).ok()?.dev();
-            Some(Self {
+            let figures = worth::Disk {
                 seek_seconds: profile.device(FigureName::Seek, dev)? / 1e9,
                 bytes_per_second: profile.device(FigureName::SequentialRead, dev)?,
-                name: "this disk",
-            })
+            };
+            Some(Self { figures, name: "this disk" })
         };
         known().unwrap_or(Self {
-            seek_seconds: 0.008,
-            bytes_per_second: 150e6,
+            figures: worth::Disk { seek_seconds: 0.008, bytes_per_second: 150e6 },
             name: "a turning disk",
         })
     }
 
     fn describe(&self, survey: &Survey) -> String {
-        let seconds = survey.seconds(self.seek_seconds, self.bytes_per_second);
-        let time = Nanos((seconds * 1e9) as u64);
+        let time = Nanos((self.figures.seconds(survey) * 1e9) as u64);
         format!(
             "{} files in {} pieces, {} seeks to read all, about {time} on {}",
             survey.files, survey.extents, survey.seeks, self.name
@@ -108,9 +122,17 @@ impl Refresh {
             Some(path) => read_list(path)?,
         };
         let options = Options { dry_run: self.dry_run, force: self.force, order: &order };
+        if self.when_worth {
+            return self.run_when_worth(&options);
+        }
+        self.refresh(&options).map(|(status, _)| status)
+    }
+
+    /// Refreshes, and tells; the report if that was done.
+    fn refresh(&self, options: &Options<'_>) -> Result<(ExitCode, Option<Report>)> {
         let visible = output::is_watched();
         let mut last = String::new();
-        let result = refresh(&self.dir, &options, &mut |step, done, total| {
+        let result = refresh(&self.dir, options, &mut |step, done, total| {
             if visible {
                 show_progress(&mut last, step, done, total);
             }
@@ -121,13 +143,46 @@ impl Refresh {
         match result {
             Ok(report) => {
                 self.tell(&report)?;
-                Ok(if report.kept { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+                let status = if report.kept { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+                Ok((status, Some(report)))
             }
             Err(error) => {
                 self.complain(&error);
-                Ok(ExitCode::from(EXIT_OURS))
+                Ok((ExitCode::from(EXIT_OURS), None))
             }
         }
+    }
+
+    /// Looks, keeps what was seen, and refreshes if that is worth it.
+    fn run_when_worth(&self, options: &Options<'_>) -> Result<ExitCode> {
+        let look = Options { dry_run: true, ..*options };
+        let before = match refresh(&self.dir, &look, &mut |_, _, _| {}) {
+            Ok(Report { before: Some(before), .. }) => before,
+            Ok(_) => bail!(
+                "{}: this file system does not tell where files lie, so that no gain can be told; leave out --when-worth",
+                shown(&self.dir)
+            ),
+            Err(error) => {
+                self.complain(&error);
+                return Ok(ExitCode::from(EXIT_OURS));
+            }
+        };
+        let figures = Disk::below(&self.dir).figures;
+        let mut history = History::of(&self.dir)?;
+        let is_due = history.look(&self.dir, &before, &figures, self.reads)?;
+        if self.dry_run {
+            return Ok(ExitCode::SUCCESS);
+        }
+        history.save()?;
+        if !is_due {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let (status, report) = self.refresh(options)?;
+        if let Some(after) = report.and_then(|report| report.after) {
+            history.refreshed(&before, &after, &figures);
+            history.save()?;
+        }
+        Ok(status)
     }
 
     fn tell(&self, report: &Report) -> anyhow::Result<()> {

@@ -59,6 +59,7 @@ mod times;
 mod tree;
 mod walk;
 mod work;
+pub mod worth;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
