@@ -195,8 +195,12 @@ impl Scene {
         self.kill_all();
         let (now, kept) = (segments(&self.runtime()), segments(&self.path("template")));
         now.difference(&kept).copied().for_each(segment::remove);
-        let _ = fs::remove_dir_all(self.runtime());
-        self.copy(&self.path("template"), &self.runtime());
+        // The copy of the library lies in a folder that an ordinary user must make writable first.
+        let runtime = self.runtime();
+        let _ = process::run(Command::new("chmod").arg("-R").arg("u+w").arg(&runtime));
+        let _ = fs::remove_dir_all(&runtime);
+        assert!(!runtime.exists(), "what is left would be mixed with the template");
+        self.copy(&self.path("template"), &runtime);
     }
 
     fn copy(&self, from: &Path, to: &Path) {
