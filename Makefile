@@ -32,7 +32,7 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: ## Formatting, clippy, layers, exported symbols, silent tests, words of comments, the papers' statements, documentation
+lint: ## Formatting, clippy, layers, exported symbols, silent tests, words and references of comments and documents, the papers' statements, documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet

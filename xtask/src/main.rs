@@ -4,6 +4,8 @@ mod completions;
 mod layers;
 mod manual;
 mod pages;
+mod prose;
+mod references;
 mod requirements;
 mod sections;
 mod silence;
@@ -25,7 +27,8 @@ enum Task {
     },
     /// No test is ignored or ends early without a word
     CheckTests,
-    /// Comments call a process "it", and doc comments are whole sentences
+    /// Comments and documents call a process "it", doc comments are whole sentences, and what
+    /// documents refer to exists
     CheckWords,
     /// Write man pages and shell completions
     Pages {
@@ -48,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         Task::CheckLayers => layers::check(),
         Task::CheckSymbols { library } => symbols::check(&library),
         Task::CheckTests => silence::check(),
-        Task::CheckWords => words::check(),
+        Task::CheckWords => words::check().and_then(|()| prose::check()),
         Task::Pages { folder } => pages::write(&folder),
         Task::Requirements { check, list } => requirements::run(check, list),
     }

@@ -104,8 +104,8 @@ fn offences(text: &str) -> Vec<String> {
             continue;
         }
         let dependent = DEPENDENT.iter().filter(|start| begins && starts_with(said, start));
-        let personal = words(said)
-            .filter(|word| PERSONAL.iter().any(|personal| word.eq_ignore_ascii_case(personal)));
+        let prose = said.split('`').step_by(2);
+        let personal = prose.flat_map(split).filter(|word| is_personal(word));
         found.extend(
             dependent.copied().chain(personal).map(|word| format!("{}: {word}", number + 1)),
         );
@@ -129,10 +129,14 @@ fn comment_of(line: &str) -> Option<&str> {
     None
 }
 
-/// Words of a comment, without what is quoted as code.
-fn words(comment: &str) -> impl Iterator<Item = &str> {
-    let prose = comment.split('`').step_by(2);
-    prose.flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'))
+/// Words of a text without code.
+pub fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// True of a word for people, in capital letters or not.
+pub fn is_personal(word: &str) -> bool {
+    PERSONAL.iter().any(|personal| word.eq_ignore_ascii_case(personal))
 }
 
 fn starts_with(text: &str, start: &str) -> bool {

@@ -1,0 +1,177 @@
+//! The documents call a process or thread "it", as comments do, and what they refer to exists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::references::Sources;
+use crate::words;
+
+/// Documents, and folders of documents, that are checked.
+const DOCUMENTS: &[&str] =
+    &["README.md", "SECURITY.md", "bindings/python/README.md", "docs", "packaging"];
+
+/// Documents in which words are not checked, with the reason.
+const GENERATED: &[(&str, &str)] = &[(
+    "docs/papers.md",
+    "generated from statements beside the code, and checked by `requirements`",
+)];
+
+/// Sentences that still have to be rewritten; this list only shrinks.
+const PENDING: &[(&str, &str)] =
+    &[("docs/fleet.md", "# who has how much;"), ("docs/fleet.md", "## Who gets how much")];
+
+/// Words before `who` and `whose` that make these people, or before the account `nobody`.
+const PEOPLE: &[&str] = &[
+    "account",
+    "administrator",
+    "administrators",
+    "author",
+    "authors",
+    "maintainer",
+    "maintainers",
+    "people",
+    "person",
+    "reader",
+    "readers",
+    "user",
+    "users",
+];
+
+/// Personal words that may follow a word of `PEOPLE`.
+const AFTER_PEOPLE: &[&str] = &["who", "whom", "whose", "nobody"];
+
+/// Checks words and references of every document.
+pub fn check() -> anyhow::Result<()> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace")?;
+    let sources = Sources::read(workspace)?;
+    let mut documents = Vec::new();
+    for place in DOCUMENTS {
+        collect(&workspace.join(place), &mut documents)?;
+    }
+    documents.sort();
+    let mut wrong = Vec::new();
+    for path in &documents {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let shown = path.strip_prefix(workspace).unwrap_or(path).display().to_string();
+        let mut found = sources.missing(&text, path.parent().unwrap_or(workspace));
+        if !GENERATED.iter().any(|(name, _)| *name == shown) {
+            found.extend(personal(&text, &pending(&shown)));
+        }
+        wrong.extend(found.iter().map(|what| format!("{shown}:{what}")));
+    }
+    if !wrong.is_empty() {
+        bail!(
+            "documents: a process is \"it\", and links, files and names exist:\n  {}",
+            wrong.join("\n  ")
+        );
+    }
+    println!(
+        "words: {} documents, none calls a process a person or refers to nothing",
+        documents.len()
+    );
+    Ok(())
+}
+
+/// Adds a document, or all documents below a folder.
+fn collect(place: &Path, documents: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if !place.is_dir() {
+        if place.extension().is_some_and(|extension| extension == "md") {
+            documents.push(place.to_owned());
+        }
+        return Ok(());
+    }
+    for entry in fs::read_dir(place).with_context(|| place.display().to_string())? {
+        collect(&entry?.path(), documents)?;
+    }
+    Ok(())
+}
+
+/// Sentences of a document that still have to be rewritten.
+fn pending(document: &str) -> Vec<&'static str> {
+    let of_it = PENDING.iter().filter(|(name, _)| *name == document);
+    of_it.map(|(_, sentence)| *sentence).collect()
+}
+
+/// Lines, with words that make a process a person.
+fn personal(text: &str, pending: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before = String::new();
+    for (number, line) in spans(text) {
+        if line.in_code || pending.iter().any(|sentence| line.whole.contains(sentence)) {
+            before.clear();
+            continue;
+        }
+        for word in words::split(line.text) {
+            let word = word.to_lowercase();
+            let about_people =
+                AFTER_PEOPLE.contains(&word.as_str()) && PEOPLE.contains(&before.as_str());
+            if words::is_personal(&word) && !about_people {
+                found.push(format!("{number}: {word}"));
+            }
+            before = word;
+        }
+    }
+    found
+}
+
+/// Part of a line that is code, or that is not.
+pub struct Span<'a> {
+    pub text: &'a str,
+    pub in_code: bool,
+    /// The line that contains it.
+    pub whole: &'a str,
+}
+
+/// Splits a document at its backquotes; numbers lines from 1. A code span may go on in the next
+/// line of its paragraph. The text of fenced blocks is not code here: it has comments and headings.
+pub fn spans(text: &str) -> Vec<(usize, Span<'_>)> {
+    let mut found = Vec::new();
+    let mut in_code = false;
+    for (index, whole) in text.lines().enumerate() {
+        if whole.trim().is_empty() || whole.trim_start().starts_with("```") {
+            in_code = false;
+            continue;
+        }
+        for (position, text) in whole.split('`').enumerate() {
+            in_code ^= position > 0;
+            found.push((index + 1, Span { text, in_code, whole }));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_no_person() {
+        assert_eq!(personal("Whoever waits, waits.\nHis turn.", &[]), ["1: whoever", "2: his"]);
+        assert_eq!(personal("The process who\nwaits", &[]), ["1: who"]);
+        assert_eq!(personal("A daemon, the whole of it, is there.", &[]), [""; 0]);
+    }
+
+    #[test]
+    fn people_and_the_account_may_be_named() {
+        let text = "A user who waits; users, who\nwait. The user nobody, `nobody` and `who`(1).";
+        assert_eq!(personal(text, &[]), [""; 0]);
+        assert_eq!(personal("The superuser\nwhose file it is", &[]), ["2: whose"]);
+        assert_eq!(personal("a user `x` who", &[]), ["1: who"]);
+        assert_eq!(personal("a user he", &[]), ["1: he"]);
+    }
+
+    #[test]
+    fn code_may_go_on_in_the_next_line_of_a_paragraph_only() {
+        assert_eq!(personal("`a who\nhe` who", &[]), ["2: who"]);
+        assert_eq!(personal("`a\n\nhe", &[]), ["3: he"]);
+        assert_eq!(personal("```console\n$ a  # who\n```\nhe", &[]), ["2: who", "4: he"]);
+    }
+
+    #[test]
+    fn pending_sentences_are_passed_over() {
+        assert_eq!(personal("## Who gets it\nwho", &["## Who gets it"]), ["2: who"]);
+        assert_eq!(pending("docs/none.md"), [""; 0]);
+    }
+}
