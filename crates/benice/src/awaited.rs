@@ -2,8 +2,8 @@
 //!
 //! The kernel lists locks of files, their waiters, and leases that an opener breaks (proc(5), `/proc/locks`). It
 //! names the process that took a lock. A lock of flock(2) is often left to the processes that inherited its descriptor,
-//! as flock(1) leaves it to a shell; then the members' descriptors tell whose it is. Who waits for an open file
-//! description's lock (`F_OFD_SETLKW`) has no number in the list and is not counted; neither is what is locked in memory.
+//! as flock(1) leaves it to a shell; then the members' descriptors tell which of them has it. A process that waits for
+//! an open file description's lock (`F_OFD_SETLKW`) has no number in the list and is not counted; neither are locks in memory.
 
 use std::fs;
 

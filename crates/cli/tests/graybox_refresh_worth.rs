@@ -12,7 +12,7 @@ use graybox_support::{Out, Scratch, discnice, run};
 
 const FILES: usize = 40;
 
-/// A directory whose files lie apart, for what lay between them is gone.
+/// Makes a directory with files far apart on the disk: those between them have been removed.
 fn scattered(scratch: &Scratch) {
     for folder in ["tree", "between"] {
         fs::create_dir(scratch.path(folder)).unwrap();

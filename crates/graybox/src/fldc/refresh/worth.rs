@@ -1,6 +1,6 @@
 //! When to refresh (section 4.2.5): once reading in the present order has lost as much time as a refresh takes.
 //!
-//! As with renting and buying: who refreshes then has lost at most twice what the best time would have cost, however
+//! As with renting and buying: a refresh at that moment has lost at most twice what the best time would have cost, however
 //! fast the order decays, which cannot be known before. A refresh that gained less than half of what was hoped (files in
 //! use, a file system that places them as it likes) doubles what the next one counts.
 
