@@ -1,6 +1,7 @@
 //! `cargo xtask TASK`: checks and generators of the workspace that are neither compiler nor tests.
 
 mod completions;
+mod files;
 mod layers;
 mod manual;
 mod pages;

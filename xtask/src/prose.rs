@@ -1,10 +1,10 @@
 //! The documents call a process or thread "it", as comments do, and what they refer to exists.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use crate::files;
 use crate::references::Sources;
 use crate::words;
 
@@ -17,13 +17,6 @@ const GENERATED: &[(&str, &str)] = &[(
     "docs/papers.md",
     "generated from statements beside the code, and checked by `requirements`",
 )];
-
-/// Sentences that still have to be rewritten; this list only shrinks.
-const PENDING: &[(&str, &str)] = &[
-    ("docs/fleet.md", "# who has how much;"),
-    ("docs/fleet.md", "## Who gets how much"),
-    ("docs/manners.md", "and who waits for a lock of an open file"),
-];
 
 /// Words before `who` and `whose` that make these people, or before the account `nobody`.
 const PEOPLE: &[&str] = &[
@@ -47,20 +40,22 @@ const AFTER_PEOPLE: &[&str] = &["who", "whom", "whose", "nobody"];
 
 /// Checks words and references of every document.
 pub fn check() -> anyhow::Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace")?;
+    let workspace = files::workspace()?;
     let sources = Sources::read(workspace)?;
     let mut documents = Vec::new();
     for place in DOCUMENTS {
-        collect(&workspace.join(place), &mut documents)?;
+        files::walk(&workspace.join(place), &["md"], &mut |path| {
+            documents.push(path.to_owned());
+            Ok(())
+        })?;
     }
-    documents.sort();
     let mut wrong = Vec::new();
     for path in &documents {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let shown = path.strip_prefix(workspace).unwrap_or(path).display().to_string();
         let mut found = sources.missing(&text, path.parent().unwrap_or(workspace));
         if !GENERATED.iter().any(|(name, _)| *name == shown) {
-            found.extend(personal(&text, &pending(&shown)));
+            found.extend(personal(&text));
         }
         wrong.extend(found.iter().map(|what| format!("{shown}:{what}")));
     }
@@ -77,32 +72,12 @@ pub fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds a document, or all documents below a folder.
-fn collect(place: &Path, documents: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    if !place.is_dir() {
-        if place.extension().is_some_and(|extension| extension == "md") {
-            documents.push(place.to_owned());
-        }
-        return Ok(());
-    }
-    for entry in fs::read_dir(place).with_context(|| place.display().to_string())? {
-        collect(&entry?.path(), documents)?;
-    }
-    Ok(())
-}
-
-/// Sentences of a document that still have to be rewritten.
-fn pending(document: &str) -> Vec<&'static str> {
-    let of_it = PENDING.iter().filter(|(name, _)| *name == document);
-    of_it.map(|(_, sentence)| *sentence).collect()
-}
-
 /// Lines, with words that make a process a person.
-fn personal(text: &str, pending: &[&str]) -> Vec<String> {
+fn personal(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut before = String::new();
     for (number, line) in spans(text) {
-        if line.in_code || pending.iter().any(|sentence| line.whole.contains(sentence)) {
+        if line.in_code {
             before.clear();
             continue;
         }
@@ -123,8 +98,6 @@ fn personal(text: &str, pending: &[&str]) -> Vec<String> {
 pub struct Span<'a> {
     pub text: &'a str,
     pub in_code: bool,
-    /// The line that contains it.
-    pub whole: &'a str,
 }
 
 /// Splits a document at its backquotes; numbers lines from 1. A code span may go on in the next
@@ -139,7 +112,7 @@ pub fn spans(text: &str) -> Vec<(usize, Span<'_>)> {
         }
         for (position, text) in whole.split('`').enumerate() {
             in_code ^= position > 0;
-            found.push((index + 1, Span { text, in_code, whole }));
+            found.push((index + 1, Span { text, in_code }));
         }
     }
     found
@@ -151,30 +124,24 @@ mod tests {
 
     #[test]
     fn a_process_is_no_person() {
-        assert_eq!(personal("Whoever waits, waits.\nHis turn.", &[]), ["1: whoever", "2: his"]);
-        assert_eq!(personal("The process who\nwaits", &[]), ["1: who"]);
-        assert_eq!(personal("A daemon, the whole of it, is there.", &[]), [""; 0]);
+        assert_eq!(personal("Whoever waits, waits.\nHis turn."), ["1: whoever", "2: his"]);
+        assert_eq!(personal("The process who\nwaits"), ["1: who"]);
+        assert_eq!(personal("A daemon, the whole of it, is there."), [""; 0]);
     }
 
     #[test]
     fn people_and_the_account_may_be_named() {
         let text = "A user who waits; users, who\nwait. The user nobody, `nobody` and `who`(1).";
-        assert_eq!(personal(text, &[]), [""; 0]);
-        assert_eq!(personal("The superuser\nwhose file it is", &[]), ["2: whose"]);
-        assert_eq!(personal("a user `x` who", &[]), ["1: who"]);
-        assert_eq!(personal("a user he", &[]), ["1: he"]);
+        assert_eq!(personal(text), [""; 0]);
+        assert_eq!(personal("The superuser\nwhose file it is"), ["2: whose"]);
+        assert_eq!(personal("a user `x` who"), ["1: who"]);
+        assert_eq!(personal("a user he"), ["1: he"]);
     }
 
     #[test]
     fn code_may_go_on_in_the_next_line_of_a_paragraph_only() {
-        assert_eq!(personal("`a who\nhe` who", &[]), ["2: who"]);
-        assert_eq!(personal("`a\n\nhe", &[]), ["3: he"]);
-        assert_eq!(personal("```console\n$ a  # who\n```\nhe", &[]), ["2: who", "4: he"]);
-    }
-
-    #[test]
-    fn pending_sentences_are_passed_over() {
-        assert_eq!(personal("## Who gets it\nwho", &["## Who gets it"]), ["2: who"]);
-        assert_eq!(pending("docs/none.md"), [""; 0]);
+        assert_eq!(personal("`a who\nhe` who"), ["2: who"]);
+        assert_eq!(personal("`a\n\nhe"), ["3: he"]);
+        assert_eq!(personal("```console\n$ a  # who\n```\nhe"), ["2: who", "4: he"]);
     }
 }

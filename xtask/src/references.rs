@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::files;
 use crate::prose::spans;
 
 /// Folders of the workspace in which files and names are looked for.
@@ -42,28 +43,16 @@ impl Sources {
     pub fn read(workspace: &Path) -> anyhow::Result<Self> {
         let mut sources = Self { files: Vec::new(), names: HashSet::new() };
         for folder in FOLDERS {
-            // Names that only this check knows would count as existing.
-            sources.add(&workspace.join(folder), *folder != "xtask")?;
+            files::walk(&workspace.join(folder), SOURCES, &mut |path| {
+                // Names that only this check knows would count as existing.
+                if *folder != "xtask" {
+                    sources.add_names(path)?;
+                }
+                sources.files.push(path.to_owned());
+                Ok(())
+            })?;
         }
         Ok(sources)
-    }
-
-    /// Adds the source files below a folder, and if `with_names` the names in them.
-    fn add(&mut self, folder: &Path, with_names: bool) -> anyhow::Result<()> {
-        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            if path.is_dir() {
-                if path.file_name().is_some_and(|name| name != "target") {
-                    self.add(&path, with_names)?;
-                }
-            } else if path.extension().is_some_and(|end| SOURCES.iter().any(|kind| end == *kind)) {
-                if with_names {
-                    self.add_names(&path)?;
-                }
-                self.files.push(path);
-            }
-        }
-        Ok(())
     }
 
     fn add_names(&mut self, path: &Path) -> anyhow::Result<()> {

@@ -1,9 +1,10 @@
 //! No test vanishes: none is ignored, and none ends before its end without a word.
 
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, bail};
+
+use crate::files;
 
 /// Where Rust code of ours lies.
 const FOLDERS: &[&str] = &["crates", "eval", "tests", "xtask", "bindings", "fuzz", "benches"];
@@ -14,10 +15,10 @@ const SILENT: [&str; 2] = [concat!("ret", "urn;"), concat!("ret", "urn }")];
 
 /// Checks every file of the workspace.
 pub fn check() -> anyhow::Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace")?;
+    let workspace = files::workspace()?;
     let (mut tests, mut wrong) = (0, Vec::new());
     for folder in FOLDERS {
-        walk(&workspace.join(folder), &mut |path| {
+        files::walk(&workspace.join(folder), &["rs"], &mut |path| {
             let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
             tests += text.lines().filter(|line| line.trim() == "#[test]").count();
             let found = offences(&text);
@@ -29,22 +30,6 @@ pub fn check() -> anyhow::Result<()> {
         bail!("tests:\n  {}", wrong.join("\n  "));
     }
     println!("tests: {tests}, none ignored, none that ends early without saying so");
-    Ok(())
-}
-
-/// Calls `each` with every Rust file below a folder, but none that Cargo built.
-pub fn walk(
-    folder: &Path,
-    each: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            walk(&path, each)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            each(&path)?;
-        }
-    }
     Ok(())
 }
 

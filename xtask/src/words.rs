@@ -1,9 +1,10 @@
 //! Comments call a process or thread "it", and doc comments are whole sentences of their own.
 
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, bail};
+
+use crate::files;
 
 /// Folders that are checked; this list only grows.
 const DONE: &[&str] = &[
@@ -66,14 +67,14 @@ const ABOUT_PEOPLE: &str = "(person)";
 
 /// Checks every Rust file of the folders that are done.
 pub fn check() -> anyhow::Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace")?;
-    let (mut files, mut wrong) = (0, Vec::new());
+    let workspace = files::workspace()?;
+    let (mut read, mut wrong) = (0, Vec::new());
     for folder in DONE {
-        crate::silence::walk(&workspace.join(folder), &mut |path| {
+        files::walk(&workspace.join(folder), &["rs"], &mut |path| {
             let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let shown = path.strip_prefix(workspace).unwrap_or(path).display();
             wrong.extend(offences(&text).iter().map(|what| format!("{shown}:{what}")));
-            files += 1;
+            read += 1;
             Ok(())
         })?;
     }
@@ -83,7 +84,7 @@ pub fn check() -> anyhow::Result<()> {
             wrong.join("\n  ")
         );
     }
-    println!("words: {files} files, no comment calls a process a person");
+    println!("words: {read} files, no comment calls a process a person");
     Ok(())
 }
 

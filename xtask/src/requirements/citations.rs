@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use crate::files;
+
 /// Folders with code that may cite.
 const FOLDERS: [&str; 6] = ["benches", "bindings", "crates", "eval/src", "examples", "tests"];
 /// Their languages, by file name extension.
@@ -37,28 +39,14 @@ pub enum Kind {
 pub fn read(workspace: &Path) -> anyhow::Result<Vec<Citation>> {
     let mut found = Vec::new();
     for folder in FOLDERS {
-        walk(workspace, &workspace.join(folder), &mut found)?;
+        files::walk(&workspace.join(folder), &EXTENSIONS, &mut |path| {
+            let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let shown = path.strip_prefix(workspace).unwrap_or(path).display().to_string();
+            found.extend(of(&shown, &text));
+            Ok(())
+        })?;
     }
     Ok(found)
-}
-
-fn walk(workspace: &Path, folder: &Path, found: &mut Vec<Citation>) -> anyhow::Result<()> {
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .with_context(|| folder.display().to_string())?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    paths.sort();
-    for path in paths {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            walk(workspace, &path, found)?;
-        } else if extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) {
-            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            let shown = path.strip_prefix(workspace).unwrap_or(&path).display().to_string();
-            found.extend(of(&shown, &text));
-        }
-    }
-    Ok(())
 }
 
 /// The citations in one file.
