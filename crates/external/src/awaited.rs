@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
+use discnice_estimator::blocks::PAGE;
 use discnice_sys::pagecache;
 use discnice_units::Nanos;
 
 use crate::descriptors;
 
-const PAGE: u64 = 4096;
 /// Time between two looks.
 pub(crate) const LOOK: Nanos = Nanos::from_millis(2);
 /// No process stands for longer, whatever its disk does.

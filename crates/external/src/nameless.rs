@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use discnice_budget::{Class, Direction};
+use discnice_estimator::blocks::PAGE;
 use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
@@ -29,7 +30,6 @@ const DESCRIPTORS: usize = 256;
 const AGAIN: Nanos = Nanos::from_millis(20);
 /// No file is longer.
 const WHOLE: u64 = i64::MAX as u64;
-const PAGE: u64 = 4096;
 
 /// What of one process's account is held back.
 #[derive(Debug, Default)]

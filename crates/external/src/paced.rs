@@ -12,13 +12,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use discnice_budget::{Class, Direction};
+use discnice_estimator::blocks::PAGE;
 use discnice_regulator::write_back_portion;
 use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
 use crate::descriptors;
 
-const PAGE: u64 = 4096;
 /// So many portions are no burst.
 const FEW: u64 = 2;
 

@@ -275,6 +275,13 @@ pub fn threads(id: u32) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// Whether a thread of the process, other than a worker of the kernel, is in one of these states.
+pub(crate) fn has_thread_in(id: u32, states: &[u8]) -> bool {
+    threads(id)
+        .filter_map(procfs::stat)
+        .any(|stat| states.contains(&stat.state) && stat.flags & WORKER == 0)
+}
+
 /// The call that a thread sleeps in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {

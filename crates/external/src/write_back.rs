@@ -148,12 +148,11 @@ fn serve(mut socket: File) {
             match Order::decode(message) {
                 Some(Order { id: DAEMONS, pace, .. }) => {
                     let ids = daemons.ids(time::now(), pace);
-                    ids.iter().for_each(|id| start_all(*id, pace, &mut closed, &mut paced));
+                    ids.iter().for_each(|id| _ = start_all(*id, pace, &mut closed, &mut paced));
                 }
                 Some(Order { id, pace, left }) => {
-                    start_all(id, pace, &mut closed, &mut paced);
+                    let files = start_all(id, pace, &mut closed, &mut paced);
                     if let Some(left) = left {
-                        let files = written_by(id).map(|(path, _)| path).collect();
                         awaited.add(time::now(), id, files, left);
                     }
                 }
@@ -180,9 +179,12 @@ fn wait(socket: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
     (fds.first().is_some_and(|fd| !fd.revents().is_empty()), ready == Ok(0))
 }
 
-/// Starts to write the dirty pages of all files that the process has open for writing, or the first of them.
-fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
+/// Starts to write the dirty pages of all files that the process has open for writing, or the first of them; returns the
+/// links to the files.
+fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) -> Vec<PathBuf> {
+    let mut links = Vec::new();
     for (path, found) in written_by(id) {
+        links.push(path.clone());
         let name = reachable(id, &path, &found);
         let paths = std::iter::once(path).chain(name.clone()).collect();
         start_paced(&found, paths, pace, paced);
@@ -191,6 +193,7 @@ fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
         }
     }
     expect_in_work(id, pace, closed, &mut |path, pace| start_at(path, pace, paced));
+    links
 }
 
 /// Those beside files that the process has open for writing are expected to be closed.

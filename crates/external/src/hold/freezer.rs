@@ -13,7 +13,6 @@
 //! at the end of the hold, may wait some milliseconds for the lock; nothing else does.
 
 use discnice_benice::tree::Process;
-use discnice_sys::procfs;
 
 use super::cgroup::{self, Child, Home};
 use super::thawer::Thawer;
@@ -39,9 +38,7 @@ impl Freezer {
 
     /// Whether one of its threads runs, or waits for a disk or its like.
     fn is_awake(&self) -> bool {
-        process::threads(self.process.id())
-            .filter_map(procfs::stat)
-            .any(|stat| matches!(stat.state, b'R' | b'D') && stat.flags & process::WORKER == 0)
+        process::has_thread_in(self.process.id(), b"RD")
     }
 
     /// Returns true if the process may be frozen: not if it has ended, or another program has

@@ -3,7 +3,7 @@
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_regulator::ledger;
-use discnice_sys::{deadline, procfs, time};
+use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
@@ -185,8 +185,7 @@ impl Watched {
     /// Whether a thread runs, or is about to. Right after all were told to stop, one that does not run is stopped, or
     /// stops before it leaves the kernel.
     fn runs(&self) -> bool {
-        crate::process::threads(self.id())
-            .any(|thread| procfs::stat(thread).is_some_and(|stat| stat.state == b'R'))
+        crate::process::has_thread_in(self.id(), b"R")
     }
 
     pub(super) fn note_paused(&self) {

@@ -364,10 +364,12 @@ impl Watched {
         if self.letting_go {
             self.let_go();
         }
-        Ok(match () {
-            () if self.letting_go => next.min(duty::close(now)),
-            () if self.awaits_until > Nanos(0) => next.min(now.plus(awaited::LOOK)),
-            () => next,
+        Ok(if self.letting_go {
+            next.min(duty::close(now))
+        } else if self.awaits_until > Nanos(0) {
+            next.min(now.plus(awaited::LOOK))
+        } else {
+            next
         })
     }
 
@@ -382,10 +384,12 @@ impl Watched {
         self.let_go();
         self.read_ahead.doubt(&self.pinned, self.class, now);
         let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
-        match self.caught_until < now {
-            true if suspected => duty::close(now),
-            true if self.role == Role::Preloaded => next.max(now.plus(PRELOADED)),
-            _ => next,
+        if suspected && self.caught_until < now {
+            duty::close(now)
+        } else if self.role == Role::Preloaded && self.caught_until < now {
+            next.max(now.plus(PRELOADED))
+        } else {
+            next
         }
     }
 
