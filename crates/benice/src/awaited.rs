@@ -8,6 +8,7 @@
 use std::fs;
 
 use discnice_sys::procfs;
+use rustix::process::Pid;
 
 use crate::tree::Tree;
 
@@ -46,7 +47,8 @@ impl<'a> Lock<'a> {
 /// Returns true if a process outside the job waits for a lock of a file that the job holds.
 pub fn is_awaited(tree: &Tree) -> bool {
     let list = fs::read_to_string(LOCKS).unwrap_or_default();
-    let is_member = |process: u32| tree.iter().any(|member| member.id == process);
+    let is_member =
+        |process: u32| Pid::from_raw(process.cast_signed()).is_some_and(|pid| tree.contains(pid));
     let is_held = |lock: &Lock<'_>| is_member(lock.process) || has_inherited(tree, lock);
     wanted(&list, is_member).any(|lock| is_held(&lock))
 }

@@ -347,7 +347,7 @@ impl<'a> Job<'a> {
         let Self { stopper, tree, watch, used, seat, detector, .. } = self;
         let mut cut = None;
         let early = thread::wait(detector, until, early_from, KEEP, |now| {
-            cut = keep_stopped(*stopper, tree).break_value();
+            cut = keep_stopped(*stopper, tree);
             if cut.is_some() {
                 return ControlFlow::Break(());
             }
@@ -358,8 +358,8 @@ impl<'a> Job<'a> {
         });
         if let Some(seat) = self.seat.as_ref().filter(|_| cut.is_none()) {
             seat.turn(|| {
-                cut = keep_stopped(*stopper, tree).break_value();
-                cut.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
+                cut = keep_stopped(*stopper, tree);
+                if cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
         }
         self.go_on(early, cut);
@@ -381,8 +381,8 @@ impl<'a> Job<'a> {
                 failed = Some(error);
                 return ControlFlow::Break(());
             }
-            cut = keep_stopped(stopper, tree).break_value();
-            cut.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
+            cut = keep_stopped(stopper, tree);
+            if cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Some(error) = failed {
             self.tell(&format!("cannot stop the job: {error}; it takes no turns"));
@@ -423,11 +423,11 @@ enum Cut {
     Awaited,
 }
 
-/// Keeps the job stopped; breaks where it has to be continued.
-fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<Cut> {
+/// Keeps the job stopped; returns why it has to be continued, if it has.
+fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> Option<Cut> {
     tree.update();
     if tree.is_empty() {
-        return ControlFlow::Break(Cut::Asked);
+        return Some(Cut::Asked);
     }
     let wanted = |id: u32| {
         let pending = procfs::pending_signals(id);
@@ -435,7 +435,7 @@ fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> ControlFlow<Cut> 
     };
     // After an error the job runs.
     if stopper.keep(tree).is_err() || tree.iter().any(|member| wanted(member.id)) {
-        return ControlFlow::Break(Cut::Asked);
+        return Some(Cut::Asked);
     }
-    if is_awaited(tree) { ControlFlow::Break(Cut::Awaited) } else { ControlFlow::Continue(()) }
+    is_awaited(tree).then_some(Cut::Awaited)
 }
