@@ -15,11 +15,8 @@ use crate::{File, Regulator};
 const PORTION: u64 = 8 << 20;
 
 impl<H: Host> Regulator<'_, H> {
-    /// Looks at a file that the program has just opened to read it.
+    /// Looks at a file that the program has just opened to read it, in a class that protects the page cache.
     pub fn opened_to_read(&self, fd: i32, file: &File) {
-        if !self.class.protects_cache() {
-            return;
-        }
         let Some(status) = self.host.status(fd).filter(|status| status.regular && status.disk)
         else {
             return;

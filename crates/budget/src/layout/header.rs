@@ -61,10 +61,10 @@ pub(super) const MINDS_TRAFFIC: u32 = 1 << 29;
 pub(super) const LOOPBACK: u32 = 1;
 /// The class gives way in processor time and memory too.
 pub(super) const GUEST: u32 = 1 << 1;
-/// What the class reads into the page cache leaves with it.
-pub(super) const PROTECTS_CACHE: u32 = 1 << 3;
 /// The user has paused the class.
 const PAUSED: u32 = 1 << 2;
+/// What the class reads into the page cache leaves with it.
+pub(super) const PROTECTS_CACHE: u32 = 1 << 3;
 
 impl Class {
     /// Returns the number that tells this class from a later one in a block with the same id.

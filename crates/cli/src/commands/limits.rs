@@ -281,7 +281,7 @@ impl LimitArgs {
             .with_weight(self.weight.unwrap_or(before.weight()))
             .with_guest(self.guest.unwrap_or(before.guest()))
             .with_cache_protected(
-                self.cache.unwrap_or(Cache::of(before.protects_cache())) == Cache::Protect,
+                self.cache.map_or(before.protects_cache(), |cache| cache == Cache::Protect),
             )
             .with_memory(self.memory(before.memory()))
     }

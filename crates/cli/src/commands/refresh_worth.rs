@@ -15,6 +15,7 @@ use discnice_graybox::input::{reason, shown};
 use discnice_units::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::fresh;
 use crate::output::{say, tell};
 
 const VERSION: u32 = 1;
@@ -143,7 +144,7 @@ impl History {
 
     fn write(&self, folder: &Path) -> io::Result<()> {
         discnice_paths::private_directory(folder)?;
-        let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+        let mut draft = fresh::file(folder, ".history-", 0o600)?;
         draft.write_all(&serde_json::to_vec(&self.kept)?)?;
         draft.as_file().sync_all()?;
         draft.persist(&self.file)?;
