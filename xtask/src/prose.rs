@@ -1,6 +1,8 @@
 //! The documents call a process or thread "it", as comments do, and what they refer to exists.
 
+use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, bail};
 
@@ -17,6 +19,9 @@ const GENERATED: &[(&str, &str)] = &[(
     "docs/papers.md",
     "generated from statements beside the code, and checked by `requirements`",
 )];
+
+/// The document that shows the whole workspace: it names each crate.
+const MAP: &str = "docs/architecture.md";
 
 /// Words before `who` and `whose` that make these people, or before the account `nobody`.
 const PEOPLE: &[&str] = &[
@@ -54,6 +59,9 @@ pub fn check() -> anyhow::Result<()> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let shown = path.strip_prefix(workspace).unwrap_or(path).display().to_string();
         let mut found = sources.missing(&text, path.parent().unwrap_or(workspace));
+        if shown == MAP {
+            found.extend(unnamed(&text, &workspace.join("crates"))?);
+        }
         if !GENERATED.iter().any(|(name, _)| *name == shown) {
             found.extend(personal(&text));
         }
@@ -70,6 +78,22 @@ pub fn check() -> anyhow::Result<()> {
         documents.len()
     );
     Ok(())
+}
+
+/// Folders of `crates` that a document does not name in code style.
+fn unnamed(text: &str, crates: &Path) -> anyhow::Result<Vec<String>> {
+    let named: HashSet<&str> =
+        spans(text).into_iter().filter_map(|(_, span)| span.in_code.then_some(span.text)).collect();
+    let entries = fs::read_dir(crates).with_context(|| crates.display().to_string())?;
+    let mut missing = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !named.contains(name.as_str()) {
+            missing.push(format!("1: does not name the crate {name}"));
+        }
+    }
+    missing.sort();
+    Ok(missing)
 }
 
 /// Lines, with words that make a process a person.
@@ -121,6 +145,14 @@ pub fn spans(text: &str) -> Vec<(usize, Span<'_>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_map_names_every_crate() {
+        let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let wanted = ["1: does not name the crate Cargo.toml", "1: does not name the crate src"];
+        assert_eq!(unnamed("`srcs`, src", xtask).unwrap(), wanted);
+        assert_eq!(unnamed("`src` and `Cargo.toml`", xtask).unwrap(), [""; 0]);
+    }
 
     #[test]
     fn a_process_is_no_person() {

@@ -1,4 +1,5 @@
-//! What a document refers to exists: files that it links or names, and names in the code.
+//! What a document refers to exists: files that it links or names, names in the code, and items of a file, written
+//! `crate/src/file.rs::item`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -28,6 +29,10 @@ const SOURCES: &[&str] = &["rs", "py", "c", "h", "sh", "toml"];
 
 /// Ends of names in code style that are files of this workspace.
 const FILES: &[&str] = &[".rs", ".py"];
+
+/// Words before the name of an item where it is defined.
+const DEFINING: &[&str] =
+    &["fn", "struct", "enum", "trait", "const", "static", "macro_rules!", "type"];
 
 /// Names of the kernel and of other programs that no source file of ours contains.
 const FOREIGN: &[&str] = &["do_sync_mmap_readahead", "io_uring_submit", "no_new_privs"];
@@ -74,11 +79,28 @@ impl Sources {
             if FILES.iter().any(|end| named.ends_with(end)) && !self.has_file(named) {
                 found.push(format!("{number}: no file {named}"));
             }
+            if let Some((path, item)) = named.split_once(".rs::") {
+                let wrong = self.lacks_item(&format!("{path}.rs"), item);
+                found.extend(wrong.map(|what| format!("{number}: {what}")));
+            }
             if is_long(named) && !self.names.contains(named) && !FOREIGN.contains(&named) {
                 found.push(format!("{number}: no source file contains {named}"));
             }
         }
         found
+    }
+
+    /// What is wrong with the name of an item of a file: no such file, more than one, or none that defines it.
+    fn lacks_item(&self, path: &str, item: &str) -> Option<String> {
+        let mut files = self.files.iter().filter(|file| file.ends_with(path));
+        let (Some(file), other) = (files.next(), files.next()) else {
+            return Some(format!("no file {path}"));
+        };
+        if other.is_some() {
+            return Some(format!("more than one file is called {path}; name its folder, too"));
+        }
+        let text = fs::read_to_string(file).unwrap_or_default();
+        (!defines(&text, item)).then(|| format!("{path} defines no {item}"))
     }
 
     /// True if a source file has this path, from the workspace or from a folder in it.
@@ -89,6 +111,18 @@ impl Sources {
         }
         self.files.iter().any(|file| file.ends_with(path))
     }
+}
+
+/// True if a source file defines a function, a type, a constant or a macro of this name.
+fn defines(text: &str, item: &str) -> bool {
+    let mut words =
+        text.split(|c: char| !is_of_a_name(c) && c != '!').filter(|word| !word.is_empty());
+    let mut before = "";
+    words.any(|word| {
+        let found = DEFINING.contains(&before) && word == item;
+        before = word;
+        found
+    })
 }
 
 /// Paths of links to files of this workspace in a line, without the heading that they name.
@@ -136,6 +170,33 @@ mod tests {
         let here = Path::new("/");
         assert_eq!(sources().missing("`b.rs`, `a/src/b.rs`, `*.rs`, b/c.rs", here), [""; 0]);
         assert_eq!(sources().missing("`c/b.rs`", here), ["1: no file c/b.rs"]);
+    }
+
+    #[test]
+    fn items_exist_in_the_file_that_is_named() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let known = Sources {
+            files: vec![
+                here.join("src/main.rs"),
+                here.join("src/words.rs"),
+                here.join("a/words.rs"),
+            ],
+            names: HashSet::new(),
+        };
+        let wrong = |text: &str| known.missing(text, here);
+        assert_eq!(wrong("`main.rs::main`, `src/main.rs::Task`"), [""; 0]);
+        assert_eq!(wrong("`main.rs::mein`"), ["1: main.rs defines no mein"]);
+        assert_eq!(wrong("a\n`none.rs::main`"), ["2: no file none.rs"]);
+        let two = "1: more than one file is called words.rs; name its folder, too";
+        assert_eq!(wrong("`words.rs::check`"), [two]);
+        assert_eq!(wrong("`src/words.rs::check`"), [""; 0]);
+    }
+
+    #[test]
+    fn definitions_are_told_from_uses() {
+        assert!(defines("pub(crate) fn one(a: u8) {}", "one"));
+        assert!(defines("macro_rules! hooks { () => {} }", "hooks"));
+        assert!(!defines("one(a); // fn, one", "one(a)") && !defines("let a = one(b);", "one"));
     }
 
     #[test]
