@@ -10,10 +10,13 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test
 
 help: ## This list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Build and try
 
 build: ## Build the program and the library
 	$(CARGO) build --release --locked
@@ -24,6 +27,8 @@ program: ## Build what a user runs: the program, the library, gbp
 demo: ## Build the program and the library, then run the main job: one copy unlimited, one at 20 MiB/s
 	$(CARGO) build --release --locked -p discnice-cli -p discnice-preload
 	@demo/demo.sh $(RELEASE)/discnice
+
+##@ Check
 
 test: program ## All tests that need nothing but this machine
 	@mkdir -p $(dir $(SKIPPED)) && : >$(SKIPPED)
@@ -43,6 +48,8 @@ lint: ## Formatting, clippy, layers, exported symbols, silent tests, words and r
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 
 check: lint test ## What CI runs
+
+##@ Check for longer
 
 model: ## Model-check the ledger with loom (minutes)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p discnice-budget --lib loom
@@ -68,8 +75,16 @@ fleet-storm: ## A thousand simulated machines share a budget, with faults all th
 fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root, slurm-wlm, munge, redis-server; two minutes)
 	python3 tests/fleet/slurm.py $(RELEASE)/discnice
 
+##@ Documents
+
+book: ## The documents as a book, in book/ (needs mdbook)
+	@command -v mdbook >/dev/null || { echo "make: no mdbook; cargo install --locked mdbook" >&2; exit 1; }
+	mdbook build
+
 docs: ## Man pages and shell completions from the flags' one definition
 	$(CARGO) xtask pages $(RELEASE)/pages
+
+##@ Install
 
 install: program docs install-program ## Install below PREFIX
 	DESTDIR=$(DESTDIR) crates/capi/install.sh $(abspath $(PREFIX))

@@ -1,5 +1,6 @@
 //! `cargo xtask TASK`: checks and generators of the workspace that are neither compiler nor tests.
 
+mod book;
 mod completions;
 mod files;
 mod layers;

@@ -6,13 +6,21 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use crate::book;
 use crate::files;
 use crate::references::Sources;
 use crate::words;
 
 /// Documents, and folders of documents, that are checked.
-const DOCUMENTS: &[&str] =
-    &["README.md", "SECURITY.md", "bindings/python/README.md", "docs", "packaging"];
+const DOCUMENTS: &[&str] = &[
+    "CONTRIBUTING.md",
+    "README.md",
+    "RELEASE.md",
+    "SECURITY.md",
+    "bindings/python/README.md",
+    "docs",
+    "packaging",
+];
 
 /// Documents in which words are not checked, with the reason.
 const GENERATED: &[(&str, &str)] = &[(
@@ -54,7 +62,7 @@ pub fn check() -> anyhow::Result<()> {
             Ok(())
         })?;
     }
-    let mut wrong = Vec::new();
+    let mut wrong = book::check(workspace)?;
     for path in &documents {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let shown = path.strip_prefix(workspace).unwrap_or(path).display().to_string();

@@ -1,4 +1,4 @@
-//! What the library leaves to the watcher outside the process (docs/adr/0013-freeze.md).
+//! What the library leaves to the watcher outside the process (docs/holding.md).
 
 use core::sync::atomic::AtomicU32;
 
