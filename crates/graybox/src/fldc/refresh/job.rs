@@ -55,6 +55,9 @@ pub struct Job<'a> {
     /// Members yet to be rewritten.
     pub pending: Vec<usize>,
     left: Vec<(usize, Why)>,
+    rewritten: Vec<usize>,
+    /// Members exchanged for their copies, with the inode of the copy, that still have an original in the work area.
+    unsettled: Vec<(usize, u64)>,
 }
 
 impl<'a> Job<'a> {
@@ -68,7 +71,16 @@ impl<'a> Job<'a> {
         let tree = Tree::scan(root, &|name, meta| rank(&places, name, meta))?;
         let check::Plan { rewrite: pending, left } = check::plan(&tree, options.force);
         let before = gain::survey(&tree, root);
-        let job = Self { place, tree, force: options.force, before, pending, left };
+        let job = Self {
+            place,
+            tree,
+            force: options.force,
+            before,
+            pending,
+            left,
+            rewritten: Vec::new(),
+            unsettled: Vec::new(),
+        };
         if job.pending.is_empty() && !job.left.is_empty() {
             return Err(RefreshError::Refused(check::shorten(job.lines(), LINES)));
         }
@@ -78,12 +90,11 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Rewrites what can be; returns how many files, and their bytes.
+    /// Rewrites what can be.
     ///
     /// # Errors
-    /// Of what would go wrong with every file; refused if each was left.
-    pub fn run(&mut self, area: &Area<'_>, progress: Progress<'_>) -> Result<(u64, u64)> {
-        let (mut files, mut bytes) = (0, 0);
+    /// Of what would go wrong with every file.
+    pub fn run(&mut self, area: &Area<'_>, progress: Progress<'_>) -> Result<()> {
         for round in 0..ROUNDS {
             if round > 0 {
                 std::thread::sleep(PAUSE);
@@ -93,11 +104,7 @@ impl<'a> Job<'a> {
             let copied = self.copy(area, &mut again, progress)?;
             area.sync()?;
             let copied = self.verify(area, copied, &mut again, progress)?;
-            let exchanged = self.exchange(area, &copied, &mut again)?;
-            for index in &exchanged {
-                files += 1;
-                bytes += self.tree.nodes[*index].meta.allocated;
-            }
+            self.exchange(area, &copied, &mut again)?;
             self.pending.clear();
             for (index, why) in again {
                 if why.may_pass() && !last {
@@ -111,6 +118,26 @@ impl<'a> Job<'a> {
             }
             self.pending.sort_unstable();
         }
+        Ok(())
+    }
+
+    /// Counts the files rewritten, and their bytes, after the work area was cleared: only that has
+    /// settled the last of the originals.
+    ///
+    /// # Errors
+    /// Refused if each file was left.
+    pub fn finish(&mut self) -> Result<(u64, u64)> {
+        for (index, copy) in std::mem::take(&mut self.unsettled) {
+            let node = &self.tree.nodes[index];
+            let dir = self.tree.open_directory(self.place.dir.as_fd(), node.parent);
+            match dir.and_then(|dir| stat(dir.as_fd(), &node.name)) {
+                Ok(meta) if meta.ino == copy => self.rewritten.push(index),
+                Ok(_) => self.left.push((index, Why::InUse)),
+                Err(error) => self.left.push((index, error.into())),
+            }
+        }
+        let (files, bytes) =
+            (self.rewritten.len() as u64, check::bytes(&self.tree, &self.rewritten));
         if files == 0 && !self.left.is_empty() {
             return Err(RefreshError::Refused(check::shorten(self.lines(), LINES)));
         }
@@ -187,25 +214,23 @@ impl<'a> Job<'a> {
         Ok(right)
     }
 
-    /// Exchanges files for their copies and removes the originals; returns the members for which
-    /// that went well.
+    /// Exchanges files for their copies and removes the originals.
     fn exchange(
-        &self,
+        &mut self,
         area: &Area<'_>,
         copied: &[Copied],
         again: &mut Vec<(usize, Why)>,
-    ) -> Result<Vec<usize>> {
+    ) -> Result<()> {
         let mut exchanged = Vec::new();
         let parent = |copy: &Copied| self.tree.nodes[copy.index].parent;
         for group in copied.chunk_by(|one, other| parent(one) == parent(other)) {
             exchanged.extend(self.exchange_in_directory(area, group, again)?);
         }
         if exchanged.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         std::thread::sleep(GRACE);
         let mut cursor = Cursor::new(&self.tree, self.place.dir.as_fd());
-        let mut done = Vec::new();
         for (copy, changed) in exchanged {
             let name = &self.tree.nodes[copy.index].name;
             let settled = cursor.directory_of(copy.index).map_err(Why::from).and_then(|dir| {
@@ -213,13 +238,13 @@ impl<'a> Job<'a> {
                 spot.settle(&copy.staged, Some(changed), self.force)
             });
             match settled {
-                Ok(Settled::Removed) => done.push(copy.index),
+                Ok(Settled::Removed) => self.rewritten.push(copy.index),
                 Ok(Settled::PutBack) => again.push((copy.index, Why::InUse)),
                 // The end of the refresh looks at it once more and keeps it if it must.
-                Ok(Settled::Kept) | Err(_) => {}
+                Ok(Settled::Kept) | Err(_) => self.unsettled.push((copy.index, copy.staged.new)),
             }
         }
-        Ok(done)
+        Ok(())
     }
 
     /// Exchanges files of one directory and preserves its modification time.
@@ -333,3 +358,6 @@ fn make_empty(area: &Area<'_>, name: &CString) -> Result<()> {
     let made = rustix::fs::openat(area.fd(), name, flags, Mode::RUSR);
     made.map(drop).doing("write", || area.shown())
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,14 +135,16 @@ pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Re
     let mut notes = Vec::new();
     let done = recover(&place, &area, options.force, &mut notes).and_then(|recovered| {
         let mut job = Job::begin(&place, options)?;
-        let (files, bytes) = job.run(&area, progress)?;
-        let new_tree = Tree::scan(place.dir.as_fd(), &|_, _| 0)?;
-        let after = gain::survey(&new_tree, place.dir.as_fd());
-        Ok(Report { recovered, ..job.report(files, bytes, after) })
+        job.run(&area, progress)?;
+        Ok((recovered, job))
     });
     let cleared = recover::clear(&place, &area, options.force);
     // The first error is the one to tell; the next refresh clears up what is left.
-    let mut report = done?;
+    let (recovered, mut job) = done?;
+    let (files, bytes) = job.finish()?;
+    let new_tree = Tree::scan(place.dir.as_fd(), &|_, _| 0)?;
+    let after = gain::survey(&new_tree, place.dir.as_fd());
+    let mut report = Report { recovered, ..job.report(files, bytes, after) };
     notes.extend(cleared?.map(|kept| note_of_kept(&kept)));
     report.notes.extend(notes);
     report.kept = report.notes.iter().any(|note| note.ends_with(KEPT));

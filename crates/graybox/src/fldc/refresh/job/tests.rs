@@ -1,0 +1,47 @@
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::*;
+
+/// A directory with the files `one` and `other`, and its place.
+fn directory() -> (tempfile::TempDir, Place) {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("dir");
+    std::fs::create_dir(&dir).unwrap();
+    for name in ["one", "other"] {
+        std::fs::write(dir.join(name), vec![7; 8192]).unwrap();
+    }
+    let place = Place::find(&dir).unwrap();
+    (parent, place)
+}
+
+fn inode(parent: &Path, name: &str) -> u64 {
+    std::fs::metadata(parent.join("dir").join(name)).unwrap().ino()
+}
+
+fn index(job: &Job<'_>, name: &[u8]) -> usize {
+    job.tree.nodes.iter().position(|node| node.name.as_bytes() == name).unwrap()
+}
+
+#[test]
+fn a_copy_that_stands_after_the_clearing_is_a_file_rewritten() {
+    let (parent, place) = directory();
+    let mut job = Job::begin(&place, &Options::default()).unwrap();
+    let (one, other) = (index(&job, b"one"), index(&job, b"other"));
+    let copy = inode(parent.path(), "one");
+    job.unsettled = vec![(one, copy), (other, u64::MAX)];
+    let (files, bytes) = job.finish().unwrap();
+    assert_eq!((files, bytes), (1, job.tree.nodes[one].meta.allocated));
+    assert_eq!(job.left, [(other, Why::InUse)], "the original went back to its place");
+}
+
+#[test]
+fn a_refresh_is_refused_if_all_originals_went_back() {
+    let (_parent, place) = directory();
+    let mut job = Job::begin(&place, &Options::default()).unwrap();
+    let indices = [index(&job, b"one"), index(&job, b"other")];
+    job.unsettled = indices.map(|index| (index, u64::MAX)).to_vec();
+    let Err(RefreshError::Refused(lines)) = job.finish() else { panic!("was not refused") };
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].ends_with(": in use by another process"), "{lines:?}");
+}
