@@ -13,6 +13,7 @@
 //! - [`member`]: one process of the class;
 //! - [`occupied`]: which member slots are worth a look;
 //! - [`waits`]: how long members were held;
+//! - [`trace`]: the last calls of the members, while something reads them;
 //! - [`outside`]: what a watcher outside the processes knows of them.
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
@@ -32,6 +33,7 @@ pub mod primitive;
 pub mod recent;
 mod seen;
 pub mod token;
+pub mod trace;
 pub mod waits;
 
 #[cfg(not(loom))]

@@ -8,8 +8,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use discnice_budget::Class;
+use discnice_budget::trace::{self, Record};
 use discnice_regulator::{Access, Thread, Ticket};
-use discnice_sys::{cycles, file};
+use discnice_sys::{cycles, file, time};
+use discnice_units::Nanos;
 
 use crate::calls::{Amount, Kind, Request};
 use crate::host::{Accounted, Target};
@@ -103,7 +105,8 @@ impl Caller {
     fn target(&self, waiting: Option<(i32, u64)>) -> Target<'_> {
         let (process, accounted) = (&*self.process, &self.accounted);
         let (abandoned, ahead) = (Cell::new(false), Cell::new(0));
-        Target { process, thread: self.id, accounted, waiting, abandoned, ahead }
+        let held = self.thread.held();
+        Target { process, thread: self.id, accounted, waiting, abandoned, ahead, held }
     }
 
     /// Returns true if the call can go on at once, as far as that is known without examining its
@@ -126,7 +129,8 @@ impl Caller {
             Kind::Write | Kind::Copy => self.is_unasked(class),
             Kind::Start => !class.is_limited(),
         };
-        if !free || self.previous.as_ref().is_some_and(|previous| previous.matters(class)) {
+        let matters = self.previous.as_ref().is_some_and(|previous| previous.matters(class));
+        if !free || matters || class.is_traced() {
             return false;
         }
         if holder == Holder::Supervisor && self.is_due(class) {
@@ -391,6 +395,27 @@ impl Caller {
             }
             _ => regulator.complete_metadata(thread, Access::Looks, ticket),
         }
+        if class.is_traced() {
+            self.record(class, &previous);
+        }
+    }
+
+    /// Tells a trace of a call that was settled.
+    fn record(&self, class: &Class, call: &Previous) {
+        let (outcome, waited) = self.thread.take_outcome();
+        class.record(&Record {
+            at: time::now(),
+            process: self.process.id,
+            thread: self.id,
+            name: trace::name(call.kind.name().as_bytes()),
+            first: (call.fd >= 0).then_some(call.fd),
+            why: outcome.why,
+            result: call.count.cast_signed(),
+            predicted: outcome.predicted,
+            charged: outcome.charged,
+            took: Nanos(0),
+            waited,
+        });
     }
 
     /// A descriptor by which a call wrote so much, to write that back. One that is kept while the thread waits must

@@ -29,6 +29,22 @@ pub enum Kind {
     Exit,
 }
 
+impl Kind {
+    /// What a trace calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Copy => "copy",
+            Self::Directory => "directory",
+            Self::Start => "start of I/O",
+            Self::Close => "close",
+            Self::End => "end of thread",
+            Self::Exit => "exit",
+        }
+    }
+}
+
 /// How much a call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {

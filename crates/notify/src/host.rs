@@ -47,6 +47,8 @@ pub struct Target<'a> {
     pub abandoned: Cell<bool>,
     /// Bytes that we have read ahead for it during this call.
     pub ahead: Cell<u64>,
+    /// Where to sum up how long it is held.
+    pub held: &'a Cell<u64>,
 }
 
 impl Target<'_> {

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use discnice_budget::member::{Books, Charged};
 use discnice_budget::outside::Mechanism;
 use discnice_budget::{Board, Class, Member, MemberId, State};
-use discnice_regulator::{File, Host, Regulator};
+use discnice_regulator::{File, Regulator};
 use discnice_sys::file::Status;
 use discnice_sys::{process, procfs};
 
+use crate::host::Target;
 use crate::lead::may_take_long;
 use crate::proc;
 
@@ -132,8 +133,13 @@ impl Process {
     }
 
     /// The regulator of one of its calls, of a class that a new program may have changed.
-    pub fn regulator<'a, H: Host>(&'a self, host: &'a H, class: &'a Class) -> Regulator<'a, H> {
-        Regulator::new(host, class, self.books()).with_board(self.board)
+    pub fn regulator<'a>(
+        &'a self,
+        target: &'a Target<'a>,
+        class: &'a Class,
+    ) -> Regulator<'a, Target<'a>> {
+        let regulator = Regulator::new(target, class, self.books());
+        regulator.with_board(self.board).with_held(target.held)
     }
 
     /// Its books.

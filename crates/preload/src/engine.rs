@@ -136,7 +136,8 @@ pub fn is_waited_for(what: i32) -> bool {
 pub fn regulator() -> Option<Regulator<'static, Linux>> {
     let class = class()?;
     let books = member(class).map_or(&PAGE.books, Member::books);
-    Some(Regulator::new(&HOST, class, books).with_board(board(class)))
+    let held = thread::local().thread.held();
+    Some(Regulator::new(&HOST, class, books).with_board(board(class)).with_held(held))
 }
 
 /// The board of this user's classes. A class that gives way needs it at once; any other only tells

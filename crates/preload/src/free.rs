@@ -100,14 +100,14 @@ pub mod unheld {
     }
 }
 
-/// Something may hold it, but not this call.
+/// Something may hold it, but not this call, and no trace runs: [`Class::is_held_on_disk_alone`] is false then.
 pub mod held {
     use discnice_budget::Class;
     use discnice_regulator::File;
 
     use super::engine;
     use crate::thread::local;
-    use crate::{faults, files};
+    use crate::{faults, files, trace};
 
     /// Thresholds of disk traffic alone hold the process, and no page faults are waited for.
     #[inline(always)]
@@ -120,7 +120,8 @@ pub mod held {
     pub fn transfer(fd: i32, _: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
         let is_limited = file.is_socket() && engine::minds_traffic();
-        file.is_other() && !is_limited && !faults::any() && local().passes_other()
+        let is_other = file.is_other() && !is_limited && !trace::is_on();
+        is_other && !faults::any() && local().passes_other()
     }
 
     /// Returns true if a write passes; also if it hits pages that are dirty already, or comes from
@@ -129,7 +130,7 @@ pub mod held {
     pub fn write(fd: i32, count: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
         if file.rewrites_unpredicted() {
-            return !local().thread.has_rewritten(count);
+            return !trace::is_on() && !local().thread.has_rewritten(count);
         }
         if file.is_blank() {
             return is_held_on_disk_alone() && local().thread.runs_ahead(count);

@@ -19,7 +19,8 @@
 //! - `real`: libc's functions behind ours; `symbols`: how they are found;
 //! - `free`: the calls that go straight there;
 //! - `gated`: how calls leave below a filter of ours;
-//! - `sanitizer`: programs that check which library comes first.
+//! - `sanitizer`: programs that check which library comes first;
+//! - `trace`: records of calls, while something reads them.
 //!
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with
@@ -49,6 +50,7 @@ mod stdio;
 mod symbols;
 mod table;
 mod thread;
+mod trace;
 mod valgrind;
 
 /// Satisfies the compiler; no code of ours can panic: `cargo xtask check-symbols` finds no

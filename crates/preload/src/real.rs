@@ -257,6 +257,8 @@ macro_rules! hooks {
             return result;
         }
     };
+    (@first) => { None };
+    (@first $argument:ident $($more:ident)*) => { $crate::trace::Argument::number(&$argument) };
     (@each [] $($rest:tt)*) => {};
     (@each [$name:ident $($more:ident)*] $doc:tt $arguments:tt $result:tt $real:ident $free:tt $body:block) => {
         hooks!(@one $name $doc $arguments $result $real $free $body);
@@ -291,9 +293,23 @@ macro_rules! hooks {
                 let $real = signed(REAL.get());
                 $body
             }
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn traced($($argument: $type),*) $(-> $result)? {
+                let begun = $crate::trace::begin();
+                let first = hooks!(@first $($argument)*);
+                // SAFETY: the caller's own promise.
+                let answer = unsafe { long($($argument),*) };
+                $crate::trace::end(NAME, first, $crate::trace::Answer::value(&answer), begun);
+                answer
+            }
             #[inline(never)]
             unsafe extern "C" fn held($($argument: $type),*) $(-> $result)? {
                 hooks!(@free held, REAL, signed, ($($argument),*), $free);
+                if $crate::trace::is_on() {
+                    // SAFETY: the caller's own promise.
+                    return unsafe { traced($($argument),*) };
+                }
                 // SAFETY: the caller's own promise.
                 unsafe { long($($argument),*) }
             }

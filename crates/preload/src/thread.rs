@@ -38,7 +38,7 @@ impl Local {
     }
 }
 
-const SIZE: usize = 128;
+const SIZE: usize = 192;
 const _: () = assert!(size_of::<Local>() <= SIZE);
 
 global_asm!(

@@ -1,6 +1,7 @@
 //! Copying inside the kernel: copy_file_range(2), sendfile(2), splice(2).
 
 use discnice_budget::Direction;
+use discnice_budget::trace::Why;
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::{PAGE, Pages};
 use discnice_units::Nanos;
@@ -28,6 +29,7 @@ impl<H: Host> Regulator<'_, H> {
         let target = self.is_regulated(to.0, to.1) && to.1.is_regular();
         let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, Kind::Copy);
         let mut length = count;
+        thread.because(if source || target { Why::Reserved } else { Why::Unlimited });
         if source {
             (forecast.read, length) = self.admit_source(thread, from, in_order, count);
         }

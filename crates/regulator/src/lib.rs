@@ -60,8 +60,10 @@ pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, Wri
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;
-pub use thread::Thread;
+pub use thread::{Outcome, Thread};
 pub use write::portion as write_back_portion;
+
+use core::cell::Cell;
 
 use discnice_budget::{Board, Class, member::Books};
 pub use discnice_estimator::Access;
@@ -73,18 +75,25 @@ pub struct Regulator<'a, H> {
     class: &'a Class,
     books: &'a Books,
     board: Option<&'a Board>,
+    held: Option<&'a Cell<u64>>,
 }
 
 impl<'a, H: Host> Regulator<'a, H> {
     /// Creates a regulator for one process of `class` that keeps its charges in `books`.
     #[must_use]
     pub const fn new(host: &'a H, class: &'a Class, books: &'a Books) -> Self {
-        Self { host, class, books, board: None }
+        Self { host, class, books, board: None, held: None }
     }
 
     /// Adds the board on which this user's classes see each other.
     #[must_use]
     pub const fn with_board(self, board: Option<&'a Board>) -> Self {
         Self { board, ..self }
+    }
+
+    /// Adds where to sum up how long the calling thread is held ([`Thread::held`]).
+    #[must_use]
+    pub const fn with_held(self, held: &'a Cell<u64>) -> Self {
+        Self { held: Some(held), ..self }
     }
 }

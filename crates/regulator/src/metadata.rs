@@ -1,5 +1,6 @@
 //! Calls that touch directories and inodes, or do I/O as a side effect.
 
+use discnice_budget::trace::Why;
 use discnice_budget::{Direction, Meter};
 use discnice_estimator::Access;
 use discnice_policy::Resource;
@@ -16,6 +17,7 @@ impl<H: Host> Regulator<'_, H> {
         if !self.class.is_limited() || !thread.missed() || !self.owes(Direction::Read) {
             return Ticket::FREE;
         }
+        thread.because(Why::Reserved);
         self.reserve_and_wait(Direction::Read, BLOCK);
         self.begin_piece(thread);
         Ticket { read: BLOCK, ..Ticket::OPEN }

@@ -167,5 +167,8 @@ impl<H: Host> Regulator<'_, H> {
     pub fn note_held(&self, time: Nanos) {
         self.books.add_wait(time.0);
         self.class.note_wait(time);
+        if let Some(held) = self.held {
+            held.set(held.get().saturating_add(time.0));
+        }
     }
 }

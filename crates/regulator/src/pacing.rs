@@ -158,8 +158,7 @@ impl<H: Host> Regulator<'_, H> {
                 self.attend(now);
             }
         }
-        self.books.add_wait(now.minus(begun).0);
-        self.class.note_wait(now.minus(begun));
+        self.note_held(now.minus(begun));
         (!abandoned).then_some(now)
     }
 
@@ -184,6 +183,7 @@ impl<H: Host> Regulator<'_, H> {
         if !missed && self.class.estimation().estimator() != Estimator::Account {
             thread.switched_until_now(self.host.switches());
         }
+        thread.settled(ticket.read + ticket.write, new.read.saturating_add(new.written));
         self.settle_as(ticket, new.read, new.written);
         if self.board.is_some() || self.class.yields() {
             self.attend(self.host.now());

@@ -6,6 +6,7 @@
 //! beforehand. The program's own call then finds its data in the cache.
 
 use discnice_budget::Direction;
+use discnice_budget::trace::Why;
 
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::Pages;
@@ -202,6 +203,7 @@ impl<H: Host> Regulator<'_, H> {
     /// A read that nothing holds now. A long one of a class that gives way is read in slices all the
     /// same: it may have to give way in the middle.
     fn admit_free(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
+        thread.because(if file.is_other() { Why::Elsewhere } else { Why::Unlimited });
         let slice = self.slice(Direction::Read);
         if !self.class.yields() || ask.count <= slice || self.class.is_limited() {
             return Ticket::FREE;
@@ -297,21 +299,25 @@ impl<H: Host> Regulator<'_, H> {
     /// A read that is not part of a stream: it waits only if the class owes time, or if it is
     /// likely to miss the cache as the thread's last one did.
     fn admit_plain(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
+        thread.because(Why::NothingOwed);
         if !file.is_predicted() && !self.owes(Direction::Read) && !thread.missed() {
             return Ticket::OPEN;
         }
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
         if self.passes_unprobed(thread, file, ask, at) {
+            thread.because(Why::Cached);
             return Ticket::FREE;
         }
         if !file.is_predicted() && file.steps_to(at.saturating_add(ask.count)) {
             // It was read with others, and is paid for.
+            thread.because(Why::PaidAhead);
             return Ticket::OPEN;
         }
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
         if file.detector.is_probed() {
             thread.probed(forecast.read == 0);
         }
+        thread.because(if forecast.read > 0 { Why::Reserved } else { Why::Cached });
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
             self.begin_piece(thread);
@@ -336,6 +342,7 @@ impl<H: Host> Regulator<'_, H> {
     pub(crate) fn admit_large(&self, thread: &Thread, file: &File, ask: Ask, slice: u64) -> Ticket {
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
+        thread.because(if forecast.read > 0 { Why::Slices } else { Why::Cached });
         if forecast.read == 0 {
             return Ticket::of(forecast);
         }
@@ -354,9 +361,11 @@ impl<H: Host> Regulator<'_, H> {
             file.end_stream();
             return self.admit_plain(thread, file, ask);
         }
+        thread.because(Why::PaidAhead);
         if paid >= end.saturating_add(file.ramp() / 2) {
             return Ticket::FREE;
         }
+        thread.because(Why::Slices);
         self.extend(thread, file, ask.fd, end, false);
         if file.is_predicted() {
             // Up to where the next slice is due.

@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 
+use discnice_budget::trace::Why;
 use discnice_units::Nanos;
 
 use crate::backlog::Backlog;
@@ -85,6 +86,21 @@ pub struct Thread {
     begun: Cell<u64>,
     /// Written data that it has started on its way.
     pub(crate) backlog: Backlog,
+    /// What became of the call that it makes.
+    outcome: Cell<Outcome>,
+    /// How long it has been held since the outcome was taken.
+    held: Cell<u64>,
+}
+
+/// What became of a call, for a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Why it went on when it did.
+    pub why: Why,
+    /// Bytes that were reserved for it.
+    pub predicted: u64,
+    /// Bytes that were charged at its end.
+    pub charged: u64,
 }
 
 impl Thread {
@@ -257,6 +273,29 @@ impl Thread {
     /// Returns and clears the number of metadata operations since the last call.
     pub(crate) fn take_named(&self) -> u64 {
         self.named.take().into()
+    }
+
+    /// Notes why the call goes on.
+    pub fn because(&self, why: Why) {
+        self.outcome.set(Outcome { why, ..self.outcome.get() });
+    }
+
+    /// Adds what was reserved for the call and what it was charged.
+    pub fn settled(&self, reserved: u64, moved: u64) {
+        let Outcome { why, predicted, charged } = self.outcome.get();
+        let predicted = predicted.saturating_add(reserved);
+        self.outcome.set(Outcome { why, predicted, charged: charged.saturating_add(moved) });
+    }
+
+    /// Sums up how long the thread is held.
+    #[must_use]
+    pub const fn held(&self) -> &Cell<u64> {
+        &self.held
+    }
+
+    /// Returns and clears what became of the calls since the last time, and how long they were held.
+    pub fn take_outcome(&self) -> (Outcome, Nanos) {
+        (self.outcome.take(), Nanos(self.held.take()))
     }
 
     /// Notes that the account was read; `missed` says that the disk had been read.

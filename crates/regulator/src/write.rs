@@ -5,6 +5,7 @@
 //! dirtied is started in small portions. Only newly dirtied bytes count: a program that rewrites
 //! the same pages keeps doing so for free.
 
+use discnice_budget::trace::Why;
 use discnice_budget::{Class, Direction};
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::Pages;
@@ -50,17 +51,21 @@ impl<H: Host> Regulator<'_, H> {
     ) -> Ticket {
         if self.may_run_ahead(thread, file, count) {
             // Nor is it worth asking what the descriptor is.
+            thread.because(Why::Deletes);
             return Ticket::FREE;
         }
         if !self.is_regulated(fd, file) {
+            thread.because(if file.is_other() { Why::Elsewhere } else { Why::Unlimited });
             return Ticket::FREE;
         }
         if file.is_predicted() {
             return self.admit_predicted_write(thread, fd, file, at, count);
         }
         if file.rewrites() {
+            thread.because(Why::Dirty);
             return Ticket::FREE;
         }
+        thread.because(Why::Reserved);
         self.reserve_write(thread, count);
         Ticket { write: count, ..Ticket::OPEN }
     }
@@ -88,6 +93,8 @@ impl<H: Host> Regulator<'_, H> {
         count: u64,
     ) -> Ticket {
         let forecast = self.forecast_write(fd, file, at, count);
+        let costs = forecast.read | forecast.write > 0;
+        thread.because(if costs { Why::Reserved } else { Why::Dirty });
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
         }

@@ -14,8 +14,8 @@ pub(super) struct Header {
     pub(super) magic: AtomicU64,
     pub(super) nonce: AtomicU64,
     pub(super) version: AtomicU32,
-    /// The resources with a threshold in force now, one bit each, [`PREDICTING`], [`YIELDS`] and
-    /// [`MINDS_TRAFFIC`]: the first thing that a call looks at.
+    /// The resources with a threshold in force now, one bit each, [`PREDICTING`], [`YIELDS`],
+    /// [`MINDS_TRAFFIC`] and [`TRACED`]: the first thing that a call looks at.
     pub(super) limited: AtomicU32,
     /// Counts changes of the limits; all waiting threads wait on this word.
     pub(super) changes: AtomicU32,
@@ -56,6 +56,9 @@ pub(super) const YIELDS: u32 = 1 << 30;
 /// In [`Header::limited`]: there is a threshold of network traffic, which must be told from the
 /// others' traffic also while the threshold is not in force.
 pub(super) const MINDS_TRAFFIC: u32 = 1 << 29;
+
+/// In [`Header::limited`]: the members' calls are recorded, so that none passes unexamined.
+pub(super) const TRACED: u32 = 1 << 28;
 
 /// Traffic within the machine counts as network traffic.
 pub(super) const LOOPBACK: u32 = 1;

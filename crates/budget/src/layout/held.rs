@@ -5,8 +5,9 @@ use discnice_units::{Nanos, Rate};
 
 use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
-use crate::layout::header::{MINDS_TRAFFIC, PREDICTING, YIELDS};
+use crate::layout::header::{MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
 use crate::primitive::Ordering;
+use crate::trace::{Record, Trace};
 
 /// What is held while others use the disk.
 const ON_DISK: Resources = Resources::DISK.and(Resource::Metadata.only());
@@ -59,6 +60,34 @@ impl Class {
     #[must_use]
     pub fn is_unheld(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) == 0
+    }
+
+    /// Returns true if members record their calls.
+    #[inline]
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        self.header.limited.load(Ordering::Relaxed) & TRACED != 0
+    }
+
+    /// The last calls of the members.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Has the members record their calls until this moment.
+    pub fn trace_until(&self, moment: Nanos) {
+        self.trace.read_until(moment);
+        self.header.limited.fetch_or(TRACED, Ordering::Release);
+    }
+
+    /// Adds a call to the trace, or ends the trace if nothing has asked for it any more.
+    pub fn record(&self, record: &Record) {
+        if self.trace.is_read(record.at) {
+            self.trace.write(record);
+        } else {
+            self.header.limited.fetch_and(!TRACED, Ordering::Release);
+        }
     }
 
     /// Returns true if only thresholds of disk traffic are in force, regardless of other traffic,
@@ -167,7 +196,7 @@ impl Class {
         word |= limited.bits();
         let (order, load) = (Ordering::Release, Ordering::Relaxed);
         let replaced = self.header.limited.fetch_update(order, load, |old| {
-            let new = word | old & PREDICTING;
+            let new = word | old & (PREDICTING | TRACED);
             (new != old).then_some(new)
         });
         changed |= replaced.is_ok();

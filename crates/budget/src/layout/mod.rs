@@ -9,7 +9,8 @@
 //! - `fleet`: what many machines share;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part;
-//! - `seen`: the files that were opened lately.
+//! - `seen`: the files that were opened lately;
+//! - `trace`: the last calls of the members.
 //!
 //! # Safety
 //! [`Class::adopt`] turns raw memory into a `&Class`. That is sound for any content: every field
@@ -42,12 +43,13 @@ use crate::occupied::Occupied;
 use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 use crate::seen::Seen;
+use crate::trace::{self, Trace};
 use crate::waits::Waits;
 
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 11;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -73,6 +75,7 @@ pub struct Class {
     held: [Held; MEMBERS],
     estimation: Estimation,
     seen: Seen,
+    trace: Trace,
 }
 
 impl Class {
@@ -169,5 +172,12 @@ const _: () = {
         core::mem::offset_of!(Class, seen)
             == core::mem::offset_of!(Class, estimation) + size_of::<Estimation>()
     );
-    assert!(Class::SIZE == core::mem::offset_of!(Class, seen) + 64 + 16_384);
+    assert!(
+        core::mem::offset_of!(Class, trace) == core::mem::offset_of!(Class, seen) + 64 + 16_384
+    );
+    assert!(
+        Class::SIZE
+            == core::mem::offset_of!(Class, trace)
+                + (16 + trace::RECORDS * 96).next_multiple_of(64)
+    );
 };

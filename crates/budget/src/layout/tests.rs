@@ -8,6 +8,7 @@ use discnice_units::{Bytes, Nanos, Rate};
 use super::membership::PROBES;
 use super::*;
 use crate::member::{Charged, MemberId, State};
+use crate::trace::Record;
 
 fn memory() -> NonNull<u8> {
     // SAFETY: the size is not zero.
@@ -68,6 +69,25 @@ fn only_what_has_a_threshold_is_owed() {
     assert!(class.is_calm());
     assert!(!class.is_calm_in(Resources::NETWORK));
     assert!(class.is_calm_in(Resource::NetDown.only()));
+}
+
+#[test]
+fn a_trace_ends_with_the_first_call_after_it_was_last_asked_for() {
+    let class = class();
+    let mut reader = class.trace().reader();
+    let call = |at| Record { at: Nanos(at), ..Record::default() };
+    assert!(class.is_unheld() && !class.is_traced());
+    class.trace_until(Nanos(10));
+    assert!(class.is_traced() && !class.is_unheld() && !class.is_held_on_disk_alone());
+    assert!(!class.is_limited() && class.limited().is_empty(), "a trace holds nothing");
+    class.set_limits(Nanos(1), &Limits::UNLIMITED, Nanos::SECOND);
+    assert!(class.is_traced(), "a change of the limits ends no trace");
+    class.record(&call(9));
+    class.record(&call(10));
+    assert!(!class.is_traced() && class.is_unheld());
+    let mut seen = Vec::new();
+    reader.read(false, |record| seen.push(record.at));
+    assert_eq!(seen, [Nanos(9)]);
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub(crate) mod status;
 mod status_polite;
 mod summary;
 mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -82,6 +83,7 @@ enum Command {
     Resume(pause::Resume),
     Policyd(policyd::Policyd),
     Explain(explain::Explain),
+    Trace(trace::Trace),
     Doctor(doctor::Doctor),
     Admit(admit::Admit),
     Cached(cached::Cached),
@@ -106,6 +108,7 @@ impl Cli {
             Command::Top(command) => command.run(),
             Command::Metrics(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::Trace(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Fleet(command) => command.run(),
             Command::Attach(command) => command.run(),

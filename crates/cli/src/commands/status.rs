@@ -120,6 +120,8 @@ struct ClassReport {
     waits_for: Option<Binding>,
     /// Whether the user has paused it; of a member see there.
     paused: bool,
+    /// Whether `discnice trace` shows its calls.
+    traced: bool,
     /// `rate_R` for each resource R: over the last second.
     #[serde(flatten)]
     rates: BTreeMap<String, u64>,
@@ -174,6 +176,7 @@ impl ClassReport {
             memory_held: running.iter().any(Running::rests),
             waits_for: Binding::of(found, running.iter().any(Running::rests)),
             paused: class.is_paused(),
+            traced: class.is_traced(),
             rates: every.map(|one| (named("rate", one), rate(one))).collect(),
             read: total(Resource::Read),
             written: total(Resource::Write),

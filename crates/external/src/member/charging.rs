@@ -2,6 +2,7 @@
 
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
+use discnice_budget::trace::{self, Record, Why};
 use discnice_regulator::{ledger, left_of, occupy, write_back_portion};
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -43,7 +44,24 @@ impl Watched {
         let paid_at =
             if cancelled > 0 || occupies { ledger::paid_at(self.class, now, new) } else { paid_at };
         self.duty.owe(now, paid_at);
+        if self.class.is_traced() {
+            self.record(now, bytes, paid_at.minus(now));
+        }
         true
+    }
+
+    /// Tells a trace what was charged, and for how long the process will stand for it.
+    fn record(&self, now: Nanos, charged: u64, waited: Nanos) {
+        self.class.record(&Record {
+            at: now,
+            process: self.id(),
+            thread: self.id(),
+            name: trace::name(b"account"),
+            why: Why::Account,
+            charged,
+            waited,
+            ..Record::default()
+        });
     }
 
     fn charged_mechanism(&self) -> Mechanism {

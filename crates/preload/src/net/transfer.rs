@@ -2,6 +2,7 @@
 
 use core::ffi::c_int;
 
+use discnice_budget::trace::Why;
 use discnice_regulator::{Flow, Limits, Linux, Regulator, Turn, Woken};
 use discnice_sys::{Errno, signal};
 use discnice_units::Nanos;
@@ -181,6 +182,9 @@ impl<'a> Session<'a> {
             let waiting = || discnice_sys::socket::available(self.call.fd).unwrap_or(0);
             self.regulator.note_arrived(waiting);
         }
+        let thread = &crate::thread::local().thread;
+        thread.because(Why::Turn);
+        thread.settled(reserved, passed);
         self.regulator.settle_traffic(self.call.flow, reserved, passed);
     }
 
