@@ -66,3 +66,59 @@ impl Awaited {
         }
     }
 }
+
+/// What the holder knows of the processes that stand for it.
+#[derive(Debug, Default)]
+pub(crate) struct Standing(BTreeMap<u32, Stand>);
+
+#[derive(Debug)]
+struct Stand {
+    until: Nanos,
+    /// Little is on its way any more.
+    told: bool,
+}
+
+impl Standing {
+    /// A process begins to stand. Those that stood for too long, or have ended, are forgotten.
+    pub(crate) fn begin(&mut self, now: Nanos, id: u32) {
+        self.0.retain(|_, stand| now < stand.until);
+        self.0.insert(id, Stand { until: now.plus(LONGEST), told: false });
+    }
+
+    /// Notes that a process need not wait any more; one that does not stand is of no interest.
+    pub(crate) fn note_told(&mut self, id: u32) {
+        if let Some(stand) = self.0.get_mut(&id) {
+            stand.told = true;
+        }
+    }
+
+    /// Returns true, once, if a process need not wait any more.
+    pub(crate) fn may_go(&mut self, id: u32) -> bool {
+        let told = self.0.get(&id).is_some_and(|stand| stand.told);
+        if told {
+            self.0.remove(&id);
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_do_not_stand_any_more_are_forgotten() {
+        let (mut standing, begun) = (Standing::default(), Nanos(1));
+        for id in 0..1000 {
+            standing.begin(begun, id);
+            standing.note_told(id + 5000);
+        }
+        standing.note_told(7);
+        assert!(standing.may_go(7) && !standing.may_go(7), "told once");
+        assert!(!standing.may_go(8) && !standing.may_go(5007));
+        standing.begin(begun.plus(LONGEST), 4711);
+        assert_eq!(standing.0.len(), 1, "only the one that stands now");
+        standing.note_told(8);
+        assert!(!standing.may_go(8), "it was told too late");
+    }
+}

@@ -9,7 +9,6 @@
 //! other.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -24,7 +23,7 @@ use discnice_sys::{file, time};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::awaited::Awaited;
+use crate::awaited::{Awaited, Standing};
 use crate::closed::{self, Closed};
 use crate::descriptors;
 use crate::detached;
@@ -49,8 +48,7 @@ struct Helper {
     /// Tells it which files to write, and receives what was made; `None` while there is none.
     socket: Option<File>,
     made: Made,
-    /// Processes that need not wait any more.
-    written: HashSet<u32>,
+    standing: Standing,
 }
 
 impl Helper {
@@ -67,7 +65,7 @@ impl Helper {
         {
             match News::decode(message) {
                 Some(News::Made { class, device, count }) => self.made.add((class, device), count),
-                Some(News::Written(id)) => drop(self.written.insert(id)),
+                Some(News::Written(id)) => self.standing.note_told(id),
                 None => {}
             }
         }
@@ -84,7 +82,7 @@ impl WriteBack {
     /// Does that for a process that stands until no more than `left` bytes are on their way; returns false if that will not
     /// be told.
     pub(crate) fn await_written(&self, id: u32, pace: Pace, left: u64) -> bool {
-        self.0.borrow_mut().written.remove(&id);
+        self.0.borrow_mut().standing.begin(time::now(), id);
         self.tell(Order { id, pace, left: Some(left) })
     }
 
@@ -92,7 +90,7 @@ impl WriteBack {
     pub(crate) fn is_written(&self, id: u32) -> bool {
         let mut helper = self.0.borrow_mut();
         helper.hear();
-        helper.written.remove(&id)
+        helper.standing.may_go(id)
     }
 
     /// Asks for write-back of what the user's daemons that serve files have open.

@@ -247,9 +247,10 @@ impl Watched {
         self.relent();
     }
 
-    /// It stands no longer than for what its class owes now, or for its memory.
+    /// It stands no longer than for what its class owes now, for its memory, or for its write-back.
     pub(super) fn relent(&mut self) {
         let both = Charged { read: 1, written: 1 };
-        self.duty.relent(ledger::paid_at(self.class, time::now(), both).max(self.rests_until));
+        let owed = ledger::paid_at(self.class, time::now(), both);
+        self.duty.relent(owed.max(self.rests_until).max(self.awaits_until));
     }
 }

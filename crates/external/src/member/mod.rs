@@ -561,6 +561,20 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_the_limits_does_not_end_the_wait_for_write_back() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut watched, holds) = barely_held(&child);
+        let now = time::now();
+        watched.awaits_until = now.plus(Nanos(60 * Nanos::SECOND.0));
+        watched.duty.owe(now, watched.awaits_until);
+        watched.limits_changed();
+        watched.step(now, Nanos(0)).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(holds.get());
+    }
+
+    #[test]
     fn who_could_not_be_let_go_as_a_whole_is_held_again() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let (mut watched, holds) = barely_held(&child);
