@@ -58,5 +58,6 @@ mod running;
 pub mod stack;
 mod strict;
 mod top;
+mod used_up;
 mod values;
 mod watching;

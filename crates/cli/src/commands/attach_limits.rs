@@ -27,6 +27,7 @@ use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
 use crate::output::{say, tell};
+use crate::used_up::Teller;
 use crate::{fleet, watching};
 
 /// A line with rates is shown this often.
@@ -176,8 +177,9 @@ fn enter_descendants(found: &Found, tree: &Tree) {
 /// Shows rates until no process is left, or a signal asks to end. A child watches, which the terminal's ^Z does not reach: then
 /// only the rates stop.
 fn show_and_keep(found: &Found) -> anyhow::Result<()> {
-    let mut failed = Ok(());
+    let (mut failed, mut used_up) = (Ok(()), Teller::default());
     let mut show = || {
+        used_up.look(found);
         failed = show(found, time::now());
         if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

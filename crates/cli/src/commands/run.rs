@@ -28,6 +28,7 @@ use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, LOOKS, Record, Target, Waited};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
+use crate::used_up::Teller;
 use crate::{
     explanation, fleet, guest, inheritance, launch, library, memory, polite, stack, watching,
 };
@@ -119,15 +120,17 @@ impl Run {
             memory::without_memory_execute(self.command.len());
         }
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
-        let observed = self.summary || draft.is_some();
-        let prepared = match self.is_limited() || observed {
+        let asked = self.summary || draft.is_some();
+        let prepared = match self.is_limited() || asked {
             true => match self.prepare(&limits, strict) {
                 Ok(made) => Some(made),
                 Err(unheld) => strict.mind(unheld).map(|()| None)?,
             },
             false => None,
         };
-        if !observed {
+        // What holds it for good is to be told.
+        let counts = prepared.is_some_and(|(found, _)| found.class.disk_total().is_some());
+        if !asked && !counts {
             return Ok(ExitCode::from(self.execute(prepared, strict)));
         }
         let ended = match prepared {
@@ -202,8 +205,9 @@ impl Run {
         let mut course = Course::begin(found.class);
         let mut escapes = Escapes::default();
         let mut waited = Waited::begin(&found);
-        let mut looks = 0u32;
+        let (mut looks, mut used_up) = (0u32, Teller::default());
         let mut look = || {
+            used_up.look(&found);
             waited.look(&found);
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS) {
@@ -363,6 +367,11 @@ impl Run {
             }
             found.set_limits(limits);
         } else if !self.limits.is_empty() {
+            let is_unused = found.class.living(process::exists).next().is_none();
+            if is_unused && self.limits.has_new_total() {
+                // The jobs before are over.
+                found.class.count_anew();
+            }
             super::class::change(&found, &self.limits).map_err(Unheld::NoClass)?;
         }
         if self.class.is_some() {
