@@ -55,6 +55,7 @@ mod prediction;
 mod program;
 mod report;
 mod running;
+mod schedule;
 pub mod stack;
 mod strict;
 mod top;

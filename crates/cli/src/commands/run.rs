@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueHint};
 use discnice_benice::beside::HeldBack;
+use discnice_benice::tree::Process;
 use discnice_escape::Foreign;
 use discnice_policy::Limits;
 use discnice_policyd::client::Answer;
@@ -27,6 +28,7 @@ use crate::mechanism::{Mechanism, Plan};
 use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, LOOKS, Record, Target, Waited};
+use crate::schedule::{Job, ScheduleArgs};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
 use crate::used_up::Teller;
 use crate::{
@@ -60,6 +62,8 @@ pub struct Run {
     class: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
     #[command(flatten)]
     estimator: EstimatorArgs,
     #[command(flatten)]
@@ -109,6 +113,7 @@ impl Run {
                 "--strict holds children, too, and --mechanism preload does not; leave out one of them"
             );
         }
+        self.schedule.check(self.class.as_deref())?;
         let limits = self.initial_limits()?;
         if self.polite.wanted() {
             self.polite.config()?;
@@ -120,7 +125,7 @@ impl Run {
             memory::without_memory_execute(self.command.len());
         }
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
-        let asked = self.summary || draft.is_some();
+        let asked = self.summary || draft.is_some() || !self.schedule.is_empty();
         let prepared = match self.is_limited() || asked {
             true => match self.prepare(&limits, strict) {
                 Ok(made) => Some(made),
@@ -151,7 +156,7 @@ impl Run {
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
     fn initial_limits(&self) -> anyhow::Result<Limits> {
         let numbers = self.limits.has_threshold();
-        if self.class.is_none() && (numbers || !self.is_limited()) {
+        if self.class.is_none() && (numbers || self.limits.is_empty() && self.polite.wanted()) {
             return self.limits.over(Limits::UNLIMITED);
         }
         let config = Config::load()?;
@@ -206,8 +211,13 @@ impl Run {
         let mut escapes = Escapes::default();
         let mut waited = Waited::begin(&found);
         let (mut looks, mut used_up) = (0u32, Teller::default());
+        let own = self.class.is_some() || self.limits.has_threshold();
+        let (mut schedule, mut job) = (self.schedule.begin(&found, own), None);
         let mut look = || {
             used_up.look(&found);
+            if let Some(job) = job.get_or_insert_with(|| child_in(found)) {
+                schedule.look(job);
+            }
             waited.look(&found);
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS) {
@@ -235,7 +245,8 @@ impl Run {
 
     /// Whether the command enters a class. One that is regulated by its progress alone does not.
     fn is_limited(&self) -> bool {
-        !self.limits.is_empty() || self.class.is_some() || !self.polite.wanted()
+        let limited = !self.limits.is_empty() || !self.schedule.is_empty();
+        limited || self.class.is_some() || !self.polite.wanted()
     }
 
     /// Executes the command; returns the exit status only if that failed, or was refused.
@@ -384,6 +395,12 @@ impl Run {
         }
         Ok((found, new))
     }
+}
+
+/// The job that the child of this process is.
+fn child_in(found: Found) -> Option<Job> {
+    let root = Process::find(launch::child()?)?;
+    Some(Job { found, roots: vec![root] })
 }
 
 /// Tells of a class that is made, as its name may have a typing error.
