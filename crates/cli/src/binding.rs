@@ -12,6 +12,8 @@ use crate::classes::Found;
 pub enum Binding {
     /// The user has paused the class.
     Paused,
+    /// All is moved that it may move in all.
+    UsedUp,
     /// Others wait for memory.
     Memory,
     /// Others use the disk or the network, so this limit, by the place of its resource, is in force.
@@ -26,6 +28,9 @@ impl Binding {
         let (class, now) = (found.class, time::now());
         if class.is_paused() {
             return Some(Self::Paused);
+        }
+        if class.is_used_up() {
+            return Some(Self::UsedUp);
         }
         if rests {
             return Some(Self::Memory);
@@ -44,7 +49,7 @@ impl Binding {
             Self::Others(place) | Self::Limit(place) => {
                 Resource::ALL.get(usize::from(place)).copied()
             }
-            Self::Paused | Self::Memory => None,
+            Self::Paused | Self::UsedUp | Self::Memory => None,
         }
     }
 
@@ -52,6 +57,7 @@ impl Binding {
     pub fn name(self) -> &'static str {
         match self {
             Self::Paused => "paused",
+            Self::UsedUp => "disk_total",
             Self::Memory => "memory",
             Self::Others(_) => "others",
             Self::Limit(_) => self.resource().map_or("limit", Resource::name),
@@ -62,6 +68,7 @@ impl Binding {
     pub fn mark(self) -> &'static str {
         match self {
             Self::Paused => "stop",
+            Self::UsedUp => "used",
             Self::Memory => "mem",
             Self::Others(_) => "give",
             Self::Limit(_) => match self.resource() {
@@ -82,6 +89,7 @@ impl Binding {
         let of = |resource: Option<Resource>| resource.map_or("limit", crate::explanation::name);
         match self {
             Self::Paused => "paused".into(),
+            Self::UsedUp => "its disk total, which is used up".into(),
             Self::Memory => "others that wait for memory".into(),
             Self::Others(_) => match self.resource() {
                 Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
@@ -108,14 +116,17 @@ mod tests {
     fn each_reason_has_a_name_a_mark_and_words() {
         let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
         let others = (0..Resource::COUNT as u8).map(Binding::Others);
-        let all: Vec<Binding> =
-            [Binding::Paused, Binding::Memory].into_iter().chain(limits).chain(others).collect();
+        let all: Vec<Binding> = [Binding::Paused, Binding::UsedUp, Binding::Memory]
+            .into_iter()
+            .chain(limits)
+            .chain(others)
+            .collect();
         for one in &all {
             assert!((2..=4).contains(&one.mark().len()) && !one.words().is_empty(), "{one:?}");
         }
         let mut names: Vec<&str> = all.iter().map(|one| one.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Resource::COUNT + 3);
+        assert_eq!(names.len(), Resource::COUNT + 4);
     }
 }

@@ -235,6 +235,12 @@ pub fn is_alone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM))
 }
 
+/// The child that [`supervise`] waits for.
+pub fn child() -> Option<u32> {
+    let child = CHILD.load(Ordering::Relaxed);
+    u32::try_from(child).ok().filter(|child| *child > 0)
+}
+
 /// Waits until our child has ended; returns how, as waitpid(2) tells it.
 fn await_end(child: i32) -> io::Result<c_int> {
     let mut status = 0;

@@ -25,6 +25,8 @@ pub struct ClassMetrics {
     totals: [u64; Resource::COUNT],
     waited: f64,
     counts: Counts,
+    /// Bytes that passed of those that may pass in all.
+    used: u64,
     held: Held,
 }
 
@@ -49,6 +51,7 @@ impl ClassMetrics {
             totals: Resource::ALL.map(|one| class.meter(one).total()),
             waited: class.waits().1.as_secs_f64(),
             counts: class.wait_histogram().counts(),
+            used: class.disk_total_used().get(),
             held,
         }
     }
@@ -87,6 +90,7 @@ impl Collector for Classes {
         let calls = Unit::Other("operations".into());
         self.totals(encoder, "class", "Operations of a class", &calls, |one| !one.is_bytes())?;
         self.limits(encoder)?;
+        self.disk_totals(encoder)?;
         self.waits(encoder)?;
         self.processes(encoder)?;
         self.escaped(encoder)
@@ -126,6 +130,28 @@ impl Classes {
                 }
                 let labels = [("class", class.name.as_str()), ("resource", one.name())];
                 ConstGauge::new(rate.get() as f64).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn disk_totals(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let bounded =
+            || self.0.iter().filter_map(|class| Some((class, class.limits.disk_total()?.get())));
+        for (name, help, used) in [
+            (
+                "class_disk_total",
+                "Disk traffic that a class may move in all; none means no bound",
+                false,
+            ),
+            ("class_disk_total_used", "Disk traffic of a class that counts for its bound", true),
+        ] {
+            let unit = Some(&Unit::Bytes);
+            let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+            for (class, most) in bounded() {
+                let labels = [("class", class.name.as_str())];
+                let bytes = if used { class.used } else { most };
+                ConstGauge::new(bytes).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -182,7 +208,7 @@ fn is_sum(resource: Resource) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use discnice_units::Rate;
+    use discnice_units::{Bytes, Rate};
 
     #[test]
     fn a_class_is_told_whole() {
@@ -190,10 +216,13 @@ mod tests {
         (counts[0], counts[9], counts[BUCKETS - 1]) = (1, 2, 4);
         let shown = text(vec![ClassMetrics {
             name: "a \"b\"\n".into(),
-            limits: Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1000)),
+            limits: Limits::UNLIMITED
+                .with(Resource::Total, Rate::per_second(1000))
+                .with_disk_total(Some(Bytes::new(64))),
             totals: [9, 4, 5, 2, 7, 0, 0, 0],
             waited: 1.5,
             counts,
+            used: 9,
             held: Held { limited: 3, escaped: 1, escaped_bytes: 4096 },
         }]);
         let class = "class=\"a \\\"b\\\"\\n\"";
@@ -202,6 +231,8 @@ mod tests {
             format!("discnice_class_bytes_total{{{class},resource=\"write\"}} 5"),
             format!("discnice_class_operations_total{{{class},resource=\"metadata\"}} 7"),
             format!("discnice_class_limit{{{class},resource=\"total\"}} 1000.0"),
+            format!("discnice_class_disk_total_bytes{{{class}}} 64"),
+            format!("discnice_class_disk_total_used_bytes{{{class}}} 9"),
             format!("discnice_class_wait_seconds_sum{{{class}}} 1.5"),
             format!("discnice_class_wait_seconds_count{{{class}}} 7"),
             format!("discnice_class_wait_seconds_bucket{{le=\"0.001048576\",{class}}} 3"),

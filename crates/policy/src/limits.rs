@@ -34,6 +34,7 @@ pub struct Limits {
     guest: bool,
     protects_cache: bool,
     memory: Memory,
+    disk_total: Option<Bytes>,
 }
 
 impl Limits {
@@ -46,6 +47,7 @@ impl Limits {
         guest: false,
         protects_cache: false,
         memory: Memory::DEFAULT,
+        disk_total: None,
     };
 
     /// The threshold of a resource, in its units per second.
@@ -124,6 +126,19 @@ impl Limits {
     #[must_use]
     pub const fn with_memory(mut self, memory: Memory) -> Self {
         self.memory = memory;
+        self
+    }
+
+    /// The bytes to and from disks that pass in all; then the class is held.
+    #[must_use]
+    pub const fn disk_total(&self) -> Option<Bytes> {
+        self.disk_total
+    }
+
+    /// Returns these limits with another bound of the bytes that pass in all.
+    #[must_use]
+    pub const fn with_disk_total(mut self, most: Option<Bytes>) -> Self {
+        self.disk_total = most;
         self
     }
 

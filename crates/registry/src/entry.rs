@@ -63,6 +63,7 @@ struct Settings {
     memory_low: Option<u64>,
     memory_high: Option<u64>,
     memory_unlimited: bool,
+    disk_total: Option<u64>,
 }
 
 impl Default for Settings {
@@ -85,6 +86,7 @@ impl From<&Limits> for Settings {
             memory_low: memory.low().map(Bytes::get),
             memory_high: memory.high().map(Bytes::get),
             memory_unlimited: memory.is_unlimited(),
+            disk_total: limits.disk_total().map(Bytes::get),
         }
     }
 }
@@ -106,7 +108,8 @@ impl From<&Settings> for Limits {
             .with_weight(if settings.weight == 0 { WEIGHT } else { settings.weight })
             .with_guest(settings.guest)
             .with_cache_protected(settings.protects_cache)
-            .with_memory(memory);
+            .with_memory(memory)
+            .with_disk_total(settings.disk_total.filter(|most| *most > 0).map(Bytes::new));
         Resource::ALL.into_iter().fold(rest, |limits, one| {
             limits.with(one, rate(one).map_or(Rate::UNLIMITED, |rate| Rate::per_second(*rate)))
         })

@@ -9,6 +9,8 @@ use crate::Ticket;
 
 /// A disk does one operation for at most so many bytes: Linux's common `max_sectors_kb`.
 const OPERATION: u64 = 512 << 10;
+/// A process that is held from outside because all is used up stands for so long, unless more is allowed.
+const USED_UP: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
 /// Operations that so many bytes take at least.
 pub(crate) const fn operations(bytes: u64) -> u64 {
@@ -21,11 +23,13 @@ pub(crate) fn frontier(class: &Class, direction: Direction) -> Nanos {
     meters.iter().map(|meter| meter.frontier()).max().unwrap_or_default()
 }
 
-/// Corrects what `ticket` reserved to what was really moved.
-pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) {
+/// Corrects what `ticket` reserved to what was really moved; returns whether that uses up, or does no longer, what the
+/// class may move in all.
+#[must_use]
+pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) -> bool {
     let Charged { read, written } = moved;
     if ticket.read | ticket.write | read | written == 0 {
-        return;
+        return false;
     }
     let window = class.window();
     let (reserved, all) = (ticket.read + ticket.write, read.saturating_add(written));
@@ -34,6 +38,7 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
     class.direction(Direction::Write).settle(window, now, ticket.write, written);
     let reserved = operations(ticket.read) + operations(ticket.write);
     class.operations().settle(window, now, reserved, operations(read) + operations(written));
+    class.mind_disk_total()
 }
 
 /// Charges from outside what is new in a process's account. Returns the new amount and the time
@@ -43,14 +48,19 @@ pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Ch
     let new = books.enter(account);
     // Threads that wait by the old rate look again within half a second.
     let _ = class.mind_lease(now);
-    settle(class, now, Ticket::FREE, new);
+    // The watcher sees the change itself, and no other waits that could go on.
+    let _ = settle(class, now, Ticket::FREE, new);
     (new, paid_at(class, now, new))
 }
 
-/// When everything charged to the class is paid for, of the directions in which `moved` went just now.
+/// When everything charged to the class is paid for, of the directions in which `moved` went just now. Where all is used up
+/// that the class may move in all, that is not before its limits change.
 #[must_use]
 pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
     let Charged { read, written } = moved;
+    if class.is_used_up() && read | written > 0 {
+        return now.plus(USED_UP);
+    }
     let of =
         |bytes, way| if bytes > 0 { class.direction(way).paid_at(now, bytes) } else { Nanos(0) };
     let count = operations(read) + operations(written);
@@ -60,13 +70,14 @@ pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
         .max(class.operations().operations_paid_at(now, count))
 }
 
-/// Takes back `bytes` that were charged as written and that the kernel dropped unwritten.
-pub fn credit(class: &Class, now: Nanos, bytes: u64) {
+/// Takes back `bytes` that were charged as written and that the kernel dropped unwritten; returns as [`settle`].
+pub fn credit(class: &Class, now: Nanos, bytes: u64) -> bool {
     if bytes == 0 {
-        return;
+        return false;
     }
     let window = class.window();
     class.total().credit(window, now, bytes);
     class.direction(Direction::Write).credit(window, now, bytes);
     class.operations().credit(window, now, operations(bytes));
+    class.mind_disk_total()
 }

@@ -59,7 +59,7 @@ impl<H: Host> Regulator<'_, H> {
             return false;
         }
         let now = self.host.now();
-        let owed = self.frontier(direction) > now;
+        let owed = self.class.is_used_up() || self.frontier(direction) > now;
         if !owed {
             self.calm_down(now);
         }
@@ -72,9 +72,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Falls to the floor of a budget that many machines share, if its lease has ended.
     fn mind_lease(&self, now: Nanos) {
-        if self.class.mind_lease(now) {
-            self.host.wake_all(self.class.changes());
-        }
+        self.tell(self.class.mind_lease(now));
     }
 
     fn calm_down(&self, now: Nanos) {
@@ -93,6 +91,7 @@ impl<H: Host> Regulator<'_, H> {
         let now = self.wait_for(self.class.direction(direction), Meter::reserve, bytes, now);
         let (meter, count) = (self.class.operations(), operations(bytes));
         self.wait_for(meter, Meter::reserve_operations, count, now);
+        self.wait_for_more();
     }
 
     /// Waits for `meter` alone, one threshold of bytes or operations; returns the time afterwards.
@@ -115,6 +114,34 @@ impl<H: Host> Regulator<'_, H> {
             }
         }
         now
+    }
+
+    /// Waits while all is used up that the class may move in all, which only a change of its limits, or a file that is
+    /// deleted unwritten, ends.
+    fn wait_for_more(&self) {
+        if !self.class.is_used_up() {
+            return;
+        }
+        let begun = self.host.now();
+        let mut now = begun;
+        while self.class.is_used_up() {
+            let seen = self.class.changes().load(Ordering::Acquire);
+            let woken = self.host.wait(self.class.changes(), seen, now.plus(LONGEST_SLEEP));
+            now = self.host.now();
+            self.tell(self.class.mind_disk_total());
+            if woken == Woken::Abandoned {
+                break;
+            }
+        }
+        self.books.add_wait(now.minus(begun).0);
+        self.class.note_wait(now.minus(begun));
+    }
+
+    /// Wakes those that wait by the limits, if these have `changed`.
+    fn tell(&self, changed: bool) {
+        if changed {
+            self.host.wake_all(self.class.changes());
+        }
     }
 
     /// Waits until what is paid for then is paid for.
@@ -194,7 +221,8 @@ impl<H: Host> Regulator<'_, H> {
     /// Settles a ticket by what the call is known to have cost.
     pub fn settle_as(&self, ticket: Ticket, read: u64, written: u64) {
         if ticket.read | ticket.write | read | written != 0 {
-            ledger::settle(self.class, self.host.now(), ticket, Charged { read, written });
+            let moved = Charged { read, written };
+            self.tell(ledger::settle(self.class, self.host.now(), ticket, moved));
         }
     }
 
@@ -248,7 +276,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Takes back what was charged and will not be written.
     pub(crate) fn credit(&self, bytes: u64) {
-        ledger::credit(self.class, self.host.now(), bytes);
+        self.tell(ledger::credit(self.class, self.host.now(), bytes));
     }
 }
 

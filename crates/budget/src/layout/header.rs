@@ -15,7 +15,7 @@ pub(super) struct Header {
     pub(super) nonce: AtomicU64,
     pub(super) version: AtomicU32,
     /// The resources with a threshold in force now, one bit each, [`PREDICTING`], [`YIELDS`],
-    /// [`MINDS_TRAFFIC`] and [`TRACED`]: the first thing that a call looks at.
+    /// [`MINDS_TRAFFIC`], [`TRACED`], [`USED_UP`] and [`COUNTS`]: the first thing that a call looks at.
     pub(super) limited: AtomicU32,
     /// Counts changes of the limits; all waiting threads wait on this word.
     pub(super) changes: AtomicU32,
@@ -56,6 +56,10 @@ pub(super) const YIELDS: u32 = 1 << 30;
 /// In [`Header::limited`]: there is a threshold of network traffic, which must be told from the
 /// others' traffic also while the threshold is not in force.
 pub(super) const MINDS_TRAFFIC: u32 = 1 << 29;
+/// In [`Header::limited`]: all is moved that the class may move in all.
+pub(super) const USED_UP: u32 = 1 << 27;
+/// In [`Header::limited`]: there is a bound of what the class may move in all, so that it must be counted soon.
+pub(super) const COUNTS: u32 = 1 << 26;
 
 /// In [`Header::limited`]: the members' calls are recorded, so that none passes unexamined.
 pub(super) const TRACED: u32 = 1 << 28;

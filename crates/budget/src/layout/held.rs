@@ -5,7 +5,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
-use crate::layout::header::{MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
+use crate::layout::header::{COUNTS, MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
 use crate::primitive::Ordering;
 use crate::trace::{Record, Trace};
 
@@ -13,7 +13,7 @@ use crate::trace::{Record, Trace};
 const ON_DISK: Resources = Resources::DISK.and(Resource::Metadata.only());
 
 /// Because of any of these, calls that may reach a disk must be looked at.
-const LOOKED_AT: u32 = Resources::DISK.bits() | PREDICTING;
+const LOOKED_AT: u32 = Resources::DISK.bits() | PREDICTING | COUNTS;
 
 impl Class {
     /// Returns the resources with a threshold in force now.
@@ -24,7 +24,7 @@ impl Class {
     }
 
     /// Returns true if calls that may reach a disk must be looked at: a threshold of disk traffic
-    /// is in force, or everything is predicted.
+    /// is in force, everything is predicted, or there is a bound of what may be moved in all.
     #[inline]
     #[must_use]
     pub fn is_limited(&self) -> bool {
@@ -95,7 +95,8 @@ impl Class {
     #[inline]
     #[must_use]
     pub fn is_held_on_disk_alone(&self) -> bool {
-        self.header.limited.load(Ordering::Relaxed) & !Resources::DISK.bits() == 0
+        const ON_DISK_ALONE: u32 = Resources::DISK.bits() | COUNTS;
+        self.header.limited.load(Ordering::Relaxed) & !ON_DISK_ALONE == 0
     }
 
     /// Returns true if the thresholds are in force only while others are busy.
@@ -193,7 +194,10 @@ impl Class {
                 changed = true;
             }
         }
-        word |= limited.bits();
+        word |= limited.bits() | self.used_up();
+        if self.disk_total().is_some() {
+            word |= COUNTS;
+        }
         let (order, load) = (Ordering::Release, Ordering::Relaxed);
         let replaced = self.header.limited.fetch_update(order, load, |old| {
             let new = word | old & (PREDICTING | TRACED);

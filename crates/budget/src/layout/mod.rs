@@ -7,6 +7,7 @@
 //! - `thresholds`: a meter for each resource;
 //! - `held`: which thresholds hold now;
 //! - `fleet`: what many machines share;
+//! - `disk_total`: what the class may move in all;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part;
 //! - `seen`: the files that were opened lately;
@@ -17,6 +18,7 @@
 //! is an atomic integer, for which every bit pattern is valid.
 #![allow(unsafe_code, reason = "one cast from raw memory, argued at `Class::adopt`")]
 
+mod disk_total;
 mod estimation;
 mod fleet;
 mod foreign;
@@ -32,6 +34,7 @@ use core::ptr::NonNull;
 use discnice_estimator::Estimation;
 use discnice_policy::{Resource, pace};
 
+use disk_total::DiskTotal;
 pub use foreign::Foreign;
 use header::Header;
 pub use thresholds::Direction;
@@ -49,7 +52,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -70,6 +73,7 @@ pub struct Class {
     meters: [Meter; Resource::COUNT],
     waits: Waits,
     fleet: Fleet,
+    disk_total: DiskTotal,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -158,9 +162,10 @@ const _: () = {
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);
     assert!(size_of::<Fleet>() == 64);
+    assert!(size_of::<DiskTotal>() == 64);
     assert!(
         core::mem::offset_of!(Class, members)
-            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64
+            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64 + 64
     );
     assert!(size_of::<Held>() == 48);
     assert!(

@@ -170,3 +170,52 @@ fn a_lease_holds_while_a_class_that_gives_way_is_free() {
     assert_eq!(class.total().rate(), Rate::per_second(5_100_000));
     assert!(class.is_limited());
 }
+
+#[test]
+fn a_class_with_a_total_is_held_when_it_is_used_up() {
+    let class = class();
+    let (now, window) = (Nanos(100 * Nanos::SECOND.0), class.window());
+    let total = |bytes| Limits::UNLIMITED.with_disk_total(Some(Bytes::new(bytes)));
+    class.total().settle(window, now, 0, 7000);
+    assert!(class.is_unheld() && !class.mind_disk_total());
+    class.set_limits(now, &total(5000), window);
+    assert!(class.is_limited() && class.limited().is_empty(), "looked at, without a rate");
+    assert!(class.is_calm() && !class.is_used_up(), "what was moved before does not count");
+    class.total().settle(window, now, 0, 4999);
+    assert!(!class.mind_disk_total() && class.is_calm());
+    class.total().settle(window, now, 0, 1);
+    let before = class.changes().load(Ordering::Relaxed);
+    assert!(class.mind_disk_total() && class.is_used_up() && !class.is_calm());
+    assert_ne!(class.changes().load(Ordering::Relaxed), before, "the watcher looks");
+    assert!(!class.mind_disk_total(), "once");
+    class.total().credit(window, now, 1);
+    assert!(class.mind_disk_total() && class.is_calm(), "deleted before it was written");
+    class.total().settle(window, now, 0, 1);
+    assert!(class.mind_disk_total());
+    class.set_limits(now, &total(5001), window);
+    assert!(!class.is_used_up(), "raised");
+    assert_eq!(class.disk_total_used(), Bytes::new(5000), "it goes on counting");
+    class.set_limits(now, &total(100), window);
+    assert!(class.is_used_up(), "lowered");
+    class.count_anew();
+    assert!(class.mind_disk_total() && !class.is_used_up());
+    class.set_limits(now, &Limits::UNLIMITED, window);
+    assert!(class.is_unheld() && class.disk_total().is_none());
+}
+
+#[test]
+fn a_total_of_a_class_that_gives_way_holds_whatever_others_do() {
+    let class = class();
+    let (now, window) = (Nanos(100 * Nanos::SECOND.0), class.window());
+    let limits = Limits::UNLIMITED
+        .with(Resource::Total, Rate::per_second(1 << 20))
+        .with_when(discnice_policy::When::Busy)
+        .with_disk_total(Some(Bytes::new(10)));
+    class.set_limits(now, &limits, window);
+    assert!(!class.is_free() && class.limited().is_empty());
+    class.total().settle(window, now, 0, 10);
+    assert!(class.mind_disk_total() && class.is_used_up());
+    class.hold_all(now);
+    assert!(class.is_used_up() && class.is_limited_in(Resource::Total.only()));
+    assert_eq!(class.limits(), limits);
+}

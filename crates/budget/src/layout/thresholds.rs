@@ -72,7 +72,8 @@ impl Class {
             .with_weight(self.weight())
             .with_guest(self.is_guest())
             .with_cache_protected(self.protects_cache())
-            .with_memory(self.memory());
+            .with_memory(self.memory())
+            .with_disk_total(self.disk_total());
         let threshold = |one| self.meter(one).threshold();
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
     }
@@ -91,6 +92,7 @@ impl Class {
         self.set_settings(loopback | guest | protects);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
+        self.set_disk_total(limits.disk_total());
         let yields = limits.when() == When::Busy;
         // A class that gives way runs free until the others are found busy.
         let held = if yields { self.limited() } else { Resources::ALL };
@@ -140,12 +142,12 @@ impl Class {
         Memory::from_word(self.header.memory.load(Ordering::Relaxed))
     }
 
-    /// Returns true if there is no debt of disk traffic: then a call that costs the disk nothing
+    /// Returns true if there is no debt of disk traffic, and not all is used up: then a call that costs the disk nothing
     /// need not look further.
     #[inline]
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.is_calm_in(Resources::DISK)
+        !self.is_used_up() && self.is_calm_in(Resources::DISK)
     }
 
     /// Returns true if there is no debt of these resources. Only what has a threshold can have

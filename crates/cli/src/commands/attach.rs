@@ -18,6 +18,7 @@ use super::polite::{Attended, PoliteArgs};
 use crate::classes;
 use crate::launch::Ended;
 use crate::output::{self, say};
+use crate::schedule::ScheduleArgs;
 use crate::values;
 
 const EXAMPLES: &str = "\
@@ -35,6 +36,9 @@ pub struct Attach {
 
     #[command(flatten)]
     limits: LimitArgs,
+
+    #[command(flatten)]
+    schedule: ScheduleArgs,
 
     /// Put them into this class, with all others that are in it; made if need be
     #[arg(long, value_name = "NAME", value_parser = classes::name_parser(), conflicts_with = "polite")]
@@ -63,11 +67,21 @@ impl Attach {
     /// # Errors
     /// One line for people: which PID cannot be regulated and why.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        match (self.polite.wanted(), self.limits.is_empty() && self.class.is_none()) {
+        let how = [self.limits.is_empty(), self.class.is_none(), self.schedule.is_empty()];
+        if self.background && !self.schedule.is_empty() {
+            bail!(
+                "--background leaves nothing here that could look at the time; leave out one of both"
+            );
+        }
+        match (self.polite.wanted(), how.iter().all(|none| *none)) {
             (true, true) => self.be_polite(),
-            (false, false) => {
-                attach_limits::run(&self.pids, &self.limits, self.class.as_deref(), self.background)
-            }
+            (false, false) => attach_limits::run(&attach_limits::Wanted {
+                pids: &self.pids,
+                limits: &self.limits,
+                schedule: &self.schedule,
+                class: self.class.as_deref(),
+                background: self.background,
+            }),
             (true, false) => bail!("--polite needs no limits; give either --polite or limits"),
             (false, true) => bail!("say how: --disk 5M, --class NAME that has limits, or --polite"),
         }

@@ -27,6 +27,8 @@ use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
 use crate::output::{say, tell};
+use crate::schedule::{Job, Schedule, ScheduleArgs};
+use crate::used_up::Teller;
 use crate::{fleet, watching};
 
 /// A line with rates is shown this often.
@@ -37,16 +39,28 @@ const ADVANCE: Nanos = Nanos::from_millis(50);
 /// A watcher shows that it lives at least this often.
 const BEAT: Nanos = Nanos::from_millis(250);
 
+/// What is wanted, and of which processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The processes.
+    pub pids: &'a [i32],
+    /// Their limits.
+    pub limits: &'a LimitArgs,
+    /// Until when they run.
+    pub schedule: &'a ScheduleArgs,
+    /// The name of their class.
+    pub class: Option<&'a str>,
+    /// Whether the daemon is to hold them when this program has ended.
+    pub background: bool,
+}
+
 /// Limits the processes until they have ended or a signal ends this program, which shows rates.
 ///
 /// # Errors
 /// One line for people: which PID cannot be limited and why. Nothing was changed then.
-pub fn run(
-    pids: &[i32],
-    limits: &LimitArgs,
-    class: Option<&str>,
-    background: bool,
-) -> anyhow::Result<ExitCode> {
+pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
+    let Wanted { pids, limits, schedule, class, background } = *wanted;
+    schedule.check(class)?;
     let wanted = limits.over(Limits::UNLIMITED)?;
     ensure!(
         wanted.limited().within(Resources::DISK) == wanted.limited(),
@@ -91,7 +105,8 @@ pub fn run(
         say!("limited in class {}; `discnice detach` ends it", found.name())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let outcome = show_and_keep(&found);
+    let own = class.is_some() || limits.has_threshold();
+    let outcome = show_and_keep(schedule.begin(&found, own), &Job { found, roots });
     release(&found, &pinned);
     outcome.map(|()| ExitCode::SUCCESS)
 }
@@ -175,9 +190,12 @@ fn enter_descendants(found: &Found, tree: &Tree) {
 
 /// Shows rates until no process is left, or a signal asks to end. A child watches, which the terminal's ^Z does not reach: then
 /// only the rates stop.
-fn show_and_keep(found: &Found) -> anyhow::Result<()> {
-    let mut failed = Ok(());
+fn show_and_keep(mut schedule: Schedule, job: &Job) -> anyhow::Result<()> {
+    let found = &job.found;
+    let (mut failed, mut used_up) = (Ok(()), Teller::default());
     let mut show = || {
+        used_up.look(found);
+        schedule.look(job);
         failed = show(found, time::now());
         if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

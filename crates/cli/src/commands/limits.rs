@@ -18,6 +18,8 @@ const DISK: &str = "Disk";
 const NETWORK: &str = "Network";
 const MEMORY: &str = "Memory and processor";
 const WHEN: &str = "When";
+/// Less needs a unit, as `5` usually means `5G`.
+const WITHOUT_UNIT: u64 = 4096;
 
 /// Limits of a class. Sizes: B, K, M, G, T count in 1024s, kB, MB, GB, TB in 1000s.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
@@ -44,6 +46,11 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
     meta_ops: Option<Given>,
+    /// Bytes that it may move in all, reading and writing; then it is held until it gets more, by `class set NAME
+    /// --disk-total +5G`, a new total or `unlimited`
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = DISK, hide_short_help = true)]
+    #[serde(deserialize_with = "toml_total")]
+    disk_total: Option<Total>,
     /// Network traffic, both ways together
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
@@ -121,6 +128,48 @@ impl FromStr for Ceiling {
     }
 }
 
+/// Bytes in all.
+#[derive(Debug, Clone, Copy)]
+enum Total {
+    /// So many, or no bound.
+    Most(Option<Bytes>),
+    /// So many more than before.
+    More(Bytes),
+}
+
+impl FromStr for Total {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size = |text: &str| match text.parse::<Bytes>() {
+            Ok(size)
+                if size.get() < WITHOUT_UNIT && text.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                Err(format!("{text} what? {text}G is {text} GiB, {text}B bytes"))
+            }
+            size => size.map_err(|error| error.to_string()),
+        };
+        match text.strip_prefix('+') {
+            _ if text == "unlimited" => Ok(Self::Most(None)),
+            Some(more) => size(more).map(Self::More),
+            None => size(text).map(|size| Self::Most(Some(size))),
+        }
+    }
+}
+
+impl Total {
+    /// On top of what it was before.
+    fn over(self, before: Option<Bytes>) -> Option<Bytes> {
+        match self {
+            Self::Most(most) => most,
+            Self::More(more) => {
+                let before = before.map_or(0, Bytes::get);
+                Some(Bytes::new(before.saturating_add(more.get())))
+            }
+        }
+    }
+}
+
 /// A value of the configuration file: a text, or a whole number.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -153,6 +202,10 @@ fn toml_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Err
 
 fn toml_ceiling<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ceiling>, D::Error> {
     Value::parse(from, str::parse::<Ceiling>)
+}
+
+fn toml_total<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Total>, D::Error> {
+    Value::parse(from, str::parse::<Total>)
 }
 
 fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
@@ -227,6 +280,12 @@ impl LimitArgs {
             && self.cache.is_none()
             && self.when.is_none()
             && self.weight.is_none()
+            && self.disk_total.is_none()
+    }
+
+    /// Whether a new total was given, which is not on top of the one before.
+    pub fn has_new_total(&self) -> bool {
+        matches!(self.disk_total, Some(Total::Most(_)))
     }
 
     /// Whether any threshold was given, `unlimited` included.
@@ -284,5 +343,9 @@ impl LimitArgs {
                 self.cache.map_or(before.protects_cache(), |cache| cache == Cache::Protect),
             )
             .with_memory(self.memory(before.memory()))
+            .with_disk_total(
+                self.disk_total
+                    .map_or(before.disk_total(), |total| total.over(before.disk_total())),
+            )
     }
 }

@@ -21,7 +21,7 @@ pub(crate) mod member_report;
 mod metrics;
 mod order;
 mod pause;
-mod paused;
+pub mod paused;
 mod policyd;
 mod polite;
 mod rate;

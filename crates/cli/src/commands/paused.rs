@@ -105,6 +105,16 @@ impl Subject {
 }
 
 impl Chosen {
+    /// All of a class.
+    pub fn class(found: Found) -> Self {
+        Self { found, part: None }
+    }
+
+    /// A process of a class, with its descendants.
+    pub fn part(found: Found, process: Process) -> Self {
+        Self { found, part: Some(process) }
+    }
+
     /// What a word names, if it is paused.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueHint};
 use discnice_benice::beside::HeldBack;
+use discnice_benice::tree::Process;
 use discnice_escape::Foreign;
 use discnice_policy::Limits;
 use discnice_policyd::client::Answer;
@@ -27,7 +28,9 @@ use crate::mechanism::{Mechanism, Plan};
 use crate::output::{self, tell};
 use crate::program::{self, Kind};
 use crate::report::{Course, Draft, LOOKS, Record, Target, Waited};
+use crate::schedule::{Job, ScheduleArgs};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
+use crate::used_up::Teller;
 use crate::{
     explanation, fleet, guest, inheritance, launch, library, memory, polite, stack, watching,
 };
@@ -59,6 +62,8 @@ pub struct Run {
     class: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
     #[command(flatten)]
     estimator: EstimatorArgs,
     #[command(flatten)]
@@ -108,6 +113,7 @@ impl Run {
                 "--strict holds children, too, and --mechanism preload does not; leave out one of them"
             );
         }
+        self.schedule.check(self.class.as_deref())?;
         let limits = self.initial_limits()?;
         if self.polite.wanted() {
             self.polite.config()?;
@@ -119,15 +125,17 @@ impl Run {
             memory::without_memory_execute(self.command.len());
         }
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
-        let observed = self.summary || draft.is_some();
-        let prepared = match self.is_limited() || observed {
+        let asked = self.summary || draft.is_some() || !self.schedule.is_empty();
+        let prepared = match self.is_limited() || asked {
             true => match self.prepare(&limits, strict) {
                 Ok(made) => Some(made),
                 Err(unheld) => strict.mind(unheld).map(|()| None)?,
             },
             false => None,
         };
-        if !observed {
+        // What holds it for good is to be told.
+        let counts = prepared.is_some_and(|(found, _)| found.class.disk_total().is_some());
+        if !asked && !counts {
             return Ok(ExitCode::from(self.execute(prepared, strict)));
         }
         let ended = match prepared {
@@ -148,7 +156,7 @@ impl Run {
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
     fn initial_limits(&self) -> anyhow::Result<Limits> {
         let numbers = self.limits.has_threshold();
-        if self.class.is_none() && (numbers || !self.is_limited()) {
+        if self.class.is_none() && (numbers || self.limits.is_empty() && self.polite.wanted()) {
             return self.limits.over(Limits::UNLIMITED);
         }
         let config = Config::load()?;
@@ -202,8 +210,14 @@ impl Run {
         let mut course = Course::begin(found.class);
         let mut escapes = Escapes::default();
         let mut waited = Waited::begin(&found);
-        let mut looks = 0u32;
+        let (mut looks, mut used_up) = (0u32, Teller::default());
+        let own = self.class.is_some() || self.limits.has_threshold();
+        let (mut schedule, mut job) = (self.schedule.begin(&found, own), None);
         let mut look = || {
+            used_up.look(&found);
+            if let Some(job) = job.get_or_insert_with(|| child_in(found)) {
+                schedule.look(job);
+            }
             waited.look(&found);
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS) {
@@ -231,7 +245,8 @@ impl Run {
 
     /// Whether the command enters a class. One that is regulated by its progress alone does not.
     fn is_limited(&self) -> bool {
-        !self.limits.is_empty() || self.class.is_some() || !self.polite.wanted()
+        let limited = !self.limits.is_empty() || !self.schedule.is_empty();
+        limited || self.class.is_some() || !self.polite.wanted()
     }
 
     /// Executes the command; returns the exit status only if that failed, or was refused.
@@ -363,6 +378,11 @@ impl Run {
             }
             found.set_limits(limits);
         } else if !self.limits.is_empty() {
+            let is_unused = found.class.living(process::exists).next().is_none();
+            if is_unused && self.limits.has_new_total() {
+                // The jobs before are over.
+                found.class.count_anew();
+            }
             super::class::change(&found, &self.limits).map_err(Unheld::NoClass)?;
         }
         if self.class.is_some() {
@@ -375,6 +395,12 @@ impl Run {
         }
         Ok((found, new))
     }
+}
+
+/// The job that the child of this process is.
+fn child_in(found: Found) -> Option<Job> {
+    let root = Process::find(launch::child()?)?;
+    Some(Job { found, roots: vec![root] })
 }
 
 /// Tells of a class that is made, as its name may have a typing error.

@@ -24,7 +24,7 @@ use crate::output::{self, Lines, say};
 use crate::prediction::PredictionReport;
 use crate::running::Running;
 use crate::watching::read_the_clock_by_libc;
-use crate::{guest, json};
+use crate::{guest, json, used_up};
 
 /// So many classes are worth a thread.
 const MANY: usize = 50;
@@ -115,7 +115,11 @@ struct ClassReport {
     memory_given: bool,
     /// Whether it stands still for that now.
     memory_held: bool,
-    /// What the next call waits for: `paused`, `memory`, `others`, or the resource of an overdrawn limit; `null` for
+    /// Bytes that it may move in all; `null` without such a bound.
+    disk_total: Option<u64>,
+    /// How many of them it has moved; `null` without a bound.
+    disk_total_used: Option<u64>,
+    /// What the next call waits for: `paused`, `disk_total`, `memory`, `others`, or the resource of an overdrawn limit; `null` for
     /// nothing.
     waits_for: Option<Binding>,
     /// Whether the user has paused it; of a member see there.
@@ -174,6 +178,8 @@ impl ClassReport {
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,
             memory_held: running.iter().any(Running::rests),
+            disk_total: limits.disk_total().map(Bytes::get),
+            disk_total_used: limits.disk_total().map(|_| class.disk_total_used().get()),
             waits_for: Binding::of(found, running.iter().any(Running::rests)),
             paused: class.is_paused(),
             traced: class.is_traced(),
@@ -338,6 +344,7 @@ fn limits(report: &ClassReport) -> String {
         .into_iter()
         .filter_map(|one| Some(threshold(one, report.limit(one)?)))
         .chain(memory.filter(|_| report.memory_given))
+        .chain(in_all(report))
         .chain(report.fleet.as_ref().map(|share| format!("fleet {}", share.rate())))
         .collect();
     let state = match (report.when, report.throttled) {
@@ -348,6 +355,12 @@ fn limits(report: &ClassReport) -> String {
     };
     let shown = if shown.is_empty() { "unlimited".into() } else { shown.join(", ") };
     shown + state
+}
+
+/// What the class may move in all, and how much of it it has moved.
+fn in_all(report: &ClassReport) -> Option<String> {
+    let used = Bytes::new(report.disk_total_used?);
+    used_up::state(report.disk_total.map(Bytes::new), used)
 }
 
 fn threshold(resource: Resource, units: u64) -> String {

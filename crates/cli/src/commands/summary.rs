@@ -65,6 +65,8 @@ fn limited(limits: &Limits) -> String {
             _ => explanation::rate(one, limits.rate(one)),
         })
         .collect();
+    let in_all = limits.disk_total().map(|most| format!("{most} in all"));
+    let words: Vec<String> = words.into_iter().chain(in_all).collect();
     if words.is_empty() { "no limit".into() } else { format!("limit {}", words.join(", ")) }
 }
 
@@ -100,6 +102,10 @@ fn reason(reason: Binding, limits: &Limits, waited: &Waited) -> String {
             format!("for {}{most}", reason.words())
         }
         (Binding::Paused, _) => "while it was paused".into(),
+        (Binding::UsedUp, _) => match limits.disk_total() {
+            Some(most) => format!("for its disk total ({most}), which was used up"),
+            None => format!("for {}", reason.words()),
+        },
         _ => format!("for {}", reason.words()),
     }
 }

@@ -90,6 +90,9 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     };
     let thresholds = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
     let mut said: Vec<String> = thresholds.map(|one| rate(one, limits.rate(one)) + when).collect();
+    if let Some(most) = limits.disk_total() {
+        said.push(format!("disk: {most} in all"));
+    }
     if let Some(high) = limits.memory().high() {
         said.push(format!("memory: paused above {high} while others wait for memory"));
     }

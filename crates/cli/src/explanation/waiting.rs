@@ -10,6 +10,7 @@ use discnice_units::Nanos;
 use super::others;
 use crate::classes::Found;
 use crate::running::Running;
+use crate::used_up;
 
 /// Everything that holds members of a class now.
 pub fn of_class(found: &Found) -> Vec<String> {
@@ -18,6 +19,7 @@ pub fn of_class(found: &Found) -> Vec<String> {
     if found.class.is_paused() {
         said.push(format!("`discnice resume {name}`: it is paused"));
     }
+    said.extend(used_up(found));
     if Running::all(found).any(|running| running.rests()) {
         said.push("memory: others wait for it".into());
     }
@@ -27,6 +29,11 @@ pub fn of_class(found: &Found) -> Vec<String> {
         said.push("nothing".into());
     }
     said
+}
+
+/// That all is used up that the class may move in all.
+fn used_up(found: &Found) -> Option<String> {
+    found.class.is_used_up().then(|| used_up::told(found))
 }
 
 /// Thresholds that the class is ahead of.
@@ -87,6 +94,7 @@ pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
         None => Vec::new(),
     };
     if waiting.is_none_or(|(waiting, _)| waiting > 0) {
+        said.extend(used_up(found));
         said.extend(debts(found));
         said.extend(busy(found));
     }

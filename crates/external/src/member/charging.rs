@@ -4,7 +4,7 @@ use discnice_budget::member::Charged;
 use discnice_budget::outside::{Mechanism, Reason};
 use discnice_budget::trace::{self, Record, Why};
 use discnice_regulator::{ledger, left_of, occupy, write_back_portion};
-use discnice_sys::time;
+use discnice_sys::{futex, time};
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
@@ -74,7 +74,9 @@ impl Watched {
         if cancelled == 0 {
             return;
         }
-        ledger::credit(self.class, now, cancelled);
+        if ledger::credit(self.class, now, cancelled) {
+            futex::wake_all(self.class.changes());
+        }
         self.class.watcher().note_credited(self.charged_mechanism(), cancelled);
         self.relent();
     }

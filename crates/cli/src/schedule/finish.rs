@@ -1,0 +1,231 @@
+//! The rate at which a job ends by a moment: the lowest that does, so that it is in the way as little as can be.
+//!
+//! What is left is known of a job with a bound of its bytes (`--disk-total`), and of one that reads a large file: what is behind the offset in
+//! the largest file that it reads, times what it has moved for each byte of that so far.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use discnice_policy::{Limits, Resource, pace};
+use discnice_sys::{futex, time};
+use discnice_units::Rate;
+use rustix::process::Pid;
+
+use super::calendar::clock;
+use super::job::Job;
+use super::moment::Moment;
+use crate::classes::Found;
+use crate::output::tell;
+
+/// How often the rate is set.
+const LOOK: Duration = Duration::from_millis(500);
+/// No lower rate.
+const LEAST: u64 = 256 << 10;
+/// It is to end so much of its time before the moment, but no more than a minute.
+const SPARE: u32 = 20;
+const SPARE_MOST: Duration = Duration::from_secs(60);
+/// A smaller change is none, in percent.
+const WORTH: u64 = 3;
+/// A smaller file says nothing about how much is left.
+const LARGE: u64 = 1 << 20;
+/// What a job has moved for a byte of its file is known after this.
+const KNOWN: u64 = 1 << 20;
+/// It is told after this that nothing is known.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// So many processes and descriptors are looked at.
+const PROCESSES: usize = 64;
+const DESCRIPTORS: usize = 256;
+
+/// The largest file that a job reads, and how far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reading {
+    file: (u64, u64),
+    size: u64,
+    offset: u64,
+}
+
+/// A job that is to end by a moment.
+#[derive(Debug)]
+pub struct Finish {
+    by: Moment,
+    /// How long before.
+    spare: Duration,
+    /// No higher rate.
+    most: Rate,
+    /// What was set last.
+    set: Option<Rate>,
+    next: Instant,
+    begun: Instant,
+    /// Where its file was, and what the class had moved, when that file was seen first.
+    first: Option<(Reading, u64)>,
+    told: bool,
+}
+
+impl Finish {
+    /// `most`: the highest rate.
+    pub fn new(by: Moment, most: Rate) -> Self {
+        let now = Instant::now();
+        let spare = (by.left() / SPARE).min(SPARE_MOST);
+        Self { by, spare, most, set: None, next: now, begun: now, first: None, told: false }
+    }
+
+    /// Sets the rate, now and then.
+    pub fn look(&mut self, job: &Job) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + LOOK;
+        let before = job.found.class.total().threshold();
+        if self.set.is_some_and(|set| set != before) {
+            // `class set`: the user's own number.
+            self.most = before;
+        }
+        let rate = match self.left(job) {
+            _ if self.by.has_come() => {
+                self.tell_late();
+                self.most
+            }
+            Some(left) => needed(left, self.by.left().saturating_sub(self.spare), self.most),
+            None => {
+                self.tell_unknown(now);
+                self.most
+            }
+        };
+        if self.set.is_none_or(|set| is_other(set, rate)) {
+            set_rate(&job.found, rate);
+            self.set = Some(rate);
+        }
+    }
+
+    /// Bytes that are yet to be moved, if that is known.
+    fn left(&mut self, job: &Job) -> Option<u64> {
+        let class = job.found.class;
+        if let Some(most) = class.disk_total() {
+            return Some(most.get().saturating_sub(class.disk_total_used().get()));
+        }
+        let moved = class.total().total();
+        let reading = largest(&job.processes())?;
+        let (first, before) = match self.first {
+            Some(first) if first.0.file == reading.file => first,
+            _ => *self.first.insert((reading, moved)),
+        };
+        let (passed, cost) =
+            (reading.offset.saturating_sub(first.offset), moved.saturating_sub(before));
+        let rest = u128::from(reading.size.saturating_sub(reading.offset));
+        let left = match passed {
+            0..KNOWN => rest,
+            _ => rest * u128::from(cost) / u128::from(passed),
+        };
+        u64::try_from(left).ok().filter(|_| reading.offset < reading.size)
+    }
+
+    fn tell_unknown(&mut self, now: Instant) {
+        if !self.told && now > self.begun + PATIENCE {
+            self.told = true;
+            let most = self.most;
+            tell!(
+                "discnice: how much is left is not known, as it reads no large file and there is no --disk-total: {most} until the end"
+            );
+        }
+    }
+
+    fn tell_late(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            tell!(
+                "discnice: it is {} and the job has not ended (--finish-by); it goes on at {}",
+                clock(),
+                self.most
+            );
+        }
+    }
+}
+
+/// The lowest rate at which so much is moved in so much time, within bounds.
+fn needed(left: u64, time: Duration, most: Rate) -> Rate {
+    let millis = time.as_millis().max(1);
+    let rate = u64::try_from(u128::from(left) * 1000 / millis).unwrap_or(u64::MAX);
+    Rate::per_second(rate.clamp(LEAST, u64::MAX - 1)).min(most)
+}
+
+/// Whether a change is worth to be made.
+fn is_other(one: Rate, other: Rate) -> bool {
+    let (low, high) = (one.min(other).get(), one.max(other).get());
+    high - low > low / 100 * WORTH
+}
+
+/// Sets the rate that holds, not the one that is kept for later versions of the class.
+fn set_rate(found: &Found, rate: Rate) {
+    let limits: Limits = found.class.limits().with(Resource::Total, rate);
+    found.class.set_limits(time::now(), &limits, pace::WINDOW);
+    futex::wake_all(found.class.changes());
+}
+
+/// The largest file that is only read by one of these processes.
+fn largest(processes: &[Pid]) -> Option<Reading> {
+    let readings = processes.iter().take(PROCESSES).flat_map(|pid| {
+        let id = pid.as_raw_nonzero().get();
+        let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+        entries.take(DESCRIPTORS).filter_map(move |entry| {
+            let file = fs::metadata(entry.path()).ok().filter(fs::Metadata::is_file)?;
+            let rights = fs::symlink_metadata(entry.path()).ok()?.mode();
+            let is_read = rights & 0o400 != 0 && rights & 0o200 == 0;
+            let name = entry.file_name();
+            let facts = fs::read_to_string(format!("/proc/{id}/fdinfo/{}", name.to_str()?)).ok()?;
+            let offset = facts.lines().find_map(|line| line.strip_prefix("pos:"))?.trim();
+            let (file, size) = ((file.dev(), file.ino()), file.len());
+            let reading = Reading { file, size, offset: offset.parse().ok()? };
+            (is_read && size >= LARGE).then_some(reading)
+        })
+    });
+    readings.max_by_key(|one| one.size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn it_ends_in_time_where_that_can_be() {
+        let most = Rate::per_second(50 * MIB);
+        let (mut left, mut second, mut highest) = (6_000 * MIB, 0, Rate::per_second(0));
+        while left > 0 {
+            let rate = needed(left, Duration::from_secs(570u64.saturating_sub(second)), most);
+            highest = highest.max(rate);
+            left = left.saturating_sub(rate.get());
+            second += 1;
+        }
+        assert!((560..=571).contains(&second), "{second} s of 600");
+        assert!(highest <= Rate::per_second(11 * MIB), "a tenth of it a second");
+    }
+
+    #[test]
+    fn never_above_what_is_allowed() {
+        let most = Rate::per_second(5 * MIB);
+        assert_eq!(needed(u64::MAX, Duration::from_secs(60), most), most);
+        assert_eq!(needed(60 * MIB, Duration::ZERO, most), most);
+        assert_eq!(needed(0, Duration::from_secs(60), most), Rate::per_second(LEAST));
+        let slow = Rate::per_second(1000);
+        assert_eq!(needed(0, Duration::from_secs(60), slow), slow);
+        assert!(!needed(u64::MAX, Duration::ZERO, Rate::UNLIMITED).is_unlimited());
+    }
+
+    #[test]
+    fn the_largest_file_that_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        fs::write(&path, vec![1; 3 << 20]).unwrap();
+        let mut file = fs::File::open(&path).unwrap();
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(MIB)).unwrap();
+        let _written = fs::File::create(folder.path().join("made")).unwrap();
+        let own = Pid::from_raw(std::process::id().cast_signed()).unwrap();
+        let found = largest(&[own]).unwrap();
+        assert!(found.size >= 3 * MIB);
+        if found.size == 3 * MIB {
+            assert_eq!(found.offset, MIB);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The job that a schedule is about: its processes, and how they stand, go on and end.
+
+use discnice_benice::tree::{Process, Tree};
+use discnice_escape::Foreign;
+use discnice_policy::Limits;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::classes::Found;
+use crate::commands::paused::Chosen;
+use crate::output::tell;
+use crate::running::Running;
+
+/// A job in a class.
+#[derive(Debug)]
+pub struct Job {
+    /// Its class.
+    pub found: Found,
+    /// Its first processes.
+    pub roots: Vec<Process>,
+}
+
+impl Job {
+    /// Its processes that live.
+    pub fn processes(&self) -> Vec<Pid> {
+        if self.found.is_automatic() {
+            let members = Running::all(&self.found).map(|running| running.member.process());
+            return members.filter_map(|id| Pid::from_raw(id.cast_signed())).collect();
+        }
+        let tree = Tree::new(&self.roots);
+        tree.iter().filter_map(|stat| Pid::from_raw(stat.id.cast_signed())).collect()
+    }
+
+    /// What `discnice resume` calls it.
+    pub fn name(&self) -> String {
+        match self.roots.first() {
+            Some(root) if !self.found.is_automatic() => root.id().to_string(),
+            _ => Foreign::text(&self.found.name()).to_string(),
+        }
+    }
+
+    /// Of a class of its own all, otherwise the part of the class that it is.
+    fn parts(&self) -> Vec<Chosen> {
+        if self.found.is_automatic() {
+            return vec![Chosen::class(self.found)];
+        }
+        self.roots.iter().map(|root| Chosen::part(self.found, *root)).collect()
+    }
+
+    /// Has it stand.
+    pub fn pause(&self) {
+        for part in self.parts() {
+            match part.stand() {
+                Ok(awake) => awake.iter().for_each(|(process, why)| {
+                    tell!("discnice: process {process} does not stand: {why}");
+                }),
+                Err(error) => tell!("discnice: not paused: {error:#}"),
+            }
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.parts().into_iter().for_each(Chosen::go_on);
+    }
+
+    /// Asks all its processes to end. What stands goes on, so that it can.
+    pub fn end(&self) {
+        for process in self.processes() {
+            // It may have ended just now.
+            let _ = kill_process(process, Signal::TERM);
+        }
+        self.go_on();
+    }
+
+    /// Lets it go on without limits.
+    pub fn lift(&self) {
+        self.found.set_limits(&Limits::UNLIMITED);
+    }
+}

@@ -1,0 +1,93 @@
+//! When a job runs, and until when: what `run` and `attach` do for a job while they stay beside it.
+//!
+//! - `until`: what happens at the time of `--until`;
+//! - `finish`: the rate for `--finish-by`;
+//! - `moment`, `calendar`: times as people type them;
+//! - `job`: what it is done to.
+
+mod calendar;
+mod finish;
+mod job;
+mod moment;
+mod until;
+
+use anyhow::bail;
+use clap::Args;
+use discnice_policy::Resource;
+use discnice_units::Rate;
+
+pub use job::Job;
+
+use crate::classes::Found;
+use finish::Finish;
+use moment::Moment;
+use until::{Then, Until};
+
+const WHEN: &str = "When";
+
+/// When it runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ScheduleArgs {
+    /// Until then: a time such as 06:00, "2026-11-27 06:00" or +2h; DiscNice then stays as the parent
+    #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
+    until: Option<Moment>,
+    /// What happens at the end of --until
+    #[arg(long, value_enum, value_name = "WHAT", requires = "until", default_value_t, help_heading = WHEN, hide_short_help = true)]
+    then: Then,
+    /// End by then, at the lowest rate that does, and never above --disk; what is left must be known, by --disk-total or
+    /// the offset in the largest file that it reads. DiscNice then stays as the parent
+    #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
+    finish_by: Option<Moment>,
+}
+
+impl ScheduleArgs {
+    /// Whether nothing was given.
+    pub fn is_empty(&self) -> bool {
+        self.until.is_none() && self.finish_by.is_none()
+    }
+
+    /// Refuses what cannot be done to a job in this class, if it has a name.
+    ///
+    /// # Errors
+    /// What cannot be done.
+    pub fn check(&self, class: Option<&str>) -> anyhow::Result<()> {
+        if let Some(name) = class
+            && self.until.is_some()
+            && self.then == Then::Continue
+        {
+            bail!(
+                "--then continue would lift the limits of all of class {name}; leave out --class"
+            );
+        }
+        Ok(())
+    }
+
+    /// What is to be done for a job of this class. `own`: the class has a limit that was given for this job or class.
+    pub fn begin(&self, found: &Found, own: bool) -> Schedule {
+        let most = if own { found.class.limits().rate(Resource::Total) } else { Rate::UNLIMITED };
+        Schedule {
+            until: self.until.map(|at| Until { at, then: self.then, is_over: false }),
+            finish: self.finish_by.map(|by| Finish::new(by, most)),
+        }
+    }
+}
+
+/// What is to be done for a job while it runs.
+#[derive(Debug)]
+pub struct Schedule {
+    until: Option<Until>,
+    finish: Option<Finish>,
+}
+
+impl Schedule {
+    /// Does what is due.
+    pub fn look(&mut self, job: &Job) {
+        if let Some(until) = &mut self.until {
+            until.look(job);
+        }
+        let lifted = self.until.is_some_and(|until| until.is_over);
+        if let Some(finish) = self.finish.as_mut().filter(|_| !lifted) {
+            finish.look(job);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `--until`, `--then` and `--finish-by` of `run` and `attach`.
+
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use discnice_tests::class::Class;
+use discnice_tests::process::{kill_group, run, wait};
+use discnice_tests::product;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const MIB: u64 = 1 << 20;
+
+/// A command of ours, in a process group that is killed in the end.
+struct Started {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Started {
+    fn start(mut command: Command) -> Self {
+        Self::start_in(product::folder(), &mut command)
+    }
+
+    fn start_in(folder: TempDir, command: &mut Command) -> Self {
+        let errors = File::create(folder.path().join("errors")).expect("a file");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
+        let child = command.current_dir(folder.path()).spawn().expect("it starts");
+        Self { child, folder }
+    }
+
+    fn told(&self) -> String {
+        fs::read_to_string(self.folder.path().join("errors")).expect("a file")
+    }
+
+    fn until_told(&self, what: &str) {
+        until(what, || self.told().contains(what));
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        kill_group(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn show(class: &str) -> Value {
+    let shown = run(&mut product::discnice(["class", "show", class, "--json"]));
+    serde_json::from_slice::<Value>(&shown.output).map_or(Value::Null, |all| all[0].clone())
+}
+
+/// Processes in the directory of what was started.
+fn sleepers(started: &Started) -> usize {
+    let folder = started.folder.path();
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    all.filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder))
+        .filter(|entry| {
+            let name = fs::read_to_string(entry.path().join("comm"));
+            name.is_ok_and(|name| name.trim() == "sleep")
+        })
+        .count()
+}
+
+#[test]
+fn a_job_ends_with_all_its_children() {
+    let script = "sleep 61 & sleep 62 & wait";
+    let mut job = Started::start(product::discnice(["run", "--until", "+1", "sh", "-c", script]));
+    let ended = wait(&mut job.child, &"the job");
+    assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", job.told());
+    assert!(job.told().contains("the job is asked to end (--until)"), "{}", job.told());
+    until("its children end", || sleepers(&job) == 0);
+}
+
+#[test]
+fn a_job_in_a_class_ends_alone() {
+    let class = Class::new("unlimited");
+    let other = Started::start(class.command(["sleep", "60"]));
+    until("the other runs", || sleepers(&other) == 1);
+    let mut run_it = product::discnice(["run", "--class", class.name(), "--until", "+1"]);
+    run_it.args(["sleep", "60"]);
+    let mut job = Started::start(run_it);
+    assert_eq!(wait(&mut job.child, &"the job").signal(), Some(libc::SIGTERM));
+    assert_eq!(sleepers(&other), 1, "the other goes on");
+}
+
+#[test]
+fn a_job_stands_and_goes_on() {
+    let class = Class::new("unlimited");
+    let count = "while :; do echo >>log; sleep 0.02; done";
+    let mut run_it = product::discnice(["run", "--class", class.name(), "--until", "+1"]);
+    run_it.args(["--then", "stop", "sh", "-c", count]);
+    let job = Started::start(run_it);
+    job.until_told("the job is paused (--until); `discnice resume ");
+    let written = || fs::metadata(job.folder.path().join("log")).map_or(0, |log| log.len());
+    until("it stands", || {
+        let before = written();
+        std::thread::sleep(Duration::from_millis(200));
+        written() == before
+    });
+    let told = job.told();
+    let name =
+        told.split("resume ").nth(1).and_then(|rest| rest.split('`').next()).expect("a name");
+    let before = written();
+    run(&mut product::discnice(["resume", name])).succeeded();
+    until("it goes on", || written() > before);
+}
+
+#[test]
+fn a_job_goes_on_without_limits() {
+    let folder = product::folder();
+    let write = ["dd", "if=/dev/zero", "of=made", "bs=64k", "count=2000"];
+    let mut run_it = product::discnice(["run", "-d", "2M", "--until", "+1", "--then", "continue"]);
+    run_it.args(write);
+    let mut job = Started::start_in(folder, &mut run_it);
+    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(job.told().contains("goes on without limits (--until)"), "{}", job.told());
+}
+
+#[test]
+fn an_attached_process_ends() {
+    let mut sleeper = product::as_user("sleep").arg("60").process_group(0).spawn().expect("sleep");
+    let id = sleeper.id().to_string();
+    let mut attach = Started::start(product::discnice(["attach", "--until", "+1", &id]));
+    let ended = wait(&mut sleeper, &"sleep");
+    assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", attach.told());
+    assert!(wait(&mut attach.child, &"attach").success());
+}
+
+#[test]
+fn the_lowest_rate_that_ends_in_time() {
+    let class = Class::new("unlimited");
+    let folder = product::folder();
+    fs::write(folder.path().join("data"), vec![1; 48 << 20]).expect("room");
+    run(Command::new("sync").arg("data").current_dir(folder.path())).succeeded();
+    let mut run_it = product::discnice(["run", "--class", class.name(), "--disk", "400M"]);
+    run_it.args(["--finish-by", "+6", "dd", "if=data", "of=/dev/null", "bs=64k", "iflag=direct"]);
+    let begun = Instant::now();
+    let mut job = Started::start_in(folder, &mut run_it);
+    until("the rate is lower", || {
+        let limit = show(class.name())["limit_total"].as_u64().unwrap_or(0);
+        limit < 20 * MIB && limit > 4 * MIB
+    });
+    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(begun.elapsed() > Duration::from_secs(3), "not at once: {:?}", begun.elapsed());
+    assert!(!job.told().contains("not known"), "{}", job.told());
+}
+
+#[test]
+fn a_bound_tells_what_is_left() {
+    let class = Class::new("unlimited");
+    let mut run_it = product::discnice(["run", "--class", class.name(), "--disk", "400M"]);
+    run_it.args(["--disk-total", "48M", "--finish-by", "+6"]);
+    run_it.args(["dd", "if=/dev/zero", "of=made", "bs=64k", "count=760"]);
+    let begun = Instant::now();
+    let mut job = Started::start(run_it);
+    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(begun.elapsed() > Duration::from_secs(3), "not at once: {:?}", begun.elapsed());
+}
+
+#[test]
+fn what_is_not_known_and_what_is_late_is_told() {
+    let mut job =
+        Started::start(product::discnice(["run", "-d", "9M", "--finish-by", "+60", "sleep", "7"]));
+    assert!(wait(&mut job.child, &"the job").success());
+    assert!(
+        job.told().contains("is not known") && job.told().contains("9 MiB/s"),
+        "{}",
+        job.told()
+    );
+    let mut job =
+        Started::start(product::discnice(["run", "-d", "9M", "--finish-by", "+1", "sleep", "3"]));
+    assert!(wait(&mut job.child, &"the job").success());
+    assert!(job.told().contains("the job has not ended (--finish-by)"), "{}", job.told());
+}
