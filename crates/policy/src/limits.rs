@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use discnice_units::{Bytes, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
+use crate::choice::{Pace, SHORTEST_WINDOW};
 use crate::memory::Memory;
 use crate::resource::{Resource, Resources};
 
@@ -34,6 +35,7 @@ pub struct Limits {
     guest: bool,
     protects_cache: bool,
     memory: Memory,
+    pace: Pace,
 }
 
 impl Limits {
@@ -46,6 +48,7 @@ impl Limits {
         guest: false,
         protects_cache: false,
         memory: Memory::DEFAULT,
+        pace: Pace::DEFAULT,
     };
 
     /// The threshold of a resource, in its units per second.
@@ -127,6 +130,20 @@ impl Limits {
         self
     }
 
+    /// The policy, and its window.
+    #[must_use]
+    pub const fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    //= discnice/4.1-own-policy
+    /// Returns these limits with another policy or window.
+    #[must_use]
+    pub const fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
     /// This class's part, relative to others' weights, while several that give way are held at
     /// once; from 1 to [`WEIGHT_MAX`].
     #[must_use]
@@ -157,7 +174,8 @@ impl Limits {
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
-    /// Which part is allowed more than the whole, or that memory's low threshold is above the high one.
+    /// Which part is allowed more than the whole, that memory's low threshold is above the high one, or that the
+    /// policy cannot have the window.
     pub fn check(&self) -> Result<(), Contradiction> {
         for part in Resource::ALL {
             let Some(whole) = part.whole() else { continue };
@@ -165,6 +183,11 @@ impl Limits {
             if !rate.is_unlimited() && rate > most {
                 return Err(Contradiction::Part { part, rate, whole, most });
             }
+        }
+        if let Some(window) = self.pace.given_window()
+            && !self.pace.is_possible(window)
+        {
+            return Err(Contradiction::Window { window, pace: self.pace });
         }
         match (self.memory.low(), self.memory.high()) {
             (Some(low), Some(high)) if self.memory.contradicts_itself() => {
@@ -196,6 +219,13 @@ pub enum Contradiction {
         /// The high one.
         high: Bytes,
     },
+    /// The policy cannot have this window.
+    Window {
+        /// The window.
+        window: Nanos,
+        /// The policy.
+        pace: Pace,
+    },
 }
 
 impl fmt::Display for Contradiction {
@@ -206,6 +236,16 @@ impl fmt::Display for Contradiction {
                 return write!(
                     f,
                     "--memory-low {low} is more than --memory-high {high}; lower it or raise the other"
+                );
+            }
+            Self::Window { window, pace } => {
+                return write!(
+                    f,
+                    "--window {} is not possible with --policy {}; give {} to {} ms",
+                    window,
+                    pace.policy.name(),
+                    SHORTEST_WINDOW.0 / 1_000_000,
+                    pace.longest().0 / 1_000_000
                 );
             }
         };

@@ -27,13 +27,13 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
     if ticket.read | ticket.write | read | written == 0 {
         return;
     }
-    let window = class.window();
+    let pace = class.pace();
     let (reserved, all) = (ticket.read + ticket.write, read.saturating_add(written));
-    class.total().settle(window, now, reserved, all);
-    class.direction(Direction::Read).settle(window, now, ticket.read, read);
-    class.direction(Direction::Write).settle(window, now, ticket.write, written);
+    class.total().settle(pace, now, reserved, all);
+    class.direction(Direction::Read).settle(pace, now, ticket.read, read);
+    class.direction(Direction::Write).settle(pace, now, ticket.write, written);
     let reserved = operations(ticket.read) + operations(ticket.write);
-    class.operations().settle(window, now, reserved, operations(read) + operations(written));
+    class.operations().settle(pace, now, reserved, operations(read) + operations(written));
 }
 
 /// Charges from outside what is new in a process's account. Returns the new amount and the time
@@ -65,8 +65,8 @@ pub fn credit(class: &Class, now: Nanos, bytes: u64) {
     if bytes == 0 {
         return;
     }
-    let window = class.window();
-    class.total().credit(window, now, bytes);
-    class.direction(Direction::Write).credit(window, now, bytes);
-    class.operations().credit(window, now, operations(bytes));
+    let pace = class.pace();
+    class.total().credit(pace, now, bytes);
+    class.direction(Direction::Write).credit(pace, now, bytes);
+    class.operations().credit(pace, now, operations(bytes));
 }

@@ -7,6 +7,7 @@
 //! - `thresholds`: a meter for each resource;
 //! - `held`: which thresholds hold now;
 //! - `fleet`: what many machines share;
+//! - `advice`: what the user's own policy says;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part;
 //! - `seen`: the files that were opened lately.
@@ -16,6 +17,7 @@
 //! is an atomic integer, for which every bit pattern is valid.
 #![allow(unsafe_code, reason = "one cast from raw memory, argued at `Class::adopt`")]
 
+mod advice;
 mod estimation;
 mod fleet;
 mod foreign;
@@ -29,12 +31,13 @@ mod thresholds;
 use core::ptr::NonNull;
 
 use discnice_estimator::Estimation;
-use discnice_policy::{Resource, pace};
+use discnice_policy::{Pace, Resource};
 
 pub use foreign::Foreign;
 use header::Header;
 pub use thresholds::Direction;
 
+use crate::advice::Advice;
 use crate::fleet::Fleet;
 use crate::member::Member;
 use crate::meter::Meter;
@@ -47,7 +50,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 13;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -68,6 +71,7 @@ pub struct Class {
     meters: [Meter; Resource::COUNT],
     waits: Waits,
     fleet: Fleet,
+    advice: Advice,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -134,7 +138,7 @@ impl Class {
         header.nonce.store(nonce, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
         header.created.store(created, Ordering::Relaxed);
-        header.window.store(pace::WINDOW.0, Ordering::Relaxed);
+        header.pace.store(Pace::DEFAULT.to_word(), Ordering::Relaxed);
         for (word, chunk) in header.name.iter().zip(name.chunks(8)) {
             let mut eight = [0; 8];
             eight.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
@@ -155,9 +159,10 @@ const _: () = {
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);
     assert!(size_of::<Fleet>() == 64);
+    assert!(size_of::<Advice>() == 128);
     assert!(
         core::mem::offset_of!(Class, members)
-            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64
+            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64 + 128
     );
     assert!(size_of::<Held>() == 48);
     assert!(

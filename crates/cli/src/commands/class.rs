@@ -51,7 +51,7 @@ enum Action {
         #[arg(value_parser = classes::known_name_parser())]
         name: String,
         #[command(flatten)]
-        limits: LimitArgs,
+        limits: Box<LimitArgs>,
     },
     /// Remove a class that has no members
     Rm {
