@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use discnice_budget::Class;
-use discnice_policy::{Limits, pace};
+use discnice_policy::Limits;
 use discnice_units::{Nanos, Rate};
 
 fn class() -> &'static Class {
@@ -23,10 +23,10 @@ fn class() -> &'static Class {
 
 /// A page is reserved and half of it settled; a clock that moves pays for it.
 fn pass(class: &Class, now: &mut Nanos) {
-    let (window, meter) = (class.window(), class.total());
+    let (pace, meter) = (class.pace(), class.total());
     *now = now.plus(Nanos(100));
-    let _ = black_box(meter.reserve(window, *now, 4096));
-    meter.settle(window, *now, 4096, 2048);
+    let _ = black_box(meter.reserve(pace, *now, 4096));
+    meter.settle(pace, *now, 4096, 2048);
 }
 
 fn ledger(criterion: &mut Criterion) {
@@ -34,7 +34,7 @@ fn ledger(criterion: &mut Criterion) {
     let mut now = Nanos(1000 * Nanos::SECOND.0);
     let limits =
         Limits::UNLIMITED.with(discnice_policy::Resource::Total, Rate::per_second(1 << 40));
-    class.set_limits(now, &limits, pace::WINDOW);
+    class.set_limits(now, &limits);
     criterion.bench_function("nothing is owed", |bench| bench.iter(|| black_box(class).is_calm()));
     criterion.bench_function("reserve and settle", |bench| bench.iter(|| pass(class, &mut now)));
     let done = AtomicBool::new(false);

@@ -8,6 +8,7 @@
 //! - [`board`]: what the classes of one user know together of the others;
 //! - [`layout`]: the block, field by field, with a version;
 //! - [`meter`]: one threshold and what was charged to it;
+//! - [`advice`]: what the user's own policy says;
 //! - [`fleet`]: this machine's part of a budget that many share;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
 //! - [`member`]: one process of the class;
@@ -18,6 +19,7 @@
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
+pub mod advice;
 #[cfg(not(loom))]
 pub mod board;
 pub mod fleet;

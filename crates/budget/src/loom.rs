@@ -1,6 +1,6 @@
 //! Model checks: every interleaving of two members, and of a member that dies.
 
-use discnice_policy::pace::WINDOW;
+use discnice_policy::Pace;
 use discnice_units::{Nanos, Rate};
 use loom::sync::Arc;
 use loom::thread;
@@ -18,9 +18,9 @@ const AMOUNT: u64 = 100_000;
 fn reservations_of_two_members_never_overlap() {
     loom::model(|| {
         let meter = Arc::new(Meter::new(Rate::per_second(RATE)));
-        let reserve = |meter: Arc<Meter>| move || meter.reserve(WINDOW, NOW, AMOUNT);
+        let reserve = |meter: Arc<Meter>| move || meter.reserve(Pace::DEFAULT, NOW, AMOUNT);
         let other = thread::spawn(reserve(Arc::clone(&meter)));
-        let mine = meter.reserve(WINDOW, NOW, AMOUNT).unwrap();
+        let mine = meter.reserve(Pace::DEFAULT, NOW, AMOUNT).unwrap();
         let theirs = other.join().unwrap().unwrap();
         let apart = mine.max(theirs).minus(mine.min(theirs));
         assert!(apart >= Nanos::from_millis(49), "{apart}");
@@ -34,11 +34,11 @@ fn nothing_charged_is_lost_and_a_refund_is_exact() {
         let other = {
             let meter = Arc::clone(&meter);
             thread::spawn(move || {
-                let _ = meter.reserve(WINDOW, NOW, AMOUNT);
-                meter.settle(WINDOW, NOW, AMOUNT, 0);
+                let _ = meter.reserve(Pace::DEFAULT, NOW, AMOUNT);
+                meter.settle(Pace::DEFAULT, NOW, AMOUNT, 0);
             })
         };
-        meter.settle(WINDOW, NOW, 0, RATE);
+        meter.settle(Pace::DEFAULT, NOW, 0, RATE);
         other.join().unwrap();
         assert_eq!(meter.total(), RATE);
         let owed = meter.frontier().minus(NOW);
@@ -50,12 +50,12 @@ fn nothing_charged_is_lost_and_a_refund_is_exact() {
 fn calming_down_never_forgets_a_new_debt() {
     loom::model(|| {
         let meter = Arc::new(Meter::new(Rate::per_second(RATE)));
-        meter.settle(WINDOW, Nanos(1), 0, 1);
+        meter.settle(Pace::DEFAULT, Nanos(1), 0, 1);
         let other = {
             let meter = Arc::clone(&meter);
-            thread::spawn(move || meter.calm_down(WINDOW, NOW))
+            thread::spawn(move || meter.calm_down(Pace::DEFAULT, NOW))
         };
-        meter.settle(WINDOW, NOW, 0, RATE);
+        meter.settle(Pace::DEFAULT, NOW, 0, RATE);
         other.join().unwrap();
         assert!(meter.frontier() > NOW.plus(Nanos::from_millis(900)));
     });

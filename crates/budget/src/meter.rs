@@ -1,6 +1,7 @@
 //! One threshold of a class, and what was charged to it.
 
-use discnice_policy::{Reservation, Rule};
+use discnice_policy::choice::Chosen;
+use discnice_policy::{Pace, Past, Rule};
 use discnice_units::{Nanos, Rate};
 
 use crate::primitive::{AtomicU64, Ordering};
@@ -83,32 +84,46 @@ impl Meter {
     }
 
     //= discnice/5.1-messages
-    /// Takes a place in the queue for so many bytes; `None` when it is too long ([`Rule::reserve`]).
-    pub fn reserve(&self, window: Nanos, now: Nanos, bytes: u64) -> Option<Nanos> {
-        let rule = Rule { rate: self.rate(), window };
-        self.reserve_by(rule, now, bytes)
+    /// Takes a place in the queue for so many bytes; `None` where the policy gives none yet
+    /// ([`Meter::retry_at`]).
+    pub fn reserve(&self, pace: Pace, now: Nanos, bytes: u64) -> Option<Nanos> {
+        self.reserve_by(&pace.at(self.rate()), now, bytes, 1)
     }
 
     /// Takes a place in the queue for operations. They pass one by one, so none is ever a large
     /// part of what may pass in a window, and more unused allowance can be kept than beside a large
     /// piece ([`Rule::credit`]).
-    pub fn reserve_operations(&self, window: Nanos, now: Nanos, count: u64) -> Option<Nanos> {
-        let rule = Rule { rate: self.rate().times(OPERATION), window };
-        self.reserve_by(rule, now, count.saturating_mul(OPERATION))
+    pub fn reserve_operations(&self, pace: Pace, now: Nanos, count: u64) -> Option<Nanos> {
+        self.reserve_by(&pace.at(self.rate().times(OPERATION)), now, count, OPERATION)
     }
 
-    fn reserve_by(&self, rule: Rule, now: Nanos, amount: u64) -> Option<Nanos> {
-        if rule.rate.is_unlimited() {
+    /// Reserves `count` units that weigh `each`.
+    fn reserve_by(&self, policy: &Chosen, now: Nanos, count: u64, each: u64) -> Option<Nanos> {
+        if policy.rate().is_unlimited() {
             return Some(now);
         }
-        self.heal(now, rule.rate);
+        self.heal(now, policy.rate());
+        let passed = self.passed(policy, now).saturating_mul(each);
+        let amount = count.saturating_mul(each);
         let mut start = None;
-        let moved = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            let Reservation { start: at, frontier } = rule.reserve(Nanos(frontier), now, amount)?;
-            start = Some(at);
-            Some(frontier.0)
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            let past = Past { frontier: Nanos(frontier), passed };
+            let asked = policy.reserve(past, now, amount);
+            start = asked.start;
+            Some(asked.frontier.0)
         });
-        moved.ok().and(start)
+        if start.is_some() && policy.looks_back() > Nanos(0) {
+            self.recent.add(now, count);
+        }
+        start
+    }
+
+    /// What has passed in the time over which a policy looks back.
+    fn passed(&self, policy: &Chosen, now: Nanos) -> u64 {
+        match policy.looks_back() {
+            Nanos(0) => 0,
+            time => self.recent.within(now, time),
+        }
     }
 
     /// When everything charged so far is paid for, `bytes` just now from outside; zero without a
@@ -153,34 +168,46 @@ impl Meter {
 
     /// When to try [`Meter::reserve`] again.
     #[must_use]
-    pub fn retry_at(&self, window: Nanos, now: Nanos) -> Nanos {
-        let rule = Rule { rate: self.rate(), window };
-        rule.retry_at(self.frontier(), now)
+    pub fn retry_at(&self, pace: Pace, now: Nanos) -> Nanos {
+        pace.at(self.rate()).retry_at(self.frontier(), now)
     }
 
     //= rate-windows/4-lost-bandwidth
     /// Records that `actual` units passed, of which `reserved` had been reserved.
-    pub fn settle(&self, window: Nanos, now: Nanos, reserved: u64, actual: u64) {
+    pub fn settle(&self, pace: Pace, now: Nanos, reserved: u64, actual: u64) {
+        let policy = pace.at(self.rate());
         if actual > 0 {
             self.total.fetch_add(actual, Ordering::Relaxed);
-            self.recent.add(now, actual);
         }
-        self.correct(window, now, reserved, actual);
+        // A policy that looks back has had entered what was reserved.
+        let entered = if self.enters(&policy) { reserved } else { 0 };
+        self.recent.add(now, actual.saturating_sub(entered));
+        self.recent.take(now, entered.saturating_sub(actual));
+        self.correct(&policy, now, reserved, actual);
+    }
+
+    /// Whether what is reserved is entered at once.
+    fn enters(&self, policy: &Chosen) -> bool {
+        policy.looks_back() > Nanos(0) && !policy.rate().is_unlimited()
     }
 
     //= rate-windows/8-feedback
     /// Takes back `units` that were charged and then never reached the disk.
-    pub fn credit(&self, window: Nanos, now: Nanos, units: u64) {
+    pub fn credit(&self, pace: Pace, now: Nanos, units: u64) {
         let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
             Some(total.saturating_sub(units))
         });
-        self.correct(window, now, units, 0);
+        let policy = pace.at(self.rate());
+        if self.enters(&policy) {
+            self.recent.take(now, units);
+        }
+        self.correct(&policy, now, units, 0);
     }
 
     /// Records that `amount` units, which are charged already, are paid for only after `time`; where
     /// the class has only a part of its threshold, after so much more.
-    pub fn prolong(&self, window: Nanos, now: Nanos, amount: u64, time: Nanos) {
-        let rule = Rule { rate: self.rate(), window };
+    pub fn prolong(&self, pace: Pace, now: Nanos, amount: u64, time: Nanos) {
+        let rule = Rule { rate: self.rate(), window: pace.window() };
         if rule.rate.is_unlimited() {
             return;
         }
@@ -193,17 +220,17 @@ impl Meter {
         });
     }
 
-    fn correct(&self, window: Nanos, now: Nanos, reserved: u64, actual: u64) {
-        let rule = Rule { rate: self.rate(), window };
-        if rule.rate.is_unlimited() || reserved == actual {
+    fn correct(&self, policy: &Chosen, now: Nanos, reserved: u64, actual: u64) {
+        if policy.rate().is_unlimited() || reserved == actual {
             return;
         }
+        let passed = self.passed(policy, now);
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
             let frontier = Nanos(frontier);
             let corrected = if actual > reserved {
-                rule.charge(frontier, now, actual - reserved)
+                policy.charge(Past { frontier, passed }, now, actual - reserved)
             } else {
-                rule.refund(frontier, reserved - actual)
+                policy.refund(frontier, reserved - actual)
             };
             Some(corrected.0)
         });
@@ -211,9 +238,9 @@ impl Meter {
 
     /// Forgets a frontier that has passed with all its credit, so that the way of a cached call
     /// need not look at the clock.
-    pub fn calm_down(&self, window: Nanos, now: Nanos) {
+    pub fn calm_down(&self, pace: Pace, now: Nanos) {
         let frontier = self.frontier.load(Ordering::Relaxed);
-        let credit = Rule { rate: Rate::UNLIMITED, window }.credit();
+        let credit = pace.at(Rate::UNLIMITED).forgets();
         if frontier != 0 && frontier < now.minus(credit).0 {
             // A lost race means that another process charged: then nothing is calm.
             let _ =
@@ -229,8 +256,8 @@ impl Meter {
     }
 
     /// Changes the rate that holds; the debt in units stays.
-    pub fn set_rate(&self, window: Nanos, now: Nanos, rate: Rate) {
-        let old = Rule { rate: self.rate(), window };
+    pub fn set_rate(&self, pace: Pace, now: Nanos, rate: Rate) {
+        let old = Rule { rate: self.rate(), window: pace.window() };
         self.heal(now, old.rate);
         self.rate.store(rate.get(), Ordering::Release);
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
@@ -255,8 +282,9 @@ fn claimed(word: &AtomicU64) -> Rate {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use discnice_policy::pace::WINDOW;
+    use discnice_policy::Choice;
 
+    const PACE: Pace = Pace::DEFAULT;
     const NOW: Nanos = Nanos(1000 * Nanos::SECOND.0);
 
     //= discnice/5.1-messages
@@ -264,19 +292,19 @@ mod tests {
     #[test]
     fn reservations_queue_up() {
         let meter = Meter::new(Rate::per_second(1_000_000));
-        let first = meter.reserve(WINDOW, NOW, 100_000).unwrap();
-        let second = meter.reserve(WINDOW, NOW, 100_000).unwrap();
+        let first = meter.reserve(PACE, NOW, 100_000).unwrap();
+        let second = meter.reserve(PACE, NOW, 100_000).unwrap();
         assert_eq!(first, NOW);
         assert_eq!(second.minus(NOW).0 / 1_000_000, 75, "100 ms of work less 25 ms of credit");
-        while meter.reserve(WINDOW, NOW, 100_000).is_some() {}
-        assert!(meter.retry_at(WINDOW, NOW) > NOW);
+        while meter.reserve(PACE, NOW, 100_000).is_some() {}
+        assert!(meter.retry_at(PACE, NOW) > NOW);
     }
 
     #[test]
     fn operations_catch_up_after_a_pause() {
         let meter = Meter::new(Rate::per_second(1000));
         let pass = |now| {
-            let passes = || meter.reserve_operations(WINDOW, now, 1).filter(|start| *start <= now);
+            let passes = || meter.reserve_operations(PACE, now, 1).filter(|start| *start <= now);
             (0..).take_while(|_| passes().is_some()).count()
         };
         let first = pass(NOW);
@@ -290,10 +318,10 @@ mod tests {
         let meter = Meter::new(Rate::per_second(BELIEVABLE));
         for scribbled in [u64::MAX, NOW.0 + 3000 * Nanos::SECOND.0] {
             meter.frontier.store(scribbled, Ordering::Relaxed);
-            assert_eq!(meter.reserve(WINDOW, NOW, 1), None);
-            let later = meter.retry_at(WINDOW, NOW);
+            assert_eq!(meter.reserve(PACE, NOW, 1), None);
+            let later = meter.retry_at(PACE, NOW);
             assert!(later <= NOW.plus(Nanos(3 * Nanos::SECOND.0)));
-            assert!(meter.reserve(WINDOW, later, 1).is_some());
+            assert!(meter.reserve(PACE, later, 1).is_some());
         }
         let debt = |scribbled: Nanos| {
             meter.frontier.store(scribbled.0, Ordering::Relaxed);
@@ -305,15 +333,15 @@ mod tests {
         assert_eq!(meter.frontier(), NOW.plus(Nanos(3 * Nanos::SECOND.0)), "brought back");
         meter.rate.store(0, Ordering::Relaxed);
         assert_eq!(debt(Nanos(u64::MAX)), Nanos(0), "nothing is owed without a threshold");
-        assert_eq!(meter.reserve(WINDOW, NOW, u64::MAX), Some(NOW));
+        assert_eq!(meter.reserve(PACE, NOW, u64::MAX), Some(NOW));
     }
 
     #[test]
     fn what_is_forfeited_does_not_pass() {
         let meter = Meter::new(Rate::per_second(1_000_000));
         meter.forfeit(NOW);
-        meter.reserve(WINDOW, NOW, 100_000).unwrap();
-        let second = meter.reserve(WINDOW, NOW, 100_000).unwrap();
+        meter.reserve(PACE, NOW, 100_000).unwrap();
+        let second = meter.reserve(PACE, NOW, 100_000).unwrap();
         assert_eq!(second.minus(NOW).0 / 1_000_000, 100, "100 ms of work and no credit");
         let owed = meter.frontier();
         meter.forfeit(NOW);
@@ -328,13 +356,40 @@ mod tests {
     #[test]
     fn settling_corrects_both_ways() {
         let meter = Meter::new(Rate::per_second(1 << 20));
-        meter.reserve(WINDOW, NOW, 1 << 18);
-        meter.settle(WINDOW, NOW, 1 << 18, 0);
+        meter.reserve(PACE, NOW, 1 << 18);
+        meter.settle(PACE, NOW, 1 << 18, 0);
         assert!(meter.frontier() <= NOW, "nothing passed, nothing owed");
-        meter.settle(WINDOW, NOW, 0, 1 << 20);
+        meter.settle(PACE, NOW, 0, 1 << 20);
         assert!(meter.frontier() > NOW.plus(Nanos::from_millis(900)));
-        meter.credit(WINDOW, NOW, 1 << 20);
+        meter.credit(PACE, NOW, 1 << 20);
         assert!(meter.frontier() <= NOW);
         assert_eq!(meter.total(), 0);
+    }
+
+    //= discnice/4.1-own-policy
+    //= discnice/5.3-function
+    #[test]
+    fn a_policy_that_looks_back_remembers_what_was_reserved() {
+        const SLEEP: Pace = Pace::DEFAULT.with_policy(Choice::Sleep);
+        let meter = Meter::new(Rate::per_second(1_000_000));
+        let pass = |now| (0..).take_while(|_| meter.reserve(SLEEP, now, 100_000).is_some()).count();
+        assert_eq!(pass(NOW), 10, "what N = 1 s allows at once, where the rate window has 2 wait");
+        let retry = meter.retry_at(SLEEP, NOW);
+        assert_eq!(retry.minus(NOW), Nanos::from_millis(100), "B/R - N");
+        meter.settle(SLEEP, NOW, 100_000, 0);
+        assert_eq!(meter.total(), 0);
+        assert_eq!(pass(retry), 1, "one did not pass after all");
+        let later = NOW.plus(Nanos::from_millis(1060));
+        assert_eq!(pass(later), 9, "what passed a second ago is forgotten");
+        meter.settle(SLEEP, later, 0, 10_000_000);
+        assert!(meter.retry_at(SLEEP, later) > later.plus(Nanos(9 * Nanos::SECOND.0)));
+    }
+
+    #[test]
+    fn operations_are_paced_by_any_policy() {
+        const SLEEP: Pace = Pace::DEFAULT.with_policy(Choice::Sleep);
+        let meter = Meter::new(Rate::per_second(50));
+        let passes = || meter.reserve_operations(SLEEP, NOW, 1).is_some();
+        assert_eq!((0..).take_while(|_| passes()).count(), 50);
     }
 }

@@ -38,6 +38,9 @@ impl Recent {
 
     /// Notes that `units` passed now.
     pub fn add(&self, now: Nanos, units: u64) {
+        if units == 0 {
+            return;
+        }
         let span = span(now);
         let slot = &self.slots[(now.0 / SLOT.0) as usize % SLOTS];
         // Relaxed throughout: the numbers are for people, nothing is published through them.
@@ -45,6 +48,35 @@ impl Recent {
             let before = if old >> UNITS_BITS == span { old & UNITS_MAX } else { 0 };
             Some(span << UNITS_BITS | before.saturating_add(units).min(UNITS_MAX))
         });
+    }
+
+    /// Takes back `units` that were entered and did not pass, the latest first.
+    pub fn take(&self, now: Nanos, mut units: u64) {
+        for back in 0..SLOTS as u64 {
+            let Some(then) = now.0.checked_sub(back * SLOT.0).filter(|_| units > 0) else { return };
+            let slot = &self.slots[(then / SLOT.0) as usize % SLOTS];
+            let mut taken = 0;
+            let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
+                let is_it = old >> UNITS_BITS == span(Nanos(then));
+                taken = if is_it { (old & UNITS_MAX).min(units) } else { 0 };
+                (taken > 0).then(|| old - taken)
+            });
+            units -= taken;
+        }
+    }
+
+    /// Units that passed in this time, up to now; of the oldest slot, the part that lies in it.
+    #[must_use]
+    pub fn within(&self, now: Nanos, time: Nanos) -> u64 {
+        let spans = time.0 / SLOT.0;
+        let begun = now.0 % SLOT.0;
+        // With the present slot, which has just begun, that many cover less than the time.
+        let oldest = now.minus(Nanos(spans * SLOT.0)).0;
+        let slot = self.slots[(oldest / SLOT.0) as usize % SLOTS].load(Ordering::Relaxed);
+        let is_it = spans < SLOTS as u64 && slot >> UNITS_BITS == span(Nanos(oldest));
+        let units = if is_it { slot & UNITS_MAX } else { 0 };
+        let part = u128::from(units) * u128::from(SLOT.0 - begun) / u128::from(SLOT.0);
+        self.until(now, spans).saturating_add(part as u64)
     }
 
     /// Units that passed in the last `spans` complete slots before now.
@@ -112,5 +144,29 @@ mod tests {
         recent.add(Nanos(0), u64::MAX);
         recent.add(Nanos(0), u64::MAX);
         assert_eq!(recent.sum(SLOT, 1), UNITS_MAX);
+    }
+
+    #[test]
+    fn the_oldest_slot_counts_in_part() {
+        let recent = Recent::new();
+        let start = Nanos(77 * Nanos::SECOND.0);
+        recent.add(start, 1000);
+        let after = |millis| recent.within(start.plus(Nanos::from_millis(millis)), Nanos::SECOND);
+        assert_eq!([after(0), after(999), after(1000), after(1025)], [1000, 1000, 1000, 500]);
+        assert_eq!(after(1050), 0);
+    }
+
+    #[test]
+    fn what_did_not_pass_is_taken_from_the_latest() {
+        let recent = Recent::new();
+        let start = Nanos(77 * Nanos::SECOND.0);
+        let later = start.plus(Nanos::from_millis(400));
+        recent.add(start, 100);
+        recent.add(later, 10);
+        recent.take(later, 30);
+        assert_eq!(recent.until(later, 1), 0);
+        assert_eq!(recent.until(later, 20), 80);
+        recent.take(later, u64::MAX);
+        assert_eq!(recent.until(later, 20), 0);
     }
 }

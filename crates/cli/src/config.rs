@@ -101,6 +101,10 @@ impl Config {
             classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
             let checked = limits.as_ref().check();
             checked.map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
+            if let Some(program) = limits.as_ref().program() {
+                check_program(program)
+                    .map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
+            }
             if let Some(Err(why)) = limits.as_ref().fleet().map(Address::parse) {
                 return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
             }
@@ -110,6 +114,10 @@ impl Config {
             checked.map_err(|why| at(limits.span(), format!("default: {why}")))?;
             if limits.as_ref().fleet().is_some() {
                 let why = "default: only a named class can share a budget; give it to [class.NAME]";
+                return Err(at(limits.span(), why.to_owned()));
+            }
+            if limits.as_ref().program().is_some() {
+                let why = "default: only a named class can have a policy of your own; give it to [class.NAME]";
                 return Err(at(limits.span(), why.to_owned()));
             }
         }
@@ -146,6 +154,11 @@ impl Config {
         self.class(name).and_then(LimitArgs::fleet)
     }
 
+    /// The program that is the policy of a class of this name, with its arguments.
+    pub fn program(&self, name: &str) -> Option<&[String]> {
+        self.class(name).and_then(LimitArgs::program)
+    }
+
     /// Classes that share a budget with those of other machines, with its address.
     pub fn fleets(&self) -> impl Iterator<Item = (&str, &str)> {
         self.class
@@ -157,6 +170,14 @@ impl Config {
     pub fn unnamed(&self) -> Option<&LimitArgs> {
         self.default.as_ref().map(Spanned::as_ref)
     }
+}
+
+/// Refuses what can be no command.
+fn check_program(words: &[String]) -> Result<(), &'static str> {
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err("no word of a program may contain a zero byte");
+    }
+    Ok(())
 }
 
 /// Line and column of a byte, counted from 1, in characters.
@@ -225,6 +246,17 @@ mod tests {
             ("[polite]\nbeta = 0.3\nalpha = 0.4\n", "config.toml:", "polite: alpha must be"),
             ("[polite]\n gamma = 1\n", "config.toml:2:2: ", "polite: no parameter \"gamma\""),
             ("[polite]\nhung = \"long\"\n", "config.toml:2:8: ", "f64"),
+            ("[class.a]\npolicy = \"fast\"\n", "config.toml:2:10: ", "give window, sleep"),
+            ("[class.a]\npolicy = []\n", "config.toml:2:10: ", "give window, sleep"),
+            ("[class.a]\npolicy = 3\n", "config.toml:2:10: ", "text in quotes"),
+            ("[class.a]\npolicy = [\"/bin/a\", \"b\\u0000\"]\n", "config.toml:1:", "zero byte"),
+            ("[default]\npolicy = \"/bin/a\"\n", "config.toml:1:", "only a named class"),
+            (
+                "[default]\nwindow = \"1h\"\n",
+                "config.toml:1:",
+                "--window 3600.00 s is not possible",
+            ),
+            ("[class.a]\npolicy = \"sleep\"\nwindow = 5\n", "config.toml:1:", "100 to 4900 ms"),
             ("[class.\"a/b\"]\ndisk = \"5M\"\n", "config.toml:1:8: ", "no class name"),
             ("[default]\nfleet = \"redis://h/a\"\n", "config.toml:1:", "only a named class"),
             ("[class.a]\nfleet = \"h/a\"\n", "config.toml:1:", "no address of a fleet"),

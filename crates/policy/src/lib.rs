@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows a clock, a system call or shared memory, so all of it is tested with
 //! simulated time:
+//! - [`choice`]: what a policy is, and which ones there are;
+//! - [`sleep`]: the sleep of B/R - N (DiscNice, 5.3);
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
 //! - [`throttle`]: the throttled state, with hysteresis;
@@ -13,15 +15,19 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+pub mod choice;
 pub mod limits;
 pub mod linger;
 pub mod memory;
 pub mod occupancy;
 pub mod pace;
 pub mod resource;
+pub mod sleep;
 pub mod throttle;
 
+pub use choice::{Choice, Pace, Past, Policy, Reservation};
 pub use limits::{Contradiction, Limits, When};
 pub use memory::Memory;
-pub use pace::{Reservation, Rule};
+pub use pace::Rule;
 pub use resource::{Resource, Resources};
+pub use sleep::Sleep;

@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use discnice_units::{Bytes, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
+use crate::choice::{Pace, SHORTEST_WINDOW};
 use crate::memory::Memory;
 use crate::resource::{Resource, Resources};
 
@@ -35,6 +36,7 @@ pub struct Limits {
     protects_cache: bool,
     memory: Memory,
     disk_total: Option<Bytes>,
+    pace: Pace,
 }
 
 impl Limits {
@@ -48,6 +50,7 @@ impl Limits {
         protects_cache: false,
         memory: Memory::DEFAULT,
         disk_total: None,
+        pace: Pace::DEFAULT,
     };
 
     /// The threshold of a resource, in its units per second.
@@ -142,6 +145,20 @@ impl Limits {
         self
     }
 
+    /// The policy, and its window.
+    #[must_use]
+    pub const fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    //= discnice/4.1-own-policy
+    /// Returns these limits with another policy or window.
+    #[must_use]
+    pub const fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
     /// This class's part, relative to others' weights, while several that give way are held at
     /// once; from 1 to [`WEIGHT_MAX`].
     #[must_use]
@@ -172,7 +189,8 @@ impl Limits {
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
-    /// Which part is allowed more than the whole, or that memory's low threshold is above the high one.
+    /// Which part is allowed more than the whole, that memory's low threshold is above the high one, or that the
+    /// policy cannot have the window.
     pub fn check(&self) -> Result<(), Contradiction> {
         for part in Resource::ALL {
             let Some(whole) = part.whole() else { continue };
@@ -180,6 +198,11 @@ impl Limits {
             if !rate.is_unlimited() && rate > most {
                 return Err(Contradiction::Part { part, rate, whole, most });
             }
+        }
+        if let Some(window) = self.pace.given_window()
+            && !self.pace.is_possible(window)
+        {
+            return Err(Contradiction::Window { window, pace: self.pace });
         }
         match (self.memory.low(), self.memory.high()) {
             (Some(low), Some(high)) if self.memory.contradicts_itself() => {
@@ -211,6 +234,13 @@ pub enum Contradiction {
         /// The high one.
         high: Bytes,
     },
+    /// The policy cannot have this window.
+    Window {
+        /// The window.
+        window: Nanos,
+        /// The policy.
+        pace: Pace,
+    },
 }
 
 impl fmt::Display for Contradiction {
@@ -221,6 +251,16 @@ impl fmt::Display for Contradiction {
                 return write!(
                     f,
                     "--memory-low {low} is more than --memory-high {high}; lower it or raise the other"
+                );
+            }
+            Self::Window { window, pace } => {
+                return write!(
+                    f,
+                    "--window {} is not possible with --policy {}; give {} to {} ms",
+                    window,
+                    pace.policy.name(),
+                    SHORTEST_WINDOW.0 / 1_000_000,
+                    pace.longest().0 / 1_000_000
                 );
             }
         };

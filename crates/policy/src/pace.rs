@@ -15,6 +15,8 @@
 
 use discnice_units::{Nanos, Rate};
 
+use crate::choice::{Past, Policy, Reservation};
+
 //= discnice/5.3-n
 /// The window of the Rate Windows paper, 3.2.
 pub const WINDOW: Nanos = Nanos(5 * Nanos::SECOND.0);
@@ -53,15 +55,6 @@ pub struct Rule {
     pub rate: Rate,
     /// Over which time it holds.
     pub window: Nanos,
-}
-
-/// A place in the queue: when the amount may pass, and where the frontier is then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reservation {
-    /// The amount may pass from this moment on.
-    pub start: Nanos,
-    /// The frontier behind it.
-    pub frontier: Nanos,
 }
 
 const fn at_least(value: u64, bound: u64) -> u64 {
@@ -121,31 +114,16 @@ impl Rule {
     }
 
     //= discnice/5.3-window
-    /// Returns the moment from which `amount` units may pass, or `None` when the queue is too long
-    /// to promise one: then wait until [`Rule::retry_at`] and ask again. The bound keeps a crowd of
+    /// Returns the moment from which `amount` units may pass, or none when the queue is too long
+    /// to promise one: then wait until `retry_at` and ask again. The bound keeps a crowd of
     /// waiters that is killed from leaving a debt that was never spent.
-    #[must_use]
-    pub const fn reserve(&self, frontier: Nanos, now: Nanos, amount: u64) -> Option<Reservation> {
+    const fn take_place(&self, frontier: Nanos, now: Nanos, amount: u64) -> Reservation {
         let from = self.from(frontier, now);
         let start = if from.0 > now.0 { from } else { now };
         if start.0 > now.plus(QUEUE).0 {
-            return None;
+            return Reservation { start: None, frontier };
         }
-        Some(Reservation { start, frontier: from.plus(self.aim().time_for(amount)) })
-    }
-
-    //= rate-windows/3.2-delay
-    /// When to ask again after a refused reservation.
-    #[must_use]
-    pub const fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
-        let due = frontier.minus(Nanos(QUEUE.0 / 2));
-        if due.0 > now.0 { due } else { now }
-    }
-
-    /// The frontier after `amount` more units turned out to have passed.
-    #[must_use]
-    pub const fn charge(&self, frontier: Nanos, now: Nanos, amount: u64) -> Nanos {
-        self.from(frontier, now).plus(self.aim().time_for(amount))
+        Reservation { start: Some(start), frontier: from.plus(self.aim().time_for(amount)) }
     }
 
     /// The frontier after `amount` units, which are charged already, turned out to be paid for only
@@ -161,12 +139,6 @@ impl Rule {
         let later = self.from(frontier, now).plus(time.minus(self.aim().time_for(amount)));
         let limit = now.plus(longest);
         if later.0 > limit.0 && limit.0 > frontier.0 { limit } else { later }
-    }
-
-    /// The frontier after `amount` units turned out not to have passed.
-    #[must_use]
-    pub const fn refund(&self, frontier: Nanos, amount: u64) -> Nanos {
-        frontier.minus(self.aim().time_for(amount))
     }
 
     /// The frontier after the rate changed from `self.rate` to `rate`: the debt in units stays.
@@ -187,6 +159,33 @@ impl Rule {
     }
 }
 
+impl Policy for Rule {
+    fn looks_back(&self) -> Nanos {
+        Nanos(0)
+    }
+
+    fn forgets(&self) -> Nanos {
+        self.credit()
+    }
+
+    fn reserve(&self, past: Past, now: Nanos, amount: u64) -> Reservation {
+        self.take_place(past.frontier, now, amount)
+    }
+
+    //= rate-windows/3.2-delay
+    fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
+        frontier.minus(Nanos(QUEUE.0 / 2)).max(now)
+    }
+
+    fn charge(&self, past: Past, now: Nanos, amount: u64) -> Nanos {
+        self.from(past.frontier, now).plus(self.aim().time_for(amount))
+    }
+
+    fn refund(&self, frontier: Nanos, amount: u64) -> Nanos {
+        frontier.minus(self.aim().time_for(amount))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,18 +193,25 @@ mod tests {
 
     const RULE: Rule = Rule { rate: Rate::per_second(5 << 20), window: WINDOW };
 
+    /// The frontier says it all.
+    const fn past(frontier: Nanos) -> Past {
+        Past { frontier, passed: 0 }
+    }
+
     /// Lets a stream of (gap, amount) pass and returns (moment, amount) for each.
     fn simulate(rule: Rule, work: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let (mut now, mut frontier) = (Nanos::SECOND, Nanos(0));
         let mut passed = Vec::new();
         for &(gap, amount) in work {
             now = now.plus(Nanos(gap));
-            while rule.reserve(frontier, now, amount).is_none() {
-                now = rule.retry_at(frontier, now);
-            }
-            let reserved = rule.reserve(frontier, now, amount).unwrap();
-            now = reserved.start;
-            frontier = reserved.frontier;
+            let reserved = loop {
+                let reserved = rule.reserve(past(frontier), now, amount);
+                match reserved.start {
+                    Some(start) => break (start, reserved.frontier),
+                    None => now = rule.retry_at(frontier, now),
+                }
+            };
+            (now, frontier) = reserved;
             passed.push((now.0, amount));
         }
         passed
@@ -253,8 +259,8 @@ mod tests {
         ) {
             let rule = Rule { rate: Rate::per_second(rate), window: Nanos(window) };
             let (frontier, now) = (Nanos(frontier), Nanos(now));
-            let _ = rule.reserve(frontier, now, amount);
-            let _ = rule.charge(frontier, now, amount);
+            let _ = rule.reserve(past(frontier), now, amount);
+            let _ = rule.charge(past(frontier), now, amount);
             let _ = rule.refund(frontier, amount);
             let _ = rule.rescale(frontier, now, Rate::per_second(other));
             prop_assert!((4096..=4 << 20).contains(&rule.slice()));
@@ -265,7 +271,7 @@ mod tests {
     #[test]
     fn idling_saves_up_no_more_than_the_credit() {
         let start = Nanos(100 * Nanos::SECOND.0);
-        let after_idling = RULE.charge(Nanos(0), start, 0);
+        let after_idling = RULE.charge(past(Nanos(0)), start, 0);
         assert_eq!(start.minus(after_idling), Nanos::from_millis(50));
     }
 

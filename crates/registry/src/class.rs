@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use discnice_budget::Foreign;
-use discnice_policy::{Limits, pace};
+use discnice_policy::Limits;
 use discnice_sys::block::{Block, BlockId, Store};
 use discnice_sys::{futex, process, shm, time};
 
@@ -88,7 +88,7 @@ impl Class {
     /// Sets the limits, wakes all threads that wait by the old ones, and notes them for programs of
     /// other versions.
     pub fn set_limits(&self, limits: &Limits) {
-        self.class.set_limits(time::now(), limits, pace::WINDOW);
+        self.class.set_limits(time::now(), limits);
         futex::wake_all(self.class.changes());
         let name = self.name();
         if !self.removed && !name::is_automatic(&name) {
@@ -220,7 +220,7 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
     if before.is_none() {
         return Ok((made, Origin::New));
     }
-    made.class.set_limits(time::now(), &limits, pace::WINDOW);
+    made.class.set_limits(time::now(), &limits);
     Ok((made, Origin::Renewed))
 }
 

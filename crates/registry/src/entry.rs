@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use discnice_paths::{Private, name_in_space};
 use discnice_policy::limits::WEIGHT;
-use discnice_policy::{Limits, Memory, Resource, When};
+use discnice_policy::{Choice, Limits, Memory, Pace, Resource, When};
 use discnice_sys::block::BlockId;
-use discnice_units::{Bytes, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,8 @@ struct Settings {
     memory_high: Option<u64>,
     memory_unlimited: bool,
     disk_total: Option<u64>,
+    policy: String,
+    window_ms: Option<u64>,
 }
 
 impl Default for Settings {
@@ -87,6 +89,8 @@ impl From<&Limits> for Settings {
             memory_high: memory.high().map(Bytes::get),
             memory_unlimited: memory.is_unlimited(),
             disk_total: limits.disk_total().map(Bytes::get),
+            policy: limits.pace().policy.name().to_owned(),
+            window_ms: limits.pace().given_window().map(|window| window.0 / 1_000_000),
         }
     }
 }
@@ -102,7 +106,11 @@ impl From<&Settings> for Limits {
             (false, Some(high)) => memory.with_high(Some(Bytes::new(high))),
             (false, None) => memory,
         };
+        let pace = Pace::DEFAULT
+            .with_policy(Choice::named(&settings.policy).unwrap_or_default())
+            .with_window(settings.window_ms.map(Nanos::from_millis));
         let rest = Self::UNLIMITED
+            .with_pace(pace)
             .with_loopback(settings.net_loopback)
             .with_when(if settings.busy { When::Busy } else { When::Always })
             .with_weight(if settings.weight == 0 { WEIGHT } else { settings.weight })
@@ -222,6 +230,7 @@ mod tests {
             .with_when(When::Busy)
             .with_weight(7)
             .with_guest(true)
+            .with_pace(Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::SECOND)))
             .with_memory(Memory::DEFAULT.with_low(Bytes::new(1 << 20)).with_high(None));
         Entry { block: BlockId::of_file(3), nonce: u64::MAX, limits }
     }

@@ -101,7 +101,7 @@ fn prolong(
     };
     let time = occupancy::time_for(took, bytes, class.load(board));
     for meter in [class.total(), class.direction(direction)] {
-        meter.prolong(class.window(), now, bytes, time);
+        meter.prolong(class.pace(), now, bytes, time);
     }
 }
 

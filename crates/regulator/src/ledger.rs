@@ -31,13 +31,13 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
     if ticket.read | ticket.write | read | written == 0 {
         return false;
     }
-    let window = class.window();
+    let pace = class.pace();
     let (reserved, all) = (ticket.read + ticket.write, read.saturating_add(written));
-    class.total().settle(window, now, reserved, all);
-    class.direction(Direction::Read).settle(window, now, ticket.read, read);
-    class.direction(Direction::Write).settle(window, now, ticket.write, written);
+    class.total().settle(pace, now, reserved, all);
+    class.direction(Direction::Read).settle(pace, now, ticket.read, read);
+    class.direction(Direction::Write).settle(pace, now, ticket.write, written);
     let reserved = operations(ticket.read) + operations(ticket.write);
-    class.operations().settle(window, now, reserved, operations(read) + operations(written));
+    class.operations().settle(pace, now, reserved, operations(read) + operations(written));
     class.mind_disk_total()
 }
 
@@ -75,9 +75,9 @@ pub fn credit(class: &Class, now: Nanos, bytes: u64) -> bool {
     if bytes == 0 {
         return false;
     }
-    let window = class.window();
-    class.total().credit(window, now, bytes);
-    class.direction(Direction::Write).credit(window, now, bytes);
-    class.operations().credit(window, now, operations(bytes));
+    let pace = class.pace();
+    class.total().credit(pace, now, bytes);
+    class.direction(Direction::Write).credit(pace, now, bytes);
+    class.operations().credit(pace, now, operations(bytes));
     class.mind_disk_total()
 }

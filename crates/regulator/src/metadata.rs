@@ -35,7 +35,7 @@ impl<H: Host> Regulator<'_, H> {
     pub fn admit_operation(&self, thread: &Thread) {
         let meter = self.class.meter(Resource::Metadata);
         let now = self.wait_for(meter, Meter::reserve_operations, 1, self.host.now());
-        meter.settle(self.class.window(), now, 1, thread.take_named().saturating_add(1));
+        meter.settle(self.class.pace(), now, 1, thread.take_named().saturating_add(1));
     }
 
     /// Counts the metadata operations that a thread has done since they were last counted.
@@ -43,7 +43,7 @@ impl<H: Host> Regulator<'_, H> {
         let done = thread.take_named();
         if done > 0 {
             let meter = self.class.meter(Resource::Metadata);
-            meter.settle(self.class.window(), self.host.now(), 0, done);
+            meter.settle(self.class.pace(), self.host.now(), 0, done);
         }
     }
 }

@@ -6,8 +6,8 @@
 //! thread that may sleep, or an event loop that must not.
 
 use discnice_budget::primitive::Ordering;
+use discnice_policy::Resource;
 use discnice_policy::pace::SHORTEST_SLEEP;
-use discnice_policy::{Resource, Rule};
 use discnice_units::{Nanos, Rate};
 
 use crate::Regulator;
@@ -100,22 +100,22 @@ impl<H: Host> Regulator<'_, H> {
     #[must_use]
     pub fn traffic_beat(&self) -> Nanos {
         let rate = self.traffic_rate(Flow::Up).min(self.traffic_rate(Flow::Down));
-        let credit = Rule { rate, window: self.class.window() }.credit();
+        let credit = self.class.pace().at(rate).forgets();
         Nanos(credit.0 - credit.0 / 5).min(BEAT_MAX)
     }
 
     //= rate-windows/5-network
     /// Takes a place in the queue for `bytes`.
     pub fn reserve_traffic(&self, flow: Flow, bytes: u64) -> Turn {
-        let (class, window, now) = (self.class, self.class.window(), self.host.now());
+        let (class, pace, now) = (self.class, self.class.pace(), self.host.now());
         let (both, one) = (class.meter(Resource::Net), class.meter(flow.into()));
         let soon = now.plus(SHORTEST_SLEEP).plus(Nanos(1));
-        let Some(first) = both.reserve(window, now, bytes) else {
-            return Turn::AskAgain(both.retry_at(window, now).max(soon));
+        let Some(first) = both.reserve(pace, now, bytes) else {
+            return Turn::AskAgain(both.retry_at(pace, now).max(soon));
         };
-        let Some(second) = one.reserve(window, now, bytes) else {
-            both.settle(window, now, bytes, 0);
-            return Turn::AskAgain(one.retry_at(window, now).max(soon));
+        let Some(second) = one.reserve(pace, now, bytes) else {
+            both.settle(pace, now, bytes, 0);
+            return Turn::AskAgain(one.retry_at(pace, now).max(soon));
         };
         let start = first.max(second);
         if start < soon { Turn::Now } else { Turn::At(start) }
@@ -137,9 +137,9 @@ impl<H: Host> Regulator<'_, H> {
         if reserved == 0 && actual == 0 {
             return;
         }
-        let (class, window, now) = (self.class, self.class.window(), self.host.now());
-        class.meter(Resource::Net).settle(window, now, reserved, actual);
-        class.meter(flow.into()).settle(window, now, reserved, actual);
+        let (class, pace, now) = (self.class, self.class.pace(), self.host.now());
+        class.meter(Resource::Net).settle(pace, now, reserved, actual);
+        class.meter(flow.into()).settle(pace, now, reserved, actual);
         if class.yields() {
             self.attend(now);
         }

@@ -4,6 +4,7 @@ use discnice_budget::member::Charged;
 use discnice_budget::primitive::Ordering;
 use discnice_budget::{Direction, Meter};
 use discnice_estimator::Estimator;
+use discnice_policy::Pace;
 use discnice_policy::pace::SHORTEST_SLEEP;
 use discnice_units::{Nanos, Rate};
 
@@ -70,23 +71,24 @@ impl<H: Host> Regulator<'_, H> {
         ledger::frontier(self.class, direction)
     }
 
-    /// Falls to the floor of a budget that many machines share, if its lease has ended.
-    fn mind_lease(&self, now: Nanos) {
-        self.tell(self.class.mind_lease(now));
+    /// Falls to the floor of a budget that many machines share, if its lease has ended, and rises to the thresholds, if
+    /// what the user's own policy said has.
+    fn mind_ceilings(&self, now: Nanos) {
+        self.tell(self.class.mind_lease(now) | self.class.mind_advice(now));
     }
 
     fn calm_down(&self, now: Nanos) {
-        let (class, window) = (self.class, self.class.window());
-        class.total().calm_down(window, now);
-        class.direction(Direction::Read).calm_down(window, now);
-        class.direction(Direction::Write).calm_down(window, now);
-        class.operations().calm_down(window, now);
+        let (class, pace) = (self.class, self.class.pace());
+        class.total().calm_down(pace, now);
+        class.direction(Direction::Read).calm_down(pace, now);
+        class.direction(Direction::Write).calm_down(pace, now);
+        class.operations().calm_down(pace, now);
     }
 
     /// Takes a place in the queue for `bytes` and waits for it.
     pub(crate) fn reserve_and_wait(&self, direction: Direction, bytes: u64) {
         let now = self.host.now();
-        self.mind_lease(now);
+        self.mind_ceilings(now);
         let now = self.wait_for(self.class.total(), Meter::reserve, bytes, now);
         let now = self.wait_for(self.class.direction(direction), Meter::reserve, bytes, now);
         let (meter, count) = (self.class.operations(), operations(bytes));
@@ -98,16 +100,16 @@ impl<H: Host> Regulator<'_, H> {
     pub(crate) fn wait_for(
         &self,
         meter: &Meter,
-        reserve: impl Fn(&Meter, Nanos, Nanos, u64) -> Option<Nanos>,
+        reserve: impl Fn(&Meter, Pace, Nanos, u64) -> Option<Nanos>,
         amount: u64,
         mut now: Nanos,
     ) -> Nanos {
-        let window = self.class.window();
+        let pace = self.class.pace();
         while !meter.rate().is_unlimited() {
-            if let Some(start) = reserve(meter, window, now, amount) {
+            if let Some(start) = reserve(meter, pace, now, amount) {
                 return self.wait_until(start, meter, now).unwrap_or(start);
             }
-            let retry = meter.retry_at(window, now).max(now.plus(SHORTEST_SLEEP).plus(Nanos(1)));
+            let retry = meter.retry_at(pace, now).max(now.plus(SHORTEST_SLEEP).plus(Nanos(1)));
             match self.wait_until(retry, meter, now) {
                 Some(then) => now = then,
                 None => return retry,
@@ -176,7 +178,7 @@ impl<H: Host> Regulator<'_, H> {
                 (start, begun) = (then.plus(start.minus(now)), then.minus(now.minus(begun)));
             }
             now = then;
-            self.mind_lease(now);
+            self.mind_ceilings(now);
             abandoned = woken == Woken::Abandoned;
             if abandoned {
                 break;

@@ -11,7 +11,7 @@ use discnice_budget::member::{Books, Charged};
 use discnice_budget::primitive::AtomicU32;
 use discnice_budget::{Board, Class};
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_policy::{Limits, Resource, When, pace};
+use discnice_policy::{Limits, Resource, When};
 use discnice_units::{Nanos, Rate};
 
 use crate::{Advice, DiskTraffic, File, FileStatus, Host, Regulator, Thread, Woken, WriteMode};
@@ -370,7 +370,7 @@ pub fn class(rate: u64) -> &'static Class {
     let layout = Layout::from_size_align(Class::SIZE, 4096).expect("a page-aligned layout");
     let class = leaked(layout);
     let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate));
-    class.set_limits(Nanos(0), &limits, pace::WINDOW);
+    class.set_limits(Nanos(0), &limits);
     class
 }
 
@@ -389,7 +389,7 @@ pub fn yielding_class(rate: u64) -> (&'static Class, &'static Board) {
     let class = leaked(layout);
     let limits =
         Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate)).with_when(When::Busy);
-    class.set_limits(Nanos(0), &limits, pace::WINDOW);
+    class.set_limits(Nanos(0), &limits);
     (class, leaked_board())
 }
 

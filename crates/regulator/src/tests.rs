@@ -320,7 +320,7 @@ fn what_is_cached_costs_nothing() {
 fn cached_reads_pass_while_the_class_is_in_debt() {
     let (machine, books, class) = (machine(1 << 20), Books::new(), class(RATE));
     machine.cache_all();
-    class.total().settle(class.window(), machine.now(), 0, 10 * RATE);
+    class.total().settle(class.pace(), machine.now(), 0, 10 * RATE);
     let regulator = Regulator::new(&machine, class, &books);
     let ticket = regulator.admit_read(&Thread::default(), 3, &File::new(), 4096, Some(0));
     assert_eq!((ticket.read, ticket.look, machine.longest_sleep.get()), (0, true, 0));
@@ -491,7 +491,7 @@ fn a_lifted_limit_gives_the_programs_own_advice_back() {
     assert!(file.is_shaped());
     regulator.program_advised(3, &file, Advice::Sequential);
     assert!(file.is_shaped(), "ours again, while the limit holds");
-    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED, class.window());
+    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED);
     let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
     assert!(!file.is_shaped() && file.wants_sequential());
 }
@@ -506,7 +506,7 @@ fn windows_that_a_program_doubles_are_halved_while_a_limit_holds() {
     // It maps the file, or reads it by io_uring: no read is seen.
     regulator.program_advised(3, &file, Advice::Sequential);
     assert_eq!(advised(), Some(Advice::Normal));
-    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED, class.window());
+    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED);
     let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
     assert_eq!(advised(), Some(Advice::Sequential));
     regulator.program_advised(3, &file, Advice::Sequential);

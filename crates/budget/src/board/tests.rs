@@ -4,7 +4,7 @@ use discnice_sys::block::BlockId;
 use std::alloc::{Layout, alloc_zeroed};
 
 use discnice_policy::throttle::{self, INTERVAL, RELEASE, STALE};
-use discnice_policy::{Limits, Resource, Resources, When, pace};
+use discnice_policy::{Limits, Resource, Resources, When};
 
 use super::*;
 use crate::layout::Class;
@@ -42,7 +42,7 @@ impl Machine {
             .with(Resource::Total, Rate::per_second(rate))
             .with_when(When::Busy)
             .with_weight(weight);
-        class.set_limits(self.now, &limits, pace::WINDOW);
+        class.set_limits(self.now, &limits);
         class.note_medium(self.board.disk(DISK));
         class
     }
@@ -54,7 +54,7 @@ impl Machine {
 
     fn pass_in(&mut self, time: Nanos, class: &Class, own: u64, others: [u64; 2]) {
         self.now = self.now.plus(time);
-        class.meter(Resource::Read).settle(class.window(), self.now, 0, own);
+        class.meter(Resource::Read).settle(class.pace(), self.now, 0, own);
         self.disks[0].inward += own + others[0];
         self.disks[1].inward += others[1];
         self.board.publish(class, self.now);
@@ -155,7 +155,7 @@ impl Link {
         let limits = Limits::UNLIMITED
             .with(Resource::NetUp, Rate::per_second(1_000_000))
             .with_when(When::Busy);
-        class.set_limits(machine.now, &limits, pace::WINDOW);
+        class.set_limits(machine.now, &limits);
         Self { machine, class, waiting: 0, moved: Moved { inward: 1, outward: 1 } }
     }
 
@@ -190,7 +190,7 @@ impl Link {
 
     fn observe(&mut self, charged: u64) {
         let (machine, class) = (&self.machine, self.class);
-        class.meter(Resource::NetUp).settle(class.window(), machine.now, 0, charged);
+        class.meter(Resource::NetUp).settle(class.pace(), machine.now, 0, charged);
         machine.board.publish(class, machine.now);
         self.look(HERE, self.moved);
     }
@@ -233,7 +233,7 @@ fn what_waits_to_be_received_is_ones_own() {
         let taken = if interval / 20 % 2 == 0 { 600_000 } else { 100_000 };
         let taken = taken.min(waiting + 600_000);
         waiting += 600_000 - taken;
-        class.meter(Resource::NetDown).settle(class.window(), link.machine.now, 0, taken);
+        class.meter(Resource::NetDown).settle(class.pace(), link.machine.now, 0, taken);
         board.note_arrived(class, waiting);
         link.moved.inward += 600_000;
         link.observe(0);
@@ -354,7 +354,7 @@ impl Watched {
         machine.now = machine.now.plus(Self::STEP);
         let own = if class.is_limited() || !self.reads { 0 } else { Self::PIECE };
         let done = std::mem::replace(&mut self.in_flight, own);
-        class.meter(Resource::Read).settle(class.window(), machine.now, 0, own);
+        class.meter(Resource::Read).settle(class.pace(), machine.now, 0, own);
         machine.board.publish(class, machine.now);
         machine.disks[0].inward += done + others * 4096;
         let requests = done / Self::PIECE + others;

@@ -20,7 +20,8 @@ pub(super) struct Header {
     /// Counts changes of the limits; all waiting threads wait on this word.
     pub(super) changes: AtomicU32,
     pub(super) unlisted: AtomicU32,
-    pub(super) window: AtomicU64,
+    /// The policy and its window.
+    pub(super) pace: AtomicU64,
     waits: AtomicU64,
     waited: AtomicU64,
     /// Seconds since 1970.

@@ -172,7 +172,7 @@ impl Class {
         yields: bool,
         (weight, all): (u32, u32),
     ) -> bool {
-        let (window, mut changed, mut limited) = (self.window(), false, Resources::NONE);
+        let (pace, mut changed, mut limited) = (self.pace(), false, Resources::NONE);
         let mut word = if yields { YIELDS } else { 0 };
         for resource in Resource::ALL {
             let meter = self.meter(resource);
@@ -190,7 +190,7 @@ impl Class {
                 limited = limited.and(resource.only());
             }
             if meter.rate() != rate {
-                meter.set_rate(window, now, rate);
+                meter.set_rate(pace, now, rate);
                 changed = true;
             }
         }

@@ -8,6 +8,7 @@
 //! - `held`: which thresholds hold now;
 //! - `fleet`: what many machines share;
 //! - `disk_total`: what the class may move in all;
+//! - `advice`: what the user's own policy says;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part;
 //! - `seen`: the files that were opened lately;
@@ -18,6 +19,7 @@
 //! is an atomic integer, for which every bit pattern is valid.
 #![allow(unsafe_code, reason = "one cast from raw memory, argued at `Class::adopt`")]
 
+mod advice;
 mod disk_total;
 mod estimation;
 mod fleet;
@@ -32,13 +34,14 @@ mod thresholds;
 use core::ptr::NonNull;
 
 use discnice_estimator::Estimation;
-use discnice_policy::{Resource, pace};
+use discnice_policy::{Pace, Resource};
 
 use disk_total::DiskTotal;
 pub use foreign::Foreign;
 use header::Header;
 pub use thresholds::Direction;
 
+use crate::advice::Advice;
 use crate::fleet::Fleet;
 use crate::member::Member;
 use crate::meter::Meter;
@@ -52,7 +55,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -74,6 +77,7 @@ pub struct Class {
     waits: Waits,
     fleet: Fleet,
     disk_total: DiskTotal,
+    advice: Advice,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -141,7 +145,7 @@ impl Class {
         header.nonce.store(nonce, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
         header.created.store(created, Ordering::Relaxed);
-        header.window.store(pace::WINDOW.0, Ordering::Relaxed);
+        header.pace.store(Pace::DEFAULT.to_word(), Ordering::Relaxed);
         for (word, chunk) in header.name.iter().zip(name.chunks(8)) {
             let mut eight = [0; 8];
             eight.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
@@ -163,9 +167,10 @@ const _: () = {
     assert!(size_of::<Waits>() == 768);
     assert!(size_of::<Fleet>() == 64);
     assert!(size_of::<DiskTotal>() == 64);
+    assert!(size_of::<Advice>() == 128);
     assert!(
         core::mem::offset_of!(Class, members)
-            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64 + 64
+            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64 + 64 + 128
     );
     assert!(size_of::<Held>() == 48);
     assert!(

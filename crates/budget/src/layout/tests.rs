@@ -2,7 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use discnice_policy::{Limits, Memory, Resources};
+use discnice_policy::{Choice, Limits, Memory, Pace, Resources};
 use discnice_units::{Bytes, Nanos, Rate};
 
 use super::membership::PROBES;
@@ -46,25 +46,28 @@ fn limits_and_names_are_kept() {
         .into_iter()
         .fold(Limits::UNLIMITED, |limits, one| limits.with(one, Rate::per_second(7 + one as u64)));
     let memory = Memory::DEFAULT.with_low(Bytes::new(1 << 26)).with_high(None);
-    let limits = limits.with_loopback(true).with_memory(memory);
-    class.set_limits(Nanos(5), &limits, Nanos::SECOND);
+    let pace = Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::from_millis(700)));
+    let limits = limits.with_loopback(true).with_memory(memory).with_pace(pace);
+    class.set_limits(Nanos(5), &limits);
     assert_eq!(class.limits(), limits);
     assert_eq!(class.limited().bits(), 0xff);
-    assert_eq!(class.window(), Nanos::SECOND);
+    assert_eq!(class.window(), Nanos::from_millis(700));
+    class.header.pace.store(u64::MAX, Ordering::Relaxed);
+    assert_eq!(class.window(), Nanos(5 * Nanos::SECOND.0), "a scribbled one");
     assert!(class.name().starts_with(b"tests\0"));
-    class.set_limits(Nanos(6), &Limits::UNLIMITED, Nanos::SECOND);
+    class.set_limits(Nanos(6), &Limits::UNLIMITED);
     assert!(class.limited().is_empty() && !class.counts_loopback());
 }
 
 #[test]
 fn only_what_has_a_threshold_is_owed() {
     let class = class();
-    let (now, window) = (Nanos(100 * Nanos::SECOND.0), class.window());
+    let now = Nanos(100 * Nanos::SECOND.0);
     let limits = Limits::UNLIMITED.with(Resource::NetUp, Rate::per_second(1000));
-    class.set_limits(now, &limits, window);
+    class.set_limits(now, &limits);
     assert!(!class.is_limited(), "the disk is free");
     for resource in Resource::ALL {
-        class.meter(resource).settle(window, now, 0, 5000);
+        class.meter(resource).settle(class.pace(), now, 0, 5000);
     }
     assert!(class.is_calm());
     assert!(!class.is_calm_in(Resources::NETWORK));
@@ -80,7 +83,7 @@ fn a_trace_ends_with_the_first_call_after_it_was_last_asked_for() {
     class.trace_until(Nanos(10));
     assert!(class.is_traced() && !class.is_unheld() && !class.is_held_on_disk_alone());
     assert!(!class.is_limited() && class.limited().is_empty(), "a trace holds nothing");
-    class.set_limits(Nanos(1), &Limits::UNLIMITED, Nanos::SECOND);
+    class.set_limits(Nanos(1), &Limits::UNLIMITED);
     assert!(class.is_traced(), "a change of the limits ends no trace");
     class.record(&call(9));
     class.record(&call(10));
@@ -146,13 +149,13 @@ fn a_lease_is_a_ceiling_that_ends_without_its_holder() {
     assert_eq!(class.total().rate(), rate(5_100_000));
     assert!(!class.mind_lease(now) && !class.mind_lease(later.minus(Nanos(1))));
     let limits = Limits::UNLIMITED.with(Resource::Total, rate(2_000_000));
-    class.set_limits(now, &limits, Nanos::SECOND);
+    class.set_limits(now, &limits);
     assert_eq!(class.total().rate(), rate(2_000_000), "the lower of both");
     assert!(class.mind_lease(later), "by a member");
     assert_eq!(class.total().rate(), rate(100_000));
     assert!(!class.mind_lease(later));
     // A holder that was stopped before it applied an old lease.
-    class.total().set_rate(Nanos::SECOND, later, rate(5_100_000));
+    class.total().set_rate(class.pace(), later, rate(5_100_000));
     assert!(class.mind_lease(later));
     assert_eq!(class.total().rate(), rate(100_000));
     class.leave_fleet(later);
@@ -163,7 +166,7 @@ fn a_lease_is_a_ceiling_that_ends_without_its_holder() {
 fn a_lease_holds_while_a_class_that_gives_way_is_free() {
     let class = class();
     let limits = Limits::UNLIMITED.with_when(discnice_policy::When::Busy);
-    class.set_limits(Nanos(5), &limits, Nanos::SECOND);
+    class.set_limits(Nanos(5), &limits);
     assert!(class.is_free() || class.limited().is_empty());
     class.join_fleet(Nanos(5));
     class.write_lease(Nanos(5), (5_000_000, 100_000), Nanos(50));
@@ -174,48 +177,83 @@ fn a_lease_holds_while_a_class_that_gives_way_is_free() {
 #[test]
 fn a_class_with_a_total_is_held_when_it_is_used_up() {
     let class = class();
-    let (now, window) = (Nanos(100 * Nanos::SECOND.0), class.window());
+    let (now, pace) = (Nanos(100 * Nanos::SECOND.0), class.pace());
     let total = |bytes| Limits::UNLIMITED.with_disk_total(Some(Bytes::new(bytes)));
-    class.total().settle(window, now, 0, 7000);
+    class.total().settle(pace, now, 0, 7000);
     assert!(class.is_unheld() && !class.mind_disk_total());
-    class.set_limits(now, &total(5000), window);
+    class.set_limits(now, &total(5000));
     assert!(class.is_limited() && class.limited().is_empty(), "looked at, without a rate");
     assert!(class.is_calm() && !class.is_used_up(), "what was moved before does not count");
-    class.total().settle(window, now, 0, 4999);
+    class.total().settle(pace, now, 0, 4999);
     assert!(!class.mind_disk_total() && class.is_calm());
-    class.total().settle(window, now, 0, 1);
+    class.total().settle(pace, now, 0, 1);
     let before = class.changes().load(Ordering::Relaxed);
     assert!(class.mind_disk_total() && class.is_used_up() && !class.is_calm());
     assert_ne!(class.changes().load(Ordering::Relaxed), before, "the watcher looks");
     assert!(!class.mind_disk_total(), "once");
-    class.total().credit(window, now, 1);
+    class.total().credit(pace, now, 1);
     assert!(class.mind_disk_total() && class.is_calm(), "deleted before it was written");
-    class.total().settle(window, now, 0, 1);
+    class.total().settle(pace, now, 0, 1);
     assert!(class.mind_disk_total());
-    class.set_limits(now, &total(5001), window);
+    class.set_limits(now, &total(5001));
     assert!(!class.is_used_up(), "raised");
     assert_eq!(class.disk_total_used(), Bytes::new(5000), "it goes on counting");
-    class.set_limits(now, &total(100), window);
+    class.set_limits(now, &total(100));
     assert!(class.is_used_up(), "lowered");
     class.count_anew();
     assert!(class.mind_disk_total() && !class.is_used_up());
-    class.set_limits(now, &Limits::UNLIMITED, window);
+    class.set_limits(now, &Limits::UNLIMITED);
     assert!(class.is_unheld() && class.disk_total().is_none());
 }
 
 #[test]
 fn a_total_of_a_class_that_gives_way_holds_whatever_others_do() {
     let class = class();
-    let (now, window) = (Nanos(100 * Nanos::SECOND.0), class.window());
+    let (now, pace) = (Nanos(100 * Nanos::SECOND.0), class.pace());
     let limits = Limits::UNLIMITED
         .with(Resource::Total, Rate::per_second(1 << 20))
         .with_when(discnice_policy::When::Busy)
         .with_disk_total(Some(Bytes::new(10)));
-    class.set_limits(now, &limits, window);
+    class.set_limits(now, &limits);
     assert!(!class.is_free() && class.limited().is_empty());
-    class.total().settle(window, now, 0, 10);
+    class.total().settle(pace, now, 0, 10);
     assert!(class.mind_disk_total() && class.is_used_up());
     class.hold_all(now);
     assert!(class.is_used_up() && class.is_limited_in(Resource::Total.only()));
     assert_eq!(class.limits(), limits);
+}
+
+//= discnice/4.1-own-policy
+#[test]
+fn advice_holds_below_the_thresholds_until_it_ends() {
+    let class = class();
+    let (now, until) = (Nanos(100 * Nanos::SECOND.0), Nanos(101 * Nanos::SECOND.0));
+    let rate = Rate::per_second;
+    let pace = Pace::DEFAULT.with_policy(Choice::Program);
+    class.set_limits(now, &Limits::UNLIMITED.with(Resource::Total, rate(1000)).with_pace(pace));
+    let mut advised = [Rate::UNLIMITED; Resource::COUNT];
+    advised[Resource::Total as usize] = rate(400);
+    advised[Resource::Net as usize] = rate(70);
+    assert!(class.advise(now, &advised, until), "changed");
+    assert_eq!(class.total().rate(), rate(400));
+    assert_eq!(class.meter(Resource::Net).rate(), rate(70));
+    assert!(!class.advise(now, &advised, until), "the same again");
+    advised[Resource::Total as usize] = rate(5000);
+    assert!(class.advise(now, &advised, until));
+    assert_eq!(class.total().rate(), rate(1000), "no more than the threshold");
+    assert!(!class.mind_advice(now) && class.mind_advice(until), "it ends once");
+    assert!(!class.mind_advice(until));
+    assert_eq!(class.meter(Resource::Net).rate(), Rate::UNLIMITED);
+    assert!(class.limited() == Resource::Total.only());
+}
+
+#[test]
+fn one_process_asks_the_users_program() {
+    let class = class();
+    let advice = class.advice();
+    assert!(advice.claim(7, |_| true) && advice.claim(7, |_| true) && !advice.claim(8, |_| true));
+    assert!(advice.claim(8, |_| false), "the first died");
+    advice.release(8);
+    advice.note_health(crate::advice::Health::Silent);
+    assert!(advice.claim(9, |_| true) && advice.health() == crate::advice::Health::Silent);
 }

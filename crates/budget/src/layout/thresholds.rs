@@ -1,7 +1,7 @@
 //! The thresholds of a class, and which of them hold.
 
 use discnice_policy::limits::WEIGHT_MAX;
-use discnice_policy::{Limits, Memory, Resource, Resources, Rule, When, pace};
+use discnice_policy::{Limits, Memory, Pace, Resource, Resources, Rule, When};
 use discnice_units::{Nanos, Rate};
 
 use crate::layout::{Class, header};
@@ -52,13 +52,16 @@ impl Class {
         self.meter(Resource::Operations)
     }
 
-    /// The rate window's length; a claim outside of what can be set counts as the default.
+    /// The policy and its window; what cannot be set counts as the default.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        Pace::from_word(self.header.pace.load(Ordering::Relaxed))
+    }
+
+    /// The length of the policy's window.
     #[must_use]
     pub fn window(&self) -> Nanos {
-        match self.header.window.load(Ordering::Relaxed) {
-            window @ 100_000_000..=60_000_000_000 => Nanos(window),
-            _ => pace::WINDOW,
-        }
+        self.pace().window()
     }
 
     //= rate-windows/1-hosting
@@ -73,16 +76,17 @@ impl Class {
             .with_guest(self.is_guest())
             .with_cache_protected(self.protects_cache())
             .with_memory(self.memory())
-            .with_disk_total(self.disk_total());
+            .with_disk_total(self.disk_total())
+            .with_pace(self.pace());
         let threshold = |one| self.meter(one).threshold();
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
     }
 
     //= discnice/4.1-degree
-    /// Changes thresholds and window; the caller then wakes the threads that wait on
+    /// Changes thresholds and policy; the caller then wakes the threads that wait on
     /// [`Class::changes`].
-    pub fn set_limits(&self, now: Nanos, limits: &Limits, window: Nanos) {
-        self.header.window.store(window.0, Ordering::Relaxed);
+    pub fn set_limits(&self, now: Nanos, limits: &Limits) {
+        self.header.pace.store(limits.pace().to_word(), Ordering::Relaxed);
         for resource in Resource::ALL {
             self.meter(resource).set_threshold(limits.rate(resource));
         }
@@ -177,7 +181,7 @@ impl Class {
     pub(super) fn lift_all(&self) {
         for meter in &self.meters {
             meter.set_threshold(Rate::UNLIMITED);
-            meter.set_rate(pace::WINDOW, Nanos(0), Rate::UNLIMITED);
+            meter.set_rate(Pace::DEFAULT, Nanos(0), Rate::UNLIMITED);
         }
     }
 }

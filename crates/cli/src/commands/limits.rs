@@ -7,8 +7,8 @@ use std::str::FromStr;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use discnice_policy::limits::WEIGHT_MAX;
-use discnice_policy::{Limits, Memory, Resource, When};
-use discnice_units::{Bytes, ParseError, Rate};
+use discnice_policy::{Choice, Limits, Memory, Pace, Resource, When};
+use discnice_units::{Bytes, Nanos, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -76,6 +76,15 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "toml_weight")]
     weight: Option<u32>,
+    /// How long calls wait: the rate window, which is smooth, or the sleep of B/R - N, which lets through what a second
+    /// allows at once; `program`: as the rate window, at what the program says that config.toml names for the class
+    /// [default: window]
+    #[arg(long, value_name = "window|sleep|program", value_parser = policy, help_heading = WHEN, hide_short_help = true)]
+    policy: Option<PolicyArg>,
+    /// Time over which a limit holds, 100ms to 1min; with the policy `sleep` to 4900ms [default: 5s; of `sleep` 1s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "toml_time")]
+    window: Option<Nanos>,
     /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
     /// guests a twentieth of the machine's]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
@@ -113,6 +122,41 @@ impl Cache {
     /// That of a class which protects the page cache, or does not.
     pub fn of(protects: bool) -> Self {
         if protects { Self::Protect } else { Self::Keep }
+    }
+}
+
+/// A policy as it was given.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "OneOrMore")]
+enum PolicyArg {
+    /// By its name.
+    Named(Choice),
+    /// The user's own: the path of a program, and its arguments.
+    Program(Vec<String>),
+}
+
+/// A text or several, as config.toml has them.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "give a text in quotes, or a list of them")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl TryFrom<OneOrMore> for PolicyArg {
+    type Error = &'static str;
+
+    fn try_from(given: OneOrMore) -> Result<Self, Self::Error> {
+        let words = match given {
+            OneOrMore::One(word) => vec![word],
+            OneOrMore::More(words) => words,
+        };
+        let first = words.first().map(String::as_str).unwrap_or_default();
+        match Choice::named(first).filter(|_| words.len() == 1) {
+            None if first.starts_with('/') => Ok(Self::Program(words)),
+            Some(choice) if choice != Choice::Program => Ok(Self::Named(choice)),
+            _ => Err("give window, sleep, or a program's path from / on"),
+        }
     }
 }
 
@@ -208,6 +252,10 @@ fn toml_total<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Total>, D::Er
     Value::parse(from, str::parse::<Total>)
 }
 
+fn toml_time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Error> {
+    Value::parse(from, str::parse::<Nanos>)
+}
+
 fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
     Value::parse(from, count)
 }
@@ -242,6 +290,12 @@ fn when(text: &str) -> Result<When, &'static str> {
 fn weight(text: &str) -> Result<u32, &'static str> {
     let number = text.parse().ok().filter(|number| (1..=WEIGHT_MAX).contains(number));
     number.ok_or("give a whole number from 1 to 10000")
+}
+
+/// On the command line, where a program's path would be lost with the command.
+fn policy(text: &str) -> Result<PolicyArg, &'static str> {
+    let named = Choice::named(text).map(PolicyArg::Named);
+    named.ok_or("give window, sleep or program; the program itself stands in config.toml")
 }
 
 fn yes_or_no(text: &str) -> Result<bool, &'static str> {
@@ -281,6 +335,8 @@ impl LimitArgs {
             && self.when.is_none()
             && self.weight.is_none()
             && self.disk_total.is_none()
+            && self.policy.is_none()
+            && self.window.is_none()
     }
 
     /// Whether a new total was given, which is not on top of the one before.
@@ -292,6 +348,25 @@ impl LimitArgs {
     pub fn has_threshold(&self) -> bool {
         let memory = self.memory_low.is_some() || self.memory_high.is_some();
         memory || Resource::ALL.into_iter().any(|one| self.given(one).is_some())
+    }
+
+    /// The user's own policy: a program, and its arguments.
+    pub fn program(&self) -> Option<&[String]> {
+        match &self.policy {
+            Some(PolicyArg::Program(words)) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// The policy on top of that before; another policy has its own window.
+    fn pace(&self, before: Pace) -> Pace {
+        let pace = match &self.policy {
+            Some(PolicyArg::Named(choice)) if *choice == before.policy => before,
+            Some(PolicyArg::Named(choice)) => Pace::DEFAULT.with_policy(*choice),
+            Some(PolicyArg::Program(_)) => Pace::DEFAULT.with_policy(Choice::Program),
+            None => before,
+        };
+        if self.window.is_some() { pace.with_window(self.window) } else { pace }
     }
 
     /// The thresholds of memory on top of those before.
@@ -347,5 +422,6 @@ impl LimitArgs {
                 self.disk_total
                     .map_or(before.disk_total(), |total| total.over(before.disk_total())),
             )
+            .with_pace(self.pace(before.pace()))
     }
 }

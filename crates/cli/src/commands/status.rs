@@ -103,6 +103,10 @@ struct ClassReport {
     /// Whether the limits hold now, because others are busy; always true for `always`.
     throttled: bool,
     weight: u32,
+    /// `window`, `sleep` or `program`.
+    policy: &'static str,
+    /// Time over which the limits hold.
+    window_seconds: f64,
     guest: bool,
     cache: Cache,
     /// Bytes of resident memory down to which pages are taken while others wait for memory; `null` without
@@ -172,6 +176,8 @@ impl ClassReport {
             when: if limits.when() == When::Busy { "busy" } else { "always" },
             throttled: !class.yields() || !class.limited().is_empty(),
             weight: limits.weight(),
+            policy: limits.pace().policy.name(),
+            window_seconds: limits.pace().window().as_secs_f64(),
             guest: limits.guest(),
             cache: Cache::of(limits.protects_cache()),
             memory_low: memory.map(|bounds| bounds.low),

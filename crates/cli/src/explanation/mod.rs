@@ -9,7 +9,7 @@ pub mod others;
 pub mod running;
 pub mod waiting;
 
-use discnice_policy::{Limits, Resource, When};
+use discnice_policy::{Limits, Pace, Resource, When};
 use discnice_units::Rate;
 use serde::Serialize;
 
@@ -92,6 +92,10 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     let mut said: Vec<String> = thresholds.map(|one| rate(one, limits.rate(one)) + when).collect();
     if let Some(most) = limits.disk_total() {
         said.push(format!("disk: {most} in all"));
+    }
+    let pace = limits.pace();
+    if pace != Pace::DEFAULT && !said.is_empty() {
+        said.push(format!("policy: {}, over {}", pace.policy.name(), pace.window()));
     }
     if let Some(high) = limits.memory().high() {
         said.push(format!("memory: paused above {high} while others wait for memory"));

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use discnice_policy::{Limits, Resource, pace};
+use discnice_policy::{Limits, Resource};
 use discnice_sys::{futex, time};
 use discnice_units::Rate;
 use rustix::process::Pid;
@@ -158,7 +158,7 @@ fn is_other(one: Rate, other: Rate) -> bool {
 /// Sets the rate that holds, not the one that is kept for later versions of the class.
 fn set_rate(found: &Found, rate: Rate) {
     let limits: Limits = found.class.limits().with(Resource::Total, rate);
-    found.class.set_limits(time::now(), &limits, pace::WINDOW);
+    found.class.set_limits(time::now(), &limits);
     futex::wake_all(found.class.changes());
 }
 

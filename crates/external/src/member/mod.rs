@@ -458,7 +458,7 @@ fn rest(role: Role) -> Rest {
 mod tests {
     use super::*;
     use crate::hold::{Grip, Means, Refused};
-    use discnice_policy::{Limits, Resource, pace};
+    use discnice_policy::{Limits, Resource};
     use discnice_units::Rate;
     use std::alloc::{Layout, alloc_zeroed};
     use std::cell::Cell;
@@ -497,7 +497,7 @@ mod tests {
             Class::create(start, layout.size(), 1, b"watched", 0).unwrap()
         };
         let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1 << 20));
-        class.set_limits(Nanos(0), &limits, pace::WINDOW);
+        class.set_limits(Nanos(0), &limits);
         class
     }
 

@@ -1,0 +1,239 @@
+//! The policy of a class, which the user chooses (DiscNice, 4.1 and 5.3).
+//!
+//! A policy is arithmetic behind the trait [`Policy`]: from what has passed, and the threshold, follows when the next
+//! amount may pass. Mechanisms know the trait alone, so another policy changes none of them.
+
+use discnice_units::{Nanos, Rate};
+
+use crate::pace::{self, Rule};
+use crate::sleep::{self, Sleep};
+
+//= discnice/5.3-function
+/// Decides how long an amount waits.
+pub trait Policy {
+    /// Over which time it must be told what has passed; zero if the frontier tells it all.
+    fn looks_back(&self) -> Nanos;
+
+    /// Age at which unused allowance is forgotten.
+    fn forgets(&self) -> Nanos;
+
+    /// Decides when `amount` units may pass.
+    fn reserve(&self, past: Past, now: Nanos, amount: u64) -> Reservation;
+
+    /// When to ask again after a refusal.
+    fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos;
+
+    /// The frontier after `amount` more units turned out to have passed, which `past` has already.
+    fn charge(&self, past: Past, now: Nanos, amount: u64) -> Nanos;
+
+    /// The frontier after `amount` units turned out not to have passed.
+    fn refund(&self, frontier: Nanos, amount: u64) -> Nanos;
+}
+
+/// What a policy knows of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Past {
+    /// The moment at which everything charged so far is paid for.
+    pub frontier: Nanos,
+    /// Units that passed in the time of [`Policy::looks_back`].
+    pub passed: u64,
+}
+
+/// What a policy answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// The amount may pass from this moment on; `None`: it is not reserved, ask again at [`Policy::retry_at`].
+    pub start: Option<Nanos>,
+    /// The frontier behind it.
+    pub frontier: Nanos,
+}
+
+/// The policies. The numbers are kept in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The rate window as a frontier; see [`crate::pace`].
+    #[default]
+    Window = 0,
+    /// The sleep of B/R - N; see [`crate::sleep`].
+    Sleep = 1,
+    /// A program of the user changes the rates, below the thresholds; it paces as the rate window does.
+    Program = 2,
+}
+
+impl Choice {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Window, Self::Sleep, Self::Program];
+
+    /// The name on command lines and in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Sleep => "sleep",
+            Self::Program => "program",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// The policy of this number; an unknown one is the rate window.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Self {
+        match number {
+            1 => Self::Sleep,
+            2 => Self::Program,
+            _ => Self::Window,
+        }
+    }
+}
+
+/// A policy and the window over which its threshold holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The policy.
+    pub policy: Choice,
+    /// What the user gave, in milliseconds; zero for the policy's own window.
+    millis: u32,
+}
+
+/// Shortest window that can be given.
+pub const SHORTEST_WINDOW: Nanos = Nanos::from_millis(100);
+/// Longest one.
+pub const LONGEST_WINDOW: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+impl Pace {
+    /// The rate window of five seconds.
+    pub const DEFAULT: Self = Self { policy: Choice::Window, millis: 0 };
+
+    /// Returns this with another policy.
+    #[must_use]
+    pub const fn with_policy(self, policy: Choice) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// Returns this with another window, in whole milliseconds; `None` for the policy's own.
+    #[must_use]
+    pub fn with_window(self, window: Option<Nanos>) -> Self {
+        let millis = window.map_or(0, |window| window.0 / 1_000_000);
+        Self { millis: u32::try_from(millis).unwrap_or(u32::MAX), ..self }
+    }
+
+    /// What the user gave.
+    #[must_use]
+    pub fn given_window(self) -> Option<Nanos> {
+        (self.millis != 0).then(|| Nanos::from_millis(u64::from(self.millis)))
+    }
+
+    /// The longest window that the policy can have.
+    #[must_use]
+    pub const fn longest(self) -> Nanos {
+        match self.policy {
+            Choice::Sleep => sleep::LONGEST,
+            Choice::Window | Choice::Program => LONGEST_WINDOW,
+        }
+    }
+
+    /// The window that holds; one that could not be given counts as not given.
+    #[must_use]
+    pub fn window(self) -> Nanos {
+        let usual = match self.policy {
+            Choice::Sleep => sleep::WINDOW,
+            Choice::Window | Choice::Program => pace::WINDOW,
+        };
+        self.given_window().filter(|window| self.is_possible(*window)).unwrap_or(usual)
+    }
+
+    /// Returns true if the policy can have this window.
+    #[must_use]
+    pub fn is_possible(self, window: Nanos) -> bool {
+        (SHORTEST_WINDOW..=self.longest()).contains(&window)
+    }
+
+    /// Packs it into one word of shared memory.
+    #[must_use]
+    pub const fn to_word(self) -> u64 {
+        (self.policy as u64) << 32 | self.millis as u64
+    }
+
+    /// Unpacks it from that word; every value is valid.
+    #[must_use]
+    pub const fn from_word(word: u64) -> Self {
+        Self { policy: Choice::from_number((word >> 32) as u32), millis: word as u32 }
+    }
+
+    //= discnice/4.1-own-policy
+    /// The policy, for a threshold.
+    #[must_use]
+    pub fn at(self, rate: Rate) -> Chosen {
+        let window = self.window();
+        match self.policy {
+            Choice::Sleep => Chosen::Sleep(Sleep { rate, window }),
+            Choice::Window | Choice::Program => Chosen::Window(Rule { rate, window }),
+        }
+    }
+}
+
+/// A policy with its threshold.
+#[derive(Debug, Clone, Copy)]
+pub enum Chosen {
+    /// The rate window.
+    Window(Rule),
+    /// The sleep of B/R - N.
+    Sleep(Sleep),
+}
+
+impl Chosen {
+    /// The threshold.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        match self {
+            Self::Window(rule) => rule.rate,
+            Self::Sleep(sleep) => sleep.rate,
+        }
+    }
+}
+
+impl core::ops::Deref for Chosen {
+    type Target = dyn Policy;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Window(rule) => rule,
+            Self::Sleep(sleep) => sleep,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= discnice/4.1-own-policy
+    #[test]
+    fn every_policy_is_named_and_survives_shared_memory() {
+        for policy in Choice::ALL {
+            assert_eq!(Choice::named(policy.name()), Some(policy));
+            for window in [None, Some(Nanos::SECOND), Some(LONGEST_WINDOW)] {
+                let pace = Pace::DEFAULT.with_policy(policy).with_window(window);
+                assert_eq!(Pace::from_word(pace.to_word()), pace);
+                assert_eq!(pace.given_window(), window);
+            }
+        }
+        assert_eq!(Choice::named("frontier"), None);
+        assert_eq!(Pace::from_word(u64::MAX).window(), pace::WINDOW, "scribbled");
+    }
+
+    #[test]
+    fn a_window_that_no_policy_can_have_is_the_usual_one() {
+        let sleep = Pace::DEFAULT.with_policy(Choice::Sleep);
+        assert_eq!(sleep.window(), sleep::WINDOW);
+        assert_eq!(sleep.with_window(Some(Nanos(2 * Nanos::SECOND.0))).window().0, 2_000_000_000);
+        assert_eq!(sleep.with_window(Some(LONGEST_WINDOW)).window(), sleep::WINDOW);
+        let short = Pace::DEFAULT.with_window(Some(Nanos::from_millis(99)));
+        assert_eq!(short.window(), pace::WINDOW);
+    }
+}
