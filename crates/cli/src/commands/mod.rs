@@ -10,6 +10,7 @@ pub(crate) mod class;
 mod complete;
 mod detach;
 mod doctor;
+mod enter;
 mod estimator;
 mod explain;
 mod file_status;
@@ -83,6 +84,7 @@ enum Command {
     Policyd(policyd::Policyd),
     Explain(explain::Explain),
     Doctor(doctor::Doctor),
+    Enter(enter::Enter),
     Admit(admit::Admit),
     Cached(cached::Cached),
     Calibrate(calibrate::Calibrate),
@@ -107,6 +109,7 @@ impl Cli {
             Command::Metrics(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Enter(command) => command.run(),
             Command::Fleet(command) => command.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),
