@@ -100,6 +100,7 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh
 	install -d $(DESTDIR)$(PREFIX)/share/systemd/user
 	install -m 644 packaging/systemd/*.socket packaging/systemd/*.timer $(DESTDIR)$(PREFIX)/share/systemd/user/
 	for unit in discnice-policyd discnice-refresh@; do \
@@ -113,7 +114,7 @@ uninstall: ## Remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
 	rm -f $(DESTDIR)$(PREFIX)/share/systemd/user/discnice-policyd.* $(DESTDIR)$(PREFIX)/share/systemd/user/discnice-refresh@.*
-	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice
+	rm -rf $(DESTDIR)$(PREFIX)/lib/discnice $(DESTDIR)$(PREFIX)/share/discnice
 	rm -f $(DESTDIR)$(PREFIX)/include/discnice.h $(DESTDIR)$(PREFIX)/lib/libdiscnice_testpoint.*
 	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/discnice.pc
 	cd $(DESTDIR)$(PREFIX)/share 2>/dev/null || exit 0; \

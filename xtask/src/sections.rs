@@ -108,6 +108,7 @@ const FILES: Section = Section {
             "$XDG_CONFIG_HOME/discnice/config.toml (~/.config/discnice/config.toml)",
             "Limits of new classes; discnice-config(5).",
         ),
+        Term("/etc/discnice/config.toml", "Those of the site."),
         Term(
             "$XDG_RUNTIME_DIR/discnice/",
             "Names of classes, the daemon's socket and copies of the library. Without that variable a private directory below /tmp.",
@@ -188,7 +189,10 @@ pub const CONFIG: &[Section] = &[
     },
     Section {
         title: "SYNOPSIS",
-        text: &[Text("$XDG_CONFIG_HOME/discnice/config.toml, else ~/.config/discnice/config.toml")],
+        text: &[
+            Text("$XDG_CONFIG_HOME/discnice/config.toml, else ~/.config/discnice/config.toml"),
+            Text("/etc/discnice/config.toml"),
+        ],
     },
     Section {
         title: "DESCRIPTION",
@@ -201,7 +205,14 @@ pub const CONFIG: &[Section] = &[
                 "true: a command is not started if a limit cannot hold for it, as by --strict. DISCNICE_STRICT has precedence.",
             ),
             Term("[default]", "Limits of a job that was given neither numbers nor a class."),
-            Term("[class.NAME]", "Limits of the class of this name."),
+            Term(
+                "[class.NAME]",
+                "Limits of the class of this name. [class.session] is of login sessions, by discnice-enter(1); its message is what users are told at login.",
+            ),
+            Term(
+                "locked",
+                "In the site's file, /etc/discnice/config.toml: a list of \"strict\", \"default\" and \"class.NAME\", of which a user's file and options can only tighten what stands there. Where nothing is locked, the user's keys replace the site's, one by one. The site's file is read only if nobody but the superuser can change it; with an error it is told of and not followed.",
+            ),
             Term(
                 "[polite]",
                 "Parameters of jobs that are regulated by their progress (--polite), such as alpha = 0.02.",

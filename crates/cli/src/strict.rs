@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::bail;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::holding::Unheld;
 use crate::output::tell;
 
@@ -21,12 +21,12 @@ const VARIABLE: &str = "DISCNICE_STRICT";
 pub struct Strictness(pub bool);
 
 impl Strictness {
-    /// By the option, else by the environment, else by the configuration.
+    /// By the option or where the site insists, else by the environment, else by the configuration.
     ///
     /// # Errors
     /// One of them says neither yes nor no.
     pub fn of(option: bool) -> anyhow::Result<Self> {
-        if option {
+        if option || config::must_be_strict() {
             return Ok(Self(true));
         }
         match std::env::var_os(VARIABLE).as_deref().and_then(|value| value.to_str()) {

@@ -25,6 +25,8 @@ const STICKY: u32 = 0o1000;
 pub(crate) struct Base {
     pub(crate) directory: OwnedFd,
     pub(crate) path: PathBuf,
+    /// The superuser's number, as user namespaces show it.
+    pub(crate) superuser: u32,
     owner: u32,
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Base> {
         walked.push(name);
         check(&walked, &facts, superuser)?;
     }
-    Ok(Base { directory, path, owner: facts.st_uid })
+    Ok(Base { directory, path, superuser, owner: facts.st_uid })
 }
 
 fn check(path: &Path, facts: &Stat, superuser: u32) -> io::Result<()> {

@@ -2,6 +2,7 @@
 //!
 //! - [`runtime`](fn@runtime): the private directory of what lives no longer than the machine runs;
 //! - [`targets`], [`refreshes`], [`profile`], [`config`]: files that outlive it, and [`read_own`], which reads them;
+//! - [`SITE`]: the site's settings, and [`read_site`], which reads them;
 //! - [`Private`]: a directory that only this user can change, held open.
 
 mod chain;
@@ -14,7 +15,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-pub use own::read_own;
+pub use own::{read_own, read_site};
 pub use private::Private;
 pub use runtime::{keep_runtime, name_in_space, runtime};
 
@@ -45,6 +46,9 @@ pub fn profile() -> Option<PathBuf> {
 pub fn config() -> Option<PathBuf> {
     Some(below("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
 }
+
+/// The site's settings, which no variable changes.
+pub const SITE: &str = "/etc/discnice/config.toml";
 
 /// Makes `directory` and what is missing above it, open to its owner only.
 ///

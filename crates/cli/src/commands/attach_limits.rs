@@ -25,7 +25,7 @@ use rustix::process::getpid;
 
 use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::output::{say, tell};
 use crate::schedule::{Job, Schedule, ScheduleArgs};
 use crate::used_up::Teller;
@@ -77,7 +77,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     let (found, origin) = classes::find_or_create(&name)?;
     let new = origin == Origin::New;
     if new {
-        found.set_limits(&wanted);
+        found.set_limits(&config::permitted(&name, wanted));
     } else if !limits.is_empty() {
         super::class::change(&found, limits)?;
     }

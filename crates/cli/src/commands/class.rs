@@ -11,7 +11,7 @@ use discnice_sys::process;
 use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found, Origin};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::{fleet, guest, polite, watching};
 
 const EXAMPLES: &str = "\
@@ -108,10 +108,7 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
         Some(found) => found.class.limits(),
         // Only `run` and `attach` make those.
         None if classes::is_automatic(name) => existing(name)?.class.limits(),
-        None => match Config::load()?.class(name) {
-            Some(section) => section.over(Limits::UNLIMITED)?,
-            None => Limits::UNLIMITED,
-        },
+        None => Config::load()?.class(name)?.unwrap_or(Limits::UNLIMITED),
     };
     // Before anything is made.
     let wanted = limits.over(before)?;
@@ -132,6 +129,7 @@ pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
 /// Sets limits, unless they contradict each other, and wakes all threads that wait by the old ones.
 pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     limits.check()?;
+    let limits = config::permitted(&found.name(), limits);
     polite::prepare(&limits)?;
     found.set_limits(&limits);
     if guest::memory(found.class).is_some() && found.class.living(process::exists).next().is_some()

@@ -70,10 +70,7 @@ impl Explain {
         if let Some(fault) = program::fault(&path) {
             bail!("cannot look at {}: {fault}", Foreign::path(&path));
         }
-        let limits = match Config::load()?.unnamed() {
-            Some(section) => section.over(discnice_policy::Limits::UNLIMITED)?,
-            None => polite::limits(),
-        };
+        let limits = Config::load()?.unnamed()?.unwrap_or_else(polite::limits);
         Ok(command::explain(&Start {
             name: &self.subject,
             class: "one of its own".into(),

@@ -106,6 +106,9 @@ pub struct LimitArgs {
     /// Only in the configuration: the address of a budget that the class shares with those of other machines.
     #[arg(skip)]
     fleet: Option<String>,
+    /// Only in the configuration: what `discnice enter` says to users besides the limits.
+    #[arg(skip)]
+    message: Option<String>,
 }
 
 /// What happens to the page cache.
@@ -326,6 +329,11 @@ impl LimitArgs {
         self.fleet.as_deref()
     }
 
+    /// What users of the class are told.
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
     /// Whether nothing was given at all.
     pub fn is_empty(&self) -> bool {
         let settings = [self.net_loopback, self.guest].iter().all(Option::is_none);
@@ -383,13 +391,53 @@ impl LimitArgs {
     /// # Errors
     /// The limits contradict each other, or are parts of what was never measured.
     pub fn over(&self, before: Limits) -> anyhow::Result<Limits> {
-        let mut limits = self.settings_over(before);
-        for (one, given) in self.all_given() {
-            let rate = given.resolve(one).with_context(|| one.option())?;
-            limits = limits.with(one, rate);
-        }
+        let limits = self.laid_over(before)?;
         limits.check()?;
         Ok(limits)
+    }
+
+    /// These limits on top of what held before; a part that is then allowed more than the whole is allowed as much.
+    ///
+    /// # Errors
+    /// They are parts of what was never measured.
+    pub fn fitted_over(&self, before: Limits) -> anyhow::Result<Limits> {
+        Ok(fitted(self.laid_over(before)?))
+    }
+
+    fn laid_over(&self, before: Limits) -> anyhow::Result<Limits> {
+        self.all_given().try_fold(self.settings_over(before), |limits, (one, given)| {
+            Ok(limits.with(one, given.resolve(one).with_context(|| one.option())?))
+        })
+    }
+
+    /// The limits where they are tighter than what is given here, and this elsewhere.
+    ///
+    /// # Errors
+    /// What is given is a part of what was never measured.
+    pub fn bound(&self, limits: Limits) -> anyhow::Result<Limits> {
+        let mut bound = limits;
+        for (one, given) in self.all_given() {
+            let most = given.resolve(one).with_context(|| one.option())?;
+            bound = bound.with(one, bound.rate(one).min(most));
+        }
+        if self.when == Some(When::Always) {
+            bound = bound.with_when(When::Always);
+        }
+        if let Some(most) = self.weight {
+            bound = bound.with_weight(bound.weight().min(most));
+        }
+        if let Some(Ceiling(Some(most))) = self.memory_high {
+            let high = bound.memory().high().map_or(most, |high| high.min(most));
+            bound = bound.with_memory(bound.memory().with_high(Some(high)));
+        }
+        let either = |wanted: Option<bool>, has: bool| has || wanted == Some(true);
+        let protects = self.cache.map(|cache| cache == Cache::Protect);
+        Ok(fitted(
+            bound
+                .with_guest(either(self.guest, bound.guest()))
+                .with_loopback(either(self.net_loopback, bound.loopback()))
+                .with_cache_protected(either(protects, bound.protects_cache())),
+        ))
     }
 
     /// Checks what can be checked without a measured disk.
@@ -423,5 +471,20 @@ impl LimitArgs {
                     .map_or(before.disk_total(), |total| total.over(before.disk_total())),
             )
             .with_pace(self.pace(before.pace()))
+    }
+}
+
+/// The limits, with no part allowed more than its whole, and no low threshold of memory above the high one.
+fn fitted(limits: Limits) -> Limits {
+    let mut fitted = limits;
+    for part in Resource::ALL {
+        if let Some(whole) = part.whole().filter(|_| !fitted.rate(part).is_unlimited()) {
+            fitted = fitted.with(part, fitted.rate(part).min(fitted.rate(whole)));
+        }
+    }
+    let memory = fitted.memory();
+    match memory.high().filter(|_| memory.contradicts_itself()) {
+        Some(high) => fitted.with_memory(memory.with_low(high)),
+        None => fitted,
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod class;
 mod complete;
 mod detach;
 mod doctor;
+mod enter;
 mod estimator;
 mod explain;
 mod file_status;
@@ -85,6 +86,7 @@ enum Command {
     Explain(explain::Explain),
     Trace(trace::Trace),
     Doctor(doctor::Doctor),
+    Enter(enter::Enter),
     Admit(admit::Admit),
     Cached(cached::Cached),
     Calibrate(calibrate::Calibrate),
@@ -110,6 +112,7 @@ impl Cli {
             Command::Explain(command) => command.run(),
             Command::Trace(command) => command.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Enter(command) => command.run(),
             Command::Fleet(command) => command.run(),
             Command::Attach(command) => command.run(),
             Command::Detach(command) => command.run(),

@@ -83,7 +83,7 @@ impl PoliteArgs {
     /// Parameters that make no stable system; a configuration that cannot be understood.
     pub fn config(&self) -> anyhow::Result<Config> {
         let mut config = if self.paper { Config::paper() } else { Config::default() };
-        let mut wanted = config::Config::load()?.progress().to_vec();
+        let mut wanted: Vec<_> = config::Config::load()?.progress().collect();
         wanted.extend(&self.tune);
         settings::apply(&mut config, &wanted).map_err(|error| anyhow!("--polite: {error}"))?;
         if self.no_probation {

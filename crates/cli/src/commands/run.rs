@@ -20,7 +20,7 @@ use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use super::summary;
 use crate::classes::{self, Found, Origin};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::escapes::Escapes;
 use crate::holding::{Holding, Unheld};
 use crate::launch::{Ended, Variables};
@@ -95,6 +95,9 @@ pub struct Run {
     /// The command and its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
+    /// What else the command gets in its environment
+    #[arg(skip)]
+    besides: Variables,
 }
 
 impl Run {
@@ -114,7 +117,7 @@ impl Run {
             );
         }
         self.schedule.check(self.class.as_deref())?;
-        let limits = self.initial_limits()?;
+        let limits = self.permitted(self.initial_limits()?);
         if self.polite.wanted() {
             self.polite.config()?;
         }
@@ -153,6 +156,17 @@ impl Run {
         }
     }
 
+    /// Executes the command in this process's place, in its class with these limits if that is possible, and in any case.
+    pub(super) fn certainly(mut self, limits: &Limits, besides: (&'static str, OsString)) -> u8 {
+        self.besides.push(besides);
+        inheritance::survive_limits_of_files();
+        let lenient = Strictness(false);
+        let prepared =
+            self.prepare(limits, lenient).inspect_err(|unheld| tell!("discnice: {unheld}"));
+        let prepared = prepared.ok().inspect(|(found, _)| found.set_limits(limits));
+        self.execute(prepared, lenient)
+    }
+
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
     fn initial_limits(&self) -> anyhow::Result<Limits> {
         let numbers = self.limits.has_threshold();
@@ -160,15 +174,22 @@ impl Run {
             return self.limits.over(Limits::UNLIMITED);
         }
         let config = Config::load()?;
-        let base = match self.class.as_ref().and_then(|name| config.class(name)) {
-            Some(section) => section.over(Limits::UNLIMITED)?,
+        let section = self.class.as_ref().map(|name| config.class(name)).transpose()?.flatten();
+        let base = match section {
+            Some(limits) => limits,
             None if numbers => Limits::UNLIMITED,
-            None => match config.unnamed() {
-                Some(section) => section.over(Limits::UNLIMITED)?,
-                None => polite::limits(),
-            },
+            None => config.unnamed()?.unwrap_or_else(polite::limits),
         };
         self.limits.over(base)
+    }
+
+    /// Those limits as far as the site permits them for the class.
+    fn permitted(&self, limits: Limits) -> Limits {
+        if !self.is_limited() {
+            return limits;
+        }
+        // No name of a class that is made for this command stands in a configuration.
+        config::permitted(self.class.as_deref().unwrap_or_default(), limits)
     }
 
     /// Tells how the command would be held; the exit status is the one of a command that cannot be started.
@@ -259,8 +280,8 @@ impl Run {
             }
             // What is held back is dropped by exec, or in the end of a command that cannot be executed.
             Ok((variables, _held_back)) => {
-                let variables = variables.as_deref().unwrap_or_default();
-                cannot_execute(Path::new(name), &launch::execute(&self.command, variables))
+                let variables = [variables.unwrap_or_default(), self.besides.clone()].concat();
+                cannot_execute(Path::new(name), &launch::execute(&self.command, &variables))
             }
         };
         if let Some((found, true)) = prepared {

@@ -1,7 +1,8 @@
-//! Defaults of classes: `$XDG_CONFIG_HOME/discnice/config.toml`.
+//! One configuration file: the user's `$XDG_CONFIG_HOME/discnice/config.toml`, or the site's `/etc/discnice/config.toml`.
 //!
 //! ```toml
 //! strict = true          # a command is not started if a limit cannot hold for it
+//! locked = ["class.session"]      # only in the site's: what users may tighten, and not loosen
 //!
 //! [default]              # a job that was given neither numbers nor a class
 //! disk = "20M"
@@ -14,19 +15,22 @@
 //! guest = true
 //! fleet = "rediss://node@files.example/backup?password-file=/etc/discnice/password"
 //!
+//! [class.session]        # login sessions, by `discnice enter`
+//! disk = "20M"
+//! message = "Large transfers: use dtn.example"
+//!
 //! [polite]               # of jobs that are regulated by their progress
 //! alpha = 0.02
 //! ```
 //!
-//! The keys of classes are the options of `discnice class set`, without their dashes, and `fleet`: the address of a
-//! budget that the class shares with those of other machines (docs/fleet.md).
+//! The keys of classes are the options of `discnice class set`, without their dashes, `fleet`: the address of a
+//! budget that the class shares with those of other machines (docs/fleet.md), and `message`: what `discnice enter` says.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use discnice_fleet::Address;
 use discnice_manners::{Parameter, Setting, settings};
 use serde::Deserialize;
@@ -35,15 +39,19 @@ use toml::Spanned;
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 
-/// A longer file is no configuration.
-const LONGEST: u64 = 1 << 20;
+/// The name in `locked` for `strict`, and that for the section of jobs without a class.
+const STRICT: &str = "strict";
+const DEFAULT: &str = "default";
+/// What stands before a class's name in `locked`.
+const CLASS: &str = "class.";
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct File {
+    strict: Option<bool>,
     #[serde(default)]
-    strict: bool,
+    locked: Vec<Spanned<String>>,
     default: Option<Spanned<LimitArgs>>,
     #[serde(default)]
     class: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
@@ -54,28 +62,7 @@ pub struct Config {
     progress: Vec<Setting>,
 }
 
-impl Config {
-    /// Reads the user's file; one that does not exist says nothing.
-    ///
-    /// # Errors
-    /// It cannot be read, or says something that is no configuration: file, line, column, reason.
-    pub fn load() -> anyhow::Result<Self> {
-        let Some(path) = discnice_paths::config() else { return Ok(Self::default()) };
-        match discnice_paths::read_own(&path, LONGEST) {
-            Ok(bytes) => Self::parse_bytes(&bytes, &path),
-            // An unreadable file is another user's, with a HOME that was kept (su, setpriv).
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
-                ) =>
-            {
-                Ok(Self::default())
-            }
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-        }
-    }
-
+impl File {
     /// Parses what stands in the file at `path`.
     ///
     /// # Errors
@@ -89,7 +76,7 @@ impl Config {
         bail!("{}:{line}:{column}: not UTF-8", path.display())
     }
 
-    fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
         let at = |span: Range<usize>, why: String| {
             let (line, column) = place(text, span.start);
             anyhow!("{}:{line}:{column}: {why}", path.display())
@@ -110,6 +97,10 @@ impl Config {
             }
         }
         if let Some(limits) = &config.default {
+            if limits.as_ref().message().is_some() {
+                let why = "default: only a named class has a message; give it to [class.session]";
+                return Err(at(limits.span(), why.to_owned()));
+            }
             let checked = limits.as_ref().check();
             checked.map_err(|why| at(limits.span(), format!("default: {why}")))?;
             if limits.as_ref().fleet().is_some() {
@@ -120,6 +111,9 @@ impl Config {
                 let why = "default: only a named class can have a policy of your own; give it to [class.NAME]";
                 return Err(at(limits.span(), why.to_owned()));
             }
+        }
+        for name in &config.locked {
+            config.lockable(name.as_ref()).map_err(|why| at(name.span(), why))?;
         }
         for (name, value) in &config.polite {
             let parameter = Parameter::named(name.as_ref())
@@ -138,8 +132,38 @@ impl Config {
         &self.progress
     }
 
-    /// Whether `run` refuses a command for which a limit does not hold.
-    pub const fn strict(&self) -> bool {
+    /// Refuses what cannot be locked, or is not there to be.
+    fn lockable(&self, name: &str) -> Result<(), String> {
+        let is_there = match (name, name.strip_prefix(CLASS)) {
+            (STRICT, _) => self.strict.is_some(),
+            (DEFAULT, _) => self.default.is_some(),
+            (_, Some(class)) => self.class(class).is_some(),
+            _ => return Err(format!("locked: give strict, default or class.NAME, not {name:?}")),
+        };
+        is_there.then_some(()).ok_or_else(|| format!("locked: {name} is not set in this file"))
+    }
+
+    fn locks(&self, name: &str) -> bool {
+        self.locked.iter().any(|one| one.as_ref() == name)
+    }
+
+    /// Whether users may not change what `strict` says.
+    pub fn locks_strict(&self) -> bool {
+        self.locks(STRICT)
+    }
+
+    /// The limits that users may not loosen for a class of this name: its own section's, else those of jobs without a
+    /// class.
+    pub fn locked(&self, class: &str) -> Option<&LimitArgs> {
+        let (section, name) = match self.class(class) {
+            Some(section) => (section, &*format!("{CLASS}{class}")),
+            None => (self.unnamed()?, DEFAULT),
+        };
+        self.locks(name).then_some(section)
+    }
+
+    /// Whether `run` refuses a command for which a limit does not hold, if the file says so.
+    pub const fn strict(&self) -> Option<bool> {
         self.strict
     }
 
@@ -195,8 +219,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> anyhow::Result<Config> {
-        Config::parse(text, Path::new("config.toml"))
+    fn parse(text: &str) -> anyhow::Result<File> {
+        File::parse(text, Path::new("config.toml"))
     }
 
     #[test]
@@ -204,7 +228,7 @@ mod tests {
         let text = "strict = true\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.\"two words\"]\n\
                     meta-ops = 1000\nweight = 50\nguest = true\nnet-loopback = true\n";
         let config = parse(text).unwrap();
-        assert!(config.strict() && !parse("").unwrap().strict());
+        assert_eq!((config.strict(), parse("").unwrap().strict()), (Some(true), None));
         let default = config.unnamed().unwrap().over(Limits::UNLIMITED).unwrap();
         assert_eq!(default.rate(Resource::Total), Rate::per_second(20 << 20));
         assert_eq!(default.when(), When::Busy);
@@ -228,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_said_where() {
-        let error = Config::parse_bytes(b"[default]\n# \xff\n", Path::new("config.toml"));
+        let error = File::parse_bytes(b"[default]\n# \xff\n", Path::new("config.toml"));
         assert_eq!(error.unwrap_err().to_string(), "config.toml:2:3: not UTF-8");
     }
 
@@ -259,6 +283,10 @@ mod tests {
             ("[class.a]\npolicy = \"sleep\"\nwindow = 5\n", "config.toml:1:", "100 to 4900 ms"),
             ("[class.\"a/b\"]\ndisk = \"5M\"\n", "config.toml:1:8: ", "no class name"),
             ("[default]\nfleet = \"redis://h/a\"\n", "config.toml:1:", "only a named class"),
+            ("[default]\nmessage = \"a\"\n", "config.toml:1:", "only a named class"),
+            ("locked = [\"class.a\"]\n", "config.toml:1:11: ", "class.a is not set"),
+            ("locked = [\"default\"]\n", "config.toml:1:11: ", "default is not set"),
+            ("locked = [\"polite\"]\n", "config.toml:1:11: ", "strict, default or class.NAME"),
             ("[class.a]\nfleet = \"h/a\"\n", "config.toml:1:", "no address of a fleet"),
             ("[class.a]\nfleet = \"redis://h\"\n", "config.toml:1:", "no class behind the host"),
             (

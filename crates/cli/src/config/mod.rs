@@ -1,0 +1,222 @@
+//! Settings: the site's, `/etc/discnice/config.toml`, and over them the user's, `$XDG_CONFIG_HOME/discnice/config.toml`.
+//!
+//! The user's keys replace the site's one by one. What the site has locked they can only tighten, as options can
+//! ([`locked`]; docs/adr/0028-site.md).
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::Context;
+use discnice_manners::Setting;
+use discnice_policy::Limits;
+
+pub use file::File;
+
+use crate::commands::limits::LimitArgs;
+use crate::output::tell;
+
+/// A longer file is no configuration.
+const LONGEST: u64 = 1 << 20;
+
+/// The settings of both.
+#[derive(Debug)]
+pub struct Config {
+    own: File,
+    site: &'static File,
+}
+
+impl Config {
+    /// Reads both files; one that does not exist says nothing.
+    ///
+    /// # Errors
+    /// The user's cannot be read, or says something that is no configuration: file, line, column, reason.
+    pub fn load() -> anyhow::Result<Self> {
+        Ok(Self { own: own()?, site: site() })
+    }
+
+    /// Parameters of regulation by progress, the later ones over the former.
+    pub fn progress(&self) -> impl Iterator<Item = Setting> {
+        self.site.progress().iter().chain(self.own.progress()).copied()
+    }
+
+    /// Whether `run` refuses a command for which a limit does not hold.
+    pub fn strict(&self) -> bool {
+        let own = self.own.strict().filter(|_| !self.site.locks_strict());
+        own.or(self.site.strict()).unwrap_or_default()
+    }
+
+    /// The limits that a class of this name is made with.
+    ///
+    /// # Errors
+    /// They are parts of what was never measured.
+    pub fn class(&self, name: &str) -> anyhow::Result<Option<Limits>> {
+        let sections = (self.site.class(name), self.own.class(name));
+        Ok(combined(sections)?.map(|limits| bound(self.site, name, limits)))
+    }
+
+    /// The limits of a job that was given neither numbers nor a class.
+    ///
+    /// # Errors
+    /// They are parts of what was never measured.
+    pub fn unnamed(&self) -> anyhow::Result<Option<Limits>> {
+        combined((self.site.unnamed(), self.own.unnamed()))
+    }
+
+    /// What users of a class of this name are told.
+    pub fn message(&self, name: &str) -> Option<&str> {
+        let sections = [self.own.class(name), self.site.class(name)];
+        sections.into_iter().flatten().find_map(LimitArgs::message)
+    }
+
+    /// The address of the budget that a class of this name shares with those of other machines.
+    pub fn fleet(&self, name: &str) -> Option<&str> {
+        let own = self.own.fleet(name).filter(|_| self.site.locked(name).is_none());
+        own.or_else(|| self.site.fleet(name))
+    }
+
+    /// Classes that share a budget with those of other machines, with its address.
+    pub fn fleets(&self) -> impl Iterator<Item = (&str, &str)> {
+        let names: BTreeMap<_, _> = self.site.fleets().chain(self.own.fleets()).collect();
+        names.into_keys().filter_map(|name| Some((name, self.fleet(name)?)))
+    }
+}
+
+/// The user's section over the site's.
+fn combined(
+    (site, own): (Option<&LimitArgs>, Option<&LimitArgs>),
+) -> anyhow::Result<Option<Limits>> {
+    let Some(section) = site else {
+        return own.map(|own| own.over(Limits::UNLIMITED)).transpose();
+    };
+    let limits = section.over(Limits::UNLIMITED)?;
+    own.map_or(Ok(limits), |own| own.fitted_over(limits)).map(Some)
+}
+
+/// Limits of a class of this name as far as the site permits them; a line says where it does not.
+#[must_use]
+pub fn permitted(name: &str, wanted: Limits) -> Limits {
+    let permitted = bound(site(), name, wanted);
+    if permitted != wanted {
+        let what = if name.is_empty() { "this job".into() } else { format!("class {name}") };
+        tell!("discnice: {what} has less than that: {} permits no more", discnice_paths::SITE);
+    }
+    permitted
+}
+
+fn bound(site: &File, name: &str, limits: Limits) -> Limits {
+    // A part of a disk that was not measured holds back nothing.
+    site.locked(name).and_then(|section| section.bound(limits).ok()).unwrap_or(limits)
+}
+
+/// Whether the site insists on refusing commands for which a limit does not hold.
+#[must_use]
+pub fn must_be_strict() -> bool {
+    let site = site();
+    site.locks_strict() && site.strict() == Some(true)
+}
+
+fn own() -> anyhow::Result<File> {
+    let Some(path) = discnice_paths::config() else { return Ok(File::default()) };
+    match discnice_paths::read_own(&path, LONGEST) {
+        Ok(bytes) => File::parse_bytes(&bytes, &path),
+        // An unreadable file is another user's, with a HOME that was kept (su, setpriv).
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(File::default())
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The site's file. One that is wrong is told of and not followed: users cannot mend it, and their jobs are to run.
+fn site() -> &'static File {
+    static SITE: OnceLock<File> = OnceLock::new();
+    SITE.get_or_init(|| {
+        let path = Path::new(discnice_paths::SITE);
+        let read = discnice_paths::read_site(path, LONGEST);
+        let found = match read {
+            Ok(bytes) => File::parse_bytes(&bytes, path),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return File::default();
+            }
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        found.unwrap_or_else(|error| {
+            tell!("discnice: the site's settings are not used: {error:#}; tell its administrator");
+            File::default()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use discnice_policy::{Resource, When};
+    use discnice_units::Rate;
+
+    use super::*;
+
+    const SITE: &str = "strict = true\nlocked = [\"class.held\", \"default\", \"strict\"]\n\
+        [default]\ndisk = \"20M\"\nguest = true\n\
+        [class.held]\ndisk = \"10M\"\nmeta-ops = 100\nwhen = \"always\"\nmessage = \"slowly\"\nfleet = \"redis://h/a\"\n\
+        [class.free]\ndisk = \"10M\"\nmeta-ops = 100\nfleet = \"redis://h/b\"\n";
+
+    fn config(own: &str) -> Config {
+        let parse = |text| File::parse(text, Path::new("config.toml")).unwrap();
+        Config { own: parse(own), site: Box::leak(Box::new(parse(SITE))) }
+    }
+
+    fn rates(limits: Limits) -> (Rate, Rate, Rate) {
+        (limits.rate(Resource::Total), limits.rate(Resource::Read), limits.rate(Resource::Metadata))
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn users_change_what_is_not_locked_key_by_key() {
+        let own = "[class.free]\ndisk-read = \"30M\"\nmeta-ops = 500\nfleet = \"redis://h/c\"\n[class.mine]\ndisk = \"1G\"\n";
+        let config = config(own);
+        let free = config.class("free").unwrap().unwrap();
+        let ten = Rate::per_second(10 * MIB);
+        assert_eq!(rates(free), (ten, ten, Rate::per_second(500)), "no part above the whole");
+        assert_eq!(config.fleet("free"), Some("redis://h/c"));
+        assert_eq!(config.message("held"), Some("slowly"));
+        let all: Vec<_> = config.fleets().collect();
+        assert_eq!(all, [("free", "redis://h/c"), ("held", "redis://h/a")]);
+        assert_eq!(config.class("none").unwrap(), None);
+    }
+
+    #[test]
+    fn users_only_tighten_what_is_locked() {
+        let loose = "strict = false\n[class.held]\ndisk = \"1G\"\nmeta-ops = 50\nwhen = \"busy\"\nfleet = \"redis://h/mine\"\n";
+        let config = config(loose);
+        assert!(config.strict());
+        let held = config.class("held").unwrap().unwrap();
+        assert_eq!(held.rate(Resource::Total), Rate::per_second(10 * MIB));
+        assert_eq!(held.rate(Resource::Metadata), Rate::per_second(50));
+        assert_eq!(held.when(), When::Always);
+        assert_eq!(config.fleet("held"), Some("redis://h/a"));
+        // What the site does not name has the default's lock.
+        let wide = Limits::UNLIMITED.with(Resource::Write, Rate::per_second(90 * MIB));
+        let bounded = bound(config.site, "mine", wide);
+        let twenty = Rate::per_second(20 * MIB);
+        assert_eq!(
+            (bounded.rate(Resource::Total), bounded.rate(Resource::Write)),
+            (twenty, twenty)
+        );
+        assert!(bounded.guest());
+        assert_eq!(bound(config.site, "free", wide), wide);
+    }
+}
