@@ -56,6 +56,21 @@ fn a_key_ends_top_and_gives_the_terminal_back() {
 }
 
 #[test]
+fn keys_of_top_pause_and_end_a_class() {
+    let run = "\"$top\" run --class topkeys --disk 5M sleep 60 & job=$!";
+    let top = "stty rows 24 cols 80; \"$top\" top; wait $job; echo ended $?";
+    let filter = "sleep 3; printf '/topkeys\\r'";
+    let keys = format!(
+        "{filter}; sleep 1; printf z; sleep 3; printf Ky; sleep 2; printf q; sleep 2; printf q"
+    );
+    let text = on_a_terminal(&keys, &format!("{run}; sleep 1; {top}")).text();
+    // Only what differs from the line before is drawn.
+    assert!(text.contains("stands") && text.contains("stop"), "{text:?}");
+    assert!(text.contains("asked") && text.contains("(SIGTERM)"), "{text:?}");
+    assert!(text.contains("ended 143"), "{text:?}");
+}
+
+#[test]
 fn signals_end_top_and_give_the_terminal_back() {
     for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131)] {
         let script = format!("(sleep 1; kill -{signal} $$) & exec \"$top\" top");

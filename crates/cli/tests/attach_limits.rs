@@ -235,7 +235,11 @@ fn signals_reach_a_held_program() {
         std::thread::sleep(Duration::from_millis(300));
     };
     signal("-STOP");
-    assert_eq!(state(), Some('T'), "stopped by the user");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while state() != Some('T') {
+        assert!(Instant::now() < deadline, "{:?}: not stopped by the user", state());
+        std::thread::sleep(Duration::from_millis(10));
+    }
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(state(), Some('T'), "and still is");
     signal("-CONT");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
 use discnice_benice::tree::Process;
@@ -10,7 +10,8 @@ use discnice_sys::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, PidfdGetfdFlags, geteuid, getpid, pidfd_getfd, pidfd_open, test_kill_process,
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, geteuid, getpid, pidfd_getfd, pidfd_open,
+    pidfd_send_signal, test_kill_process,
 };
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
@@ -26,6 +27,14 @@ impl Pinned {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// As pidfd_send_signal(2).
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.descriptor, signal)?)
     }
 
     /// One of its descriptors as one of ours, to advise on and to close at once. `None` where the system

@@ -2,9 +2,13 @@
 //!
 //! - [`snapshot`]: what all classes show at one moment;
 //! - [`model`]: what is shown and selected, and how keys change it;
+//! - [`input`]: what is being typed or asked;
+//! - [`action`]: what keys do to classes and processes;
 //! - [`view`]: how it is drawn;
 //! - [`screen`]: the terminal, which is given back whatever happens.
 
+mod action;
+mod input;
 mod model;
 #[cfg(test)]
 mod picture;
@@ -58,12 +62,12 @@ pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
             match model.press(key) {
                 Some(Wish::Quit) => return Ok(ExitCode::SUCCESS),
                 Some(Wish::Suspend) => screen.suspend()?,
-                Some(Wish::Limit(change)) => model.say(change.apply()),
+                Some(Wish::Do(action)) => model.say(action.apply()),
                 None => {}
             }
         }
         if Instant::now() >= next {
-            if !model.is_paused() {
+            if !model.is_frozen() {
                 model.update(Snapshot::take()?);
             }
             next = Instant::now() + interval;

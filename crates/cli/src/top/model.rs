@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use discnice_policy::Resource;
-use discnice_units::Rate;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::action::{self, Action, Change, Target};
+use super::input::{self, Input, Purpose, Typed};
 use super::snapshot::{Class, Process, Snapshot};
 use super::view::Style;
-use crate::classes;
-use crate::commands::class;
 
 /// Rates that are remembered for each class.
 pub const HISTORY: usize = 64;
-/// No rate needs more characters.
-const LONGEST: usize = 24;
 
 /// What a key asks for that the model cannot do by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,35 +20,8 @@ pub enum Wish {
     Quit,
     /// Stop it.
     Suspend,
-    /// Change a limit.
-    Limit(Change),
-}
-
-/// A new threshold of a class.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The class's name.
-    pub class: String,
-    /// Of what.
-    pub resource: Resource,
-    /// How much.
-    pub rate: Rate,
-}
-
-impl Change {
-    /// Does it; returns what to tell the user.
-    pub fn apply(&self) -> String {
-        let done = || -> anyhow::Result<()> {
-            let Some(found) = classes::find(&self.class) else {
-                anyhow::bail!("class {} is gone", self.class);
-            };
-            class::apply(&found, found.class.limits().with(self.resource, self.rate))
-        };
-        match done() {
-            Ok(()) => format!("{}: {} {}", self.class, self.resource.option(), self.rate),
-            Err(error) => error.to_string(),
-        }
-    }
+    /// Do something, and say what became of it.
+    Do(Action),
 }
 
 /// A line of the list.
@@ -63,17 +33,36 @@ pub enum Line {
     Process(usize, usize),
 }
 
-/// The resources with thresholds that can be typed, and the marks that `status` shows.
-const MARKS: [(&str, Resource); 8] = [
-    ("", Resource::Total),
-    ("r", Resource::Read),
-    ("w", Resource::Write),
-    ("ops", Resource::Operations),
-    ("meta", Resource::Metadata),
-    ("net", Resource::Net),
-    ("up", Resource::NetUp),
-    ("down", Resource::NetDown),
-];
+/// By what classes are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Their names.
+    #[default]
+    Name,
+    /// What they move on disks.
+    Rate,
+    /// How many of their threads are held.
+    Sleep,
+}
+
+impl Order {
+    const fn next(self) -> Self {
+        match self {
+            Self::Name => Self::Rate,
+            Self::Rate => Self::Sleep,
+            Self::Sleep => Self::Name,
+        }
+    }
+
+    /// It in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Rate => "rate",
+            Self::Sleep => "sleep",
+        }
+    }
+}
 
 /// Everything that is shown.
 #[derive(Debug)]
@@ -87,9 +76,11 @@ pub struct Model {
     /// The first line that is shown.
     pub top: usize,
     processes: bool,
-    paused: bool,
-    /// What has been typed of a new limit, while it is being typed.
-    typed: Option<String>,
+    frozen: bool,
+    order: Order,
+    /// What names of classes or processes contain that are shown.
+    filter: String,
+    input: Input,
     message: Option<String>,
 }
 
@@ -104,8 +95,10 @@ impl Model {
             selected: 0,
             top: 0,
             processes: true,
-            paused: false,
-            typed: None,
+            frozen: false,
+            order: Order::default(),
+            filter: String::new(),
+            input: Input::default(),
             message: None,
         };
         model.update(now);
@@ -116,8 +109,7 @@ impl Model {
     /// Shows this next.
     pub fn update(&mut self, now: Snapshot) {
         let selected = self.selected_class().map(|class| class.name.clone());
-        self.history
-            .retain(|name, _| now.classes.binary_search_by(|class| class.name.cmp(name)).is_ok());
+        self.history.retain(|name, _| now.classes.iter().any(|class| class.name == *name));
         for class in &now.classes {
             let rates = self.history.entry(class.name.clone()).or_default();
             if rates.len() == HISTORY {
@@ -126,7 +118,25 @@ impl Model {
             rates.push_back(class.rate(Resource::Total));
         }
         self.before = Some(std::mem::replace(&mut self.now, now));
-        self.follow(selected.as_deref());
+        self.arrange(selected.as_deref());
+    }
+
+    /// Sorts the classes, and keeps the selection on the one of this name.
+    fn arrange(&mut self, selected: Option<&str>) {
+        let mut classes = std::mem::take(&mut self.now.classes);
+        classes.sort_by(|one, other| one.name.cmp(&other.name));
+        match self.order {
+            Order::Name => {}
+            Order::Rate => {
+                classes.sort_by_key(|class| std::cmp::Reverse(class.rate(Resource::Total)));
+            }
+            Order::Sleep => {
+                let sleeping = |class: &Class| self.sleeping(class).unwrap_or(0.0);
+                classes.sort_by(|one, other| sleeping(other).total_cmp(&sleeping(one)));
+            }
+        }
+        self.now.classes = classes;
+        self.follow(selected);
     }
 
     /// Keeps the selection on the class, wherever it is in the list now.
@@ -148,8 +158,24 @@ impl Model {
     }
 
     /// Whether looking is suspended.
-    pub fn is_paused(&self) -> bool {
-        self.paused
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Whether the help is shown instead of the list.
+    pub fn shows_help(&self) -> bool {
+        self.input == Input::Help
+    }
+
+    /// By what classes are sorted.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Whether a class is shown: its name or that of one of its processes contains the filter.
+    fn is_shown(&self, class: &Class) -> bool {
+        let contains = |name: &str| name.to_lowercase().contains(&self.filter.to_lowercase());
+        contains(&class.name) || class.processes.iter().any(|process| contains(&process.name))
     }
 
     /// Shows a message until the next key.
@@ -165,7 +191,8 @@ impl Model {
     /// All lines of the list.
     pub fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
-        for (index, class) in self.now.classes.iter().enumerate() {
+        let all = self.now.classes.iter().enumerate();
+        for (index, class) in all.filter(|(_, class)| self.is_shown(class)) {
             lines.push(Line::Class(index));
             let shown = if self.processes { class.processes.len() } else { 0 };
             lines.extend((0..shown).map(|process| Line::Process(index, process)));
@@ -213,19 +240,47 @@ impl Model {
         Some((rate(process.read, before.read), rate(process.written, before.written), slept))
     }
 
-    /// The last line: a message, what is being typed, or what keys do.
+    /// The last line: a message, what is being typed or asked, or what keys do.
     pub fn footer(&self) -> String {
-        match (&self.typed, &self.message) {
-            (Some(typed), _) => {
+        match (&self.input, &self.message) {
+            (Input::Line(Purpose::Limit, typed), _) => {
                 let class = self.selected_class().map_or("", |class| &class.name);
                 format!("limit of {class} ([r|w|ops|meta|net|up|down] RATE): {typed}_")
             }
-            (None, Some(message)) => message.clone(),
-            (None, None) => {
-                let pause = if self.paused { "SPACE go on" } else { "SPACE pause" };
-                format!("q quit  arrows select  l limit  p processes  {pause}")
+            (Input::Line(Purpose::Filter, typed), _) => format!("show names with: {typed}_"),
+            (Input::End(target), _) => self.question(target),
+            (Input::Help, _) => "any key goes back".into(),
+            (Input::List, Some(message)) => message.clone(),
+            (Input::List, None) => {
+                let freeze = if self.frozen { "SPACE look on" } else { "SPACE freeze" };
+                let keys = "q quit  ? help  l limit  z pause  K end  s sort  / filter";
+                format!("{keys}  {freeze}")
             }
         }
+    }
+
+    fn question(&self, target: &Target) -> String {
+        let Target { class, process } = target;
+        let of_class = self.now.classes.iter().find(|one| one.name == *class);
+        match process {
+            Some(process) => format!("end process {process} of {class}? y: yes, any other key: no"),
+            None => {
+                let count = action::processes(of_class.map_or(0, |class| class.processes.len()));
+                format!("end {count} of {class}? y: yes, any other key: no")
+            }
+        }
+    }
+
+    /// What is selected, for an action.
+    fn target(&self) -> Option<Target> {
+        let line = *self.lines().get(self.selected)?;
+        let (Line::Class(class) | Line::Process(class, _)) = line;
+        let class = self.now.classes.get(class)?;
+        let process = match line {
+            Line::Class(_) => None,
+            Line::Process(_, place) => Some(class.processes.get(place)?.id),
+        };
+        Some(Target { class: class.name.clone(), process })
     }
 
     /// What a key does.
@@ -238,12 +293,31 @@ impl Model {
                 _ => None,
             };
         }
-        if self.typed.is_some() { self.press_typing(key.code) } else { self.press_list(key.code) }
+        match std::mem::take(&mut self.input) {
+            Input::List => self.press_list(key.code),
+            Input::Help => None,
+            Input::End(target) => {
+                (key.code == KeyCode::Char('y')).then_some(Wish::Do(Action::End(target)))
+            }
+            Input::Line(purpose, mut line) => match input::edit(&mut line, key.code) {
+                Typed::Given => None,
+                Typed::More => {
+                    self.input = Input::Line(purpose, line);
+                    None
+                }
+                Typed::Done => self.take_line(purpose, line),
+            },
+        }
     }
 
     fn press_list(&mut self, key: KeyCode) -> Option<Wish> {
         let last = self.lines().len().saturating_sub(1);
+        let name = self.selected_class().map(|class| class.name.clone());
         match key {
+            KeyCode::Esc if !self.filter.is_empty() => {
+                self.filter.clear();
+                self.follow(name.as_deref());
+            }
             KeyCode::Char('q') | KeyCode::Esc => return Some(Wish::Quit),
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(last),
@@ -251,59 +325,44 @@ impl Model {
             KeyCode::PageDown => self.selected = (self.selected + 10).min(last),
             KeyCode::Home => self.selected = 0,
             KeyCode::End => self.selected = last,
-            KeyCode::Char(' ') => self.paused = !self.paused,
+            KeyCode::Char(' ') => self.frozen = !self.frozen,
             KeyCode::Char('p') => {
-                let name = self.selected_class().map(|class| class.name.clone());
                 self.processes = !self.processes;
                 self.selected = 0;
                 self.follow(name.as_deref());
             }
-            KeyCode::Char('l') if self.selected_class().is_some() => {
-                self.typed = Some(String::new());
+            KeyCode::Char('s') => {
+                self.order = self.order.next();
+                self.arrange(name.as_deref());
             }
+            KeyCode::Char('/') => self.input = Input::Line(Purpose::Filter, String::new()),
+            KeyCode::Char('?' | 'h') => self.input = Input::Help,
+            KeyCode::Char('l') if name.is_some() => {
+                self.input = Input::Line(Purpose::Limit, String::new());
+            }
+            KeyCode::Char('z') => return Some(Wish::Do(Action::Pause(self.target()?))),
+            KeyCode::Char('K') => self.input = Input::End(self.target()?),
             _ => {}
         }
         None
     }
 
-    fn press_typing(&mut self, key: KeyCode) -> Option<Wish> {
-        let typed = self.typed.as_mut()?;
-        match key {
-            KeyCode::Esc => self.typed = None,
-            KeyCode::Backspace => {
-                typed.pop();
+    /// Takes a line that was typed.
+    fn take_line(&mut self, purpose: Purpose, line: String) -> Option<Wish> {
+        let class = self.selected_class().map(|class| class.name.clone());
+        match purpose {
+            Purpose::Filter => {
+                self.filter = line;
+                self.follow(class.as_deref());
             }
-            KeyCode::Char(letter) if typed.len() < LONGEST && letter.is_ascii_graphic() => {
-                typed.push(letter);
-            }
-            KeyCode::Char(' ') if typed.len() < LONGEST => typed.push(' '),
-            KeyCode::Enter => {
-                let typed = self.typed.take()?;
-                let class = self.selected_class()?.name.clone();
-                match parse(&typed) {
-                    Ok((resource, rate)) => {
-                        return Some(Wish::Limit(Change { class, resource, rate }));
-                    }
-                    Err(why) => self.say(why),
+            Purpose::Limit => match input::limit(&line) {
+                Ok((resource, rate)) => {
+                    let class = class?;
+                    return Some(Wish::Do(Action::Limit(Change { class, resource, rate })));
                 }
-            }
-            _ => {}
+                Err(why) => self.say(why),
+            },
         }
         None
     }
-}
-
-/// `5M`, `r 5M`, `ops 100`.
-fn parse(typed: &str) -> Result<(Resource, Rate), String> {
-    let words: Vec<&str> = typed.split_whitespace().collect();
-    let (mark, rate) = match words[..] {
-        [rate] => ("", rate),
-        [mark, rate] => (mark, rate),
-        _ => return Err("give a rate such as 5M or `unlimited`".into()),
-    };
-    let known = MARKS.iter().find(|(name, _)| *name == mark);
-    let (_, resource) =
-        known.ok_or_else(|| format!("{mark:?} is none of r, w, ops, meta, net, up and down"))?;
-    let rate = rate.parse().map_err(|error| format!("{rate}: {error}"))?;
-    Ok((*resource, rate))
 }

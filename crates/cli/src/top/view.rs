@@ -8,13 +8,31 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style as Look};
 use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 
-use super::model::{HISTORY, Line, Model};
+use super::model::{HISTORY, Line, Model, Order};
 use super::snapshot::{Class, Process};
 use crate::binding::Binding;
 
 /// The smallest terminal that shows anything.
 const WIDTH: u16 = 60;
 const HEIGHT: u16 = 6;
+
+/// What keys do, and what the columns mean.
+const HELP: &str = "
+arrows j k  select; PgUp, PgDn, Home, End go further
+l           type a limit: 5M; r 5M (reading), w 5M, ops 100,
+            meta 100, net 5M, up 1M, down 1M; unlimited
+z           pause the class or process, or let it go on
+K           end it with SIGTERM, after a question
+s           sort by name, rate or sleep
+/           show only names with this in them; ESC: all
+p           processes on and off        SPACE  freeze
+q           quit
+
+ALLOWED     the most telling limit; + if there are others
+SLEEP       threads held on average: 250% is 2.5 of them
+WAIT        what the next call waits for: a limit (disk, read,
+            writ, iops, meta, net, up, down), others (give),
+            memory (mem), `discnice resume` (stop)";
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +77,11 @@ pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
             .areas(area);
     frame.render_widget(paragraph(&summary(model)), head);
-    draw_list(frame, model, list);
+    if model.shows_help() {
+        frame.render_widget(Paragraph::new(HELP), list);
+    } else {
+        draw_list(frame, model, list);
+    }
     let dim = Look::default().add_modifier(Modifier::DIM);
     frame.render_widget(paragraph(&model.footer()).style(dim), foot);
 }
@@ -69,10 +91,14 @@ fn summary(model: &Model) -> String {
     let processes: usize = classes.iter().map(|class| class.processes.len()).sum();
     let sum = |one| rate(classes.iter().map(|class| class.rate(one)).sum());
     format!(
-        "discnice  {} classes  {processes} processes  reading {}  writing {}",
+        "discnice  {} classes  {processes} processes  reading {}  writing {}{}",
         classes.len(),
         sum(Resource::Read),
-        sum(Resource::Write)
+        sum(Resource::Write),
+        match model.order() {
+            Order::Name => String::new(),
+            order => format!("  by {}", order.name()),
+        }
     )
 }
 
@@ -111,8 +137,12 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     frame.render_widget(table, area);
     if lines.is_empty() {
         let middle = Rect { y: area.y + 1, height: 1, ..area };
-        frame.render_widget(paragraph("Nothing is limited."), middle);
+        frame.render_widget(paragraph(nothing(model)), middle);
     }
+}
+
+fn nothing(model: &Model) -> &'static str {
+    if model.now().classes.is_empty() { "Nothing is limited." } else { "No name has that in it." }
 }
 
 fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<'static> {

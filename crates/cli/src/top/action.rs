@@ -1,0 +1,121 @@
+//! What a key asks for beyond the view itself: other limits, pauses, ends.
+
+use anyhow::{Context, bail};
+use discnice_external::process::pin;
+use discnice_policy::Resource;
+use discnice_units::Rate;
+use rustix::process::Signal;
+
+use crate::classes::{self, Found};
+use crate::commands::class;
+use crate::commands::paused::{Chosen, Subject};
+use crate::running::Running;
+
+/// What is done for the user, and told of in the last line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Change a limit.
+    Limit(Change),
+    /// Pause a class or process, or let it go on.
+    Pause(Target),
+    /// Ask a class's processes, or one of them, to end.
+    End(Target),
+}
+
+/// A new threshold of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The class's name.
+    pub class: String,
+    /// Of what.
+    pub resource: Resource,
+    /// How much.
+    pub rate: Rate,
+}
+
+/// A class, or one of its processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The class's name.
+    pub class: String,
+    /// The process, if it is about one.
+    pub process: Option<u32>,
+}
+
+impl Action {
+    /// Does it; returns what to tell the user.
+    pub fn apply(&self) -> String {
+        let done = match self {
+            Self::Limit(change) => change.apply(),
+            Self::Pause(target) => target.pause_or_resume(),
+            Self::End(target) => target.end(),
+        };
+        done.unwrap_or_else(|error| format!("{error:#}"))
+    }
+}
+
+impl Change {
+    fn apply(&self) -> anyhow::Result<String> {
+        let found = find(&self.class)?;
+        class::apply(&found, found.class.limits().with(self.resource, self.rate))?;
+        Ok(format!("{}: {} {}", self.class, self.resource.option(), self.rate))
+    }
+}
+
+impl Target {
+    /// The word that names it for `discnice pause`.
+    fn word(&self) -> String {
+        self.process.map_or_else(|| self.class.clone(), |process| process.to_string())
+    }
+
+    fn pause_or_resume(&self) -> anyhow::Result<String> {
+        let word = self.word();
+        if let Ok(paused) = Chosen::to_resume(&word) {
+            paused.go_on();
+            return Ok(format!("{word} goes on"));
+        }
+        let awake = Subject::to_pause(&word)?.taken()?.stand()?;
+        Ok(match awake.first() {
+            None => format!("{word} stands still until z is pressed again"),
+            Some((process, why)) => {
+                format!("{word} is paused, but {process} does not stand: {why}")
+            }
+        })
+    }
+
+    /// Sends SIGTERM. What is paused goes on, as it would not see the signal otherwise.
+    fn end(&self) -> anyhow::Result<String> {
+        let found = find(&self.class)?;
+        let members = Running::all(&found).map(|running| running.member.process());
+        let wanted: Vec<u32> =
+            members.filter(|id| self.process.is_none_or(|process| process == *id)).collect();
+        let mut told = 0;
+        for id in &wanted {
+            let Ok(pinned) = pin(id.cast_signed()) else { continue };
+            // The number may have been another process's by the time it was pinned.
+            let is_member = Running::all(&found).any(|running| running.member.process() == *id);
+            if is_member {
+                let sent = pinned.signal(Signal::TERM);
+                sent.with_context(|| format!("cannot end process {id}"))?;
+                told += 1;
+            }
+        }
+        if told == 0 {
+            bail!("{} has ended", self.word());
+        }
+        if let Ok(paused) = Chosen::to_resume(&self.word()) {
+            paused.go_on();
+        }
+        Ok(format!("asked {} to end (SIGTERM)", processes(told)))
+    }
+}
+
+/// How many processes, in words.
+pub fn processes(count: usize) -> String {
+    if count == 1 { "1 process".into() } else { format!("{count} processes") }
+}
+
+fn find(name: &str) -> anyhow::Result<Found> {
+    let mut all = classes::all()?.into_iter();
+    all.find(|found| found.name() == name).with_context(|| format!("class {name} is gone"))
+}
