@@ -27,7 +27,7 @@ use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::Config;
 use crate::output::{say, tell};
-use crate::{fleet, watching};
+use crate::{fleet, own_policy, watching};
 
 /// A line with rates is shown this often.
 const SHOW: Duration = Duration::from_millis(1000);
@@ -48,6 +48,7 @@ pub fn run(
     background: bool,
 ) -> anyhow::Result<ExitCode> {
     let wanted = limits.over(Limits::UNLIMITED)?;
+    own_policy::check_start(class, &wanted)?;
     ensure!(
         wanted.limited().within(Resources::DISK) == wanted.limited(),
         "a running process can be limited in disk traffic only; leave out --meta-ops and --net"
