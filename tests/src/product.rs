@@ -103,6 +103,20 @@ pub fn discnice<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Comm
     command
 }
 
+/// A folder on a disk that is the ordinary user's alone; removed when dropped.
+///
+/// # Panics
+/// As [`folder`].
+#[must_use]
+pub fn private_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir_in("/var/tmp").expect("/var/tmp is writable");
+    if is_root() {
+        let owner = NOBODY.parse().ok();
+        std::os::unix::fs::chown(folder.path(), owner, owner).expect("the folder is ours");
+    }
+    folder
+}
+
 /// A folder on a disk, in which an ordinary user may write; removed when dropped.
 ///
 /// # Panics

@@ -1,9 +1,16 @@
 //! The policy of a class: chosen by the user, shown, kept, and told by how calls wait.
 
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use discnice_tests::class::Class;
 use discnice_tests::cold;
 use discnice_tests::process::run;
 use discnice_tests::product;
+use serde_json::Value;
+use tempfile::TempDir;
 
 /// Reads a cold file of `size` bytes in a class with these options; returns how long calls of the class waited.
 fn waited(class: &Class, options: &[&str], size: usize) -> f64 {
@@ -35,6 +42,93 @@ fn sleep_holds_the_threshold_over_seconds() {
     let class = Class::new("8M");
     let waits = waited(&class, &["--disk-read", "8M", "--policy", "sleep"], 24 << 20);
     assert!(waits > 1.5, "24 MiB at 8 MiB/s waited {waits} s");
+}
+
+/// A class with a policy of its own: a shell script, in a configuration of its own.
+fn with_program(class: &Class, script: &str) -> TempDir {
+    let folder = product::private_folder();
+    let own = folder.path().join("discnice");
+    fs::create_dir(&own).expect("a folder");
+    let text = format!("[class.{}]\npolicy = ['/bin/sh', '-c', '''{script}''']\n", class.name());
+    fs::write(own.join("config.toml"), text).expect("a file");
+    folder
+}
+
+/// A command that asks this configuration, and a daemon of its own, which has read no other.
+fn configured(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = product::discnice(words);
+    command.env("XDG_CONFIG_HOME", folder.path()).env("XDG_RUNTIME_DIR", folder.path());
+    command
+}
+
+/// What is shown of the class once `is_so`, or after ten seconds.
+fn shown_when(folder: &TempDir, class: &Class, is_so: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        // It may not have been made yet.
+        let shown = run(&mut configured(folder, &["class", "show", class.name(), "--json"]));
+        let all: Value = serde_json::from_slice(&shown.output).unwrap_or_default();
+        if is_so(&all[0]) || Instant::now() > deadline {
+            return all[0].clone();
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+//= discnice/4.1-own-policy
+//= discnice/5.3-function
+#[test]
+fn a_program_of_the_user_s_own_sets_the_rates_below_the_limits() {
+    let class = Class::new("64M");
+    let script = r#"while read -r question; do echo "{\"rates\": {\"total\": 4194304}}"; done"#;
+    let folder = with_program(&class, script);
+    let name = class.name();
+    let mut held = configured(&folder, &["run", "--class", name, "--disk", "64M", "sleep", "30"])
+        .spawn()
+        .expect("a process");
+    let shown = shown_when(&folder, &class, |shown| shown["policy_program"] == "answers");
+    assert_eq!(shown["policy_program"], "answers", "{shown}");
+    assert_eq!((&shown["policy"], &shown["limit_total"]), (&"program".into(), &67_108_864.into()));
+    let file = folder.path().join("cold");
+    cold::make(&file, 6 << 20).expect("a file");
+    let read = configured(&folder, &["run", "--class", name, "cat"]).arg(&file).output();
+    assert!(read.expect("a process").status.success());
+    let shown = shown_when(&folder, &class, |_| true);
+    let waited = shown["waited_seconds"].as_f64().expect("seconds");
+    assert!(waited > 0.8, "6 MiB at the program's 4 MiB/s waited {waited} s");
+    held.kill().expect("a process");
+    held.wait().expect("a process");
+    run(&mut configured(&folder, &["class", "rm", "--force", name])).succeeded();
+}
+
+#[test]
+fn a_program_that_ends_leaves_the_limits_in_force_and_is_told_of() {
+    let class = Class::new("64M");
+    let folder = with_program(&class, "exit 1");
+    let name = class.name();
+    let mut held = configured(&folder, &["run", "--class", name, "--disk", "64M", "sleep", "30"])
+        .spawn()
+        .expect("a process");
+    let shown = shown_when(&folder, &class, |shown| shown["policy_program"] == "ended");
+    assert_eq!(shown["policy_program"], "ended", "{shown}");
+    let explained = run(&mut configured(&folder, &["explain", name])).succeeded().text();
+    assert!(explained.contains("cannot be started, or has ended"), "{explained}");
+    held.kill().expect("a process");
+    held.wait().expect("a process");
+    run(&mut configured(&folder, &["class", "rm", "--force", name])).succeeded();
+}
+
+#[test]
+fn a_program_that_no_configuration_names_is_refused() {
+    let class = Class::new("8M");
+    let set = ["class", "set", class.name(), "--policy", "program"];
+    let refused = run(&mut product::discnice(set));
+    assert_eq!(refused.status, Some(125), "{refused:?}");
+    assert!(refused.complaint().contains("config.toml names no program"), "{refused:?}");
+    let refused =
+        run(&mut product::discnice(["run", "--policy", "program", "--disk", "8M", "true"]));
+    assert_eq!(refused.status, Some(125), "{refused:?}");
+    assert!(refused.complaint().contains("--class NAME"), "{refused:?}");
 }
 
 //= discnice/4.1-own-policy

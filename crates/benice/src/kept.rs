@@ -33,11 +33,18 @@ impl Kept {
     /// Creates the targets of a job that was not looked at yet: [`Self::follow`] does that.
     pub(crate) fn new(options: &Options) -> Self {
         let metrics: Vec<String> = options.metrics.iter().map(Metric::to_string).collect();
+        // Without phases as before there were any, so that targets are found again.
+        let phases = options.phases.as_ref().map(|phases| format!("\0phase {phases}"));
+        let phases = phases.unwrap_or_default();
         Self {
             targets: Targets::default(),
             root: options.roots.first().copied(),
             job: String::new(),
-            circumstances: format!("outside\0{}\0{}", options.circumstances, metrics.join("\0")),
+            circumstances: format!(
+                "outside\0{}\0{}{phases}",
+                options.circumstances,
+                metrics.join("\0")
+            ),
             directory: options.targets.clone(),
             saved_at: clock::now(),
         }
@@ -104,6 +111,7 @@ mod tests {
         Options {
             roots: vec![Process::find(pid).unwrap()],
             metrics: Metric::default_set(),
+            phases: None,
             circumstances: String::new(),
             reports: None,
             config: Config::default(),

@@ -1,6 +1,6 @@
 //! BeNice: progress-based regulation of unmodified programs (MS Manners, section 7.2).
 //!
-//! [`metric`] reads a program's progress from outside, [`tree`] knows which processes belong to it,
+//! [`metric`] reads a program's progress from outside, [`phase`] tells which phase it is in, [`tree`] knows which processes belong to it,
 //! a [`stopper`] stops and continues them; where it does so by signals, a [`guardian`] process
 //! continues them if the regulator dies. [`regulate()`] is the loop that ties these to
 //! `discnice-manners`. [`beside`] starts it for a process that is about to become the job.
@@ -17,6 +17,7 @@ pub mod guardian;
 mod identity;
 mod kept;
 pub mod metric;
+pub mod phase;
 pub mod regulate;
 pub mod report;
 pub mod stopper;
@@ -24,5 +25,6 @@ pub mod tree;
 mod used;
 
 pub use metric::{Metric, ParseMetricError};
+pub use phase::Phases;
 pub use regulate::{Options, Outside, Summary, regulate};
 pub use stopper::Stopper;

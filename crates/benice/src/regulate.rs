@@ -21,6 +21,7 @@ use crate::awaited::is_awaited;
 use crate::claimed::Claimed;
 use crate::kept::{self, Kept};
 use crate::metric::{Metric, Source};
+use crate::phase::{Follower, Phases};
 use crate::report::Board;
 use crate::stopper::Stopper;
 use crate::tree::{Process, Tree};
@@ -52,6 +53,8 @@ pub struct Options {
     pub roots: Vec<Process>,
     /// What counts as progress; at least one.
     pub metrics: Vec<Metric>,
+    /// What tells which phase the job is in; `None`: it has one.
+    pub phases: Option<Phases>,
     /// What else the job's pace depends on (the limits that it is under): targets are kept by it.
     pub circumstances: String,
     /// Parameters of the regulation.
@@ -137,6 +140,7 @@ struct Job<'a> {
     board: Board,
     tree: Tree,
     sources: Vec<(String, Box<dyn Source>)>,
+    phases: Follower,
     stopper: &'a mut dyn Stopper,
     regulator: Regulator,
     detector: QuietDetector,
@@ -152,6 +156,8 @@ struct Job<'a> {
     claimed: Claimed,
     refreshed: Nanos,
     blind: bool,
+    /// Set while the phase cannot be read.
+    lost: bool,
     /// How long limits had held the job at the last look, and when that was.
     held: (Nanos, Nanos),
     /// Until then nothing is asked of the job.
@@ -180,6 +186,7 @@ impl<'a> Job<'a> {
             claimed: Claimed::new(),
             tree,
             sources: options.metrics.iter().map(|m| (m.to_string(), m.open())).collect(),
+            phases: Follower::new(options.phases.as_ref(), &options.metrics),
             stopper,
             regulator: Regulator::new(&options.config),
             detector: QuietDetector::default(),
@@ -192,6 +199,7 @@ impl<'a> Job<'a> {
             // At the first look.
             refreshed: Nanos(0),
             blind: false,
+            lost: false,
             held: (Nanos(0), now),
             let_be_until: Nanos(0),
             summary: Summary::default(),
@@ -251,7 +259,8 @@ impl<'a> Job<'a> {
                 self.seen = Some(signals);
             }
         }
-        let call = Testpoint { at, index: 0, metrics: &metrics, others: self.others };
+        let (index, metrics) = self.phase(metrics);
+        let call = Testpoint { at, index, metrics: &metrics, others: self.others };
         let verdict = self.regulator.testpoint(&mut self.kept.targets, &call);
         if verdict == Verdict::Proceed(Judgment::Good) {
             self.detector.good(self.seen.take().as_ref());
@@ -321,6 +330,24 @@ impl<'a> Job<'a> {
         self.blind = values.iter().any(|value| value.is_nan());
         self.doubt(&values);
         values
+    }
+
+    /// The phase that the job is in, and its metrics.
+    fn phase(&mut self, values: Vec<f64>) -> (u32, Vec<f64>) {
+        let (phase, problem) = self.phases.look(values);
+        match problem {
+            Some(line) if !self.lost => {
+                self.tell(&line);
+                self.lost = true;
+            }
+            None => self.lost = false,
+            Some(_) => {}
+        }
+        if let Some(from) = &phase.from {
+            self.regulator.count_from(phase.index, from);
+        }
+        self.board.set_phase(&phase.name);
+        (phase.index, phase.values)
     }
 
     //= ms-manners/3-false-progress

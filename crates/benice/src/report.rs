@@ -30,6 +30,9 @@ pub struct Report {
     /// Its priority relative to other polite jobs.
     #[serde(default)]
     pub priority: u32,
+    /// The phase that it is in, as it was told; of `moving` a digit for each metric, 1 if it rises. Empty without phases.
+    #[serde(default)]
+    pub phase: String,
     /// Set while the job is stopped because its progress was poor.
     pub suspended: bool,
     /// How often the job was stopped.
@@ -81,6 +84,14 @@ impl Board {
     pub fn set_priority(&mut self, priority: u32) {
         self.report.priority = priority;
         self.post();
+    }
+
+    /// Tells which phase the job is in.
+    pub fn set_phase(&mut self, phase: &str) {
+        if self.report.phase != phase {
+            phase.clone_into(&mut self.report.phase);
+            self.post();
+        }
     }
 
     /// Tells where the job stands.

@@ -50,6 +50,7 @@ mod library;
 pub mod mechanism;
 pub mod memory;
 pub mod output;
+mod own_policy;
 mod polite;
 mod prediction;
 mod program;

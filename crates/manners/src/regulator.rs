@@ -274,6 +274,15 @@ impl Regulator {
         Ok(())
     }
 
+    /// Counts the progress of set `index` from these values on, in the interval that the next testpoint ends: the caller
+    /// knows what the counters were when that began, whichever set was reported then. Values that are no counts change
+    /// nothing.
+    pub fn count_from(&mut self, index: u32, metrics: &[f64]) {
+        if metrics.iter().all(|value| value.abs() < OUT_OF_RANGE) {
+            self.counters.insert(index, metrics.to_vec());
+        }
+    }
+
     fn restart(&mut self, call: &Testpoint<'_>, skip: Skip) -> Skip {
         self.since = call.at;
         self.last_index = call.index;

@@ -67,3 +67,32 @@ fn a_judgment_spans_phases() {
     let suspended = (0..12).position(|step| matches!(job.step(step % 2, 2), Verdict::Suspend(_)));
     assert!(suspended.is_some_and(|step| step < 9), "{suspended:?}");
 }
+
+/// Counts suspensions of a job with one counter that rises in both phases, as processor time does, each 50 testpoints long.
+fn suspensions(told: bool) -> usize {
+    let mut job = Job::settled();
+    job.targets = Targets::default();
+    let mut suspended = 0;
+    for step in 0..4000 {
+        let phase = step / 50 % 2;
+        job.at = job.at.plus(Nanos::from_millis(MILLIS[phase]));
+        job.done[0] += 1.0;
+        let (index, metrics) = (if told { phase as u32 } else { 0 }, [job.done[0]]);
+        if told && step % 50 == 0 {
+            job.regulator.count_from(index, &metrics);
+        }
+        let call = Testpoint { at: job.at, index, metrics: &metrics, others: Others::Idle };
+        if matches!(job.regulator.testpoint(&mut job.targets, &call), Verdict::Suspend(_)) {
+            suspended += 1;
+            job.regulator.resumed(job.at, false);
+        }
+    }
+    suspended
+}
+
+//= ms-manners/4.4-outside-phases
+#[test]
+fn phases_that_are_told_from_outside_keep_a_slow_phase_from_being_taken_for_contention() {
+    let (silent, told) = (suspensions(false), suspensions(true));
+    assert!(silent > 100 && told == 0, "{silent} suspensions without phases, {told} with them");
+}

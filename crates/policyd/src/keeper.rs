@@ -12,14 +12,17 @@ use discnice_external::announced::Announced;
 use discnice_external::census::{self, Census, Newcomer};
 use discnice_external::onlooker::Onlooker;
 use discnice_external::process::lives;
+use discnice_policy::Choice;
 use discnice_registry::{Class, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
+use crate::adviser::Adviser;
 use crate::kept::{Kept, SHOW, Sum};
 use crate::memory::Pressure;
-use crate::tenant::{Addresses, Tenant};
+use crate::server::Settings;
+use crate::tenant::Tenant;
 
 /// One that was killed is believed to live for a moment; its classes are asked for again.
 const DYING: Nanos = Nanos(Nanos::SECOND.0);
@@ -45,7 +48,9 @@ pub struct Keeper {
     pressure: Pressure,
     helpers: Helpers,
     onlooker: Onlooker,
-    addresses: Addresses,
+    settings: Settings,
+    /// Threads that ask the programs of classes.
+    advisers: Vec<Adviser>,
     /// Threads that hold leases.
     tenants: Vec<Tenant>,
     /// Classes with a lease that is being given back, and that got members again meanwhile.
@@ -55,7 +60,7 @@ pub struct Keeper {
 impl Keeper {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
-    pub fn new(addresses: Addresses) -> Self {
+    pub fn new(settings: Settings) -> Self {
         let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
         let announced = board.and_then(|board| Announced::on(board).ok());
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
@@ -73,7 +78,8 @@ impl Keeper {
             pressure,
             helpers,
             onlooker,
-            addresses,
+            settings,
+            advisers: Vec::new(),
             tenants,
             awaited,
         };
@@ -117,7 +123,20 @@ impl Keeper {
             Some(_) => self.awaited.push(block),
             None => {
                 self.helpers.prepare();
-                self.tenants.extend(Tenant::start(block, self.addresses));
+                self.tenants.extend(Tenant::start(block, self.settings.addresses));
+            }
+        }
+    }
+
+    /// Has the programs asked of classes that have one, and members.
+    fn ask_programs(&mut self) {
+        self.advisers.retain(|adviser| !adviser.is_over());
+        let is_own = |kept: &&Kept| kept.mapped.class.pace().policy == Choice::Program;
+        for kept in self.kept.iter().filter(|kept| kept.watched > 0).filter(is_own) {
+            let block = kept.mapped.block;
+            if self.advisers.iter().all(|one| one.block != block) {
+                self.helpers.prepare();
+                self.advisers.extend(Adviser::start(block, self.settings.programs));
             }
         }
     }
@@ -195,6 +214,7 @@ impl Keeper {
         if !is_quiet || self.kept.len() <= ASKED {
             self.step_all(now, Arrivals::default());
         }
+        self.ask_programs();
         let observed = self.look_at_others(now);
         next.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
     }

@@ -12,10 +12,12 @@
 //! - [`activation`]: a socket that systemd has opened for it;
 //! - [`server`]: its loop; `connections`: its clients; [`kept`]: the classes that it watches;
 //! - `memory`: which of them are paused so that their pages are reclaimed;
+//! - `adviser`: programs that are policies of classes;
 //! - `tenant`: leases of budgets that many machines share.
 #![deny(unsafe_code)]
 
 pub mod activation;
+mod adviser;
 pub mod client;
 mod connections;
 pub mod keeper;
@@ -25,5 +27,6 @@ pub mod place;
 pub mod server;
 mod tenant;
 
-pub use server::serve;
+pub use adviser::Programs;
+pub use server::{Settings, serve};
 pub use tenant::Addresses;

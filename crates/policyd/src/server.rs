@@ -14,6 +14,7 @@ use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::activation;
+use crate::adviser::Programs;
 use crate::connections::Connections;
 use crate::keeper::Keeper;
 use crate::place::{Only, Place};
@@ -21,6 +22,15 @@ use crate::tenant::Addresses;
 
 /// The keeper of the process that watches has nothing to do but to wait for its end.
 const SELDOM: Duration = Duration::from_secs(3600);
+
+/// What the configuration says, read anew each time.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Which classes share a budget with other machines, and where that is.
+    pub addresses: Addresses,
+    /// Which classes have a policy of the user's own.
+    pub programs: Programs,
+}
 
 /// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,12 +52,11 @@ fn claim(place: &Place) -> io::Result<Option<Only>> {
     place.claim()
 }
 
-/// Watches classes until there has been nothing to watch for `idle`. `first` is a class to begin with, `addresses` tells
-/// which share a budget with other machines.
+/// Watches classes until there has been nothing to watch for `idle`. `first` is a class to begin with.
 ///
 /// # Errors
 /// There is no private runtime directory, or descriptors are short.
-pub fn serve(first: Option<BlockId>, idle: Nanos, addresses: Addresses) -> io::Result<End> {
+pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Result<End> {
     let passed = activation::passed();
     let place = Place::find()?;
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
@@ -61,7 +70,7 @@ pub fn serve(first: Option<BlockId>, idle: Nanos, addresses: Addresses) -> io::R
         || {
             // Where descriptors are short the next one may have more luck, or a command's request for another daemon.
             let _ =
-                listener.try_clone().and_then(|listener| watch(first, (idle, addresses), listener));
+                listener.try_clone().and_then(|listener| watch(first, (idle, settings), listener));
         },
     )?;
     drop(only);
@@ -71,12 +80,12 @@ pub fn serve(first: Option<BlockId>, idle: Nanos, addresses: Addresses) -> io::R
 /// Watches, in a process that has a keeper.
 fn watch(
     first: Option<BlockId>,
-    (idle, addresses): (Nanos, Addresses),
+    (idle, settings): (Nanos, Settings),
     listener: UnixListener,
 ) -> io::Result<()> {
     let mut connections = Connections::new(listener)?;
     let mut reactor = Reactor::new()?;
-    let mut keeper = Keeper::new(addresses);
+    let mut keeper = Keeper::new(settings);
     if let Some(block) = first {
         keeper.watch(block);
     }

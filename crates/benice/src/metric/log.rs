@@ -14,7 +14,8 @@ const LONGEST_READ: u64 = 1 << 20;
 /// A line longer than this is not waited for.
 const LONGEST_LINE: usize = 64 * 1024;
 
-pub(super) struct Log {
+/// Follows a log.
+pub(crate) struct Log {
     path: PathBuf,
     regex: Option<Regex>,
     /// The file that is being read (its inode) and how far it was read.
@@ -23,14 +24,17 @@ pub(super) struct Log {
     /// The beginning of a line that is not complete yet.
     partial: Vec<u8>,
     value: f64,
+    /// The first group of the last match, or without a group all of it.
+    last: Option<Vec<u8>>,
 }
 
 impl Log {
     pub(super) fn lines(path: PathBuf) -> Self {
-        Self { path, regex: None, inode: 0, offset: 0, partial: Vec::new(), value: 0.0 }
+        Self { path, regex: None, inode: 0, offset: 0, partial: Vec::new(), value: 0.0, last: None }
     }
 
-    pub(super) fn matches(path: PathBuf, regex: Regex) -> Self {
+    /// Counts matches, or takes the number in the first group of the last one.
+    pub(crate) fn matches(path: PathBuf, regex: Regex) -> Self {
         Self { regex: Some(regex), ..Self::lines(path) }
     }
 
@@ -56,6 +60,8 @@ impl Log {
             return;
         };
         for found in regex.captures_iter(line) {
+            let group = found.get(1).or_else(|| found.get(0));
+            self.last = group.map(|group| group.as_bytes().to_vec());
             match found.get(1) {
                 None => self.value += 1.0,
                 Some(group) => {
@@ -68,9 +74,14 @@ impl Log {
     }
 }
 
-impl Source for Log {
-    //= ms-manners/7.2-counters
-    fn read(&mut self, _tree: &Tree) -> io::Result<f64> {
+impl Log {
+    /// What the first group of the last match was.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.last.as_deref()
+    }
+
+    /// Reads what was added; returns the number.
+    pub(crate) fn follow(&mut self) -> io::Result<f64> {
         let added = self.added()?;
         let mut bytes = std::mem::take(&mut self.partial);
         bytes.extend(added);
@@ -84,6 +95,13 @@ impl Source for Log {
             self.partial = rest.to_vec();
         }
         Ok(self.value)
+    }
+}
+
+impl Source for Log {
+    //= ms-manners/7.2-counters
+    fn read(&mut self, _tree: &Tree) -> io::Result<f64> {
+        self.follow()
     }
 }
 

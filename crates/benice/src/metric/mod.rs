@@ -11,6 +11,8 @@
 //! | `lines:PATH` | lines written to PATH since the start |
 //! | `match:PATH:REGEX` | the number in the last match's first group, or without a group the count of matches |
 //! | `openmetrics:SOURCE#NAME` | the samples of NAME, added up, in a file or at an `http://` address |
+//!
+//! `PHASE@` before any of them has it count only in the phase of this name ([`crate::phase`]).
 
 pub(crate) mod account;
 mod log;
@@ -24,12 +26,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+pub(crate) use log::Log;
+
 use crate::tree::Tree;
 
 /// One kind of progress, as specified by a person.
 #[derive(Debug, Clone)]
 pub struct Metric {
     text: String,
+    /// The only phase that it is of.
+    phase: Option<String>,
     kind: Kind,
 }
 
@@ -78,6 +84,12 @@ impl Metric {
         Ok(self)
     }
 
+    /// The only phase in which it counts.
+    #[must_use]
+    pub fn phase(&self) -> Option<&str> {
+        self.phase.as_deref()
+    }
+
     /// Starts reading this metric.
     #[must_use]
     pub fn open(&self) -> Box<dyn Source> {
@@ -100,7 +112,7 @@ impl fmt::Display for Metric {
 }
 
 /// Opens what must be a regular file: a pipe without a writer would block the regulator.
-fn open_file(path: &Path) -> io::Result<File> {
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -122,7 +134,7 @@ impl std::error::Error for ParseMetricError {}
 
 /// What may be typed, for error messages.
 const ACCEPTED: &str = "give cpu, bytes, read, written, operations, faults, position:PATH, lines:PATH, \
-     match:PATH:REGEX or openmetrics:SOURCE#NAME";
+     match:PATH:REGEX or openmetrics:SOURCE#NAME, each with PHASE@ before it or not";
 
 impl FromStr for Metric {
     type Err = ParseMetricError;
@@ -130,9 +142,16 @@ impl FromStr for Metric {
     //= ms-manners/5-coverage
     fn from_str(text: &str) -> Result<Self, ParseMetricError> {
         let wrong = |why: &str| ParseMetricError(format!("{why}; {ACCEPTED}"));
-        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        let is_name = |name: &str| {
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+            !name.is_empty() && name.chars().all(is_part)
+        };
+        let named = text.split_once('@').filter(|(name, _)| is_name(name));
+        let (phase, spec) =
+            named.map_or((None, text), |(name, rest)| (Some(name.to_owned()), rest));
+        let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
         if let Some(what) = account::What::named(kind).filter(|_| rest.is_empty()) {
-            return Ok(Self { text: text.into(), kind: Kind::Account(what) });
+            return Ok(Self { text: text.into(), phase, kind: Kind::Account(what) });
         }
         if rest.is_empty() {
             return Err(wrong("unknown metric, or its path is missing"));
@@ -158,7 +177,7 @@ impl FromStr for Metric {
             }
             _ => return Err(wrong("unknown metric")),
         };
-        Ok(Self { text: text.into(), kind })
+        Ok(Self { text: text.into(), phase, kind })
     }
 }
 
@@ -178,6 +197,7 @@ mod tests {
             "faults",
             "position:/var/tmp/a:b",
             "lines:log",
+            "mark-1@lines:log",
             r"match:/tmp/log:(\d+) files",
             "openmetrics:/run/m.prom#done_total",
             "openmetrics:http://localhost:9100/metrics#done_total",
@@ -194,6 +214,9 @@ mod tests {
             "",
             "speed",
             "cpu:x",
+            "@cpu",
+            "a b@cpu",
+            "mark@",
             "position:",
             "match:log",
             "match:log:(",

@@ -29,7 +29,7 @@ use crate::config::{self, Config};
 use crate::output::{say, tell};
 use crate::schedule::{Job, Schedule, ScheduleArgs};
 use crate::used_up::Teller;
-use crate::{fleet, watching};
+use crate::{fleet, own_policy, watching};
 
 /// A line with rates is shown this often.
 const SHOW: Duration = Duration::from_millis(1000);
@@ -62,6 +62,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     let Wanted { pids, limits, schedule, class, background } = *wanted;
     schedule.check(class)?;
     let wanted = limits.over(Limits::UNLIMITED)?;
+    own_policy::check_start(class, &wanted)?;
     ensure!(
         wanted.limited().within(Resources::DISK) == wanted.limited(),
         "a running process can be limited in disk traffic only; leave out --meta-ops and --net"

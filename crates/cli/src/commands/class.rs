@@ -12,7 +12,7 @@ use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found, Origin};
 use crate::config::{self, Config};
-use crate::{fleet, guest, polite, watching};
+use crate::{fleet, guest, own_policy, polite, watching};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,6 +112,7 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     };
     // Before anything is made.
     let wanted = limits.over(before)?;
+    own_policy::check(name, &wanted, &Config::load()?)?;
     if classes::is_automatic(name) {
         return change(&existing(name)?, limits);
     }
@@ -132,10 +133,11 @@ pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     let limits = config::permitted(&found.name(), limits);
     polite::prepare(&limits)?;
     found.set_limits(&limits);
-    if guest::memory(found.class).is_some() && found.class.living(process::exists).next().is_some()
-    {
+    let is_minded = guest::memory(found.class).is_some() || own_policy::is_own(&limits);
+    if is_minded && found.class.living(process::exists).next().is_some() {
         // It may not have been watched; a daemon that was asked already only looks again.
-        watching::watch(found, Answer::Unneeded).context("limited, but not in memory")?;
+        watching::watch(found, Answer::Unneeded)
+            .context("limited, but not in memory, and not by a policy of your own")?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use discnice_policyd::serve;
+use discnice_policyd::{Settings, serve};
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
@@ -37,7 +37,7 @@ impl Policyd {
     /// There is no private runtime directory, or descriptors are short.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
-        let end = serve(self.watch, self.idle, fleet_of).context("cannot serve")?;
+        let end = serve(self.watch, self.idle, SETTINGS).context("cannot serve")?;
         if end == discnice_policyd::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }
@@ -50,8 +50,16 @@ fn block(digits: &str) -> Result<BlockId, &'static str> {
     number.map(BlockId::from_claim).map_err(|_| "no block; give its hexadecimal number")
 }
 
+const SETTINGS: Settings = Settings { addresses: fleet_of, programs: program_of };
+
 /// The address of the budget that a class of this name shares, read anew each time.
 fn fleet_of(name: &str) -> Result<Option<String>, String> {
     let config = Config::load().map_err(|error| format!("{error:#}"))?;
     Ok(config.fleet(name).map(str::to_owned))
+}
+
+/// The program that is the policy of a class of this name.
+fn program_of(name: &str) -> Result<Option<Vec<String>>, String> {
+    let config = Config::load().map_err(|error| format!("{error:#}"))?;
+    Ok(config.program(name).map(<[String]>::to_vec))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
-use discnice_benice::{Metric, Options, Outside, beside, regulate};
+use discnice_benice::{Metric, Options, Outside, Phases, beside, regulate};
 use discnice_escape::Foreign;
 use discnice_external::hold::Job;
 use discnice_manners::{Config, Setting, settings};
@@ -35,6 +35,18 @@ pub struct PoliteArgs {
         hide_short_help = true
     )]
     metrics: Vec<Metric>,
+
+    /// What tells which phase the job is in, each with targets of its own: file:PATH (its first line), match:PATH:REGEX
+    /// (the last match in a log), or moving (which metrics rise). A metric written PHASE@SPEC counts in that
+    /// phase only
+    #[arg(
+        long = "phase",
+        value_name = "SPEC",
+        requires = "polite",
+        help_heading = "When",
+        hide_short_help = true
+    )]
+    phases: Option<Phases>,
 
     /// Use the plain back-off and calibration of the MS Manners paper, to compare
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
@@ -80,8 +92,11 @@ impl PoliteArgs {
     /// The parameters of the regulation: the configuration's, and over them the options'.
     ///
     /// # Errors
-    /// Parameters that make no stable system; a configuration that cannot be understood.
+    /// Parameters that make no stable system; a configuration that cannot be understood; metrics of phases of which
+    /// nothing tells.
     pub fn config(&self) -> anyhow::Result<Config> {
+        Phases::check(self.phases.as_ref(), &self.metrics)
+            .map_err(|why| anyhow!("--metric: {why}"))?;
         let mut config = if self.paper { Config::paper() } else { Config::default() };
         let mut wanted: Vec<_> = config::Config::load()?.progress().collect();
         wanted.extend(&self.tune);
@@ -103,9 +118,11 @@ impl PoliteArgs {
         if metrics.is_empty() {
             metrics = Metric::default_set();
         }
+        let phases = self.phases.clone().map(Phases::absolute).transpose()?;
         Ok(Options {
             roots,
             metrics,
+            phases,
             circumstances,
             config,
             targets: paths::targets(),

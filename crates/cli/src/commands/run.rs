@@ -32,7 +32,8 @@ use crate::schedule::{Job, ScheduleArgs};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
 use crate::used_up::Teller;
 use crate::{
-    explanation, fleet, guest, inheritance, launch, library, memory, polite, stack, watching,
+    explanation, fleet, guest, inheritance, launch, library, memory, own_policy, polite, stack,
+    watching,
 };
 
 /// Exit statuses of commands that could not be started, as env(1).
@@ -118,6 +119,7 @@ impl Run {
         }
         self.schedule.check(self.class.as_deref())?;
         let limits = self.permitted(self.initial_limits()?);
+        own_policy::check_start(self.class.as_deref(), &limits)?;
         if self.polite.wanted() {
             self.polite.config()?;
         }
@@ -357,7 +359,8 @@ impl Run {
     /// waits for that only if it has no other, or must have it.
     fn have_watched(&self, found: &Found, plan: &Plan, strict: Strictness) -> Result<(), Refusal> {
         // One that gives way may be free at the moment, and its watcher sees whether others are busy.
-        let always = found.class.yields() || found.class.fleet().is_joined();
+        let steered = found.class.fleet().is_joined() || own_policy::is_own(&found.class.limits());
+        let always = found.class.yields() || steered;
         let disk = always || found.class.is_limited() && !plan.is_supervised();
         let paused = found.class.is_paused();
         let watched = self.mechanism.watches() && (disk || guest::memory(found.class).is_some());

@@ -24,7 +24,7 @@ use crate::output::{self, Lines, say};
 use crate::prediction::PredictionReport;
 use crate::running::Running;
 use crate::watching::read_the_clock_by_libc;
-use crate::{guest, json, used_up};
+use crate::{guest, json, own_policy, used_up};
 
 /// So many classes are worth a thread.
 const MANY: usize = 50;
@@ -105,6 +105,8 @@ struct ClassReport {
     weight: u32,
     /// `window`, `sleep` or `program`.
     policy: &'static str,
+    /// How the program is that is the policy: `unasked`, `answers`, `ended`, `silent` or `wrong`; `null` without one.
+    policy_program: Option<&'static str>,
     /// Time over which the limits hold.
     window_seconds: f64,
     guest: bool,
@@ -177,6 +179,7 @@ impl ClassReport {
             throttled: !class.yields() || !class.limited().is_empty(),
             weight: limits.weight(),
             policy: limits.pace().policy.name(),
+            policy_program: own_policy::health(class),
             window_seconds: limits.pace().window().as_secs_f64(),
             guest: limits.guest(),
             cache: Cache::of(limits.protects_cache()),

@@ -36,12 +36,16 @@ pub fn print(jobs: &[Report], notices: &[String]) -> anyhow::Result<()> {
             0 | 100 => String::new(),
             other => format!(", priority {other}"),
         };
+        let phase = match job.phase.as_str() {
+            "" => String::new(),
+            phase => format!(", phase {}", Foreign::text(phase)),
+        };
         let let_on = match job.let_on {
             0 => String::new(),
             times => format!(", let on {times} times as others waited for its locks"),
         };
         say!(
-            "polite: {:>8} {:<16} {state}{priority}, suspended {} times for {:.1}s{let_on} (regulator {})",
+            "polite: {:>8} {:<16} {state}{priority}{phase}, suspended {} times for {:.1}s{let_on} (regulator {})",
             job.process,
             Foreign::text(&job.name),
             job.suspensions,

@@ -13,6 +13,7 @@
 //! meta-ops = 1000
 //! weight = 50
 //! guest = true
+//! policy = ["/home/me/bin/by-battery"]   # "window", "sleep", or a program of your own
 //! fleet = "rediss://node@files.example/backup?password-file=/etc/discnice/password"
 //!
 //! [class.session]        # login sessions, by `discnice enter`

@@ -9,6 +9,7 @@ use discnice_units::{Bytes, Nanos};
 use super::{Explanation, limits, others, waiting};
 use crate::classes::Found;
 use crate::commands::member_report::MemberReport;
+use crate::own_policy;
 use crate::running::Running;
 
 /// Explains what a class holds.
@@ -26,13 +27,15 @@ pub fn class(found: &Found) -> Explanation {
         let why = member.escape.as_ref()?;
         Some(format!("process {} ({}): {why}", member.process, Foreign::text(&member.name)))
     });
+    let policy = own_policy::problem(found.class)
+        .map(|why| format!("by a policy of your own: {why} (its limits hold)"));
     Explanation {
         about: format!("class {}", Foreign::text(&found.name())),
         class: None,
         limits: limits(&found.class.limits()),
         held_by: mechanisms.into_iter().map(by).collect(),
         waits_for: waiting::of_class(found),
-        not_held: escapes.collect(),
+        not_held: escapes.chain(policy).collect(),
     }
 }
 
