@@ -78,6 +78,12 @@ impl Config {
         own.or_else(|| self.site.fleet(name))
     }
 
+    /// The program that is the policy of a class of this name, with its arguments.
+    pub fn program(&self, name: &str) -> Option<&[String]> {
+        let own = self.own.program(name).filter(|_| self.site.locked(name).is_none());
+        own.or_else(|| self.site.program(name))
+    }
+
     /// Classes that share a budget with those of other machines, with its address.
     pub fn fleets(&self) -> impl Iterator<Item = (&str, &str)> {
         let names: BTreeMap<_, _> = self.site.fleets().chain(self.own.fleets()).collect();
