@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use discnice_sys::process::user;
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Access, Mode, OFlags, access, openat};
 
 use crate::chain;
 
@@ -58,6 +58,8 @@ fn contents(file: File, facts: &Metadata, longest: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As open(2); `PermissionDenied` for what others can change; `InvalidData` for what is no plain file, or longer.
 pub fn read_site(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    // Most machines have none.
+    access(path, Access::EXISTS)?;
     let path = fs::canonicalize(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidFilename.into());
