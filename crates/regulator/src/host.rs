@@ -162,8 +162,12 @@ pub trait Host: System {
     fn await_written(&self, fd: i32, range: (u64, u64), left: u64);
     /// Drops what the page cache holds of a range and need not be written.
     fn drop_cached(&self, fd: i32, offset: u64, length: u64);
-    /// Returns true if it is known that nothing of a file of this size is cached.
-    fn is_uncached(&self, _fd: i32, _size: u64) -> bool {
+    /// Returns true if the kernel says that nothing of this inode is cached.
+    fn is_uncached(&self, _fd: i32) -> bool {
+        false
+    }
+    /// Returns true if the file is on a file system above another one, whose inode is what caches it.
+    fn is_stacked(&self, _fd: i32) -> bool {
         false
     }
     /// Wakes all threads that wait on `word`.

@@ -143,10 +143,12 @@ impl Host for Linux {
         let _ = file::advise(fd, advice);
     }
 
-    fn is_uncached(&self, fd: i32, size: u64) -> bool {
-        // On overlayfs it is another inode that is asked, and that caches nothing.
-        let count = || pagecache::cachestat(fd, 0, size);
-        !file::is_on_overlay(fd) && count().is_ok_and(|pages| pages.cached == 0)
+    fn is_uncached(&self, fd: i32) -> bool {
+        pagecache::cachestat(fd, 0, u64::MAX).is_ok_and(|pages| pages.cached == 0)
+    }
+
+    fn is_stacked(&self, fd: i32) -> bool {
+        file::is_on_overlay(fd)
     }
 
     fn drop_cached(&self, fd: i32, offset: u64, length: u64) {

@@ -17,12 +17,16 @@ const PORTION: u64 = 8 << 20;
 impl<H: Host> Regulator<'_, H> {
     /// Looks at a file that the program has just opened to read it, in a class that protects the page cache.
     pub fn opened_to_read(&self, fd: i32, file: &File) {
+        // The first question is all that a file costs that is cached.
+        if !self.host.is_uncached(fd) {
+            return;
+        }
         let Some(status) = self.host.status(fd).filter(|status| status.regular && status.disk)
         else {
             return;
         };
         let key = FileKey::new(status.device, status.inode).get();
-        if status.size > 0 && !self.class.has_seen(key) && self.host.is_uncached(fd, status.size) {
+        if status.size > 0 && !self.class.has_seen(key) && !self.host.is_stacked(fd) {
             file.set_foreign_to_cache();
         }
     }
