@@ -1,17 +1,20 @@
 //! What members of a class wait for at one moment: the binding reason.
 
-use discnice_policy::Resource;
+use discnice_policy::{Condition, Conditions, Resource};
 use discnice_sys::time;
 use discnice_units::Nanos;
 use serde::{Serialize, Serializer};
 
 use crate::classes::Found;
+use crate::running::Running;
 
 /// The reason that binds; of several limits the one that holds longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Binding {
     /// The user has paused the class.
     Paused,
+    /// Conditions of a job of it are not met: one bit for each.
+    Unmet(u32),
     /// All is moved that it may move in all.
     UsedUp,
     /// Others wait for memory.
@@ -26,6 +29,12 @@ impl Binding {
     /// What binds a class now, if it is ahead of anything; `rests` tells whether it stands for its memory.
     pub fn of(found: &Found, rests: bool) -> Option<Self> {
         let (class, now) = (found.class, time::now());
+        let unmet = class.unmet();
+        if !unmet.is_empty()
+            && (class.is_paused() || Running::all(found).any(|one| one.is_paused()))
+        {
+            return Some(Self::Unmet(unmet.bits()));
+        }
         if class.is_paused() {
             return Some(Self::Paused);
         }
@@ -49,7 +58,7 @@ impl Binding {
             Self::Others(place) | Self::Limit(place) => {
                 Resource::ALL.get(usize::from(place)).copied()
             }
-            Self::Paused | Self::UsedUp | Self::Memory => None,
+            Self::Paused | Self::Unmet(_) | Self::UsedUp | Self::Memory => None,
         }
     }
 
@@ -57,6 +66,7 @@ impl Binding {
     pub fn name(self) -> &'static str {
         match self {
             Self::Paused => "paused",
+            Self::Unmet(_) => "condition",
             Self::UsedUp => "disk_total",
             Self::Memory => "memory",
             Self::Others(_) => "others",
@@ -68,6 +78,7 @@ impl Binding {
     pub fn mark(self) -> &'static str {
         match self {
             Self::Paused => "stop",
+            Self::Unmet(_) => "cond",
             Self::UsedUp => "used",
             Self::Memory => "mem",
             Self::Others(_) => "give",
@@ -89,6 +100,7 @@ impl Binding {
         let of = |resource: Option<Resource>| resource.map_or("limit", crate::explanation::name);
         match self {
             Self::Paused => "paused".into(),
+            Self::Unmet(bits) => conditions(Conditions::from_bits(bits)),
             Self::UsedUp => "its disk total, which is used up".into(),
             Self::Memory => "others that wait for memory".into(),
             Self::Others(_) => match self.resource() {
@@ -100,6 +112,12 @@ impl Binding {
             Self::Limit(_) => format!("its limit ({})", of(self.resource())),
         }
     }
+}
+
+/// Conditions that are waited for, in words.
+pub fn conditions(unmet: Conditions) -> String {
+    let words: Vec<&str> = unmet.iter().map(Condition::words).collect();
+    words.join(" and ")
 }
 
 impl Serialize for Binding {
@@ -116,17 +134,18 @@ mod tests {
     fn each_reason_has_a_name_a_mark_and_words() {
         let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
         let others = (0..Resource::COUNT as u8).map(Binding::Others);
-        let all: Vec<Binding> = [Binding::Paused, Binding::UsedUp, Binding::Memory]
-            .into_iter()
-            .chain(limits)
-            .chain(others)
-            .collect();
+        let all: Vec<Binding> =
+            [Binding::Paused, Binding::Unmet(3), Binding::UsedUp, Binding::Memory]
+                .into_iter()
+                .chain(limits)
+                .chain(others)
+                .collect();
         for one in &all {
             assert!((2..=4).contains(&one.mark().len()) && !one.words().is_empty(), "{one:?}");
         }
         let mut names: Vec<&str> = all.iter().map(|one| one.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Resource::COUNT + 4);
+        assert_eq!(names.len(), Resource::COUNT + 5);
     }
 }

@@ -7,6 +7,7 @@
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
 //! - [`throttle`]: the throttled state, with hysteresis;
+//! - [`condition`]: what a job may wait for before it goes on;
 //! - [`linger`]: is it worth to move a job to another machine? (Rate Windows, 8);
 //! - [`memory`]: when a class is paused so that its pages are reclaimed;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod choice;
+pub mod condition;
 pub mod limits;
 pub mod linger;
 pub mod memory;
@@ -26,6 +28,7 @@ pub mod sleep;
 pub mod throttle;
 
 pub use choice::{Choice, Pace, Past, Policy, Reservation};
+pub use condition::{Condition, Conditions};
 pub use limits::{Contradiction, Limits, When};
 pub use memory::Memory;
 pub use pace::Rule;

@@ -9,6 +9,7 @@
 //! - `fleet`: what many machines share;
 //! - `disk_total`: what the class may move in all;
 //! - `advice`: what the user's own policy says;
+//! - `unmet`: conditions that its jobs wait for;
 //! - `membership`: the slots of processes, and what is known of them from outside;
 //! - `estimation`: the estimator's part;
 //! - `seen`: the files that were opened lately;
@@ -30,6 +31,7 @@ mod membership;
 #[cfg(test)]
 mod tests;
 mod thresholds;
+mod unmet;
 
 use core::ptr::NonNull;
 
@@ -40,6 +42,7 @@ use disk_total::DiskTotal;
 pub use foreign::Foreign;
 use header::Header;
 pub use thresholds::Direction;
+use unmet::Unmet;
 
 use crate::advice::Advice;
 use crate::fleet::Fleet;
@@ -55,7 +58,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -78,6 +81,7 @@ pub struct Class {
     fleet: Fleet,
     disk_total: DiskTotal,
     advice: Advice,
+    unmet: Unmet,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -168,9 +172,16 @@ const _: () = {
     assert!(size_of::<Fleet>() == 64);
     assert!(size_of::<DiskTotal>() == 64);
     assert!(size_of::<Advice>() == 128);
+    assert!(size_of::<Unmet>() == 64);
     assert!(
         core::mem::offset_of!(Class, members)
-            == core::mem::offset_of!(Class, meters) + Resource::COUNT * 832 + 768 + 64 + 64 + 128
+            == core::mem::offset_of!(Class, meters)
+                + Resource::COUNT * 832
+                + 768
+                + 64
+                + 64
+                + 128
+                + 64
     );
     assert!(size_of::<Held>() == 48);
     assert!(

@@ -200,7 +200,9 @@ fn show_and_keep(mut schedule: Schedule, job: &Job) -> anyhow::Result<()> {
         failed = show(found, time::now());
         if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    fork::kept(SHOW, &mut show, || keep(found)).context("cannot watch the processes")?;
+    let kept = fork::kept(SHOW, &mut show, || keep(found));
+    schedule.end(found);
+    kept.context("cannot watch the processes")?;
     failed
 }
 

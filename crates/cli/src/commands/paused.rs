@@ -144,6 +144,14 @@ impl Chosen {
         self.found.is_automatic() && made && self.found.class.limited().is_empty()
     }
 
+    /// Whether it is to stand.
+    pub fn is_paused(self) -> bool {
+        let Some(process) = self.part else { return self.found.class.is_paused() };
+        let (class, id) = (self.found.class, process.id());
+        let account = class.listed(id).and_then(|(slot, member)| class.held(slot)?.of(member));
+        class.is_paused() || account.is_some_and(|account| account.paused)
+    }
+
     /// The members that it is about.
     fn members(self) -> impl Iterator<Item = (MemberId, &'static Member)> {
         let tree = self.part.map(|process| Tree::new(&[process]));

@@ -234,12 +234,16 @@ impl Run {
         let mut escapes = Escapes::default();
         let mut waited = Waited::begin(&found);
         let (mut looks, mut used_up) = (0u32, Teller::default());
+        let watched = self.summary || draft.is_some();
         let own = self.class.is_some() || self.limits.has_threshold();
         let (mut schedule, mut job) = (self.schedule.begin(&found, own), None);
         let mut look = || {
             used_up.look(&found);
             if let Some(job) = job.get_or_insert_with(|| child_in(found)) {
                 schedule.look(job);
+            }
+            if !watched {
+                return;
             }
             waited.look(&found);
             looks = looks.wrapping_add(1);
@@ -251,6 +255,7 @@ impl Run {
             }
         };
         let ended = launch::supervise(|| self.execute(Some(made), strict), Some(&mut look))?;
+        schedule.end(&found);
         course.tick(found.class);
         let escaped = escapes.list();
         if self.summary {

@@ -8,7 +8,7 @@ use clap::Args;
 use discnice_benice::report::Report;
 use discnice_escape::Foreign;
 use discnice_policy::memory::Bounds;
-use discnice_policy::{Memory, Resource, When};
+use discnice_policy::{Condition, Memory, Resource, When};
 use discnice_sys::time;
 use discnice_units::{Bytes, Rate};
 use serde::Serialize;
@@ -125,7 +125,9 @@ struct ClassReport {
     disk_total: Option<u64>,
     /// How many of them it has moved; `null` without a bound.
     disk_total_used: Option<u64>,
-    /// What the next call waits for: `paused`, `disk_total`, `memory`, `others`, or the resource of an overdrawn limit; `null` for
+    /// Conditions that a job of it waits for: `ac`, `unmetered`, `idle`, `hours`, `load`, `cmd`.
+    unmet: Vec<&'static str>,
+    /// What the next call waits for: `paused`, `condition`, `disk_total`, `memory`, `others`, or the resource of an overdrawn limit; `null` for
     /// nothing.
     waits_for: Option<Binding>,
     /// Whether the user has paused it; of a member see there.
@@ -189,6 +191,7 @@ impl ClassReport {
             memory_held: running.iter().any(Running::rests),
             disk_total: limits.disk_total().map(Bytes::get),
             disk_total_used: limits.disk_total().map(|_| class.disk_total_used().get()),
+            unmet: class.unmet().iter().map(Condition::name).collect(),
             waits_for: Binding::of(found, running.iter().any(Running::rests)),
             paused: class.is_paused(),
             traced: class.is_traced(),

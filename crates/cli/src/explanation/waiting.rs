@@ -8,6 +8,7 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 
 use super::others;
+use crate::binding::conditions;
 use crate::classes::Found;
 use crate::running::Running;
 use crate::used_up;
@@ -16,7 +17,10 @@ use crate::used_up;
 pub fn of_class(found: &Found) -> Vec<String> {
     let name = found.name();
     let mut said = Vec::new();
-    if found.class.is_paused() {
+    let unmet = found.class.unmet();
+    if !unmet.is_empty() {
+        said.push(format!("{}: a job of it stands until then (--only-when)", conditions(unmet)));
+    } else if found.class.is_paused() {
         said.push(format!("`discnice resume {name}`: it is paused"));
     }
     said.extend(used_up(found));
@@ -77,6 +81,10 @@ pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
     let id = running.member.process();
     if let Some(account) = running.held {
         match account.reason {
+            Reason::Paused if !found.class.unmet().is_empty() => {
+                let unmet = conditions(found.class.unmet());
+                return vec![format!("{unmet}: it stands until then (--only-when)")];
+            }
             Reason::Paused => {
                 return vec![format!("`discnice resume {id}`, or of its class: it is paused")];
             }

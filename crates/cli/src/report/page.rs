@@ -98,6 +98,7 @@ fn totals(record: &Record) -> Vec<(&'static str, String)> {
 fn waited_for(reason: Binding) -> &'static str {
     match reason {
         Binding::Paused => "Time for which it was paused",
+        Binding::Unmet(_) => "Time for which its conditions were not met",
         Binding::UsedUp => "Time for which its disk total was used up",
         Binding::Memory => "Time for which it waited for memory",
         Binding::Others(_) => "Time for which it gave way to others",

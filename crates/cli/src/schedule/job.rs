@@ -46,6 +46,11 @@ impl Job {
         self.roots.iter().map(|root| Chosen::part(self.found, *root)).collect()
     }
 
+    /// Whether it stands.
+    pub fn stands(&self) -> bool {
+        self.parts().iter().all(|part| part.is_paused())
+    }
+
     /// Has it stand.
     pub fn pause(&self) {
         for part in self.parts() {

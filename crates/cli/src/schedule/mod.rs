@@ -1,26 +1,33 @@
 //! When a job runs, and until when: what `run` and `attach` do for a job while they stay beside it.
 //!
+//! - `only`: `--only-when`, with `conditions` and the `sources` that tell of the machine, of which the message `bus` is one;
 //! - `until`: what happens at the time of `--until`;
 //! - `finish`: the rate for `--finish-by`;
 //! - `moment`, `calendar`: times as people type them;
 //! - `job`: what it is done to.
 
+mod bus;
 mod calendar;
+mod conditions;
 mod finish;
 mod job;
 mod moment;
+mod only;
+mod sources;
 mod until;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_policy::Resource;
+use discnice_policy::{Conditions, Resource};
 use discnice_units::Rate;
 
 pub use job::Job;
 
 use crate::classes::Found;
+use conditions::OnlyWhen;
 use finish::Finish;
 use moment::Moment;
+use only::Only;
 use until::{Then, Until};
 
 const WHEN: &str = "When";
@@ -28,6 +35,10 @@ const WHEN: &str = "When";
 /// When it runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ScheduleArgs {
+    /// Run only while all of these hold, and stand otherwise: ac (mains power), unmetered (network), idle or idle=10m, 22:00-06:00,
+    /// load<2, cmd:COMMAND (exit status 0); DiscNice then stays as the parent
+    #[arg(long, value_name = "COND[,COND...]", help_heading = WHEN, hide_short_help = true)]
+    only_when: Option<OnlyWhen>,
     /// Until then: a time such as 06:00, "2026-11-27 06:00" or +2h; DiscNice then stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     until: Option<Moment>,
@@ -43,7 +54,7 @@ pub struct ScheduleArgs {
 impl ScheduleArgs {
     /// Whether nothing was given.
     pub fn is_empty(&self) -> bool {
-        self.until.is_none() && self.finish_by.is_none()
+        self.until.is_none() && self.finish_by.is_none() && self.only_when.is_none()
     }
 
     /// Refuses what cannot be done to a job in this class, if it has a name.
@@ -66,6 +77,7 @@ impl ScheduleArgs {
     pub fn begin(&self, found: &Found, own: bool) -> Schedule {
         let most = if own { found.class.limits().rate(Resource::Total) } else { Rate::UNLIMITED };
         Schedule {
+            only: self.only_when.as_ref().map(|wanted| Only::begin(wanted, found)),
             until: self.until.map(|at| Until { at, then: self.then, is_over: false }),
             finish: self.finish_by.map(|by| Finish::new(by, most)),
         }
@@ -75,6 +87,7 @@ impl ScheduleArgs {
 /// What is to be done for a job while it runs.
 #[derive(Debug)]
 pub struct Schedule {
+    only: Option<Only>,
     until: Option<Until>,
     finish: Option<Finish>,
 }
@@ -85,9 +98,19 @@ impl Schedule {
         if let Some(until) = &mut self.until {
             until.look(job);
         }
-        let lifted = self.until.is_some_and(|until| until.is_over);
-        if let Some(finish) = self.finish.as_mut().filter(|_| !lifted) {
+        let is_over = self.until.is_some_and(|until| until.is_over);
+        if let Some(only) = self.only.as_mut().filter(|_| !is_over) {
+            only.look(job);
+        }
+        if let Some(finish) = self.finish.as_mut().filter(|_| !is_over) {
             finish.look(job);
+        }
+    }
+
+    /// The job has ended.
+    pub fn end(&self, found: &Found) {
+        if self.only.is_some() {
+            found.class.set_unmet(Conditions::NONE);
         }
     }
 }

@@ -1,0 +1,252 @@
+//! `--only-when`: a job stands until its conditions are met, on a bus with services that a script plays, and without a bus.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use discnice_tests::class::Class;
+use discnice_tests::process::{kill_group, run};
+use discnice_tests::{product, skip};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What does not stand has written meanwhile.
+const LONG: Duration = Duration::from_millis(300);
+const COUNTS: &str = "while :; do echo >>log; sleep 0.02; done";
+
+const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><listen>unix:path=BUS</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>"#;
+
+/// A process that is killed in the end, with its group.
+struct Started(Child);
+
+impl Started {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).process_group(0).spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        kill_group(self.0.id());
+        let _ = self.0.wait();
+    }
+}
+
+/// A bus with the three services.
+struct Bus {
+    _daemon: Started,
+    _services: Started,
+    folder: TempDir,
+}
+
+impl Bus {
+    fn can_be() -> bool {
+        let has = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+        ["dbus-daemon", "python3"].iter().all(has)
+    }
+
+    fn start() -> Self {
+        let folder = product::folder();
+        let (socket, config) = (folder.path().join("bus"), folder.path().join("config"));
+        fs::write(&config, BUS.replace("BUS", socket.to_str().expect("a name"))).expect("a file");
+        let mut daemon = product::as_user("dbus-daemon");
+        daemon.arg("--nofork").arg("--config-file").arg(&config);
+        let daemon = Started::start(&mut daemon);
+        until("the bus is there", || socket.exists());
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_services.py");
+        let script = fs::read_to_string(script).expect("the script");
+        let mut services = product::as_user("python3");
+        services.args(["-c", &script]).arg(&socket).arg(folder.path());
+        let bus = Self { _daemon: daemon, _services: Started::start(&mut services), folder };
+        for (name, value) in [
+            ("OnBattery", "b 0"),
+            ("Metered", "u 2"),
+            ("IdleHint", "b 0"),
+            ("IdleSinceHint", "t 0"),
+        ] {
+            bus.say(name, value);
+        }
+        until("the services are there", || bus.folder.path().join("ready").exists());
+        bus
+    }
+
+    /// A property has this type and value from now on.
+    fn say(&self, name: &str, value: &str) {
+        let (place, draft) = (self.folder.path().join(name), self.folder.path().join("draft"));
+        fs::write(&draft, value).and_then(|()| fs::rename(&draft, &place)).expect("a file");
+    }
+
+    fn address(&self) -> String {
+        format!("unix:path={}", self.folder.path().join("bus").display())
+    }
+}
+
+/// A job that counts while it runs.
+struct Job {
+    _started: Started,
+    folder: TempDir,
+}
+
+impl Job {
+    fn start(bus: &str, options: &[&str]) -> Self {
+        let folder = product::folder();
+        let mut command = product::discnice(["run"]);
+        command.args(options).args(["sh", "-c", COUNTS]).current_dir(folder.path());
+        command.env("DBUS_SYSTEM_BUS_ADDRESS", bus).stdout(Stdio::null());
+        command.stderr(File::create(folder.path().join("errors")).expect("a file"));
+        Self { _started: Started::start(&mut command), folder }
+    }
+
+    fn told(&self) -> String {
+        fs::read_to_string(self.folder.path().join("errors")).expect("a file")
+    }
+
+    fn written(&self) -> u64 {
+        fs::metadata(self.folder.path().join("log")).map_or(0, |log| log.len())
+    }
+
+    fn must_stand(&self, words: &str) {
+        until(words, || {
+            let before = self.written();
+            std::thread::sleep(LONG);
+            self.written() == before
+                && self.told().lines().last().is_some_and(|line| line.contains(words))
+        });
+    }
+
+    fn must_go_on(&self) {
+        let before = self.written();
+        until("it goes on", || self.written() > before + 3);
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn no_bus() -> String {
+    format!("unix:path={}", PathBuf::from("/nonexistent/bus").display())
+}
+
+#[test]
+fn power_comes_and_goes() {
+    if !Bus::can_be() {
+        skip!("no dbus-daemon or python3");
+    }
+    let bus = Bus::start();
+    bus.say("OnBattery", "b 1");
+    let job = Job::start(&bus.address(), &["--only-when", "ac,unmetered"]);
+    job.must_stand("the job waits for mains power");
+    assert_eq!(job.written(), 0, "it has not begun");
+    bus.say("OnBattery", "b 0");
+    let begun = Instant::now();
+    job.must_go_on();
+    assert!(begun.elapsed() < Duration::from_secs(10), "within moments: {:?}", begun.elapsed());
+    bus.say("Metered", "u 1");
+    job.must_stand("the job waits for an unmetered network");
+    bus.say("Metered", "u 4");
+    job.must_go_on();
+}
+
+#[test]
+fn an_idle_machine() {
+    if !Bus::can_be() {
+        skip!("no dbus-daemon or python3");
+    }
+    let bus = Bus::start();
+    let job = Job::start(&bus.address(), &["--only-when", "idle=1h"]);
+    job.must_stand("the job waits for an idle machine");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let since = |ago: u64| format!("t {}", (now - Duration::from_secs(ago)).as_micros());
+    bus.say("IdleSinceHint", &since(60));
+    bus.say("IdleHint", "b 1");
+    job.must_stand("the job waits for an idle machine");
+    bus.say("IdleSinceHint", &since(3700));
+    job.must_go_on();
+}
+
+#[test]
+fn a_part_of_a_class_stands_and_says_why() {
+    let (class, folder) = (Class::new("unlimited"), product::folder());
+    let go = folder.path().join("go");
+    let condition = format!("load<100000,cmd:test -e {}", go.display());
+    let mut other = class.command(["sleep", "60"]);
+    let _other = Started::start(other.stdout(Stdio::null()).stderr(Stdio::null()));
+    let job = Job::start(&no_bus(), &["--class", class.name(), "--only-when", &condition]);
+    job.must_stand("the job waits for the success of its command");
+    let shown = class.show();
+    assert_eq!(
+        (&shown["paused"], &shown["waits_for"]),
+        (&Value::Bool(false), &"condition".into()),
+        "{shown}"
+    );
+    assert_eq!(shown["unmet"], serde_json::json!(["cmd"]), "{shown}");
+    let explained = run(&mut product::discnice(["explain", class.name()])).succeeded().text();
+    assert!(explained.contains("the success of its command: a job of it stands"), "{explained}");
+    let status = run(&mut product::discnice(["status"])).succeeded().text();
+    assert!(status.contains("waits for the success of its command"), "{status}");
+    fs::write(&go, "").expect("a file");
+    job.must_go_on();
+    until("status says so", || class.show()["unmet"] == serde_json::json!([]));
+}
+
+#[test]
+fn without_a_bus() {
+    let hour = |later: u64| {
+        let date = Command::new("date").args(["-d", &format!("{later} hours"), "+%H:%M"]).output();
+        String::from_utf8(date.expect("date").stdout).expect("a time").trim().to_owned()
+    };
+    let later = format!("{}-{}", hour(2), hour(4));
+    let job = Job::start(&no_bus(), &["--only-when", &later]);
+    job.must_stand("the job waits for its time of the day");
+    let now = format!("{}-{}", hour(23), hour(3));
+    let job = Job::start(&no_bus(), &["--only-when", &now]);
+    job.must_go_on();
+}
+
+/// The kernel's own word on power, in a mount namespace in which a folder stands for that of /sys.
+#[test]
+fn power_by_sysfs() {
+    let place = Path::new("/sys/class/power_supply");
+    if !product::is_root() || !place.is_dir() {
+        skip!("not the superuser, or no {}", place.display());
+    }
+    let supplies = product::folder();
+    let battery = supplies.path().join("BAT0");
+    fs::create_dir(&battery)
+        .and_then(|()| fs::write(battery.join("type"), "Battery\n"))
+        .expect("files");
+    let job = product::folder();
+    let mut command = product::discnice(["run", "--only-when", "ac", "sh", "-c", "echo >log"]);
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(std::ffi::OsStr::to_owned)
+        .collect();
+    let mut unshared = Command::new("unshare");
+    unshared.args(["-m", "sh", "-c", "mount --bind \"$0\" /sys/class/power_supply && exec \"$@\""]);
+    unshared.arg(supplies.path()).args(words).current_dir(job.path());
+    for (name, value) in command.env("DBUS_SYSTEM_BUS_ADDRESS", no_bus()).get_envs() {
+        if let Some(value) = value {
+            unshared.env(name, value);
+        }
+    }
+    unshared.stderr(File::create(job.path().join("errors")).expect("a file"));
+    let _started = Started::start(&mut unshared);
+    let told = || fs::read_to_string(job.path().join("errors")).unwrap_or_default();
+    until("it waits for mains power", || told().contains("waits for mains power"));
+    assert!(!job.path().join("log").exists());
+    let mains = supplies.path().join("AC");
+    fs::create_dir(&mains).and_then(|()| fs::write(mains.join("type"), "Mains\n")).expect("files");
+    fs::write(mains.join("online"), "1\n").expect("a file");
+    until("it goes on", || job.path().join("log").exists());
+}
