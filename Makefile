@@ -91,6 +91,7 @@ install: program docs install-program ## Install below PREFIX
 
 install-program: # Install what is built
 	install -D -m 755 $(PROGRAMS)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
+	install -m 755 packaging/discnice-runc $(DESTDIR)$(PREFIX)/bin/discnice-runc
 	install -D -m 755 $(PROGRAMS)/gbp $(DESTDIR)$(PREFIX)/lib/discnice/gbp
 	strip $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/lib/discnice/gbp
 	install -D -m 644 $(LIBRARIES)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
@@ -109,7 +110,7 @@ install-program: # Install what is built
 	done
 
 uninstall: ## Remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/share/man/man[15]/discnice*.[15]
+	rm -f $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/bin/discnice-runc $(DESTDIR)$(PREFIX)/share/man/man[15]/discnice*.[15]
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish

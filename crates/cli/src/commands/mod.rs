@@ -20,6 +20,7 @@ pub(crate) mod limits;
 mod linger;
 pub(crate) mod member_report;
 mod metrics;
+mod oci;
 mod order;
 mod pause;
 pub mod paused;
@@ -93,6 +94,8 @@ enum Command {
     Linger(linger::Linger),
     Order(order::Order),
     Refresh(refresh::Refresh),
+    #[command(hide = true, disable_help_flag = true)]
+    OciRuntime(oci::Oci),
     #[command(hide = true)]
     CompleteNames(complete::Complete),
 }
@@ -125,6 +128,7 @@ impl Cli {
             Command::Linger(command) => command.run(),
             Command::Order(command) => command.run(),
             Command::Refresh(command) => command.run(),
+            Command::OciRuntime(command) => command.run(),
             Command::CompleteNames(command) => command.run(),
         }
     }

@@ -1,7 +1,7 @@
 //! Settings: the site's, `/etc/discnice/config.toml`, and over them the user's, `$XDG_CONFIG_HOME/discnice/config.toml`.
 //!
 //! The user's keys replace the site's one by one. What the site has locked they can only tighten, as options can
-//! ([`locked`]; docs/adr/0028-site.md).
+//! (docs/adr/0028-site.md).
 
 mod file;
 

@@ -1,0 +1,332 @@
+//! `discnice oci-runtime`, installed as `discnice-runc`: an OCI runtime that reads limits from a container's annotations, and executes runc.
+//!
+//! What is to hold the container is put around runc itself, and inherited by all that it starts: a filter for system calls,
+//! which holds programs of any C library or none, and needs nothing of ours in the container (docs/adr/0030-containers.md).
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command as Process, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, Parser};
+use discnice_external::process::lives;
+use discnice_sys::{process, seccomp};
+use serde_json::{Value, json};
+
+use super::{Cli, Command};
+use crate::complaint::one_line;
+use crate::{classes, launch};
+
+/// In the environment: the runtime to execute instead of runc.
+const RUNTIME: &str = "DISCNICE_RUNTIME";
+/// What our annotations begin with.
+const PREFIX: &str = "io.discnice.";
+/// What the class of a container is called, before the container's name, of which so many characters count.
+const CLASS: &str = "container-";
+const LONGEST_NAME: usize = 48;
+/// How often members of a deleted container are looked for, and how long between.
+const LOOKS: u32 = 100;
+const APART: Duration = Duration::from_millis(5);
+/// A longer file is no container's configuration.
+const LONGEST: u64 = 16 << 20;
+/// Options of runc without a value.
+const FLAGS: &[&str] = &[
+    "--debug",
+    "--systemd-cgroup",
+    "--no-pivot",
+    "--no-new-keyring",
+    "--no-subreaper",
+    "--detach",
+    "-d",
+    "--keep",
+    "--tty",
+    "-t",
+    "--force",
+    "-f",
+    "--no-new-privs",
+    "--ignore-paused",
+    "--help",
+    "-h",
+    "--version",
+    "-v",
+    "--all",
+    "-a",
+];
+
+/// Be an OCI runtime: execute runc, held by the annotations of the container
+#[derive(Debug, Args)]
+pub struct Oci {
+    /// The arguments of runc
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+impl Oci {
+    /// Executes runc in this process's place, or as a child where a class is to be removed after it.
+    ///
+    /// # Errors
+    /// One line, which is in runc's log, too: an annotation is wrong. Nothing was started.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let call = Call::of(&self.words);
+        let log = call.option("--log").map(PathBuf::from);
+        call.run(&self.words).inspect_err(|error| note(log, &format!("{error:#}")))
+    }
+}
+
+/// What runc is asked to do.
+#[derive(Debug, Default)]
+struct Call<'a> {
+    /// What stands before the verb.
+    before: &'a [OsString],
+    verb: &'a str,
+    options: Vec<(&'a str, &'a OsStr)>,
+    container: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    fn of(words: &'a [OsString]) -> Self {
+        let mut call = Self::default();
+        let mut rest = words.iter().enumerate();
+        while let Some((place, word)) = rest.next() {
+            // What is no text is no option that matters here.
+            let text = word.to_str().unwrap_or_default();
+            if let Some((name, value)) = text.split_once('=').filter(|_| text.starts_with("--")) {
+                call.options.push((name, OsStr::new(value)));
+            } else if text.starts_with('-') && FLAGS.contains(&text) {
+                call.options.push((text, OsStr::new("")));
+            } else if text.len() > 1 && text.starts_with('-') {
+                let Some((_, value)) = rest.next() else { break };
+                call.options.push((text, value));
+            } else if call.verb.is_empty() {
+                (call.verb, call.before) = (text, &words[..place]);
+            } else {
+                call.container = Some(text);
+                break;
+            }
+        }
+        call
+    }
+
+    fn option(&self, name: &str) -> Option<&'a OsStr> {
+        self.options.iter().find(|(one, _)| *one == name).map(|(_, value)| *value)
+    }
+
+    fn run(&self, words: &[OsString]) -> anyhow::Result<ExitCode> {
+        let command: Vec<OsString> = [runtime()].into_iter().chain(words.iter().cloned()).collect();
+        let annotations = match self.verb {
+            "create" | "run" => annotations(&self.bundle())?,
+            "exec" => {
+                self.bundle_of_running().map_or(Ok(Vec::new()), |bundle| annotations(&bundle))?
+            }
+            _ => Vec::new(),
+        };
+        let own = self.container.map(class_of);
+        let held = match &own {
+            Some(own) if !annotations.is_empty() => Some(held(&annotations, own, &command)?),
+            _ => None,
+        };
+        let ends = self.verb == "delete" || self.verb == "run" && held.is_some();
+        let start = || match held {
+            Some(run) => run.run(),
+            None => Err(anyhow!(
+                "cannot execute {}: {}",
+                runtime().display(),
+                launch::execute(&command, &[])
+            )),
+        };
+        let Some(own) = own.filter(|own| ends && classes::check_name(own.as_ref()).is_ok()) else {
+            return start();
+        };
+        let ended = launch::supervise(|| in_child(start), None)?;
+        if let Some(found) = classes::find(&own) {
+            remove(&found);
+        }
+        Ok(ended.repeat())
+    }
+
+    fn bundle(&self) -> PathBuf {
+        let given = self.option("--bundle").or_else(|| self.option("-b"));
+        PathBuf::from(given.unwrap_or(OsStr::new(".")))
+    }
+
+    /// Where the configuration of the container is that a process is to be added to.
+    fn bundle_of_running(&self) -> Option<PathBuf> {
+        let mut state = Process::new(runtime());
+        let state = state.args(self.before).args(["state", self.container?]).output().ok()?;
+        let state: Value = serde_json::from_slice(&state.stdout).ok()?;
+        state["bundle"].as_str().map(PathBuf::from)
+    }
+}
+
+/// Removes a container's class, unless members live on. A killed one may be there for a moment.
+fn remove(found: &classes::Found) {
+    for _ in 0..LOOKS {
+        if found.class.living(lives).next().is_none() {
+            // Another command may have been first.
+            let _ = found.remove();
+            return;
+        }
+        std::thread::sleep(APART);
+    }
+}
+
+/// Ends a child; its exit status is the one of the command, or that of an error of ours, which is told.
+fn in_child(start: impl FnOnce() -> anyhow::Result<ExitCode>) -> u8 {
+    let told = start().map_err(|error| crate::tell!("discnice: {error:#}"));
+    let code = told.unwrap_or(ExitCode::from(crate::strict::OURS));
+    (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(crate::strict::OURS)
+}
+
+fn runtime() -> OsString {
+    env::var_os(RUNTIME).filter(|name| !name.is_empty()).unwrap_or_else(|| "runc".into())
+}
+
+/// The name of a container's class.
+fn class_of(container: &str) -> String {
+    let name: String = container.chars().take(LONGEST_NAME).collect();
+    format!("{CLASS}{name}")
+}
+
+/// Our annotations of the container in a bundle, without what they begin with.
+fn annotations(bundle: &std::path::Path) -> anyhow::Result<Vec<(String, String)>> {
+    // runc says what is wrong with a bundle.
+    let Ok(file) = File::open(bundle.join("config.json")) else { return Ok(Vec::new()) };
+    let Ok(Value::Object(mut config)) = serde_json::from_reader(file.take(LONGEST)) else {
+        return Ok(Vec::new());
+    };
+    let Some(Value::Object(all)) = config.remove("annotations") else { return Ok(Vec::new()) };
+    let ours = all
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.to_owned(), value)));
+    ours.map(|(key, value)| match value {
+        Value::String(text) => Ok((key, text)),
+        _ => bail!("annotation {PREFIX}{key}: it is no text; put it in quotes"),
+    })
+    .collect()
+}
+
+/// `run` with those limits for runc.
+fn held(
+    annotations: &[(String, String)],
+    own: &str,
+    command: &[OsString],
+) -> anyhow::Result<super::run::Run> {
+    let mechanism = mechanism(annotations)?;
+    let mut words = vec!["run".to_owned(), format!("--mechanism={mechanism}")];
+    for (key, value) in annotations {
+        let word = match (&**key, &**value) {
+            ("strict", "true") => "--strict".to_owned(),
+            ("strict", "false") => continue,
+            ("strict", _) => bail!(
+                "annotation {PREFIX}strict: give true or false; the container was not started"
+            ),
+            (key, value) => format!("--{key}={value}"),
+        };
+        parse(&["run".to_owned(), word.clone()], &["true".into()])
+            .with_context(|| format!("annotation {PREFIX}{key}"))
+            .context("the container was not started")?;
+        words.push(word);
+    }
+    if !annotations.iter().any(|(key, _)| key == "class") {
+        words.push(format!("--class={own}"));
+    }
+    parse(&words, command).context("the container was not started: its annotations")
+}
+
+/// By what the container is held. A filter needs rights over runc's first process in a container, which other users than
+/// the superuser do not have; from outside only disk traffic is held.
+fn mechanism(annotations: &[(String, String)]) -> anyhow::Result<&'static str> {
+    if process::user() == 0 && seccomp::probe().is_ok() {
+        return Ok("seccomp");
+    }
+    let has = |wanted: &dyn Fn(&str) -> bool| annotations.iter().find(|(key, _)| wanted(key));
+    if let Some((key, _)) = has(&|key| key.starts_with("net") || key == "meta-ops") {
+        let why = format!(
+            "annotation {PREFIX}{key} does not hold without root and Linux 5.19: only disk traffic is held"
+        );
+        if annotations.iter().any(|(key, value)| key == "strict" && value == "true") {
+            bail!("{why}; the container was not started");
+        }
+        crate::tell!("discnice: {why}");
+    }
+    Ok("freeze")
+}
+
+fn parse(words: &[String], command: &[OsString]) -> anyhow::Result<super::run::Run> {
+    let words = words.iter().map(OsString::from);
+    let words = [OsString::from("discnice")].into_iter().chain(words).chain(["--".into()]);
+    match Cli::try_parse_from(words.chain(command.iter().cloned())) {
+        Ok(Cli { command: Command::Run(run) }) => Ok(run),
+        Ok(_) => bail!("it is no limit"),
+        Err(error) => Err(anyhow!(one_line(&error))),
+    }
+}
+
+/// Adds an error to runc's log, in which containerd and docker look for it.
+fn note(log: Option<PathBuf>, why: &str) {
+    let Some(log) = log else { return };
+    let line = json!({ "level": "error", "msg": format!("discnice: {why}") });
+    if let Ok(mut log) = OpenOptions::new().append(true).create(true).open(log) {
+        let _ = writeln!(log, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runc_is_asked_to_do() {
+        for (line, verb, container, bundle) in [
+            (
+                "--root /r --log=/l create --bundle /b --pid-file /p one",
+                "create",
+                Some("one"),
+                "/b",
+            ),
+            ("--systemd-cgroup run -d -b /b two", "run", Some("two"), "/b"),
+            ("run --bundle=/b two", "run", Some("two"), "/b"),
+            ("exec -t --user 1:1 -e A=b three sh -c -b", "exec", Some("three"), "."),
+            ("delete -f four", "delete", Some("four"), "."),
+            ("--version", "", None, "."),
+            ("create", "create", None, "."),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let call = Call::of(&words);
+            let found = (call.verb, call.container, call.bundle());
+            assert_eq!(found, (verb, container, PathBuf::from(bundle)), "{line}");
+        }
+        let words = ["--root".into(), "/r".into(), "exec".into(), "a".into()];
+        assert_eq!(Call::of(&words).before, &words[..2]);
+    }
+
+    #[test]
+    fn annotations_are_limits_or_refused() {
+        let held = |key: &str, value: &str| {
+            held(&[(key.to_owned(), value.to_owned())], "container-a", &["runc".into()])
+        };
+        for (key, value) in
+            [("disk", "5M"), ("meta-ops", "100"), ("class", "shared"), ("strict", "true")]
+        {
+            assert!(held(key, value).is_ok(), "{key}={value}");
+        }
+        for (key, value, why) in [
+            ("disk", "quick", "not a number"),
+            ("disk", "", "annotation io.discnice.disk"),
+            ("dsik", "5M", "annotation io.discnice.dsik"),
+            ("strict", "very", "true or false"),
+            ("class", "a/b", "no class name"),
+            ("disk", "5M --strict", "annotation io.discnice.disk"),
+        ] {
+            let error = format!("{:#}", held(key, value).unwrap_err());
+            assert!(
+                error.contains(why) && error.contains("not started") && !error.contains('\n'),
+                "{error}"
+            );
+        }
+    }
+}
