@@ -166,7 +166,7 @@ pub trait Host: System {
     fn is_uncached(&self, _fd: i32) -> bool {
         false
     }
-    /// Returns true if the file is on a file system above another one, whose inode is what caches it.
+    /// Returns true if its file system is stacked on another one, where another inode caches it.
     fn is_stacked(&self, _fd: i32) -> bool {
         false
     }
