@@ -187,3 +187,28 @@ fn a_class_that_was_made_for_one_job_is_changed_by_its_name() {
     let none = run(&mut product::discnice(["class", "set", "@sleep-0", "--disk", "7M"]));
     assert!(none.status == Some(125) && none.complaint().contains("no class @sleep-0"), "{none:?}");
 }
+
+#[test]
+fn a_preset_is_laid_below_the_options_and_over_a_class() {
+    let folder = configured("[preset.mine]\nmeta-ops = 77\n");
+    let class = Class::new("unlimited");
+    let run_by = |preset: &str, options: &[&str]| {
+        let mut command = product::discnice(["run", "--preset", preset, "--class", class.name()]);
+        command.args(options).arg("true").env("XDG_CONFIG_HOME", folder.path());
+        run(&mut command).succeeded();
+        class.show()
+    };
+    let agent = run_by("agent", &["--disk-total", "1G"]);
+    assert_eq!(
+        (&agent["when"], &agent["limit_metadata"]),
+        (&"busy".into(), &5000.into()),
+        "{agent}"
+    );
+    assert_eq!(agent["disk_total"], 1u64 << 30, "an option has precedence: {agent}");
+    let mine = run_by("mine", &[]);
+    assert_eq!(
+        (&mine["limit_metadata"], &mine["disk_total"]),
+        (&77.into(), &(1u64 << 30).into()),
+        "{mine}"
+    );
+}

@@ -214,6 +214,10 @@ pub const CONFIG: &[Section] = &[
                 "In the site's file, /etc/discnice/config.toml: a list of \"strict\", \"default\" and \"class.NAME\", of which a user's file and options can only tighten what stands there. Where nothing is locked, the user's keys replace the site's, one by one. The site's file is read only if nobody but the superuser can change it; with an error it is told of and not followed.",
             ),
             Term(
+                "[preset.NAME]",
+                "Limits of a kind of jobs, for --preset NAME of discnice-run(1): they stand over those of a job that gives way. There are backup and sync (calls on names; sync also the network), build, scan, agent (calls on names, memory, 100 GiB of disk traffic in all) and download; a section of one of these names stands instead of it.",
+            ),
+            Term(
                 "[polite]",
                 "Parameters of jobs that are regulated by their progress (--polite), such as alpha = 0.02.",
             ),

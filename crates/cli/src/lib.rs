@@ -53,6 +53,7 @@ pub mod output;
 mod own_policy;
 mod polite;
 mod prediction;
+mod presets;
 mod program;
 mod report;
 mod running;

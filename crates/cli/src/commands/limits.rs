@@ -426,6 +426,10 @@ impl LimitArgs {
         if let Some(most) = self.weight {
             bound = bound.with_weight(bound.weight().min(most));
         }
+        if let Some(Total::Most(Some(most))) = self.disk_total {
+            let total = bound.disk_total().map_or(most, |total| total.min(most));
+            bound = bound.with_disk_total(Some(total));
+        }
         if let Some(Ceiling(Some(most))) = self.memory_high {
             let high = bound.memory().high().map_or(most, |high| high.min(most));
             bound = bound.with_memory(bound.memory().with_high(Some(high)));

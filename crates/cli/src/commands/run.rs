@@ -32,8 +32,8 @@ use crate::schedule::{Job, ScheduleArgs};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
 use crate::used_up::Teller;
 use crate::{
-    explanation, fleet, guest, inheritance, launch, library, memory, own_policy, polite, stack,
-    watching,
+    explanation, fleet, guest, inheritance, launch, library, memory, own_policy, polite, presets,
+    stack, watching,
 };
 
 /// Exit statuses of commands that could not be started, as env(1).
@@ -61,6 +61,10 @@ pub struct Run {
     /// Put it into this class, with all others that are in it; made if need be
     #[arg(short, long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
+    /// Limits for a kind of jobs: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
+    /// have precedence
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    preset: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -171,6 +175,9 @@ impl Run {
 
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
     fn initial_limits(&self) -> anyhow::Result<Limits> {
+        if let Some(preset) = &self.preset {
+            return self.limits.over(presets::limits(&Config::load()?, preset)?);
+        }
         let numbers = self.limits.has_threshold();
         if self.class.is_none() && (numbers || self.limits.is_empty() && self.polite.wanted()) {
             return self.limits.over(Limits::UNLIMITED);
@@ -273,7 +280,7 @@ impl Run {
 
     /// Whether the command enters a class. One that is regulated by its progress alone does not.
     fn is_limited(&self) -> bool {
-        let limited = !self.limits.is_empty() || !self.schedule.is_empty();
+        let limited = !self.limits.is_empty() || !self.schedule.is_empty() || self.preset.is_some();
         limited || self.class.is_some() || !self.polite.wanted()
     }
 
@@ -381,6 +388,16 @@ impl Run {
         strict.have(watching::watch(found, answer).map_err(Unheld::NotWatched)).map(drop)
     }
 
+    /// Changes a class that is there already: by the preset, and then by the options.
+    fn change(&self, found: &Found) -> anyhow::Result<()> {
+        let before = found.class.limits();
+        let before = match &self.preset {
+            Some(preset) => presets::over(&Config::load()?, preset, before)?,
+            None => before,
+        };
+        super::class::apply(found, self.limits.over(before)?)
+    }
+
     /// The class with its limits; the second value tells whether it was made.
     fn prepare(&self, limits: &Limits, strict: Strictness) -> Result<(Found, bool), Unheld> {
         // The registry, the board, the library's copy and policyd all lie in it.
@@ -406,13 +423,13 @@ impl Run {
                 tell!("discnice: {unheld}{HINT}");
             }
             found.set_limits(limits);
-        } else if !self.limits.is_empty() {
+        } else if !self.limits.is_empty() || self.preset.is_some() {
             let is_unused = found.class.living(process::exists).next().is_none();
             if is_unused && self.limits.has_new_total() {
                 // The jobs before are over.
                 found.class.count_anew();
             }
-            super::class::change(&found, &self.limits).map_err(Unheld::NoClass)?;
+            self.change(&found).map_err(Unheld::NoClass)?;
         }
         if self.class.is_some() {
             let config = Config::load().map_err(Unheld::NoClass)?;

@@ -56,6 +56,9 @@ pub struct File {
     default: Option<Spanned<LimitArgs>>,
     #[serde(default)]
     class: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
+    /// Limits by the name of a kind of jobs.
+    #[serde(default)]
+    preset: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
     #[serde(default)]
     polite: BTreeMap<Spanned<String>, Spanned<f64>>,
     /// What `polite` says.
@@ -96,6 +99,17 @@ impl File {
             if let Some(Err(why)) = limits.as_ref().fleet().map(Address::parse) {
                 return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
             }
+        }
+        for (name, limits) in &config.preset {
+            let limits = limits.as_ref();
+            let is_of_a_class = limits.message().is_some()
+                || limits.fleet().is_some()
+                || limits.program().is_some();
+            let named = |why: String| at(name.span(), format!("preset {}: {why}", name.as_ref()));
+            if is_of_a_class {
+                return Err(named("only limits; give the rest to [class.NAME]".into()));
+            }
+            limits.check().map_err(|why| named(why.to_string()))?;
         }
         if let Some(limits) = &config.default {
             if limits.as_ref().message().is_some() {
@@ -189,6 +203,17 @@ impl File {
         self.class
             .iter()
             .filter_map(|(name, limits)| Some((&**name.as_ref(), limits.as_ref().fleet()?)))
+    }
+
+    /// The limits of a kind of jobs.
+    pub fn preset(&self, name: &str) -> Option<&LimitArgs> {
+        let named = self.preset.iter().find(|(one, _)| one.as_ref() == name);
+        named.map(|(_, limits)| limits.as_ref())
+    }
+
+    /// The names of all presets.
+    pub fn presets(&self) -> impl Iterator<Item = &str> {
+        self.preset.keys().map(|name| &**name.as_ref())
     }
 
     /// The limits of a job that was given neither numbers nor a class.

@@ -78,6 +78,16 @@ impl Config {
         own.or_else(|| self.site.fleet(name))
     }
 
+    /// What a preset of this name says: the user's own, else the site's.
+    pub fn preset(&self, name: &str) -> Option<&LimitArgs> {
+        self.own.preset(name).or_else(|| self.site.preset(name))
+    }
+
+    /// The names of the presets of both.
+    pub fn presets(&self) -> impl Iterator<Item = &str> {
+        self.own.presets().chain(self.site.presets())
+    }
+
     /// The program that is the policy of a class of this name, with its arguments.
     pub fn program(&self, name: &str) -> Option<&[String]> {
         let own = self.own.program(name).filter(|_| self.site.locked(name).is_none());
@@ -111,6 +121,12 @@ pub fn permitted(name: &str, wanted: Limits) -> Limits {
         tell!("discnice: {what} has less than that: {} permits no more", discnice_paths::SITE);
     }
     permitted
+}
+
+/// Those limits without a line; of a class of a job's own, which stands in no configuration, without its name.
+#[must_use]
+pub fn bounded(name: &str, automatic: bool, wanted: Limits) -> Limits {
+    bound(site(), if automatic { "" } else { name }, wanted)
 }
 
 fn bound(site: &File, name: &str, limits: Limits) -> Limits {
@@ -170,18 +186,37 @@ fn site() -> &'static File {
 #[cfg(test)]
 mod tests {
     use discnice_policy::{Resource, When};
-    use discnice_units::Rate;
+    use discnice_units::{Bytes, Rate};
 
     use super::*;
+    use crate::presets;
 
     const SITE: &str = "strict = true\nlocked = [\"class.held\", \"default\", \"strict\"]\n\
         [default]\ndisk = \"20M\"\nguest = true\n\
-        [class.held]\ndisk = \"10M\"\nmeta-ops = 100\nwhen = \"always\"\nmessage = \"slowly\"\nfleet = \"redis://h/a\"\n\
+        [class.held]\ndisk = \"10M\"\ndisk-total = \"5G\"\nmeta-ops = 100\nwhen = \"always\"\nmessage = \"slowly\"\nfleet = \"redis://h/a\"\n\
         [class.free]\ndisk = \"10M\"\nmeta-ops = 100\nfleet = \"redis://h/b\"\n";
 
     fn config(own: &str) -> Config {
         let parse = |text| File::parse(text, Path::new("config.toml")).unwrap();
         Config { own: parse(own), site: Box::leak(Box::new(parse(SITE))) }
+    }
+
+    #[test]
+    fn presets_are_ours_or_the_user_s() {
+        let config = config("[preset.scan]\nmeta-ops = 7\n[preset.mine]\ndisk = \"9M\"\n");
+        let limits = |name| presets::limits(&config, name);
+        let seven = Rate::per_second(7);
+        assert_eq!(limits("scan").unwrap().rate(Resource::Metadata), seven, "instead of ours");
+        let mine = limits("mine").unwrap();
+        assert_eq!(mine.rate(Resource::Total), Rate::per_second(9 * MIB));
+        assert_eq!(mine.when(), When::Busy, "over the polite default");
+        let why = limits("bakup").unwrap_err().to_string();
+        assert!(
+            why.contains("did you mean backup? there are agent, backup,") && why.contains("mine"),
+            "{why}"
+        );
+        let wrong = File::parse("[preset.a]\nfleet = \"redis://h/a\"\n", Path::new("c"));
+        assert!(wrong.unwrap_err().to_string().starts_with("c:1:9: preset a: only limits"));
     }
 
     fn rates(limits: Limits) -> (Rate, Rate, Rate) {
@@ -214,6 +249,10 @@ mod tests {
         assert_eq!(held.rate(Resource::Metadata), Rate::per_second(50));
         assert_eq!(held.when(), When::Always);
         assert_eq!(config.fleet("held"), Some("redis://h/a"));
+        let gib = |many: u64| Some(Bytes::new(many << 30));
+        let total =
+            |many| bound(config.site, "held", Limits::UNLIMITED.with_disk_total(many)).disk_total();
+        assert_eq!([total(None), total(gib(9)), total(gib(1))], [gib(5), gib(5), gib(1)]);
         // What the site does not name has the default's lock.
         let wide = Limits::UNLIMITED.with(Resource::Write, Rate::per_second(90 * MIB));
         let bounded = bound(config.site, "mine", wide);

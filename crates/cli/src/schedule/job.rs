@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::classes::Found;
 use crate::commands::paused::Chosen;
+use crate::config;
 use crate::output::tell;
 use crate::running::Running;
 
@@ -77,8 +78,9 @@ impl Job {
         self.go_on();
     }
 
-    /// Lets it go on without limits.
+    /// Lets it go on without limits, as far as the site permits that.
     pub fn lift(&self) {
-        self.found.set_limits(&Limits::UNLIMITED);
+        let (name, automatic) = (self.found.name(), self.found.is_automatic());
+        self.found.set_limits(&config::bounded(&name, automatic, Limits::UNLIMITED));
     }
 }

@@ -18,12 +18,12 @@ mod until;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_policy::{Conditions, Resource};
-use discnice_units::Rate;
+use discnice_policy::{Conditions, Limits, Resource};
 
 pub use job::Job;
 
 use crate::classes::Found;
+use crate::config;
 use conditions::OnlyWhen;
 use finish::Finish;
 use moment::Moment;
@@ -75,7 +75,12 @@ impl ScheduleArgs {
 
     /// What is to be done for a job of this class. `own`: the class has a limit that was given for this job or class.
     pub fn begin(&self, found: &Found, own: bool) -> Schedule {
-        let most = if own { found.class.limits().rate(Resource::Total) } else { Rate::UNLIMITED };
+        let most = if own {
+            found.class.limits()
+        } else {
+            config::bounded(&found.name(), found.is_automatic(), Limits::UNLIMITED)
+        };
+        let most = most.rate(Resource::Total);
         Schedule {
             only: self.only_when.as_ref().map(|wanted| Only::begin(wanted, found)),
             until: self.until.map(|at| Until { at, then: self.then, is_over: false }),
