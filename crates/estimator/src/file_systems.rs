@@ -194,6 +194,8 @@ pub struct FileSystem {
     tinies: AtomicU32,
     /// Difference in disk cost between a tiny file and any other, in bytes; zero if negligible.
     tiny_more: AtomicI32,
+    /// One once the kernel has told of dirty pages here.
+    tells_dirty: AtomicU32,
 }
 
 /// What the files of a file system lie on, as stored.
@@ -204,6 +206,20 @@ enum Substance {
 }
 
 impl FileSystem {
+    /// Returns how many pages are still dirty of `believed`, of which the kernel says that `told` are. A stacked file
+    /// system tells of none, nor does one that a daemon serves; so until some were seen nothing is believed.
+    #[must_use]
+    pub fn still_dirty(&self, believed: u64, told: Option<u64>) -> u64 {
+        match told {
+            Some(dirty) if dirty > 0 => {
+                self.tells_dirty.store(1, R);
+                dirty.min(believed)
+            }
+            Some(_) if self.tells_dirty.load(R) != 0 => 0,
+            _ => believed,
+        }
+    }
+
     /// `st_dev` of stat(2); `None` for a free slot or the one that stands for all others.
     #[must_use]
     pub fn device(&self) -> Option<u64> {

@@ -305,7 +305,8 @@ impl<H: Host> Regulator<'_, H> {
         // What is dirty is there, whatever a stacked file system says.
         let partial = read_before_write(place, count, status.size)
             .map(|page| if regions.clean(key, page, now) > 0 { page } else { Pages::NONE });
-        let new = regions.register(key, pages, now);
+        let kept = self.still_dirty(fd, file, (slot, key), pages);
+        let new = regions.register(key, pages, now).min(pages.count() - kept);
         forecast.write = new.saturating_mul(PAGE);
         file.set_dirty(pages.offset(), pages.end.saturating_mul(PAGE));
         if new > 0 {
@@ -317,6 +318,33 @@ impl<H: Host> Regulator<'_, H> {
             behind.written(key, pages, status.size);
         }
         forecast
+    }
+
+    //= discnice/5.2-flush-detection
+    /// Returns how many of these pages are dirty, as far as the table knows. The kernel may have written some since they
+    /// were registered, for a sync or because it wants to: it is asked, and what it has written is taken out.
+    fn still_dirty(
+        &self,
+        fd: i32,
+        file: &File,
+        (slot, key): (usize, FileKey),
+        pages: Pages,
+    ) -> u64 {
+        let regions = self.class.estimation().regions();
+        let believed = pages.count() - regions.clean(key, pages, self.host.now());
+        if believed == 0 {
+            return 0;
+        }
+        file.note_asked();
+        let told = self.host.count(fd, pages.offset(), pages.bytes()).ok();
+        let dirty = self
+            .file_system(slot)
+            .map_or(believed, |fs| fs.still_dirty(believed, told.map(|counts| counts.dirty)));
+        if dirty < believed {
+            regions.written_back(key, pages);
+            file.forget_dirty();
+        }
+        dirty
     }
 
     /// What a predicted write cost that moved `result` bytes from `at` or what was the offset before: one that

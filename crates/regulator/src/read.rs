@@ -19,7 +19,7 @@ const FIRST_SLICE: u64 = 32 << 10;
 /// First slice of a stream while the class gives way: larger, for fewer seeks.
 const FIRST_SLICE_YIELDING: u64 = 128 << 10;
 /// Slices in a row that cost nothing and so show that the file is cached.
-const DRY: u32 = 2;
+const DRY: u16 = 2;
 /// If a call cost this much more than it asked for, the kernel has read ahead; its smallest window
 /// in use is 128 KiB.
 const RUN_AHEAD: u64 = 96 << 10;

@@ -190,6 +190,11 @@ impl Machine {
         count as isize
     }
 
+    /// The kernel writes everything that is dirty, as for a sync(2) of another program.
+    pub fn flush(&self) {
+        self.dirty.borrow_mut().clear();
+    }
+
     pub fn seek(&self, to: u64) {
         self.position.set(to);
     }
@@ -344,7 +349,8 @@ impl System for Machine {
             return Err(Refusal::Foreign);
         }
         let pages = offset / PAGE..(offset + length).div_ceil(PAGE);
-        Ok(Counts { cached: self.cached.borrow().range(pages).count() as u64, dirty: 0 })
+        let dirty = self.dirty.borrow().range(pages.clone()).count() as u64;
+        Ok(Counts { cached: self.cached.borrow().range(pages).count() as u64, dirty })
     }
 
     fn resident(&self, _: i32, _: u64, _: u64) -> Option<u64> {

@@ -591,3 +591,39 @@ fn who_is_only_predicted_writes_when_the_kernel_likes() {
         assert_eq!(!machine.started.borrow().is_empty(), steadily);
     }
 }
+
+//= discnice/5.2-flush-detection
+#[test]
+fn what_the_kernel_has_written_costs_again_when_it_is_rewritten() {
+    for honest in [true, false] {
+        let (mut machine, books, class) = (machine(0), Books::new(), class(u64::MAX));
+        machine.honest = honest;
+        class.choose(Estimator::Predict, Modules::ALL_ON);
+        let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+        let file = File::new();
+        let sweep = || {
+            machine.seek(0);
+            (0..16).for_each(|_| write(&regulator, &machine, &thread, &file, 64 << 10));
+            class.direction(Direction::Write).total()
+        };
+        assert_eq!((sweep(), sweep(), sweep()), (1 << 20, 1 << 20, 1 << 20), "it is dirty");
+        machine.flush();
+        let again = if honest { 2 << 20 } else { 1 << 20 };
+        assert_eq!((sweep(), sweep()), (again, again), "the kernel tells: {honest}");
+    }
+}
+
+//= discnice/5.2-flush-detection
+#[test]
+fn a_descriptor_asks_again_after_some_rewritten_pages() {
+    let file = File::new();
+    file.set_dirty(0, 1 << 20);
+    let rewrites = || (0..).take_while(|_| file.knows_dirty(100, Some(0))).count();
+    assert_eq!((rewrites(), rewrites()), (16, 0));
+    file.note_asked();
+    assert_eq!(rewrites(), 16);
+    let fs = discnice_estimator::FileSystem::default();
+    assert_eq!(fs.still_dirty(5, Some(0)), 5, "it never told of any, as a stacked file system");
+    assert_eq!([Some(3), Some(9), None, Some(0)].map(|told| fs.still_dirty(5, told)), [3, 5, 5, 0]);
+    assert!(!file.knows_dirty(1 << 20, Some(0)), "a long one is asked for each time");
+}

@@ -66,7 +66,9 @@ const _: () = assert!(FILE_SYSTEMS.is_power_of_two() && SLOT_MASK < MADE);
 pub struct File {
     flags: AtomicU32,
     /// Read-ahead slices in a row that found everything cached.
-    dry: AtomicU32,
+    dry: AtomicU16,
+    /// Pages that were rewritten unasked since the kernel was asked which are dirty.
+    unasked: AtomicU16,
     /// Offset at which a sequential reader would read next.
     next: AtomicU64,
     /// Up to where a stream has been read ahead and paid for.
@@ -115,7 +117,8 @@ impl File {
     pub const fn new() -> Self {
         Self {
             flags: AtomicU32::new(0),
-            dry: AtomicU32::new(0),
+            dry: AtomicU16::new(0),
+            unasked: AtomicU16::new(0),
             next: AtomicU64::new(0),
             paid: AtomicU64::new(0),
             ramp: AtomicU64::new(0),
@@ -140,6 +143,7 @@ impl File {
     pub fn forget(&self) {
         if !self.is_blank() {
             self.flags.store(0, R);
+            self.unasked.store(0, R);
             self.next.store(0, R);
             self.step.store(0, R);
             self.jumped.store(false, R);

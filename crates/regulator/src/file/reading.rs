@@ -120,7 +120,7 @@ impl File {
     }
 
     /// Counts slices that cost nothing, in a row.
-    pub(crate) fn note_slice(&self, cost: u64) -> u32 {
+    pub(crate) fn note_slice(&self, cost: u64) -> u16 {
         let dry = if cost == 0 { self.dry.load(R).saturating_add(1) } else { 0 };
         self.dry.store(dry, R);
         dry

@@ -10,6 +10,8 @@ use crate::host::WriteMode;
 
 /// Dirtied bytes are counted in whole pages, at both ends.
 const ROUNDED: u64 = 2 * PAGE;
+/// Pages that may be rewritten before the kernel is asked which are dirty.
+const UNASKED: u16 = 16;
 
 impl File {
     /// A write that is known to find all its pages dirty.
@@ -20,7 +22,25 @@ impl File {
             let end = at.saturating_add(count as u64);
             at >= self.dirty_low.load(R) && end <= self.dirty_high.load(R)
         };
-        self.place(at).is_some_and(covers)
+        self.place(at).is_some_and(covers) && self.may_rewrite(count)
+    }
+
+    /// Counts a write that finds its pages dirty as far as known; false once so much was rewritten that the kernel is to
+    /// be asked: it may have written them meanwhile.
+    #[inline(always)]
+    fn may_rewrite(&self, count: usize) -> bool {
+        let pages = (count / PAGE as usize).min(UNASKED as usize) as u16 + 1;
+        let after = self.unasked.load(R) + pages;
+        if after > UNASKED {
+            return false;
+        }
+        self.unasked.store(after, R);
+        true
+    }
+
+    /// The kernel was asked.
+    pub(crate) fn note_asked(&self) {
+        self.unasked.store(0, R);
     }
 
     /// Remembers bytes that are dirty, joined to those known before if they touch.
