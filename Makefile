@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -75,6 +75,13 @@ fleet-storm: ## A thousand simulated machines share a budget, with faults all th
 fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root, slurm-wlm, munge, redis-server; two minutes)
 	python3 tests/fleet/slurm.py $(RELEASE)/discnice
 
+slurm: ## Build the plugin for the Slurm whose headers are installed (libslurm-dev)
+	@mkdir -p $(RELEASE)
+	$(CC) -O2 -Wall -Wextra -shared -fPIC -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
+
+slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, munge, libslurm-dev; a minute)
+	python3 tests/fleet/spank.py $(RELEASE)/discnice $(RELEASE)/discnice_spank.so
+
 ##@ Documents
 
 book: ## The documents as a book, in book/ (needs mdbook)
@@ -101,6 +108,8 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	install -D -m 755 packaging/slurm/discnice-task $(DESTDIR)$(PREFIX)/lib/discnice/discnice-task
+	[ ! -f $(RELEASE)/discnice_spank.so ] || install -m 755 $(RELEASE)/discnice_spank.so $(DESTDIR)$(PREFIX)/lib/discnice/
 	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh
 	install -d $(DESTDIR)$(PREFIX)/share/systemd/user
 	install -m 644 packaging/systemd/*.socket packaging/systemd/*.timer $(DESTDIR)$(PREFIX)/share/systemd/user/
