@@ -100,7 +100,7 @@ pub mod unheld {
     }
 }
 
-/// Something may hold it, but not this call, and no trace runs: [`Class::is_held_on_disk_alone`] is false then.
+/// Something may hold it, but not this call, and no trace runs: `Class::is_held_on_disk_alone` is false then.
 pub mod held {
     use discnice_budget::Class;
     use discnice_regulator::File;
