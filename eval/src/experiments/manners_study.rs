@@ -6,7 +6,6 @@ use super::manners::case;
 use crate::frame::record::{Record, Sample};
 use crate::frame::study::{Study, median, of_case, ratios};
 
-const MEGABYTE: f64 = 1e6;
 /// Below this part of its rate alone the background counts as suspended.
 const SUSPENDED: f64 = 0.1;
 
@@ -66,7 +65,7 @@ pub fn own_time(records: &[Record]) -> Study {
 pub fn duty(records: &[Record]) -> Study {
     let mut study = Study::default();
     let Some(record) = records.first() else { return study };
-    let Some(usual) = usual_rate(record) else { return study };
+    let Some(usual) = mean_rate(record, case::BACKGROUND) else { return study };
     let polite: Vec<&Sample> =
         record.samples.iter().filter(|sample| sample.case == case::POLITE).collect();
     for (key, phase) in [("before", 0), ("beside", 1), ("after", 2)] {
@@ -101,23 +100,27 @@ pub fn duty(records: &[Record]) -> Study {
 
 /// Progress of the background over its usual progress: figure 8.
 ///
-/// Keys: `slow`: how many half seconds without contention lay below the usual rate, in %; `ran`: in
-/// how many it ran all the same, in %.
+/// The control is a regulator that compares each measurement with the target by itself: it suspends whenever one is below.
+/// Its target is the mean rate of the background that nothing regulates, so that no figure follows from how it is
+/// computed, and a background that is suspended for no reason does not look as if it was not measured. Keys: `direct`: in how many half seconds without contention that control would suspend, in %; `false`:
+/// how often a minute the product did; `ran`: in how many half seconds it ran, in %.
 pub fn progress(records: &[Record]) -> Study {
     let mut study = Study::default();
     let Some(record) = records.first() else { return study };
-    let Some(usual) = usual_rate(record) else { return study };
-    let (mut slow, mut ran) = (Vec::new(), Vec::new());
+    let Some(usual) = mean_rate(record, case::BACKGROUND) else { return study };
+    let (mut direct, mut falsely, mut ran) = (Vec::new(), Vec::new(), Vec::new());
     for sample in record.samples.iter().filter(|sample| sample.case == case::REGULATED) {
         let Some(course) = sample.series.get("background") else { continue };
         let share = |above: f64| {
-            let count = course.iter().filter(|(_, rate)| *rate > above * usual).count();
+            let count = course.iter().filter(|(_, rate)| *rate > above).count();
             100.0 * count as f64 / course.len().max(1) as f64
         };
-        slow.push(100.0 - share(1.0));
-        ran.push(share(SUSPENDED));
+        direct.push(100.0 - share(usual));
+        ran.push(share(SUSPENDED * usual));
+        falsely.push(stops(course, SUSPENDED * usual));
     }
-    study.report("slow", slow);
+    study.report("direct", direct);
+    study.report("false", falsely);
     study.report("ran", ran);
     for sample in record.samples.iter().filter(|sample| sample.case == case::POLITE) {
         let Some(course) = sample.series.get("background") else { continue };
@@ -135,15 +138,21 @@ pub fn progress(records: &[Record]) -> Study {
     study
 }
 
-/// The median of the regulated background's rates without contention, in bytes a second.
-fn usual_rate(record: &Record) -> Option<f64> {
-    let alone = record.samples.iter().filter(|sample| sample.case == case::REGULATED);
-    let rates: Vec<f64> = alone
-        .filter_map(|sample| sample.series.get("background"))
-        .flatten()
-        .map(|(_, rate)| *rate)
-        .collect();
-    median(&rates).filter(|rate| *rate > MEGABYTE)
+/// The mean rate of a case's background, in bytes a second.
+fn mean_rate(record: &Record, name: &str) -> Option<f64> {
+    let samples = record.samples.iter().filter(|sample| sample.case == name);
+    let courses = samples.filter_map(|sample| sample.series.get("background"));
+    let rates: Vec<f64> = courses.flatten().map(|(_, rate)| *rate).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+    (mean > 0.0).then_some(mean)
+}
+
+/// How often a minute a course falls to `low` or below and stays there for two points at least.
+fn stops(course: &[(f64, f64)], low: f64) -> f64 {
+    let is_low = |point: &(f64, f64)| point.1 <= low;
+    let begins = course.windows(3).filter(|w| !is_low(&w[0]) && is_low(&w[1]) && is_low(&w[2]));
+    let minutes = course.last().map_or(0.0, |last| last.0) / 60.0;
+    if minutes > 0.0 { begins.count() as f64 / minutes } else { 0.0 }
 }
 
 /// How much of a phase (0 before, 1 beside, 2 after the foreground) the background ran.
@@ -177,5 +186,23 @@ fn boxes(record: &Record, title: &str, value: &str, names: &[&str]) -> Plot {
         x_label: String::new(),
         y_label: "seconds".into(),
         chart: Chart::Boxes(groups.collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_stays_low_is_a_stop() {
+        let course = |rates: &[f64]| -> Vec<(f64, f64)> {
+            rates.iter().enumerate().map(|(at, rate)| (at as f64 * 0.5, *rate)).collect()
+        };
+        let minute = |rates: &[f64]| {
+            let course = course(rates);
+            stops(&course, 1.0) * course.last().map_or(0.0, |last| last.0) / 60.0
+        };
+        assert!((minute(&[9.0, 0.0, 9.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0]) - 2.0).abs() < 1e-9);
+        assert!(minute(&[9.0; 9]).abs() < 1e-9 && stops(&[], 1.0).abs() < 1e-9);
     }
 }

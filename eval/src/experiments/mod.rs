@@ -244,10 +244,12 @@ mod tests {
         ];
         let courses: Vec<&str> = courses
             .into_iter()
-            .chain(["wait histogram", "10 paper", "10 ours", "9 ours disk C", "9 ours disk D"])
+            .chain(["wait histogram", "9 ours disk C", "9 ours disk D"])
+            .chain(["10 paper", "10 paper activity", "10 paper loaded"])
+            .chain(["10 ours", "10 ours activity", "10 ours loaded"])
             .collect();
         // With the hours that figure 10 shows.
-        let times = [0.5, 1.0, 1.5, 2.0, 4.0, 5.0, 8.0, 24.0, 28.0, 150.0];
+        let times = [0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 5.0, 8.0, 12.0, 24.0, 28.0, 150.0];
         let course: Vec<(f64, f64)> = times.iter().map(|time| (*time, 2e6)).collect();
         let number = |name: &String| (name.clone(), if name == "end" { 20.0 } else { 2.0 });
         record.samples = steps(experiment, Scale { quick: true, repetitions: None })

@@ -63,7 +63,8 @@ impl Experiment for Simulation {
         Ok(sample)
     }
 
-    /// Keys: `start PAPER-OR-OURS`, `day …`: targets in ms after half an hour and a day.
+    /// Keys: `start PAPER-OR-OURS`, `half …`, `day …`: targets in ms at the end of the first burst, after half a day and a
+    /// day; `activity …`, `loaded …`: how much of the second day the job ran, and how much of that under load, in %.
     fn study(&self, record: &Record) -> Study {
         let mut study = Study::default();
         let courses = |name: &str| {
@@ -75,7 +76,13 @@ impl Experiment for Simulation {
                 let found = courses(name)?.iter().find(|(x, _)| *x == hour)?;
                 Some(found.1)
             };
-            study.report(&format!("start {name}"), at(0.5).into_iter().collect());
+            study.report(&format!("start {name}"), at(0.25).into_iter().collect());
+            study.report(&format!("half {name}"), at(12.0).into_iter().collect());
+            for what in ["activity", "loaded"] {
+                let course = courses(&format!("{name} {what}"));
+                let last = course.and_then(|course| course.last());
+                study.report(&format!("{what} {name}"), last.iter().map(|point| point.1).collect());
+            }
             study.report(&format!("day {name}"), at(24.0).into_iter().collect());
         }
         let series = [(PAPER, "the paper's regulator"), (OURS, "ours")].map(|(name, words)| {

@@ -70,6 +70,10 @@ fn row(value: &PaperValue, numbers: &[f64]) -> Row {
     let bounds = [("at least", value.at_least), ("at most", value.at_most)]
         .into_iter()
         .filter_map(|(word, bound)| Some(format!("{word} {}", bound?)))
+        .chain(value.open.iter().map(|why| {
+            let side = if value.at_most.is_none() { "above" } else { "below" };
+            format!("open {side}: {why}")
+        }))
         .collect::<Vec<_>>()
         .join(", ");
     Row {
@@ -128,6 +132,7 @@ mod tests {
             tolerance,
             at_least,
             at_most: None,
+            open: at_least.map(|_| "why".into()),
         }
     }
 
@@ -139,6 +144,7 @@ mod tests {
         assert_eq!(judge(&both, 1.9), Verdict::Fails);
         assert_eq!(judge(&value(Some(4.0), None, None), 4.0), Verdict::Shown);
         assert_eq!(row(&both, &[]).verdict, Verdict::NotMeasured);
+        assert_eq!(row(&both, &[]).bounds, "at least 2, open above: why");
     }
 
     #[test]

@@ -104,15 +104,17 @@ fn figure_10(name: &str, config: &Config, signals: bool, csv: bool) {
         println!("{name}\n  hours   target ms   from ideal   activity   of it under load");
     }
     let mut from = 0.0;
-    for to in [0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 18.0, 24.0, 36.0, 48.0].map(|h: f64| h * 3600.0) {
+    // The first burst lasts a quarter of an hour.
+    for to in [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 18.0, 24.0, 36.0, 48.0].map(|h: f64| h * 3600.0)
+    {
         job.run(&load, to, usize::MAX);
         let target = job.target().unwrap_or(f64::NAN);
         let (active, loaded) = job.activity(from, to);
         if csv {
-            println!("10,{name},{:.1},{:.1}", to / 3600.0, target * 1e3);
+            println!("10,{name},{:.2},{:.1}", to / 3600.0, target * 1e3);
         } else {
             println!(
-                "  {:5.1}   {:9.0}   {:+9.1} %  {:7.1} %   {:6.1} %",
+                "  {:5.2}   {:9.0}   {:+9.1} %  {:7.1} %   {:6.1} %",
                 to / 3600.0,
                 target * 1e3,
                 100.0 * (target / IDEAL - 1.0),
@@ -122,8 +124,14 @@ fn figure_10(name: &str, config: &Config, signals: bool, csv: bool) {
         }
         from = to;
     }
-    if !csv {
-        let (active, loaded) = job.activity(DAY, 2.0 * DAY);
+    let (active, loaded) = job.activity(DAY, 2.0 * DAY);
+    if csv {
+        println!(
+            "10,{name} activity,48,{:.1}\n10,{name} loaded,48,{:.1}",
+            100.0 * active,
+            100.0 * loaded
+        );
+    } else {
         let share = load.share(DAY, 2.0 * DAY);
         println!(
             "  second day: load {:.1} %, activity {:.1} %, of it under load {:.1} %\n",
