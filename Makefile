@@ -108,6 +108,7 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/discnice packaging/engines/discnice-*
 	install -D -m 755 packaging/slurm/discnice-task $(DESTDIR)$(PREFIX)/lib/discnice/discnice-task
 	[ ! -f $(RELEASE)/discnice_spank.so ] || install -m 755 $(RELEASE)/discnice_spank.so $(DESTDIR)$(PREFIX)/lib/discnice/
 	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh
