@@ -77,7 +77,7 @@ fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root,
 
 slurm: ## Build the plugin for the Slurm whose headers are installed (libslurm-dev)
 	@mkdir -p $(RELEASE)
-	$(CC) -O2 -Wall -Wextra -shared -fPIC -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
+	$(CC) -O2 -Wall -Wextra -shared -fPIC -DPREFIX='"$(abspath $(PREFIX))"' -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
 
 slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, munge, libslurm-dev; a minute)
 	python3 tests/fleet/spank.py $(RELEASE)/discnice $(RELEASE)/discnice_spank.so
