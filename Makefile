@@ -77,7 +77,7 @@ fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root,
 
 slurm: ## Build the plugin for the Slurm whose headers are installed (libslurm-dev)
 	@mkdir -p $(RELEASE)
-	$(CC) -O2 -Wall -Wextra -shared -fPIC -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
+	$(CC) -O2 -Wall -Wextra -shared -fPIC -DPREFIX='"$(abspath $(PREFIX))"' -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
 
 slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, munge, libslurm-dev; a minute)
 	python3 tests/fleet/spank.py $(RELEASE)/discnice $(RELEASE)/discnice_spank.so
@@ -108,6 +108,7 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/discnice packaging/engines/discnice-*
 	install -D -m 755 packaging/slurm/discnice-task $(DESTDIR)$(PREFIX)/lib/discnice/discnice-task
 	[ ! -f $(RELEASE)/discnice_spank.so ] || install -m 755 $(RELEASE)/discnice_spank.so $(DESTDIR)$(PREFIX)/lib/discnice/
 	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh

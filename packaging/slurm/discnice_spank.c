@@ -23,7 +23,10 @@
 
 SPANK_PLUGIN(discnice, 1);
 
-#define PREFIX "/usr"
+/* Where `make install` puts the program. */
+#ifndef PREFIX
+#define PREFIX "/usr/local"
+#endif
 
 enum { DISK, DISK_READ, DISK_WRITE, META_OPS, NET, CLASS, COUNT };
 

@@ -6,6 +6,8 @@ use discnice_budget::Class;
 use discnice_budget::waits::{self, BUCKETS, Counts};
 use discnice_escape::label;
 use discnice_policy::{Limits, Resource};
+use discnice_sys::time;
+use discnice_units::Rate;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -27,7 +29,29 @@ pub struct ClassMetrics {
     counts: Counts,
     /// Bytes that passed of those that may pass in all.
     used: u64,
+    fleet: Option<Fleet>,
     held: Held,
+}
+
+/// What a class has of a budget that it shares with those of other machines.
+#[derive(Debug, Clone, Copy)]
+struct Fleet {
+    /// Bytes a second that it may move now.
+    allowed: u64,
+    /// Bytes a second of all machines together, if a server told.
+    cap: Option<u64>,
+    /// How long its lease lasts.
+    lease: f64,
+}
+
+impl Fleet {
+    fn of(class: &Class) -> Option<Self> {
+        let now = time::now();
+        let fleet = class.fleet();
+        let allowed = fleet.allowed(now)?.get();
+        let lease = fleet.lease(now).1.minus(now).as_secs_f64();
+        Some(Self { allowed, cap: fleet.cap().map(Rate::get), lease })
+    }
 }
 
 /// Processes of a class, by whether they are held to its thresholds.
@@ -52,6 +76,7 @@ impl ClassMetrics {
             waited: class.waits().1.as_secs_f64(),
             counts: class.wait_histogram().counts(),
             used: class.disk_total_used().get(),
+            fleet: Fleet::of(class),
             held,
         }
     }
@@ -93,6 +118,7 @@ impl Collector for Classes {
         self.disk_totals(encoder)?;
         self.waits(encoder)?;
         self.processes(encoder)?;
+        self.fleets(encoder)?;
         self.escaped(encoder)
     }
 }
@@ -157,6 +183,39 @@ impl Classes {
         Ok(())
     }
 
+    fn fleets(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Value = fn(&Fleet) -> Option<f64>;
+        let all: [(&str, &str, Option<&Unit>, Value); 3] = [
+            (
+                "class_fleet_allowed",
+                "Bytes a second that a class may move of a budget of several machines",
+                None,
+                |fleet| Some(fleet.allowed as f64),
+            ),
+            (
+                "class_fleet_cap",
+                "Bytes a second of all machines of that budget; none before its server told",
+                None,
+                |fleet| Some(fleet.cap? as f64),
+            ),
+            (
+                "class_fleet_lease",
+                "How long the class's lease lasts; zero while it has its floor only",
+                Some(&Unit::Seconds),
+                |fleet| Some(fleet.lease),
+            ),
+        ];
+        for (name, help, unit, value) in all {
+            let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+            for class in &self.0 {
+                let Some(value) = class.fleet.as_ref().and_then(value) else { continue };
+                let labels = [("class", class.name.as_str())];
+                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
     fn waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "How long calls of a class were held";
         let unit = Unit::Seconds;
@@ -207,14 +266,16 @@ fn is_sum(resource: Resource) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use discnice_units::{Bytes, Rate};
+    use std::collections::BTreeSet;
 
-    #[test]
-    fn a_class_is_told_whole() {
+    use super::*;
+    use discnice_units::Bytes;
+
+    /// A class of which there is something to tell in every metric.
+    fn sample() -> ClassMetrics {
         let mut counts = [0; BUCKETS];
         (counts[0], counts[9], counts[BUCKETS - 1]) = (1, 2, 4);
-        let shown = text(vec![ClassMetrics {
+        ClassMetrics {
             name: "a \"b\"\n".into(),
             limits: Limits::UNLIMITED
                 .with(Resource::Total, Rate::per_second(1000))
@@ -223,8 +284,14 @@ mod tests {
             waited: 1.5,
             counts,
             used: 9,
+            fleet: Some(Fleet { allowed: 100, cap: Some(300), lease: 2.5 }),
             held: Held { limited: 3, escaped: 1, escaped_bytes: 4096 },
-        }]);
+        }
+    }
+
+    #[test]
+    fn a_class_is_told_whole() {
+        let shown = text(vec![sample()]);
         let class = "class=\"a \\\"b\\\"\\n\"";
         for line in [
             format!("discnice_class_bytes_total{{{class},resource=\"read\"}} 4"),
@@ -239,12 +306,52 @@ mod tests {
             format!("discnice_class_wait_seconds_bucket{{le=\"+Inf\",{class}}} 7"),
             format!("discnice_class_processes{{{class},limited=\"yes\"}} 3"),
             format!("discnice_class_not_limited_bytes{{{class}}} 4096"),
+            format!("discnice_class_fleet_allowed{{{class}}} 100.0"),
+            format!("discnice_class_fleet_cap{{{class}}} 300.0"),
+            format!("discnice_class_fleet_lease_seconds{{{class}}} 2.5"),
             "# TYPE discnice_class_bytes counter".into(),
         ] {
             assert!(shown.lines().any(|shown| shown == line), "{line} is not in\n{shown}");
         }
         assert!(!shown.contains("resource=\"total\"} 9"), "sums would be counted twice");
         assert!(shown.ends_with("# EOF\n"));
+    }
+
+    /// Names of metrics in a text: what begins with `discnice_` or, as recorded ones do, with `discnice:`.
+    fn names(text: &str) -> BTreeSet<&str> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+        let words = text.split(|c: char| !is_part(c));
+        words
+            .filter(|word| word.starts_with("discnice_") || word.starts_with("discnice:"))
+            .collect()
+    }
+
+    #[test]
+    fn dashboards_and_rules_show_what_is_told() {
+        let shown = text(vec![sample()]);
+        let samples = shown.lines().filter(|line| !line.starts_with('#'));
+        let mut told: BTreeSet<&str> = samples.filter_map(|line| line.split('{').next()).collect();
+        let rules = include_str!("../../../packaging/prometheus/discnice.rules.yml");
+        let recorded: Vec<&str> =
+            rules.lines().filter_map(|line| line.trim().strip_prefix("- record: ")).collect();
+        assert_eq!(recorded.len(), 5);
+        told.extend(&recorded);
+        for (file, content, least) in [
+            ("discnice.rules.yml", rules, 10),
+            ("discnice.json", include_str!("../../../packaging/grafana/discnice.json"), 4),
+            (
+                "discnice-fleet.json",
+                include_str!("../../../packaging/grafana/discnice-fleet.json"),
+                8,
+            ),
+        ] {
+            let used = names(content);
+            let unknown: Vec<_> = used.difference(&told).collect();
+            assert!(unknown.is_empty(), "{file}: {unknown:?}");
+            assert!(used.len() >= least, "{file}: {used:?}");
+        }
+        let fleet = names(include_str!("../../../packaging/grafana/discnice-fleet.json"));
+        assert!(recorded.iter().filter(|one| fleet.contains(*one)).count() >= 4);
     }
 
     #[test]
