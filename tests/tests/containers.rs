@@ -193,10 +193,6 @@ fn what_is_no_rate_starts_nothing() {
         (json!({ "io.discnice.disk": "quick" }), "annotation io.discnice.disk: "),
         (json!({ "io.discnice.disk": 5 }), "annotation io.discnice.disk: it is no text"),
         (json!({ "io.discnice.dsik": "5M" }), "annotation io.discnice.dsik: "),
-        (
-            json!({ "io.discnice.net": "5M", "io.discnice.strict": "true" }),
-            "only disk traffic is held",
-        ),
     ] {
         bundle.configure(&["/bin/static", "/tmp/data"], &annotations);
         let refused = bundle.runc(true, &["--log", log, "--log-format=json", "run", "dn-refused"]);

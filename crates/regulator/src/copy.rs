@@ -12,6 +12,8 @@ use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// Times of files are those of the last clock tick: 10 ms at 100 Hz.
 const TICK: Nanos = Nanos::from_millis(10);
+/// What a pipe holds unless it was made larger; what more comes is charged afterwards. pipe(7)
+const PIPE: u64 = 64 << 10;
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits copying `count` bytes from `from`, at its own offset if `in_order` and else at one
@@ -28,7 +30,7 @@ impl<H: Host> Regulator<'_, H> {
         let source = self.is_regulated(from.0, from.1) && from.1.is_regular();
         let target = self.is_regulated(to.0, to.1) && to.1.is_regular();
         let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, Kind::Copy);
-        let mut length = count;
+        let mut length = if target { self.most_of(from.0, in_order, count) } else { count };
         thread.because(if source || target { Why::Reserved } else { Why::Unlimited });
         if source {
             (forecast.read, length) = self.admit_source(thread, from, in_order, count);
@@ -42,6 +44,18 @@ impl<H: Host> Regulator<'_, H> {
             self.reserve_write(thread, forecast.write);
         }
         Ticket::of(forecast)
+    }
+
+    /// Returns how much a copy of `count` bytes can find: no more than is in the file, or in a pipe. Programs ask for all that
+    /// may come, and what one of them reserves the others wait for.
+    fn most_of(&self, from: i32, in_order: bool, count: u64) -> u64 {
+        match self.host.status(from) {
+            Some(status) if status.regular => {
+                let begin = if in_order { self.host.position(from) } else { None };
+                count.min(status.size.saturating_sub(begin.unwrap_or(0)))
+            }
+            _ => count.min(PIPE),
+        }
     }
 
     /// Reserves what will be read of `count` bytes and starts reading it, if it is known where, a slice at a

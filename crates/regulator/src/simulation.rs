@@ -22,6 +22,9 @@ const DISK: u64 = 8 << 32;
 /// Read-ahead of the simulated kernel unless it is switched off.
 const KERNEL_READ_AHEAD: u64 = 8 << 20;
 
+/// The descriptor of a pipe; every other one is the file's.
+pub const PIPE: i32 = 9;
+
 /// A machine with one file.
 #[derive(Debug)]
 pub struct Machine {
@@ -283,8 +286,20 @@ impl Host for Machine {
         Some(DISK)
     }
 
-    fn status(&self, _: i32) -> Option<FileStatus> {
+    fn status(&self, fd: i32) -> Option<FileStatus> {
         let (device, inode) = (1, 2);
+        if fd == PIPE {
+            let (disk, regular, size, allocated) = (false, false, 0, 0);
+            return Some(FileStatus {
+                disk,
+                regular,
+                socket: false,
+                size,
+                device,
+                inode,
+                allocated,
+            });
+        }
         Some(FileStatus {
             disk: true,
             regular: true,

@@ -80,6 +80,29 @@ fn one_long_copy_is_paid_for_and_written_back_in_pieces() {
 }
 
 #[test]
+fn what_a_pipe_could_give_at_most_is_not_waited_for() {
+    let (mut machine, books, class) = (machine(0), Books::new(), class(RATE));
+    machine.outside = true;
+    let (thread, from, to) = (Thread::default(), File::new(), File::new());
+    let regulator = Regulator::new(&machine, class, &books);
+    let begun = machine.now();
+    // As programs in Go copy from a pipe: as much as comes.
+    for _ in 0..2 {
+        let ticket =
+            regulator.admit_copy(&thread, (simulation::PIPE, &from), true, (4, &to), 1 << 30);
+        regulator.complete_copy(&thread, (4, &to), ticket, 0);
+    }
+    let waited = machine.now().minus(begun).as_secs_f64();
+    assert!(waited < 0.5, "{waited} s");
+    let held = regulator.admit_copy(&thread, (simulation::PIPE, &from), true, (4, &to), 1 << 30);
+    // Another thread, while that one waits for what comes.
+    regulator.reserve_write(&Thread::default(), 4096);
+    let waited = machine.now().minus(begun).as_secs_f64();
+    assert!(waited < 0.5, "beside one that copies from a pipe: {waited} s");
+    regulator.complete_copy(&thread, (4, &to), held, 0);
+}
+
+#[test]
 fn a_silent_account_is_found_out_and_the_prediction_charged() {
     for honest in [true, false] {
         let mut machine = Machine::new(20 * RATE, honest);

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser};
 use discnice_external::process::lives;
-use discnice_sys::{process, seccomp};
+use discnice_sys::seccomp;
 use serde_json::{Value, json};
 
 use super::{Cli, Command};
@@ -237,16 +237,15 @@ fn held(
     parse(&words, command).context("the container was not started: its annotations")
 }
 
-/// By what the container is held. A filter needs rights over runc's first process in a container, which other users than
-/// the superuser do not have; from outside only disk traffic is held.
+/// By what the container is held; from outside only disk traffic is.
 fn mechanism(annotations: &[(String, String)]) -> anyhow::Result<&'static str> {
-    if process::user() == 0 && seccomp::probe().is_ok() {
+    if seccomp::probe().is_ok() {
         return Ok("seccomp");
     }
-    let has = |wanted: &dyn Fn(&str) -> bool| annotations.iter().find(|(key, _)| wanted(key));
-    if let Some((key, _)) = has(&|key| key.starts_with("net") || key == "meta-ops") {
+    let other = |key: &str| key.starts_with("net") || key == "meta-ops";
+    if let Some((key, _)) = annotations.iter().find(|(key, _)| other(key)) {
         let why = format!(
-            "annotation {PREFIX}{key} does not hold without root and Linux 5.19: only disk traffic is held"
+            "annotation {PREFIX}{key} does not hold before Linux 5.19: only disk traffic is held"
         );
         if annotations.iter().any(|(key, value)| key == "strict" && value == "true") {
             bail!("{why}; the container was not started");
