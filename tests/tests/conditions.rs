@@ -89,7 +89,7 @@ impl Bus {
 
 /// A job that counts while it runs.
 struct Job {
-    _started: Started,
+    started: Started,
     folder: TempDir,
 }
 
@@ -100,7 +100,7 @@ impl Job {
         command.args(options).args(["sh", "-c", COUNTS]).current_dir(folder.path());
         command.env("DBUS_SYSTEM_BUS_ADDRESS", bus).stdout(Stdio::null());
         command.stderr(File::create(folder.path().join("errors")).expect("a file"));
-        Self { _started: Started::start(&mut command), folder }
+        Self { started: Started::start(&mut command), folder }
     }
 
     fn told(&self) -> String {
@@ -173,6 +173,20 @@ fn an_idle_machine() {
     job.must_stand("the job waits for an idle machine");
     bus.say("IdleSinceHint", &since(3700));
     job.must_go_on();
+}
+
+#[test]
+fn a_job_goes_on_if_its_parent_is_killed_while_it_stands() {
+    let class = Class::new("unlimited");
+    let own = ["--only-when", "cmd:false"];
+    let part = ["--class", class.name(), "--only-when", "cmd:false"];
+    for options in [&own[..], &part] {
+        let mut job = Job::start(&no_bus(), options);
+        job.must_stand("the job waits for the success of its command");
+        job.started.0.kill().expect("it is there");
+        job.must_go_on();
+    }
+    until("status says so", || class.show()["unmet"] == serde_json::json!([]));
 }
 
 #[test]

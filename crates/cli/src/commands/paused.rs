@@ -144,6 +144,11 @@ impl Chosen {
         self.found.is_automatic() && made && self.found.class.limited().is_empty()
     }
 
+    /// The class that it is, or is a part of.
+    pub fn found(self) -> Found {
+        self.found
+    }
+
     /// Whether it is to stand.
     pub fn is_paused(self) -> bool {
         let Some(process) = self.part else { return self.found.class.is_paused() };

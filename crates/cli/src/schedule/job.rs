@@ -40,7 +40,7 @@ impl Job {
     }
 
     /// Of a class of its own all, otherwise the part of the class that it is.
-    fn parts(&self) -> Vec<Chosen> {
+    pub fn parts(&self) -> Vec<Chosen> {
         if self.found.is_automatic() {
             return vec![Chosen::class(self.found)];
         }

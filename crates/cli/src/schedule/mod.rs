@@ -1,6 +1,7 @@
 //! When a job runs, and until when: what `run` and `attach` do for a job while they stay beside it.
 //!
 //! - `only`: `--only-when`, with `conditions` and the `sources` that tell of the machine, of which the message `bus` is one;
+//! - `guardian`: lets a job that stands go on if this process is killed;
 //! - `until`: what happens at the time of `--until`;
 //! - `finish`: the rate for `--finish-by`;
 //! - `moment`, `calendar`: times as people type them;
@@ -10,6 +11,7 @@ mod bus;
 mod calendar;
 mod conditions;
 mod finish;
+mod guardian;
 mod job;
 mod moment;
 mod only;

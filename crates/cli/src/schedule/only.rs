@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use discnice_policy::Conditions;
 
 use super::conditions::{OnlyWhen, Watcher};
+use super::guardian;
 use super::job::Job;
 use crate::binding::conditions;
 use crate::classes::Found;
+use crate::commands::paused::Chosen;
 use crate::output::tell;
 
 /// How often the conditions are looked at.
@@ -23,6 +25,8 @@ pub struct Only {
     stood: bool,
     /// It was told what the job waits for.
     told: bool,
+    /// A guardian lets the job go on if we are killed.
+    guarded: bool,
 }
 
 impl Only {
@@ -31,10 +35,25 @@ impl Only {
         let mut watcher = Watcher::new(wanted);
         let unmet = watcher.unmet();
         found.class.set_unmet(unmet);
+        let mut only = Self {
+            watcher,
+            next: Instant::now() + LOOK,
+            unmet,
+            stood: false,
+            told: false,
+            guarded: false,
+        };
         if found.is_automatic() && !unmet.is_empty() {
+            only.guard(vec![Chosen::class(*found)]);
             found.set_paused(true);
         }
-        Self { watcher, next: Instant::now() + LOOK, unmet, stood: false, told: false }
+        only
+    }
+
+    /// Has the job guarded before it stands for the first time.
+    fn guard(&mut self, parts: Vec<Chosen>) {
+        // Where processes are short, the job stands without a guardian.
+        self.guarded = self.guarded || guardian::start(parts).is_ok();
     }
 
     /// Has the job stand or go on, as the conditions are.
@@ -61,6 +80,7 @@ impl Only {
             self.tell();
         } else if !self.stood {
             // One that has stood and goes on does so because the user wants it.
+            self.guard(job.parts());
             job.pause();
         }
     }

@@ -1,0 +1,36 @@
+//! A process that lets a job go on if the parent that looks at its conditions is killed while the job stands.
+
+use std::fs::File;
+use std::io;
+
+use discnice_benice::fork;
+use discnice_policy::Conditions;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
+use crate::commands::paused::Chosen;
+
+/// Starts a guardian of these parts of a class. It ends with this process, however that ends: one that still says then what
+/// the job waits for was killed.
+///
+/// # Errors
+/// Descriptors or processes are short.
+pub fn start(parts: Vec<Chosen>) -> io::Result<()> {
+    let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
+    fork::detached(parent, move |parent| guard(&parent, &parts))
+}
+
+/// The guardian's whole life.
+fn guard(parent: &File, parts: &[Chosen]) {
+    fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
+    let _ = rustix::thread::set_name(c"discnice-guard");
+    while poll(&mut [PollFd::new(parent, PollFlags::IN)], None).is_err() {}
+    for part in parts {
+        let class = part.found().class;
+        // What stands for another reason, the user wants to stand.
+        if !class.unmet().is_empty() && part.is_paused() {
+            part.go_on();
+            class.set_unmet(Conditions::NONE);
+        }
+    }
+}
