@@ -28,6 +28,7 @@ impl Engine {
     /// With a class of jobs in the configuration; `None` without a compiler.
     fn new() -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        remove_classes();
         let folder = product::folder();
         let settings = folder.path().join("discnice");
         fs::create_dir(&settings).unwrap();
@@ -66,9 +67,14 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        for class in ["ci", "condor", "ci-77"] {
-            let _ = run(&mut product::discnice(["class", "rm", "--force", class]));
-        }
+        remove_classes();
+    }
+}
+
+/// Also those of an earlier run, with other limits.
+fn remove_classes() {
+    for class in ["ci", "condor", "ci-77"] {
+        let _ = run(&mut product::discnice(["class", "rm", "--force", class]));
     }
 }
 
