@@ -78,12 +78,20 @@ fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()>
         // It was just killed, with its socket still there.
         Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
         Err(error) if answer == Answer::Unneeded && is_there(&error) => return Ok(()),
-        read => drop(read?),
+        read => drop(read.map_err(late)?),
     }
     if line.starts_with("watching") {
         return Ok(());
     }
     Err(io::Error::other(format!("policyd says {:?}", line.trim_end())))
+}
+
+/// An answer that did not come in time, in words; another error as it is.
+fn late(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return io::Error::new(io::ErrorKind::TimedOut, "its answer takes too long");
+    }
+    error
 }
 
 /// Starts the daemon as an orphan: a child that the command does not know of would show when it
