@@ -158,6 +158,17 @@ fn the_lowest_rate_that_ends_in_time() {
 }
 
 #[test]
+fn a_file_that_was_read_to_its_end_was_known() {
+    let folder = product::folder();
+    fs::write(folder.path().join("data"), vec![1; 2 << 20]).expect("room");
+    let script = "exec 3<data; head -c 1M <&3 >/dev/null; sleep 2; cat <&3 >/dev/null; sleep 6";
+    let mut run_it = product::discnice(["run", "-d", "9M", "--finish-by", "+60"]);
+    let mut job = Started::start_in(folder, run_it.args(["sh", "-c", script]));
+    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert_eq!(job.told(), "");
+}
+
+#[test]
 fn a_bound_tells_what_is_left() {
     let class = Class::new("unlimited");
     let mut run_it = product::discnice(["run", "--class", class.name(), "--disk", "400M"]);

@@ -121,8 +121,9 @@ impl Finish {
         u64::try_from(left).ok().filter(|_| reading.offset < reading.size)
     }
 
+    /// Tells that nothing is known, unless it was: once a file has been read to its end, the job ends or begins with another.
     fn tell_unknown(&mut self, now: Instant) {
-        if !self.told && now > self.begun + PATIENCE {
+        if !self.told && self.first.is_none() && now > self.begun + PATIENCE {
             self.told = true;
             let most = self.most;
             tell!(
