@@ -6,6 +6,7 @@
 use discnice_policy::Resource;
 use discnice_units::{Nanos, Rate};
 
+use crate::claim::Claim;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// The words of an answer.
@@ -19,7 +20,7 @@ pub struct Advice {
     /// How the program is, in the numbers of [`Health`].
     health: AtomicU32,
     /// The process that asks the program.
-    asker: AtomicU32,
+    asker: Claim,
 }
 
 /// How the user's program is.
@@ -95,19 +96,11 @@ impl Advice {
 
     /// Becomes the process that asks, unless another one that lives does.
     pub fn claim(&self, process: u32, lives: impl Fn(u32) -> bool) -> bool {
-        let asker = self.asker.load(Ordering::Acquire);
-        if asker == process {
-            return true;
-        }
-        if asker != 0 && lives(asker) {
-            return false;
-        }
-        let (won, lost) = (Ordering::AcqRel, Ordering::Relaxed);
-        self.asker.compare_exchange(asker, process, won, lost).is_ok()
+        self.asker.take(process, lives)
     }
 
     /// Asks no longer.
     pub fn release(&self, process: u32) {
-        let _ = self.asker.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
+        self.asker.release(process);
     }
 }

@@ -5,6 +5,7 @@
 
 use discnice_units::{Nanos, Rate};
 
+use crate::claim::Claim;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes a second of a machine that no server has ever admitted to the fleet, and the lowest floor.
@@ -25,7 +26,7 @@ pub struct Fleet {
     /// What the holder reports, in the numbers of the crate `fleet`.
     report: AtomicU32,
     /// The process that holds the lease.
-    holder: AtomicU32,
+    holder: Claim,
 }
 
 impl Fleet {
@@ -131,20 +132,12 @@ impl Fleet {
 
     /// Becomes the process that holds the lease, unless another one that lives does.
     pub fn claim(&self, process: u32, lives: impl Fn(u32) -> bool) -> bool {
-        let holder = self.holder.load(Ordering::Acquire);
-        if holder == process {
-            return true;
-        }
-        if holder != 0 && lives(holder) {
-            return false;
-        }
-        let (won, lost) = (Ordering::AcqRel, Ordering::Relaxed);
-        self.holder.compare_exchange(holder, process, won, lost).is_ok()
+        self.holder.take(process, lives)
     }
 
     /// Holds the lease no longer.
     pub fn release(&self, process: u32) {
-        let _ = self.holder.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
+        self.holder.release(process);
     }
 }
 
@@ -160,7 +153,7 @@ mod tests {
             floor: zero(),
             cap: zero(),
             report: AtomicU32::new(0),
-            holder: AtomicU32::new(0),
+            holder: Claim::default(),
         }
     }
 

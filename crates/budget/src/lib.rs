@@ -22,6 +22,7 @@
 pub mod advice;
 #[cfg(not(loom))]
 pub mod board;
+mod claim;
 pub mod fleet;
 #[cfg(not(loom))]
 pub mod layout;
