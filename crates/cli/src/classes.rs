@@ -12,6 +12,14 @@ pub use discnice_registry::name::automatic as automatic_name;
 pub use discnice_registry::name::check as check_name;
 pub use discnice_registry::name::is_automatic;
 
+/// Returns the class of this name, also one that was made for one job, which [`find`] does not know.
+///
+/// # Errors
+/// The classes cannot be listed.
+pub fn named(name: &str) -> anyhow::Result<Option<Found>> {
+    Ok(all()?.into_iter().find(|found| found.name() == name))
+}
+
 /// Parses a name that a person typed.
 pub fn name_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().try_map(|name| name::check(&name))

@@ -151,6 +151,14 @@ pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<Found> {
     Ok(found)
 }
 
+/// Returns the class that lists this process.
+///
+/// # Errors
+/// The classes cannot be listed.
+pub fn class_of(pinned: &Pinned) -> anyhow::Result<Option<Found>> {
+    Ok(classes::all()?.into_iter().find(|found| lists(found, pinned)))
+}
+
 /// Whether the class lists this process, and not an ended one that had its number.
 pub fn lists(found: &Found, pinned: &Pinned) -> bool {
     found.class.listed(pinned.id()).is_some_and(|(slot, member)| {

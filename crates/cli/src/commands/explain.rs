@@ -51,13 +51,11 @@ impl Explain {
         let word = self.subject.to_string_lossy();
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
-            let mut all = classes::all()?.into_iter();
-            let class = all.find(|found| attach_limits::lists(found, &pinned));
+            let class = attach_limits::class_of(&pinned)?;
             return Ok(running::process(&pinned, class));
         }
-        let all = classes::all()?;
-        if let Some(found) = all.iter().find(|found| found.name() == word) {
-            return Ok(running::class(found));
+        if let Some(found) = classes::named(&word)? {
+            return Ok(running::class(&found));
         }
         let Some(path) = program::find(&self.subject) else {
             let similar = super::class::similar(&word);

@@ -2,7 +2,7 @@
 
 mod admit;
 mod attach;
-mod attach_limits;
+pub mod attach_limits;
 mod by_mechanism;
 mod cached;
 mod calibrate;

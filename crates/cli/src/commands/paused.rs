@@ -61,14 +61,12 @@ impl Subject {
     /// A number is a process, another word a class. Of a class that was made for one job the job's first process stands for all.
     fn named(word: &str) -> anyhow::Result<Self> {
         let Ok(number) = word.parse::<i32>() else {
-            let automatic = classes::all()?.into_iter().find(|found| found.name() == word);
-            let found = automatic.map_or_else(|| class::existing(word), Ok)?;
+            let found = classes::named(word)?.map_or_else(|| class::existing(word), Ok)?;
             return Ok(Self::Known(Chosen { found, part: None }));
         };
         let pinned = pin(number)?;
         let process = pinned.process;
-        let mut all = classes::all()?.into_iter();
-        let Some(found) = all.find(|found| attach_limits::lists(found, &pinned)) else {
+        let Some(found) = attach_limits::class_of(&pinned)? else {
             return Ok(Self::Stranger(pinned));
         };
         let leads = found.is_automatic() && found.name().ends_with(&format!("-{number}"));

@@ -67,15 +67,14 @@ impl Subject {
     fn of(word: &str) -> anyhow::Result<Self> {
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
-            let mut all = classes::all()?.into_iter();
-            return match all.find(|found| attach_limits::lists(found, &pinned)) {
+            return match attach_limits::class_of(&pinned)? {
                 Some(found) => Ok(Self { found, process: Some(pinned) }),
                 None => bail!(
                     "process {number} is in no class; see `discnice status`, or attach it first: discnice attach --disk 5M {number}"
                 ),
             };
         }
-        match classes::all()?.into_iter().find(|found| found.name() == word) {
+        match classes::named(word)? {
             Some(found) => Ok(Self { found, process: None }),
             None => {
                 let similar = super::class::similar(word);

@@ -7,8 +7,8 @@ use discnice_units::Rate;
 use rustix::process::Signal;
 
 use crate::classes::{self, Found};
-use crate::commands::class;
 use crate::commands::paused::{Chosen, Subject};
+use crate::commands::{attach_limits, class};
 use crate::running::Running;
 
 /// What is done for the user, and told of in the last line.
@@ -93,8 +93,7 @@ impl Target {
         for id in &wanted {
             let Ok(pinned) = pin(id.cast_signed()) else { continue };
             // The number may have been another process's by the time it was pinned.
-            let is_member = Running::all(&found).any(|running| running.member.process() == *id);
-            if is_member {
+            if attach_limits::lists(&found, &pinned) {
                 let sent = pinned.signal(Signal::TERM);
                 sent.with_context(|| format!("cannot end process {id}"))?;
                 told += 1;
@@ -116,6 +115,5 @@ pub fn processes(count: usize) -> String {
 }
 
 fn find(name: &str) -> anyhow::Result<Found> {
-    let mut all = classes::all()?.into_iter();
-    all.find(|found| found.name() == name).with_context(|| format!("class {name} is gone"))
+    classes::named(name)?.with_context(|| format!("class {name} is gone"))
 }
