@@ -9,8 +9,31 @@ use std::time::{Duration, Instant};
 
 /// Nothing here takes so long unless it hangs.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How often to look whether a command has ended.
+/// How often to look whether a command has ended, or something is so.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// What is waited for comes to be within this, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something is so.
+///
+/// # Panics
+/// It never is, in words.
+pub fn until(what: &str, is_so: impl FnMut() -> bool) {
+    within(PATIENCE, what, is_so);
+}
+
+/// Waits until something is so, but no longer than that.
+///
+/// # Panics
+/// It is not by then, in words.
+pub fn within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(LOOK);
+    }
+}
 
 /// Everything by which two runs of a command can be told apart, apart from time.
 #[derive(Clone, PartialEq, Eq)]

@@ -7,12 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run};
+use discnice_tests::process::{kill_group, run, until};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What does not stand has written meanwhile.
 const LONG: Duration = Duration::from_millis(300);
 const COUNTS: &str = "while :; do echo >>log; sleep 0.02; done";
@@ -123,14 +122,6 @@ impl Job {
     fn must_go_on(&self) {
         let before = self.written();
         until("it goes on", || self.written() > before + 3);
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -3,16 +3,15 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run, send, wait};
+use discnice_tests::process::{kill_group, run, send, until, wait};
 use discnice_tests::product;
 use serde_json::Value;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What is not held has moved more meanwhile.
 const LONG: Duration = Duration::from_millis(700);
 
@@ -68,14 +67,6 @@ impl Drop for Job {
     fn drop(&mut self) {
         kill_group(self.child.id());
         let _ = self.child.wait();
-    }
-}
-
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

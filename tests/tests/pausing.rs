@@ -5,10 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{Outcome, kill_group, run, send, wait};
+use discnice_tests::process::{Outcome, kill_group, run, send, wait, within};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -86,11 +86,7 @@ impl Drop for Writer {
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    within(PATIENCE, what, is_so);
 }
 
 fn discnice(words: &[&str]) -> Outcome {

@@ -6,12 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run, wait};
+use discnice_tests::process::{kill_group, run, until, wait};
 use discnice_tests::product;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
 const MIB: u64 = 1 << 20;
 
 /// A command of ours, in a process group that is killed in the end.
@@ -45,14 +44,6 @@ impl Drop for Started {
     fn drop(&mut self) {
         kill_group(self.child.id());
         let _ = self.child.wait();
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -4,14 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::run;
+use discnice_tests::process::{run, until};
 use discnice_tests::{cold, product, skip};
 use serde_json::Value;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A shell in a class that executes a command once it is told to.
 struct Waiting {
@@ -61,7 +58,7 @@ impl Trace {
                 }
             }
         });
-        until(|| class.show()["traced"] == true);
+        until("it is traced", || class.show()["traced"] == true);
         Self { process, records }
     }
 }
@@ -73,16 +70,10 @@ impl Drop for Trace {
     }
 }
 
-fn until(mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "it does not come to be");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn until_there(class: &Class) {
-    until(|| run(&mut product::discnice(["class", "show", class.name()])).status == Some(0));
+    until("the class is there", || {
+        run(&mut product::discnice(["class", "show", class.name()])).status == Some(0)
+    });
 }
 
 fn sum(records: &[&Value], field: &str) -> f64 {
@@ -169,7 +160,7 @@ fn counts_are_shown_by_reason_and_no_trace_stays_behind() {
     assert!(told.contains("expected to cost nothing"), "{told}");
     let mut killed = Trace::of(&class);
     killed.process.kill().expect("it runs");
-    until(|| class.show()["traced"] == false);
+    until("it is traced no more", || class.show()["traced"] == false);
     job.kill().expect("it runs");
     let _ = job.wait();
 }
