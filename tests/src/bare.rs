@@ -1,9 +1,11 @@
 //! Runs of a command that are compared: bare, and under limits.
 
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use crate::class::Class;
 use crate::guest::Compiler;
@@ -17,13 +19,17 @@ pub const LIMITS: [&str; 3] = ["unlimited", "50M", "2M"];
 /// Estimators that predict, each under one of the limits: what they do to a call does not depend on it.
 const PREDICTING: [(&str, &str); 2] = [("2M", "predict"), ("50M", "auto")];
 
+/// A limit, and the estimator if it is not the account.
+pub type Limit = (&'static str, Option<&'static str>);
+
 /// What a test prepares in the guest's working folder.
 pub type Prepare = fn(&Path);
 
 /// Nothing.
 pub fn nothing(_: &Path) {}
 
-/// Working folders for runs that are compared: all at the same path, each run's fresh.
+/// Working folders for runs that are compared: each run's fresh, and all at the same path, or at one that runs at the same time
+/// do not share.
 #[derive(Debug)]
 pub struct Place(tempfile::TempDir);
 
@@ -47,6 +53,27 @@ impl Place {
         fs::remove_dir_all(&work).expect("the folder is ours");
         outcome
     }
+
+    /// Runs a command and leaves this place's path out of what it prints.
+    fn run_unplaced(&self, command: &mut Command, prepare: Prepare) -> Outcome {
+        let Outcome { output, errors, status, signal } = self.run(command, prepare);
+        let path = self.0.path().as_os_str().as_bytes();
+        Outcome { output: without(&output, path), errors: without(&errors, path), status, signal }
+    }
+}
+
+/// Leaves out each occurrence of `part`.
+fn without(text: &[u8], part: &[u8]) -> Vec<u8> {
+    let (mut kept, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some((&first, others)) = rest.split_first() {
+        if let Some(behind) = rest.strip_prefix(part) {
+            rest = behind;
+        } else {
+            kept.push(first);
+            rest = others;
+        }
+    }
+    kept
 }
 
 /// Runs the command bare and under every limit, and compares; returns how it went bare.
@@ -54,13 +81,26 @@ impl Place {
 /// # Panics
 /// It went differently.
 pub fn compare(words: &[&str], prepare: Prepare) -> Outcome {
-    let place = Place::default();
-    let bare = place.run(product::as_user(words[0]).args(&words[1..]), prepare);
-    for limit in LIMITS {
-        let class = Class::new(limit);
-        let held = place.run(&mut class.command(words), prepare);
-        assert_same(&bare, &held, &format!("{words:?} under {limit}"));
-    }
+    compare_with(words, prepare, &LIMITS.map(|limit| (limit, None)))
+}
+
+/// Runs the command bare, then under all limits at once, as held commands mostly wait, and compares; returns how it went bare.
+///
+/// # Panics
+/// It went differently.
+pub fn compare_with(words: &[&str], prepare: Prepare, limits: &[Limit]) -> Outcome {
+    let bare = Place::default().run_unplaced(product::as_user(words[0]).args(&words[1..]), prepare);
+    let held = |&(limit, estimator): &Limit| {
+        let class = estimator
+            .map_or_else(|| Class::new(limit), |estimator| Class::estimated(limit, estimator));
+        let held = Place::default().run_unplaced(&mut class.command(words), prepare);
+        assert_same(&bare, &held, &format!("{words:?} under {limit}, {estimator:?}"));
+    };
+    thread::scope(|scope| {
+        for limit in limits {
+            scope.spawn(|| held(limit));
+        }
+    });
     bare
 }
 
@@ -88,16 +128,9 @@ pub fn assert_same(bare: &Outcome, held: &Outcome, what: &str) {
 /// # Panics
 /// It went differently.
 pub fn compare_predicted(words: &[&str], prepare: Prepare) -> Outcome {
-    let bare = compare(words, prepare);
-    let place = Place::default();
-    // The folder's name may show in what is printed.
-    let bare_here = place.run(product::as_user(words[0]).args(&words[1..]), prepare);
-    for (limit, estimator) in PREDICTING {
-        let class = Class::estimated(limit, estimator);
-        let held = place.run(&mut class.command(words), prepare);
-        assert_same(&bare_here, &held, &format!("{words:?} under {limit}, {estimator}"));
-    }
-    bare
+    let by_account = LIMITS.map(|limit| (limit, None));
+    let predicted = PREDICTING.map(|(limit, estimator)| (limit, Some(estimator)));
+    compare_with(words, prepare, &[&by_account[..], &predicted].concat())
 }
 
 /// Compiles one guest and compares; returns how it went bare, or `None` without a compiler.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use discnice_tests::bare::{Place, assert_same, guest, nothing};
+use discnice_tests::bare::{Place, compare_with, guest, nothing};
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
 use discnice_tests::{cold, product, skip};
@@ -64,17 +64,12 @@ fn system_calls_are_refused() {
     for (name, numbers) in CALLS {
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
         for errno in [libc::ENOSYS, libc::EPERM] {
-            let place = Place::default();
             let (program, numbers, errno) =
                 (program.to_str().expect("UTF-8"), numbers.join(","), errno.to_string());
             let words = [program, &numbers, &errno, "sh", "-c", script];
-            let bare = place.run(product::as_user(words[0]).args(&words[1..]), cold_file);
-            assert_eq!(bare.text().lines().count(), 2, "{bare:?}");
-            for estimator in ["account", "predict", "auto"] {
-                let class = Class::estimated("50M", estimator);
-                let held = place.run(&mut class.command(words), cold_file);
-                assert_same(&bare, &held, &format!("without {name}, errno {errno}, {estimator}"));
-            }
+            let limits = ["account", "predict", "auto"].map(|estimator| ("50M", Some(estimator)));
+            let bare = compare_with(&words, cold_file, &limits);
+            assert_eq!(bare.text().lines().count(), 2, "without {name}: {bare:?}");
         }
     }
 }
