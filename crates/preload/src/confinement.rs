@@ -3,25 +3,23 @@
 //! Such a filter judges our calls too, and may kill the program for one that it would not have
 //! made itself. So the filter is asked first, by interpreting it as the kernel will: unless it
 //! allows each call of ours, the program goes on unregulated, and so do those that it starts.
+//! What we can do without it may also refuse with an error, as old kernels do.
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 
 use crate::engine;
 
 /// What we call, besides what the program's own calls are.
-const OURS: [c_long; 28] = [
+const OURS: [c_long; 22] = [
     libc::SYS_clock_gettime,
     libc::SYS_close,
-    libc::SYS_fadvise64,
     libc::SYS_fcntl,
     libc::SYS_fstat,
     libc::SYS_futex,
     libc::SYS_geteuid,
     libc::SYS_getpid,
-    libc::SYS_getrusage,
     libc::SYS_kill,
     libc::SYS_lseek,
-    libc::SYS_madvise,
     libc::SYS_mmap,
     libc::SYS_mprotect,
     libc::SYS_munmap,
@@ -29,14 +27,22 @@ const OURS: [c_long; 28] = [
     libc::SYS_pread64,
     libc::SYS_prlimit64,
     libc::SYS_read,
-    libc::SYS_readahead,
     libc::SYS_readlinkat,
     libc::SYS_rt_sigprocmask,
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_shmdt,
-    libc::SYS_sync_file_range,
     libc::SYS_write,
+];
+
+/// What we call and can do without.
+const OPTIONAL: [c_long; 7] = [
+    libc::SYS_fadvise64,
+    libc::SYS_getrusage,
+    libc::SYS_madvise,
+    libc::SYS_mincore,
+    libc::SYS_readahead,
+    libc::SYS_sync_file_range,
     // cachestat(2)
     451,
 ];
@@ -113,27 +119,36 @@ pub fn by_seccomp<T: Copy + Into<i64>>(
 /// Installs a filter, or the strict mode, which allows nothing of ours.
 fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnce() -> T) -> T {
     let paused = engine::pause();
-    // Without a filter it is the question whether there are filters at all.
-    if program.is_none_or(|program| !program.is_null()) {
-        engine::await_outside(paused);
+    match program {
+        // It cannot be judged, and nothing of ours is allowed afterwards.
+        None => engine::await_outside(paused, true),
+        Some(program) if !program.is_null() => engine::await_outside(paused, false),
+        // Without a filter it is the question whether there are filters at all.
+        Some(_) => {}
     }
     let result = real();
     // With SECCOMP_FILTER_FLAG_NEW_LISTENER success is a descriptor.
     let installed = result.into() >= 0;
-    // SAFETY: the kernel has just read the program, so it can be read.
-    let allows = |calls| program.is_some_and(|program| unsafe { allows(program.cast(), calls) });
-    if installed && !allows(&[libc::SYS_statx]) {
+    let judged = |calls: &[c_long], accepts: fn(u32) -> bool| {
+        // SAFETY: the kernel has just read the program, so it can be read.
+        program.is_some_and(|program| unsafe { judge_all(program.cast(), calls, accepts) })
+    };
+    if installed && !judged(&[libc::SYS_statx], allows) {
         discnice_sys::file::forgo_statx();
     }
-    if !installed || allows(&OURS) {
-        let traffic = !installed || allows(&OF_NETWORK);
+    if !installed || judged(&OURS, allows) && judged(&OPTIONAL, spares) {
+        let traffic = !installed || judged(&OF_NETWORK, allows);
         engine::resume(paused, traffic);
     }
     result
 }
 
-/// Returns true if the filter allows each of these calls.
-unsafe fn allows(program: *const Program, calls: &[c_long]) -> bool {
+/// Returns true if the filter's answer to each of these calls is one that `accepts` accepts.
+unsafe fn judge_all(
+    program: *const Program,
+    calls: &[c_long],
+    accepts: impl Fn(u32) -> bool,
+) -> bool {
     // SAFETY: the caller vouches for the program.
     let instructions = unsafe {
         let Program { length, instructions } = program.read_unaligned();
@@ -142,10 +157,17 @@ unsafe fn allows(program: *const Program, calls: &[c_long]) -> bool {
         }
         core::slice::from_raw_parts(instructions, LONGEST.min(length.into()))
     };
-    calls.iter().all(|number| {
-        matches!(judge(instructions, *number as u32), Some(action)
-            if action == libc::SECCOMP_RET_ALLOW || action == libc::SECCOMP_RET_LOG)
-    })
+    calls.iter().all(|number| judge(instructions, *number as u32).is_some_and(&accepts))
+}
+
+/// Returns true if a call that is answered so is made.
+fn allows(action: u32) -> bool {
+    action == libc::SECCOMP_RET_ALLOW || action == libc::SECCOMP_RET_LOG
+}
+
+/// Returns true if a call that is answered so does not harm the program.
+fn spares(action: u32) -> bool {
+    allows(action) || action == libc::SECCOMP_RET_ERRNO
 }
 
 /// What the filter answers to a call of this number without arguments: classic BPF as

@@ -402,13 +402,15 @@ pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     Some((class, member))
 }
 
-/// Waits until the watcher outside has noticed that the process is [`pause`]d. Without the wait, a
-/// program with a filter that forbids regulation from inside could end before that.
-pub fn await_outside(paused: Option<(&'static Class, Option<&'static Member>)>) {
-    if let Some((class, Some(member))) = paused
-        && let Some(id) = id()
-    {
+/// Waits until the watcher outside knows the process, and where it is `left` to the watcher or must be held by it at once, until
+/// the watcher has noticed that it is [`pause`]d. Without the wait, the process could end before that.
+pub fn await_outside(paused: Option<(&'static Class, Option<&'static Member>)>, left: bool) {
+    let Some((class, Some(member))) = paused else { return };
+    let Some(id) = id() else { return };
+    if left || class.watcher().is_strict() {
         outside::await_notice(class, id, member, Reason::Confined);
+    } else {
+        outside::await_known(class, id, member);
     }
 }
 
