@@ -134,7 +134,7 @@ fn every_way_to_send_or_receive_is_held() {
         thread::scope(|scope| {
             for way in together {
                 scope.spawn(|| {
-                    assert_way(&guest, way, &port, &["--net", "2MB", "--net-loopback"], RATE)
+                    assert_way(&guest, way, &port, &["--net", "2MB", "--net-loopback"], RATE);
                 });
             }
         });
