@@ -205,19 +205,32 @@ impl Meter {
     }
 
     /// Records that `amount` units, which are charged already, are paid for only after `time`; where
-    /// the class has only a part of its threshold, after so much more.
-    pub fn prolong(&self, pace: Pace, now: Nanos, amount: u64, time: Nanos) {
+    /// the class has only a part of its threshold, after so much more. They are paid for earlier where the least rate
+    /// has them from the moment when they began; then returns when that is.
+    pub(crate) fn prolong(
+        &self,
+        pace: Pace,
+        now: Nanos,
+        (amount, time): (u64, Nanos),
+        least: Option<(Rate, Nanos)>,
+    ) -> Option<Nanos> {
         let rule = Rule { rate: self.rate(), window: pace.window() };
         if rule.rate.is_unlimited() {
-            return;
+            return None;
         }
         let whole = u128::from(time.0) * u128::from(self.threshold().get());
         let time = whole.checked_div(u128::from(rule.rate.get())).unwrap_or(whole);
         let time = Nanos(u64::try_from(time).unwrap_or(u64::MAX));
         let longest = longest_debt(rule.rate);
+        let mut kept = None;
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            Some(rule.prolong(Nanos(frontier), now, amount, (time, longest)).0)
+            let frontier = Nanos(frontier);
+            let long = rule.prolong(frontier, now, amount, (time, longest));
+            let least = least.map(|(rate, begun)| rule.no_later(frontier, begun, amount, rate));
+            kept = least.filter(|least| *least < long);
+            Some(kept.unwrap_or(long).0)
         });
+        kept
     }
 
     fn correct(&self, policy: &Chosen, now: Nanos, reserved: u64, actual: u64) {

@@ -45,11 +45,13 @@ pub enum Why {
     Account = 10,
     /// It took its turn in the class's network traffic.
     Turn = 11,
+    /// Its class gives way, and has its least rate.
+    Least = 12,
 }
 
 impl Why {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Unexamined,
         Self::Unlimited,
         Self::Elsewhere,
@@ -62,6 +64,7 @@ impl Why {
         Self::Deletes,
         Self::Account,
         Self::Turn,
+        Self::Least,
     ];
 
     fn from_claim(value: u8) -> Self {

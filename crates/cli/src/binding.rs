@@ -1,6 +1,6 @@
 //! What members of a class wait for at one moment: the binding reason.
 
-use discnice_policy::{Condition, Conditions, Resource};
+use discnice_policy::{Condition, Conditions, Resource, Resources};
 use discnice_sys::time;
 use discnice_units::Nanos;
 use serde::{Serialize, Serializer};
@@ -19,6 +19,8 @@ pub enum Binding {
     UsedUp,
     /// Others wait for memory.
     Memory,
+    /// Others use the disk, and the class has its least rate.
+    Least,
     /// Others use the disk or the network, so this limit, by the place of its resource, is in force.
     Others(u8),
     /// A limit is in force whatever others do.
@@ -49,7 +51,12 @@ impl Binding {
         let in_force = Resource::ALL.into_iter().filter(|one| limited.contains(*one));
         let longest = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead)?;
         let place = longest as u8;
-        Some(if class.yields() { Self::Others(place) } else { Self::Limit(place) })
+        let is_kept = Resources::DISK.contains(longest) && class.keeps_least(now);
+        Some(match class.yields() {
+            true if is_kept => Self::Least,
+            true => Self::Others(place),
+            false => Self::Limit(place),
+        })
     }
 
     /// The resource that a binding limit is about, if one binds.
@@ -58,7 +65,7 @@ impl Binding {
             Self::Others(place) | Self::Limit(place) => {
                 Resource::ALL.get(usize::from(place)).copied()
             }
-            Self::Paused | Self::Unmet(_) | Self::UsedUp | Self::Memory => None,
+            Self::Paused | Self::Unmet(_) | Self::UsedUp | Self::Memory | Self::Least => None,
         }
     }
 
@@ -69,6 +76,7 @@ impl Binding {
             Self::Unmet(_) => "condition",
             Self::UsedUp => "disk_total",
             Self::Memory => "memory",
+            Self::Least => "at_least",
             Self::Others(_) => "others",
             Self::Limit(_) => self.resource().map_or("limit", Resource::name),
         }
@@ -81,6 +89,7 @@ impl Binding {
             Self::Unmet(_) => "cond",
             Self::UsedUp => "used",
             Self::Memory => "mem",
+            Self::Least => "keep",
             Self::Others(_) => "give",
             Self::Limit(_) => match self.resource() {
                 Some(Resource::Read) => "read",
@@ -103,6 +112,7 @@ impl Binding {
             Self::Unmet(bits) => conditions(Conditions::from_bits(bits)),
             Self::UsedUp => "its disk total, which is used up".into(),
             Self::Memory => "others that wait for memory".into(),
+            Self::Least => "others on its disks, as far as its least rate lets it".into(),
             Self::Others(_) => match self.resource() {
                 Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
                     "others on the network".into()
@@ -135,7 +145,7 @@ mod tests {
         let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
         let others = (0..Resource::COUNT as u8).map(Binding::Others);
         let all: Vec<Binding> =
-            [Binding::Paused, Binding::Unmet(3), Binding::UsedUp, Binding::Memory]
+            [Binding::Paused, Binding::Unmet(3), Binding::UsedUp, Binding::Memory, Binding::Least]
                 .into_iter()
                 .chain(limits)
                 .chain(others)
@@ -146,6 +156,6 @@ mod tests {
         let mut names: Vec<&str> = all.iter().map(|one| one.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Resource::COUNT + 5);
+        assert_eq!(names.len(), Resource::COUNT + 6);
     }
 }

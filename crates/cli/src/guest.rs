@@ -21,6 +21,9 @@ use discnice_sys::process;
 /// `IOPRIO_WHO_PROCESS` and `IOPRIO_CLASS_IDLE` of ioprio_set(2), which libc does not wrap.
 const WHO_PROCESS: libc::c_int = 1;
 const CLASS_IDLE: libc::c_int = 3;
+/// `IOPRIO_CLASS_BE`, and the least priority in it.
+const CLASS_BEST_EFFORT: libc::c_int = 2;
+const LEAST_EFFORT: libc::c_int = 7;
 const CLASS_SHIFT: u32 = 13;
 
 /// The least priority of a session's group, sched(7).
@@ -39,11 +42,11 @@ pub fn memory(class: &Class) -> Option<Bounds> {
 //= rate-windows/2-guest-cpu
 //= ms-manners/3-lower-priority
 /// Puts this process, and so the command that takes its place, into the idle scheduling class and
-/// the idle class of disk priority.
+/// the idle class of disk priority: unless it has a least rate, which the kernel's scheduler would not keep.
 ///
 /// # Errors
 /// The kernel's: a container may forbid either.
-pub fn become_one() -> io::Result<()> {
+pub fn become_one(class: &Class) -> io::Result<()> {
     // SAFETY: the struct is plain numbers, for which zero is what the idle class wants.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     // SAFETY: 0 is this process; the kernel reads the parameters.
@@ -53,12 +56,20 @@ pub fn become_one() -> io::Result<()> {
     }
     // SAFETY: numbers only. An I/O scheduler that knows no priorities ignores it.
     let prioritised =
-        unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE << CLASS_SHIFT) };
+        unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, disk_priority(class)) };
     if prioritised != 0 {
         return Err(io::Error::last_os_error());
     }
     give_way_as_a_session();
     Ok(())
+}
+
+/// What ioprio_set(2) is to set.
+fn disk_priority(class: &Class) -> libc::c_int {
+    match class.at_least() {
+        Some(_) => CLASS_BEST_EFFORT << CLASS_SHIFT | LEAST_EFFORT,
+        None => CLASS_IDLE << CLASS_SHIFT,
+    }
 }
 
 /// Not every kernel has such groups, and control groups overrule them; then there is nothing to do.

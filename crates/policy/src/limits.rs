@@ -24,6 +24,9 @@ pub const WEIGHT: u32 = 100;
 /// The largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
 
+/// What the least rate is compared to, as any of them would keep the class below it.
+const LEAST_OF: [Resource; 3] = [Resource::Total, Resource::Read, Resource::Write];
+
 //= discnice/1-idle-use
 /// Thresholds of a class; all hold at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub struct Limits {
     protects_cache: bool,
     memory: Memory,
     disk_total: Option<Bytes>,
+    at_least: Option<Rate>,
     pace: Pace,
 }
 
@@ -50,6 +54,7 @@ impl Limits {
         protects_cache: false,
         memory: Memory::DEFAULT,
         disk_total: None,
+        at_least: None,
         pace: Pace::DEFAULT,
     };
 
@@ -145,6 +150,20 @@ impl Limits {
         self
     }
 
+    /// The least rate: the disk traffic that the class may have however much others wait for its disks.
+    #[must_use]
+    pub const fn at_least(&self) -> Option<Rate> {
+        self.at_least
+    }
+
+    //= rate-windows/3.1-keeps-threshold
+    /// Returns these limits with another least rate.
+    #[must_use]
+    pub const fn with_at_least(mut self, least: Option<Rate>) -> Self {
+        self.at_least = least;
+        self
+    }
+
     /// The policy, and its window.
     #[must_use]
     pub const fn pace(&self) -> Pace {
@@ -189,8 +208,8 @@ impl Limits {
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
-    /// Which part is allowed more than the whole, that memory's low threshold is above the high one, or that the
-    /// policy cannot have the window.
+    /// Which part is allowed more than the whole, that the least rate is above a limit, that memory's low threshold
+    /// is above the high one, or that the policy cannot have the window.
     pub fn check(&self) -> Result<(), Contradiction> {
         for part in Resource::ALL {
             let Some(whole) = part.whole() else { continue };
@@ -198,6 +217,11 @@ impl Limits {
             if !rate.is_unlimited() && rate > most {
                 return Err(Contradiction::Part { part, rate, whole, most });
             }
+        }
+        if let Some(least) = self.at_least
+            && let Some(limit) = LEAST_OF.into_iter().find(|one| least > self.rate(*one))
+        {
+            return Err(Contradiction::Least { least, limit, most: self.rate(limit) });
         }
         if let Some(window) = self.pace.given_window()
             && !self.pace.is_possible(window)
@@ -234,6 +258,15 @@ pub enum Contradiction {
         /// The high one.
         high: Bytes,
     },
+    /// The least rate is above a limit.
+    Least {
+        /// The least rate.
+        least: Rate,
+        /// What is limited.
+        limit: Resource,
+        /// What that is allowed.
+        most: Rate,
+    },
     /// The policy cannot have this window.
     Window {
         /// The window.
@@ -247,6 +280,13 @@ impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, rate, whole, most) = match self {
             Self::Part { part, rate, whole, most } => (part, rate, whole, most),
+            Self::Least { least, limit, most } => {
+                let limit = limit.option();
+                return write!(
+                    f,
+                    "--at-least {least} is more than {limit} {most} allows; lower it or raise {limit}"
+                );
+            }
             Self::Memory { low, high } => {
                 return write!(
                     f,
@@ -284,6 +324,18 @@ mod tests {
             assert!(why.contains(part.option()) && why.contains(whole.option()), "{why}");
             assert!(limits.with(part, Rate::per_second(5)).check().is_ok());
             assert!(limits.with(whole, Rate::UNLIMITED).check().is_ok());
+        }
+    }
+
+    //= rate-windows/3.1-keeps-threshold
+    #[test]
+    fn the_least_rate_is_not_above_a_limit() {
+        let least = Limits::UNLIMITED.with_at_least(Some(Rate::per_second(10)));
+        assert!(least.check().is_ok());
+        for one in LEAST_OF {
+            let why = least.with(one, Rate::per_second(9)).check().unwrap_err().to_string();
+            assert!(why.contains("--at-least") && why.contains(one.option()), "{why}");
+            assert!(least.with(one, Rate::per_second(10)).check().is_ok());
         }
     }
 

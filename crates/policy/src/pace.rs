@@ -141,6 +141,15 @@ impl Rule {
         if later.0 > limit.0 && limit.0 > frontier.0 { limit } else { later }
     }
 
+    /// The frontier after `amount` units, which are charged already and began to pass at `begun`, where they are paid
+    /// for at `least`, a lower rate.
+    #[must_use]
+    pub const fn no_later(&self, frontier: Nanos, begun: Nanos, amount: u64, least: Rate) -> Nanos {
+        let before = self.from(frontier.minus(self.aim().time_for(amount)), begun);
+        let paid = before.plus(least.time_for(amount));
+        if paid.0 < frontier.0 { frontier } else { paid }
+    }
+
     /// The frontier after the rate changed from `self.rate` to `rate`: the debt in units stays.
     #[must_use]
     pub const fn rescale(&self, frontier: Nanos, now: Nanos, rate: Rate) -> Nanos {

@@ -64,6 +64,7 @@ struct Settings {
     memory_high: Option<u64>,
     memory_unlimited: bool,
     disk_total: Option<u64>,
+    at_least: Option<u64>,
     policy: String,
     window_ms: Option<u64>,
 }
@@ -89,6 +90,7 @@ impl From<&Limits> for Settings {
             memory_high: memory.high().map(Bytes::get),
             memory_unlimited: memory.is_unlimited(),
             disk_total: limits.disk_total().map(Bytes::get),
+            at_least: limits.at_least().map(Rate::get),
             policy: limits.pace().policy.name().to_owned(),
             window_ms: limits.pace().given_window().map(|window| window.0 / 1_000_000),
         }
@@ -117,7 +119,8 @@ impl From<&Settings> for Limits {
             .with_guest(settings.guest)
             .with_cache_protected(settings.protects_cache)
             .with_memory(memory)
-            .with_disk_total(settings.disk_total.filter(|most| *most > 0).map(Bytes::new));
+            .with_disk_total(settings.disk_total.filter(|most| *most > 0).map(Bytes::new))
+            .with_at_least(settings.at_least.filter(|least| *least > 0).map(Rate::per_second));
         Resource::ALL.into_iter().fold(rest, |limits, one| {
             limits.with(one, rate(one).map_or(Rate::UNLIMITED, |rate| Rate::per_second(*rate)))
         })
@@ -230,6 +233,7 @@ mod tests {
             .with_when(When::Busy)
             .with_weight(7)
             .with_guest(true)
+            .with_at_least(Some(Rate::per_second(1 << 20)))
             .with_pace(Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::SECOND)))
             .with_memory(Memory::DEFAULT.with_low(Bytes::new(1 << 20)).with_high(None));
         Entry { block: BlockId::of_file(3), nonce: u64::MAX, limits }

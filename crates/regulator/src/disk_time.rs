@@ -100,9 +100,7 @@ fn prolong(
         None => class.piece(board).unwrap_or(occupancy::UNSEEN),
     };
     let time = occupancy::time_for(took, bytes, class.load(board));
-    for meter in [class.total(), class.direction(direction)] {
-        meter.prolong(class.pace(), now, bytes, time);
-    }
+    class.prolong(direction, (begun.unwrap_or(now), now), bytes, time);
 }
 
 /// Charges the disk time of what was just charged from outside, as a piece of work of unknown

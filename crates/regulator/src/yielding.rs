@@ -1,7 +1,7 @@
 //! Giving way, on a simulated machine.
 
 use discnice_budget::member::Books;
-use discnice_units::Nanos;
+use discnice_units::{Nanos, Rate};
 
 use crate::simulation::{Machine, Others, read, read_with, yielding_class};
 use crate::{File, Host, Regulator, Thread};
@@ -99,6 +99,34 @@ fn takes_little_of_a_busy_disk() {
     let pieces = machine.log.borrow().iter().filter(|one| one.0 > begin).count() as u64;
     let part = (pieces * machine.piece.get()) as f64 / (end - begin) as f64;
     assert!((0.007..0.013).contains(&part), "a hundredth there, as much on the way back: {part}");
+}
+
+//= rate-windows/3.1-keeps-threshold
+#[test]
+fn keeps_its_least_rate_on_a_busy_disk() {
+    const LEAST: u64 = 3 << 20;
+    let read_beside = |least: Option<u64>| {
+        let machine = Machine::new(1200 << 20, true);
+        machine.others.set(|now| now / 20);
+        machine.busy.set(|now| now);
+        machine.piece.set(20_000_000);
+        let (class, board) = yielding_class(RATE);
+        let limits = class.limits().with_at_least(least.map(Rate::per_second));
+        class.set_limits(Nanos(0), &limits);
+        let books = Books::new();
+        let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
+        let (thread, file) = (Thread::default(), File::new());
+        while seconds(&machine) < 60.0 {
+            read(&machine, &regulator, &thread, &file, 64 << 10);
+        }
+        let kept = class.keeps_least(machine.now());
+        let (begin, end) = (SECOND, (seconds(&machine) * 1e9) as u64);
+        (read_between(&machine, begin, end) as f64 / ((end - begin) as f64 / 1e9), kept)
+    };
+    let (without, kept) = read_beside(None);
+    assert!(without < 0.3 * LEAST as f64 && !kept, "{without}");
+    let (rate, kept) = read_beside(Some(LEAST));
+    assert!((0.9..1.1).contains(&(rate / LEAST as f64)) && kept, "{rate}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ const HOST_FILES: u64 = 10;
 const GUEST_FILES: u64 = 35;
 /// The guest gets a tenth of the disk's 48 MB/s while the host is busy.
 const THRESHOLD: &str = "4.8MB";
+/// Its threshold in bytes a second.
+const THRESHOLD_RATE: f64 = 4.8e6;
 /// Before the host and after it.
 const APART: Duration = Duration::from_secs(4);
 /// Each change takes so many seconds at most to be noticed.
@@ -30,6 +32,8 @@ const SCHEDULER: &str = "mq-deadline";
 
 const ALONE: &str = "host alone";
 const POLICED: &str = "policed";
+/// Policed, with its threshold as its least rate.
+const KEPT: &str = "threshold kept";
 const FREE: &str = "not policed";
 
 /// The guest's rate before, beside and after the host.
@@ -41,7 +45,7 @@ impl Experiment for TwoTars {
     }
 
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
-        let cases = [(ALONE, 4.5), (POLICED, 14.0), (FREE, 25.0)];
+        let cases = [(ALONE, 4.5), (POLICED, 14.0), (KEPT, 15.0), (FREE, 25.0)];
         (cases.map(|(case, seconds)| (case.into(), seconds)).into(), scale.rounds(5, 1))
     }
 
@@ -82,20 +86,31 @@ impl Experiment for TwoTars {
         Ok(sample)
     }
 
-    /// Keys: `beside`, `after`: the guest's rate over that before; `policed`, `not policed`: the
-    /// host's slowdown; `gain`: its time without policing over that with it.
+    /// Keys: `beside`, `after`: the guest's rate over that before; `kept`: beside the host over its threshold, where that
+    /// is its least rate, and `kept beside`: over the rate before the host of a guest that is not policed; `policed`, `threshold kept`, `not policed`: the host's slowdown; `gain`: its time without
+    /// policing over that with it.
     fn study(&self, record: &Record) -> Study {
         let mut study = Study::default();
-        let policed = || record.samples.iter().filter(|sample| sample.case == POLICED);
         let of = |sample, phase| rate(sample, "guest", phase, SETTLES);
-        let shares = |phase| policed().filter_map(move |s| Some(of(s, phase)? / of(s, 0)?));
-        study.report("beside", shares(1).collect());
-        study.report("after", shares(2).collect());
-        for case in [POLICED, FREE] {
+        let shares = |case, phase| {
+            let all = record.samples.iter().filter(move |sample| sample.case == case);
+            all.filter_map(move |s| Some(of(s, phase)? / of(s, 0)?)).collect()
+        };
+        study.report("beside", shares(POLICED, 1));
+        study.report("after", shares(POLICED, 2));
+        let rates = |case: &'static str, phase| {
+            let all = record.samples.iter().filter(move |sample| sample.case == case);
+            all.filter_map(move |s| Some((s.round, of(s, phase)?)))
+        };
+        study.report("kept", rates(KEPT, 1).map(|(_, rate)| rate / THRESHOLD_RATE).collect());
+        let alone = |round| rates(FREE, 0).find(|(other, _)| *other == round).map(|one| one.1);
+        let kept = rates(KEPT, 1).filter_map(|(round, rate)| Some(rate / alone(round)?));
+        study.report("kept beside", kept.collect());
+        for case in [POLICED, KEPT, FREE] {
             study.report(case, ratios(&record.samples, case, ALONE, "seconds"));
         }
         study.report("gain", ratios(&record.samples, FREE, POLICED, "seconds"));
-        let groups = [ALONE, POLICED, FREE]
+        let groups = [ALONE, POLICED, KEPT, FREE]
             .map(|case| (case.to_owned(), of_case(&record.samples, case, "seconds")));
         study.plots.push(Plot {
             title: "Time of the host".into(),
@@ -103,7 +118,7 @@ impl Experiment for TwoTars {
             y_label: "seconds".into(),
             chart: Chart::Boxes(groups.into()),
         });
-        let series = [POLICED, FREE].map(|case| {
+        let series = [POLICED, KEPT, FREE].map(|case| {
             let sample = record.samples.iter().find(|sample| sample.case == case);
             let course = sample.and_then(|sample| sample.series.get("guest"));
             let points = course.into_iter().flatten().map(|(time, rate)| (*time, rate / 1e6));
@@ -126,6 +141,10 @@ impl TwoTars {
             ALONE => Ok(None),
             POLICED => {
                 let options = ["--disk", THRESHOLD, "--when", "busy"];
+                Job::start(&mut lab.limited(&options, &plain)?).map(Some)
+            }
+            KEPT => {
+                let options = ["--disk", THRESHOLD, "--when", "busy", "--at-least", THRESHOLD];
                 Job::start(&mut lab.limited(&options, &plain)?).map(Some)
             }
             _ => Job::start(&mut pack(lab, "guest")).map(Some),

@@ -7,7 +7,7 @@ use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
 use crate::layout::header::{COUNTS, MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
 use crate::primitive::Ordering;
-use crate::trace::{Record, Trace};
+use crate::trace::{Record, Trace, Why};
 
 /// What is held while others use the disk.
 const ON_DISK: Resources = Resources::DISK.and(Resource::Metadata.only());
@@ -84,7 +84,10 @@ impl Class {
     /// Adds a call to the trace, or ends the trace if nothing has asked for it any more.
     pub fn record(&self, record: &Record) {
         if self.trace.is_read(record.at) {
-            self.trace.write(record);
+            let paced = matches!(record.why, Why::Reserved | Why::Slices | Why::Account);
+            let kept = paced && record.waited > Nanos(0) && self.keeps_least(record.at);
+            let why = if kept { Why::Least } else { record.why };
+            self.trace.write(&Record { why, ..*record });
         } else {
             self.header.limited.fetch_and(!TRACED, Ordering::Release);
         }
@@ -155,6 +158,15 @@ impl Class {
         board.media().iter().enumerate().filter(own).map(|(_, medium)| medium)
     }
 
+    /// A part of a resource's threshold, but no less than the least rate.
+    fn no_less(&self, resource: Resource, part: Rate) -> Rate {
+        match self.at_least().filter(|_| resource.is_bytes() && Resources::DISK.contains(resource))
+        {
+            Some(least) => part.max(least).min(self.meter(resource).threshold()),
+            None => part,
+        }
+    }
+
     /// Holds everything that has a threshold, because the others' traffic is unknown.
     pub fn hold_all(&self, now: Nanos) -> bool {
         self.hold(now, Resources::ALL, true, (1, 1))
@@ -181,7 +193,7 @@ impl Class {
                 word |= MINDS_TRAFFIC;
             }
             let rate = if held.contains(resource) {
-                throttle::share(meter.threshold(), weight, all)
+                self.no_less(resource, throttle::share(meter.threshold(), weight, all))
             } else {
                 Rate::UNLIMITED
             };

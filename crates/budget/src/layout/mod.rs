@@ -27,6 +27,7 @@ mod fleet;
 mod foreign;
 mod header;
 mod held;
+mod least;
 mod membership;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ use discnice_policy::{Pace, Resource};
 use disk_total::DiskTotal;
 pub use foreign::Foreign;
 use header::Header;
+use least::Least;
 pub use thresholds::Direction;
 use unmet::Unmet;
 
@@ -58,7 +60,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -82,6 +84,7 @@ pub struct Class {
     disk_total: DiskTotal,
     advice: Advice,
     unmet: Unmet,
+    least: Least,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -173,6 +176,7 @@ const _: () = {
     assert!(size_of::<DiskTotal>() == 64);
     assert!(size_of::<Advice>() == 128);
     assert!(size_of::<Unmet>() == 64);
+    assert!(size_of::<Least>() == 64);
     assert!(
         core::mem::offset_of!(Class, members)
             == core::mem::offset_of!(Class, meters)
@@ -181,6 +185,7 @@ const _: () = {
                 + 64
                 + 64
                 + 128
+                + 64
                 + 64
     );
     assert!(size_of::<Held>() == 48);

@@ -77,6 +77,7 @@ impl Class {
             .with_cache_protected(self.protects_cache())
             .with_memory(self.memory())
             .with_disk_total(self.disk_total())
+            .with_at_least(self.at_least())
             .with_pace(self.pace());
         let threshold = |one| self.meter(one).threshold();
         Resource::ALL.into_iter().fold(none, |limits, one| limits.with(one, threshold(one)))
@@ -97,6 +98,7 @@ impl Class {
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         self.set_disk_total(limits.disk_total());
+        self.set_at_least(limits.at_least());
         let yields = limits.when() == When::Busy;
         // A class that gives way runs free until the others are found busy.
         let held = if yields { self.limited() } else { Resources::ALL };

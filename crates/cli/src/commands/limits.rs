@@ -12,7 +12,7 @@ use discnice_units::{Bytes, Nanos, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::rate::Given;
+use super::rate::{Given, GivenLeast};
 
 const DISK: &str = "Disk";
 const NETWORK: &str = "Network";
@@ -71,6 +71,11 @@ pub struct LimitArgs {
     #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_when")]
     when: Option<When>,
+    /// Disk traffic that it may have while it gives way to others, however busy they are, such as 1M, or 10% of what
+    /// `calibrate` measured; or `none`
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
+    #[serde(deserialize_with = "toml_least")]
+    at_least: Option<GivenLeast>,
     /// Its part while several classes that give way are held at once: they share what each alone
     /// would get by these numbers, from 1 to 10000 [default: 100]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
@@ -243,6 +248,10 @@ fn toml_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Err
     Value::parse(from, str::parse::<Given>)
 }
 
+fn toml_least<'de, D: Deserializer<'de>>(from: D) -> Result<Option<GivenLeast>, D::Error> {
+    Value::parse(from, str::parse::<GivenLeast>)
+}
+
 fn toml_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     Value::parse(from, str::parse::<Bytes>)
 }
@@ -343,8 +352,24 @@ impl LimitArgs {
             && self.when.is_none()
             && self.weight.is_none()
             && self.disk_total.is_none()
+            && self.at_least.is_none()
             && self.policy.is_none()
             && self.window.is_none()
+    }
+
+    /// Whether a least rate was given.
+    pub fn has_least(&self) -> bool {
+        self.at_least.is_some()
+    }
+
+    /// A default that was made without knowledge of the least rate, with room for it.
+    ///
+    /// # Errors
+    /// It is a part of what was never measured.
+    pub fn with_room(&self, default: Limits) -> anyhow::Result<Limits> {
+        let least = self.at_least.map(GivenLeast::resolve).transpose()?.flatten();
+        let disk = default.rate(Resource::Total);
+        Ok(default.with(Resource::Total, least.map_or(disk, |least| disk.max(least))))
     }
 
     /// Whether a new total was given, which is not on top of the one before.
@@ -405,7 +430,11 @@ impl LimitArgs {
     }
 
     fn laid_over(&self, before: Limits) -> anyhow::Result<Limits> {
-        self.all_given().try_fold(self.settings_over(before), |limits, (one, given)| {
+        let settings = match self.at_least {
+            Some(least) => self.settings_over(before).with_at_least(least.resolve()?),
+            None => self.settings_over(before),
+        };
+        self.all_given().try_fold(settings, |limits, (one, given)| {
             Ok(limits.with(one, given.resolve(one).with_context(|| one.option())?))
         })
     }
@@ -430,6 +459,9 @@ impl LimitArgs {
             let total = bound.disk_total().map_or(most, |total| total.min(most));
             bound = bound.with_disk_total(Some(total));
         }
+        if let Some(most) = self.at_least.map(GivenLeast::resolve).transpose()?.flatten() {
+            bound = bound.with_at_least(bound.at_least().map(|least| least.min(most)));
+        }
         if let Some(Ceiling(Some(most))) = self.memory_high {
             let high = bound.memory().high().map_or(most, |high| high.min(most));
             bound = bound.with_memory(bound.memory().with_high(Some(high)));
@@ -450,7 +482,8 @@ impl LimitArgs {
     /// The limits contradict each other.
     pub fn check(&self) -> anyhow::Result<()> {
         let plain = self.all_given().filter_map(|(one, given)| Some((one, given.plain()?)));
-        let settings = self.settings_over(Limits::UNLIMITED);
+        let least = self.at_least.and_then(GivenLeast::plain);
+        let settings = self.settings_over(Limits::UNLIMITED).with_at_least(least);
         let limits = plain.fold(settings, |limits, (one, rate)| limits.with(one, rate));
         Ok(limits.check()?)
     }
@@ -459,7 +492,7 @@ impl LimitArgs {
         Resource::ALL.into_iter().filter_map(|one| Some((one, self.given(one)?)))
     }
 
-    /// All but the thresholds of rates.
+    /// All but the rates.
     fn settings_over(&self, before: Limits) -> Limits {
         before
             .with_loopback(self.net_loopback.unwrap_or(before.loopback()))
@@ -478,7 +511,7 @@ impl LimitArgs {
     }
 }
 
-/// The limits, with no part allowed more than its whole, and no low threshold of memory above the high one.
+/// The limits, with no part allowed more than its whole, no least rate above a limit, and no low threshold of memory above the high one.
 fn fitted(limits: Limits) -> Limits {
     let mut fitted = limits;
     for part in Resource::ALL {
@@ -486,6 +519,9 @@ fn fitted(limits: Limits) -> Limits {
             fitted = fitted.with(part, fitted.rate(part).min(fitted.rate(whole)));
         }
     }
+    let most = [Resource::Total, Resource::Read, Resource::Write].map(|one| fitted.rate(one));
+    let most = most.into_iter().min().unwrap_or(Rate::UNLIMITED);
+    fitted = fitted.with_at_least(fitted.at_least().map(|least| least.min(most)));
     let memory = fitted.memory();
     match memory.high().filter(|_| memory.contradicts_itself()) {
         Some(high) => fitted.with_memory(memory.with_low(high)),

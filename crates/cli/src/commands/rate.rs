@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use discnice_policy::{Resource, Resources};
 use discnice_units::{ParseError, Rate};
 
@@ -25,6 +25,41 @@ pub struct Percent(f64);
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}%", self.0)
+    }
+}
+
+/// A least rate that was given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GivenLeast(Option<Given>);
+
+impl FromStr for GivenLeast {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        if text == "none" { Ok(Self(None)) } else { text.parse().map(|given| Self(Some(given))) }
+    }
+}
+
+impl GivenLeast {
+    /// The rate that it is; `None` for none.
+    ///
+    /// # Errors
+    /// It is a part of a disk that was never measured.
+    pub fn resolve(self) -> anyhow::Result<Option<Rate>> {
+        let rate = self.0.map(|given| given.resolve(Resource::Total).context("--at-least"));
+        match rate.transpose()? {
+            Some(rate) if rate.is_unlimited() => {
+                bail!(
+                    "--at-least unlimited is no promise that a disk can keep; give a rate, or none"
+                )
+            }
+            rate => Ok(rate),
+        }
+    }
+
+    /// The rate, where no measurement is needed for it.
+    pub fn plain(self) -> Option<Rate> {
+        self.0.and_then(Given::plain)
     }
 }
 
@@ -109,6 +144,15 @@ mod tests {
             assert_eq!(given(text), Err(Wrong::Part), "{text}");
         }
         assert_eq!(given("5"), Err(Wrong::Rate(ParseError::NoUnit(5))));
+    }
+
+    #[test]
+    fn a_least_rate_is_a_rate_or_none() {
+        let least = |text: &str| text.parse::<GivenLeast>().map(|least| least.resolve().ok());
+        assert_eq!(least("none"), Ok(Some(None)));
+        assert_eq!(least("5m"), Ok(Some(Some(Rate::per_second(5 << 20)))));
+        assert_eq!(least("unlimited"), Ok(None), "refused");
+        assert_eq!(least("5"), Err(Wrong::Rate(ParseError::NoUnit(5))));
     }
 
     #[test]

@@ -125,6 +125,11 @@ impl Run {
         let limits = self.permitted(self.initial_limits()?);
         own_policy::check_start(self.class.as_deref(), &limits)?;
         if self.polite.wanted() {
+            if self.limits.has_least() {
+                bail!(
+                    "--at-least promises a rate, and --polite suspends the command; leave out one of them"
+                );
+            }
             self.polite.config()?;
         }
         if self.dry_run {
@@ -187,7 +192,7 @@ impl Run {
         let base = match section {
             Some(limits) => limits,
             None if numbers => Limits::UNLIMITED,
-            None => config.unnamed()?.unwrap_or_else(polite::limits),
+            None => self.limits.with_room(config.unnamed()?.unwrap_or_else(polite::limits))?,
         };
         self.limits.over(base)
     }
@@ -319,8 +324,8 @@ impl Run {
             Some(found) => self.submit(found, name, strict)?,
             None => None,
         };
-        if found.is_some_and(|found| found.class.is_guest()) {
-            strict.have(guest::become_one().map_err(Unheld::NoGuest))?;
+        if let Some(found) = found.filter(|found| found.class.is_guest()) {
+            strict.have(guest::become_one(found.class).map_err(Unheld::NoGuest))?;
         }
         Ok((variables, held_back))
     }

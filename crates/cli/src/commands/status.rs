@@ -102,6 +102,8 @@ struct ClassReport {
     when: &'static str,
     /// Whether the limits hold now, because others are busy; always true for `always`.
     throttled: bool,
+    /// Bytes a second that it may have while it gives way; `null` without such a rate.
+    at_least: Option<u64>,
     weight: u32,
     /// `window`, `sleep` or `program`.
     policy: &'static str,
@@ -127,7 +129,8 @@ struct ClassReport {
     disk_total_used: Option<u64>,
     /// Conditions that a job of it waits for: `ac`, `unmetered`, `idle`, `hours`, `load`, `cmd`.
     unmet: Vec<&'static str>,
-    /// What the next call waits for: `paused`, `condition`, `disk_total`, `memory`, `others`, or the resource of an overdrawn limit; `null` for
+    /// What the next call waits for: `paused`, `condition`, `disk_total`, `memory`, `at_least`,
+    /// `others`, or the resource of an overdrawn limit; `null` for
     /// nothing.
     waits_for: Option<Binding>,
     /// Whether the user has paused it; of a member see there.
@@ -179,6 +182,7 @@ impl ClassReport {
             net_loopback: limits.loopback(),
             when: if limits.when() == When::Busy { "busy" } else { "always" },
             throttled: !class.yields() || !class.limited().is_empty(),
+            at_least: limits.at_least().map(Rate::get),
             weight: limits.weight(),
             policy: limits.pace().policy.name(),
             policy_program: own_policy::health(class),
@@ -357,6 +361,7 @@ fn limits(report: &ClassReport) -> String {
         .filter_map(|one| Some(threshold(one, report.limit(one)?)))
         .chain(memory.filter(|_| report.memory_given))
         .chain(in_all(report))
+        .chain(report.at_least.map(|least| format!("at least {}", Rate::per_second(least))))
         .chain(report.fleet.as_ref().map(|share| format!("fleet {}", share.rate())))
         .collect();
     let state = match (report.when, report.throttled) {

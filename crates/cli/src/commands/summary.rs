@@ -66,7 +66,8 @@ fn limited(limits: &Limits) -> String {
         })
         .collect();
     let in_all = limits.disk_total().map(|most| format!("{most} in all"));
-    let words: Vec<String> = words.into_iter().chain(in_all).collect();
+    let least = limits.at_least().map(|least| format!("at least {least}"));
+    let words: Vec<String> = words.into_iter().chain(in_all).chain(least).collect();
     if words.is_empty() { "no limit".into() } else { format!("limit {}", words.join(", ")) }
 }
 
@@ -96,7 +97,7 @@ fn reason(reason: Binding, limits: &Limits, waited: &Waited) -> String {
         (Binding::Limit(_), Some(resource)) => {
             format!("for its limit ({})", explanation::rate(resource, limits.rate(resource)))
         }
-        (Binding::Others(_), _) => {
+        (Binding::Others(_) | Binding::Least, _) => {
             let most = waited.most_in_the_way();
             let most = most.map_or_else(String::new, |most| format!(" (most: {most})"));
             format!("for {}{most}", reason.words())

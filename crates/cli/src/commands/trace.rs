@@ -309,6 +309,7 @@ fn words(why: Why) -> (&'static str, &'static str) {
         Why::Slices => ("slices", "read ahead in slices, each of them reserved"),
         Why::Deletes => ("deletes", "its thread deletes what it writes"),
         Why::Account => ("account", "charged from outside, by its account"),
+        Why::Least => ("at-least", "waited for others, until its least rate let it go on"),
         Why::Turn => ("turn", "took its turn in the class's network traffic"),
     }
 }

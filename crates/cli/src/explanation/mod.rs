@@ -93,6 +93,9 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     if let Some(most) = limits.disk_total() {
         said.push(format!("disk: {most} in all"));
     }
+    if let Some(least) = limits.at_least() {
+        said.push(format!("disk: at least {least} while it gives way"));
+    }
     let pace = limits.pace();
     if pace != Pace::DEFAULT && !said.is_empty() {
         said.push(format!("policy: {}, over {}", pace.policy.name(), pace.window()));

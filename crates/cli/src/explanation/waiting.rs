@@ -69,6 +69,8 @@ fn busy(found: &Found) -> Vec<String> {
     if !disks.is_empty() {
         let seen = others::look();
         said.extend(disks.into_iter().map(|disk| others::on(disk, &seen)));
+        let least = class.at_least().filter(|_| class.keeps_least(time::now()));
+        said.extend(least.map(|least| format!("its least rate lets it go on: {least}")));
     }
     if !class.limited().within(Resources::NETWORK).is_empty() {
         said.push("others that use the network: it gives way to them".into());

@@ -72,7 +72,7 @@ impl Waited {
             && running.iter().any(is_waiting)
         {
             *self.by.entry(reason).or_default() += passed;
-            if matches!(reason, Binding::Others(_)) {
+            if matches!(reason, Binding::Others(_) | Binding::Least) {
                 self.others.look();
             }
         }
