@@ -34,6 +34,7 @@ pub struct Limits {
     weight: u32,
     guest: bool,
     protects_cache: bool,
+    yields_uplink: bool,
     memory: Memory,
     disk_total: Option<Bytes>,
     pace: Pace,
@@ -48,6 +49,7 @@ impl Limits {
         weight: WEIGHT,
         guest: false,
         protects_cache: false,
+        yields_uplink: false,
         memory: Memory::DEFAULT,
         disk_total: None,
         pace: Pace::DEFAULT,
@@ -116,6 +118,19 @@ impl Limits {
     #[must_use]
     pub const fn with_cache_protected(mut self, protected: bool) -> Self {
         self.protects_cache = protected;
+        self
+    }
+
+    /// Returns true if the class gives way on the network by the queue that its connections see.
+    #[must_use]
+    pub const fn yields_uplink(&self) -> bool {
+        self.yields_uplink
+    }
+
+    /// Returns these limits with the class giving way on the network, or not.
+    #[must_use]
+    pub const fn with_uplink_yielded(mut self, yields: bool) -> Self {
+        self.yields_uplink = yields;
         self
     }
 

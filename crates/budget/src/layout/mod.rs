@@ -53,12 +53,13 @@ use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 use crate::seen::Seen;
 use crate::trace::{self, Trace};
+use crate::uplink::Uplink;
 use crate::waits::Waits;
 
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -82,6 +83,7 @@ pub struct Class {
     disk_total: DiskTotal,
     advice: Advice,
     unmet: Unmet,
+    uplink: Uplink,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -173,6 +175,7 @@ const _: () = {
     assert!(size_of::<DiskTotal>() == 64);
     assert!(size_of::<Advice>() == 128);
     assert!(size_of::<Unmet>() == 64);
+    assert!(size_of::<Uplink>() == 64);
     assert!(
         core::mem::offset_of!(Class, members)
             == core::mem::offset_of!(Class, meters)
@@ -181,6 +184,7 @@ const _: () = {
                 + 64
                 + 64
                 + 128
+                + 64
                 + 64
     );
     assert!(size_of::<Held>() == 48);
