@@ -37,6 +37,7 @@ pub mod recent;
 mod seen;
 pub mod token;
 pub mod trace;
+pub mod uplink;
 pub mod waits;
 
 #[cfg(not(loom))]

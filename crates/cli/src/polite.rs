@@ -19,7 +19,7 @@ const PART: u64 = 10;
 pub fn limits() -> Limits {
     let tenth = Rate::per_second(bandwidth().get() / PART);
     let busy = Limits::UNLIMITED.with(Resource::Total, tenth).with_when(When::Busy);
-    busy.with_guest(true).with_cache_protected(true)
+    busy.with_guest(true).with_cache_protected(true).with_uplink_yielded(true)
 }
 
 /// The bandwidth of the disk below the working folder, as `discnice calibrate` measured it; of the

@@ -29,6 +29,7 @@
 //!   watch;
 //! - `served`: writes back what members wrote through daemons (FUSE);
 //! - `nameless`: charges what was dirtied in files without a name when it is written;
+//! - `uplink`: giving way on the network by the queue that members' connections see;
 //! - [`announced`]: wakes the watcher when a member announces itself;
 //! - [`reactor`]: sleeping until something is to be done.
 //!
@@ -67,6 +68,7 @@ pub mod reactor;
 mod read_ahead;
 mod served;
 mod strangers;
+mod uplink;
 pub mod watch;
 mod write_back;
 

@@ -13,6 +13,7 @@ use discnice_units::Nanos;
 
 use crate::Watch;
 use crate::strangers::Strangers;
+use crate::uplink::Pace;
 
 /// Processes beyond which it cannot be known at once what all have moved.
 const MANY: usize = 200;
@@ -23,18 +24,37 @@ pub struct Onlooker {
     board: Option<&'static Board>,
     due: Nanos,
     strangers: Strangers,
+    uplinks: Pace,
 }
 
 impl Onlooker {
     /// Creates one that looks at this board, or, without one, does nothing.
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
-        Self { board, due: Nanos(0), strangers: Strangers::default() }
+        Self { board, due: Nanos(0), strangers: Strangers::default(), uplinks: Pace::default() }
     }
 
     /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
     /// when to be called again.
     pub fn step(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+        let uplinks = self.mind_uplinks(now, watches);
+        self.observe(now, watched, watches).min(uplinks)
+    }
+
+    /// Has classes give way on the network.
+    fn mind_uplinks(&mut self, now: Nanos, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+        let (searches, looks) = self.uplinks.due(now);
+        if !looks {
+            return self.uplinks.next();
+        }
+        let mut lively = false;
+        for each in watches {
+            lively |= each.as_mut().mind_uplink(searches);
+        }
+        self.uplinks.done(now, time::now(), searches, lively)
+    }
+
+    fn observe(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
         let Some(board) = self.board else { return Nanos(u64::MAX) };
         let mut interval = None;
         for each in &mut *watches {

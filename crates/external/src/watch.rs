@@ -17,6 +17,7 @@ use crate::helpers::Helpers;
 use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
 use crate::served::Through;
+use crate::uplink::Uplink;
 pub use joining::enlist;
 use others::Traffic;
 
@@ -68,6 +69,7 @@ pub struct Watch {
     /// What members write through daemons.
     through: Through,
     traffic: Traffic,
+    uplink: Uplink,
     helpers: Helpers,
 }
 
@@ -99,6 +101,7 @@ impl Watch {
             arrivals: class.watcher().arrivals(),
             through: Through::default(),
             traffic: Traffic::default(),
+            uplink: Uplink::default(),
             helpers,
         }
     }
@@ -339,6 +342,7 @@ impl AsMut<Self> for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        self.uplink.release(&self.members);
         // What cannot be let go at once (a thread in an uninterruptible wait) the kernel lets go
         // when this process ends; a process that goes on waits for it here, a moment.
         let mut all: Vec<Watched> = self.members.drain().map(|(_, member)| member).collect();

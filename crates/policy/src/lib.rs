@@ -8,6 +8,7 @@
 //! - [`resource`]: what can be limited;
 //! - [`throttle`]: the throttled state, with hysteresis;
 //! - [`condition`]: what a job may wait for before it goes on;
+//! - [`delay`]: giving way on a network by the queue that is seen;
 //! - [`linger`]: is it worth to move a job to another machine? (Rate Windows, 8);
 //! - [`memory`]: when a class is paused so that its pages are reclaimed;
 //! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
@@ -18,6 +19,7 @@
 
 pub mod choice;
 pub mod condition;
+pub mod delay;
 pub mod limits;
 pub mod linger;
 pub mod memory;
@@ -29,6 +31,7 @@ pub mod throttle;
 
 pub use choice::{Choice, Pace, Past, Policy, Reservation};
 pub use condition::{Condition, Conditions};
+pub use delay::Delay;
 pub use limits::{Contradiction, Limits, When};
 pub use memory::Memory;
 pub use pace::Rule;

@@ -37,6 +37,7 @@ pub struct Limits {
     weight: u32,
     guest: bool,
     protects_cache: bool,
+    yields_uplink: bool,
     memory: Memory,
     disk_total: Option<Bytes>,
     at_least: Option<Rate>,
@@ -52,6 +53,7 @@ impl Limits {
         weight: WEIGHT,
         guest: false,
         protects_cache: false,
+        yields_uplink: false,
         memory: Memory::DEFAULT,
         disk_total: None,
         at_least: None,
@@ -121,6 +123,19 @@ impl Limits {
     #[must_use]
     pub const fn with_cache_protected(mut self, protected: bool) -> Self {
         self.protects_cache = protected;
+        self
+    }
+
+    /// Returns true if the class gives way on the network by the queue that its connections see.
+    #[must_use]
+    pub const fn yields_uplink(&self) -> bool {
+        self.yields_uplink
+    }
+
+    /// Returns these limits with the class giving way on the network, or not.
+    #[must_use]
+    pub const fn with_uplink_yielded(mut self, yields: bool) -> Self {
+        self.yields_uplink = yields;
         self
     }
 

@@ -60,6 +60,7 @@ struct Settings {
     weight: u32,
     guest: bool,
     protects_cache: bool,
+    yields_uplink: bool,
     memory_low: Option<u64>,
     memory_high: Option<u64>,
     memory_unlimited: bool,
@@ -86,6 +87,7 @@ impl From<&Limits> for Settings {
             weight: limits.weight(),
             guest: limits.guest(),
             protects_cache: limits.protects_cache(),
+            yields_uplink: limits.yields_uplink(),
             memory_low: memory.low().map(Bytes::get),
             memory_high: memory.high().map(Bytes::get),
             memory_unlimited: memory.is_unlimited(),
@@ -118,6 +120,7 @@ impl From<&Settings> for Limits {
             .with_weight(if settings.weight == 0 { WEIGHT } else { settings.weight })
             .with_guest(settings.guest)
             .with_cache_protected(settings.protects_cache)
+            .with_uplink_yielded(settings.yields_uplink)
             .with_memory(memory)
             .with_disk_total(settings.disk_total.filter(|most| *most > 0).map(Bytes::new))
             .with_at_least(settings.at_least.filter(|least| *least > 0).map(Rate::per_second));

@@ -33,6 +33,7 @@ pub mod seccomp;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+pub mod tcp;
 pub mod time;
 pub mod trace;
 pub mod traffic;

@@ -148,6 +148,14 @@ pub fn is_local(fd: i32) -> Result<bool, Errno> {
     Ok(peer.is_loopback() || name(fd, libc::SYS_getsockname)? == peer)
 }
 
+/// Machine at the other end of a connection. getpeername(2)
+///
+/// # Errors
+/// `ENOTCONN`.
+pub fn peer(fd: i32) -> Result<Machine, Errno> {
+    name(fd, libc::SYS_getpeername)
+}
+
 fn name(fd: i32, which: core::ffi::c_long) -> Result<Machine, Errno> {
     let mut address = MaybeUninit::<Address>::zeroed();
     let mut length = size_of::<Address>() as u32;

@@ -73,6 +73,8 @@ pub(super) const GUEST: u32 = 1 << 1;
 const PAUSED: u32 = 1 << 2;
 /// What the class reads into the page cache leaves with it.
 pub(super) const PROTECTS_CACHE: u32 = 1 << 3;
+/// The class gives way on the network by the queue that its connections see.
+pub(super) const YIELDS_UPLINK: u32 = 1 << 4;
 
 impl Class {
     /// Returns the number that tells this class from a later one in a block with the same id.

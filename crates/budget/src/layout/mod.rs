@@ -55,6 +55,7 @@ use crate::outside::{Held, Watcher};
 use crate::primitive::Ordering;
 use crate::seen::Seen;
 use crate::trace::{self, Trace};
+use crate::uplink::Uplink;
 use crate::waits::Waits;
 
 /// "DiscNice" in ASCII.
@@ -85,6 +86,7 @@ pub struct Class {
     advice: Advice,
     unmet: Unmet,
     least: Least,
+    uplink: Uplink,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -177,6 +179,7 @@ const _: () = {
     assert!(size_of::<Advice>() == 128);
     assert!(size_of::<Unmet>() == 64);
     assert!(size_of::<Least>() == 64);
+    assert!(size_of::<Uplink>() == 64);
     assert!(
         core::mem::offset_of!(Class, members)
             == core::mem::offset_of!(Class, meters)
@@ -185,6 +188,7 @@ const _: () = {
                 + 64
                 + 64
                 + 128
+                + 64
                 + 64
                 + 64
     );

@@ -7,6 +7,7 @@ use discnice_units::{Nanos, Rate};
 use crate::layout::{Class, header};
 use crate::meter::Meter;
 use crate::primitive::Ordering;
+use crate::uplink::Uplink;
 
 /// Direction in which bytes move between memory and a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,7 @@ impl Class {
             .with_weight(self.weight())
             .with_guest(self.is_guest())
             .with_cache_protected(self.protects_cache())
+            .with_uplink_yielded(self.yields_uplink())
             .with_memory(self.memory())
             .with_disk_total(self.disk_total())
             .with_at_least(self.at_least())
@@ -94,7 +96,8 @@ impl Class {
         let loopback = if limits.loopback() { header::LOOPBACK } else { 0 };
         let guest = if limits.guest() { header::GUEST } else { 0 };
         let protects = if limits.protects_cache() { header::PROTECTS_CACHE } else { 0 };
-        self.set_settings(loopback | guest | protects);
+        let uplink = if limits.yields_uplink() { header::YIELDS_UPLINK } else { 0 };
+        self.set_settings(loopback | guest | protects | uplink);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         self.set_disk_total(limits.disk_total());
@@ -133,6 +136,18 @@ impl Class {
     #[must_use]
     pub fn protects_cache(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::PROTECTS_CACHE != 0
+    }
+
+    /// Returns true if the class gives way on the network by the queue that its connections see.
+    #[must_use]
+    pub fn yields_uplink(&self) -> bool {
+        self.header.settings.load(Ordering::Relaxed) & header::YIELDS_UPLINK != 0
+    }
+
+    /// How its watcher says that it gives way there.
+    #[must_use]
+    pub fn uplink(&self) -> &Uplink {
+        &self.uplink
     }
 
     /// Notes that a member opens the file with this key; returns whether one did lately.

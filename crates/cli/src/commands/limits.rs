@@ -67,6 +67,10 @@ pub struct LimitArgs {
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
     net_loopback: Option<bool>,
+    /// What happens on the network without a number: share it as any program does, or yield it to others, those on other
+    /// machines behind the same uplink included [default: share; of jobs without a number yield]
+    #[arg(long, value_enum, value_name = "share|yield", help_heading = NETWORK, hide_short_help = true)]
+    uplink: Option<Shared>,
     /// Hold the limits always, or only while others use the disks that the job uses, or the network
     #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_when")]
@@ -130,6 +134,23 @@ impl Cache {
     /// That of a class which protects the page cache, or does not.
     pub fn of(protects: bool) -> Self {
         if protects { Self::Protect } else { Self::Keep }
+    }
+}
+
+/// What happens on the network without a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shared {
+    /// The job takes what its connections get.
+    Share,
+    /// It gives way to others, by the queue that its connections see.
+    Yield,
+}
+
+impl Shared {
+    /// That of a class which gives way, or does not.
+    pub fn of(yields: bool) -> Self {
+        if yields { Self::Yield } else { Self::Share }
     }
 }
 
@@ -349,6 +370,7 @@ impl LimitArgs {
         !self.has_threshold()
             && settings
             && self.cache.is_none()
+            && self.uplink.is_none()
             && self.when.is_none()
             && self.weight.is_none()
             && self.disk_total.is_none()
@@ -468,11 +490,13 @@ impl LimitArgs {
         }
         let either = |wanted: Option<bool>, has: bool| has || wanted == Some(true);
         let protects = self.cache.map(|cache| cache == Cache::Protect);
+        let yields = self.uplink.map(|shared| shared == Shared::Yield);
         Ok(fitted(
             bound
                 .with_guest(either(self.guest, bound.guest()))
                 .with_loopback(either(self.net_loopback, bound.loopback()))
-                .with_cache_protected(either(protects, bound.protects_cache())),
+                .with_cache_protected(either(protects, bound.protects_cache()))
+                .with_uplink_yielded(either(yields, bound.yields_uplink())),
         ))
     }
 
@@ -501,6 +525,9 @@ impl LimitArgs {
             .with_guest(self.guest.unwrap_or(before.guest()))
             .with_cache_protected(
                 self.cache.map_or(before.protects_cache(), |cache| cache == Cache::Protect),
+            )
+            .with_uplink_yielded(
+                self.uplink.map_or(before.yields_uplink(), |shared| shared == Shared::Yield),
             )
             .with_memory(self.memory(before.memory()))
             .with_disk_total(

@@ -14,7 +14,7 @@ use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
 use super::by_mechanism::ByMechanism;
-use super::limits::Cache;
+use super::limits::{Cache, Shared};
 use super::member_report::MemberReport;
 use super::status_polite;
 use crate::binding::Binding;
@@ -113,6 +113,7 @@ struct ClassReport {
     window_seconds: f64,
     guest: bool,
     cache: Cache,
+    uplink: Shared,
     /// Bytes of resident memory down to which pages are taken while others wait for memory; `null` without
     /// such a bound.
     memory_low: Option<u64>,
@@ -189,6 +190,7 @@ impl ClassReport {
             window_seconds: limits.pace().window().as_secs_f64(),
             guest: limits.guest(),
             cache: Cache::of(limits.protects_cache()),
+            uplink: Shared::of(limits.yields_uplink()),
             memory_low: memory.map(|bounds| bounds.low),
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,

@@ -106,6 +106,9 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     if limits.guest() {
         said.push("processor and disk: idle priority (guest)".into());
     }
+    if limits.yields_uplink() {
+        said.push("network: gives way to others, by the queue that its connections see".into());
+    }
     if limits.protects_cache() {
         said.push("page cache: what it reads leaves with it".into());
     }

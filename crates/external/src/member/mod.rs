@@ -194,6 +194,11 @@ impl Watched {
         self.pinned.id()
     }
 
+    /// One of its descriptors, for a moment.
+    pub(crate) fn borrow(&self, descriptor: i32) -> Option<std::os::fd::OwnedFd> {
+        self.pinned.borrow(descriptor)
+    }
+
     /// The number by which its class lists it: in a PID namespace of its own that is not its id.
     #[must_use]
     pub fn number(&self) -> u32 {

@@ -94,6 +94,11 @@ impl Watch {
         self.begun
     }
 
+    /// Has the members give way on the network; returns true if their connections are to be looked at soon.
+    pub(crate) fn mind_uplink(&mut self, searches: bool) -> bool {
+        self.uplink.step(self.class, &self.members, searches)
+    }
+
     /// Whether a process is watched.
     pub(crate) fn has(&self, id: u32) -> bool {
         self.members.contains_key(&id)

@@ -1,0 +1,378 @@
+//! Giving way on a network whose other users show only by the queue that they make.
+//!
+//! Behind one uplink no counter of this machine tells of other machines. Their packets stand in the same queue, so the
+//! round trip of the job's own connections tells: what it takes longer than the least that was seen lately, the *base*,
+//! is queue. As LEDBAT++ does ("LEDBAT++: Congestion Control for Background Traffic", IRTF draft), a path has a window:
+//!
+//! - it doubles each round trip until a queue begins, then is what the path carries without one;
+//! - from there it grows while the queue is below the *target*, and shrinks in proportion to what is above;
+//! - a queue of twice the target is others': the window falls to a quarter each round trip, down to the least, and
+//!   grows again when there has been no queue for [`PATIENCE`];
+//! - every ten seconds it is a quarter for two round trips, so that a base that was measured in a queue of one's own is
+//!   measured again, and a path that has become longer is not taken for a queue for ever.
+
+use discnice_units::Nanos;
+
+/// Least window: two segments.
+pub const LEAST: u64 = 2 * SEGMENT;
+/// A connection that has just begun may have so much in flight.
+pub const FIRST: u64 = 64 << 10;
+/// Bytes of a segment.
+const SEGMENT: u64 = 1448;
+
+/// Queue below which nothing is done, whatever the base.
+const TARGET_MIN: Nanos = Nanos::from_millis(8);
+const TARGET_MAX: Nanos = Nanos::from_millis(20);
+/// The target is one in so many parts of the base.
+const TARGET_PART: u64 = 8;
+
+/// Without a queue for so long, the others are gone.
+const PATIENCE: Nanos = Nanos::from_millis(500);
+/// Shortest time between two decisions.
+const SHORTEST: Nanos = Nanos::from_millis(20);
+/// Slowdowns are so far apart, and nine times as far as they last.
+const APART: Nanos = Nanos(10 * Nanos::SECOND.0);
+const APART_TIMES: u64 = 9;
+/// A window falls to one in so many parts.
+const FALL: u64 = 4;
+/// A window grows by one in so many parts of itself for each round trip without a queue.
+const GROWTH: u64 = 16;
+
+/// The base is the least of so many spans of time.
+const SPANS: usize = 5;
+const SPAN: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+/// What is seen of the connections of a path, in one direction.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// When.
+    pub now: Nanos,
+    /// The round trip now.
+    pub trip: Nanos,
+    /// The least round trip that the kernel knows of; that of the connection's beginning is among them.
+    pub least: Nanos,
+    /// Bytes moved since the first look.
+    pub moved: u64,
+}
+
+/// What a path is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The window doubles, up to what the path carried before, if that is known.
+    Starts,
+    /// A queue of its own drains until then.
+    Settles(Nanos),
+    /// It is near what the path carries.
+    Goes,
+    /// Others were seen last then.
+    Yields(Nanos),
+    /// It is slow until then, to measure the base.
+    Slows(Nanos),
+}
+
+/// The least round trips of the last five minutes.
+#[derive(Debug, Clone, Copy)]
+struct Base {
+    spans: [Nanos; SPANS],
+    /// When the first of them began.
+    from: Nanos,
+}
+
+impl Base {
+    const UNKNOWN: Self = Self { spans: [Nanos(u64::MAX); SPANS], from: Nanos(0) };
+
+    fn note(&mut self, now: Nanos, trip: Nanos) {
+        if now >= self.from.plus(SPAN) {
+            self.spans.rotate_right(1);
+            self.from = now;
+            self.spans[0] = Nanos(u64::MAX);
+        }
+        self.spans[0] = self.spans[0].min(trip);
+    }
+
+    fn get(&self) -> Nanos {
+        self.spans.into_iter().min().unwrap_or(Nanos(u64::MAX))
+    }
+}
+
+/// The window of a path in one direction.
+#[derive(Debug, Clone, Copy)]
+pub struct Delay {
+    base: Base,
+    phase: Phase,
+    window: u64,
+    /// What the path carried without a queue; zero before that is known.
+    carried: u64,
+    /// The last decision: when, and bytes moved until then.
+    decided: Option<(Nanos, u64)>,
+    /// Least round trip since then.
+    trip: Nanos,
+    queue: Nanos,
+    slows_at: Nanos,
+}
+
+impl Default for Delay {
+    fn default() -> Self {
+        Self {
+            base: Base::UNKNOWN,
+            phase: Phase::Starts,
+            window: FIRST,
+            carried: 0,
+            decided: None,
+            trip: Nanos(u64::MAX),
+            queue: Nanos(0),
+            slows_at: Nanos(0),
+        }
+    }
+}
+
+impl Delay {
+    /// Bytes that may be in flight.
+    #[must_use]
+    pub const fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Returns true if it gives way to others.
+    #[must_use]
+    pub const fn yields(&self) -> bool {
+        matches!(self.phase, Phase::Yields(_))
+    }
+
+    /// The queue at the last decision.
+    #[must_use]
+    pub const fn queue(&self) -> Nanos {
+        self.queue
+    }
+
+    /// Bytes a second at which the window is used up in a round trip as it is now.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        let trip = self.base.get().plus(self.queue).0.clamp(100_000, Nanos::SECOND.0);
+        per(self.window, Nanos::SECOND, Nanos(trip))
+    }
+
+    /// Takes in a look; decides once for each round trip, and returns true if it did.
+    pub fn look(&mut self, seen: Seen) -> bool {
+        if seen.trip.0 == 0 {
+            return false;
+        }
+        let least = if seen.least.0 == 0 { seen.trip } else { seen.least.min(seen.trip) };
+        self.base.note(seen.now, least);
+        self.trip = self.trip.min(seen.trip);
+        let Some((at, moved)) = self.decided else {
+            self.decided = Some((seen.now, seen.moved));
+            return true;
+        };
+        let gap = seen.now.minus(at);
+        if gap < self.trip.max(SHORTEST) {
+            return false;
+        }
+        let rate = per(seen.moved.saturating_sub(moved), Nanos::SECOND, gap);
+        let trip = core::mem::replace(&mut self.trip, Nanos(u64::MAX));
+        self.decided = Some((seen.now, seen.moved));
+        self.queue = trip.minus(self.base.get());
+        self.decide(seen.now, trip, rate);
+        true
+    }
+
+    fn decide(&mut self, now: Nanos, trip: Nanos, rate: u64) {
+        let base = self.base.get();
+        let target = Nanos((base.0 / TARGET_PART).clamp(TARGET_MIN.0, TARGET_MAX.0));
+        // What is in flight, and as much again as may stand in the queue.
+        let room = in_flight(rate, trip.plus(target)).saturating_mul(2).max(FIRST);
+        match self.phase {
+            Phase::Starts => self.start(now, trip, target, (in_flight(rate, base), room)),
+            Phase::Settles(until) if now < until => {}
+            Phase::Settles(_) | Phase::Goes => self.go(now, trip, target, room),
+            Phase::Yields(_) if self.queue > target => self.fall(now),
+            Phase::Yields(seen) if now >= seen.plus(PATIENCE) => self.phase = Phase::Starts,
+            Phase::Slows(until) if now >= until => self.phase = Phase::Starts,
+            Phase::Yields(_) | Phase::Slows(_) => {}
+        }
+        self.window = self.window.max(LEAST);
+    }
+
+    fn start(&mut self, now: Nanos, trip: Nanos, target: Nanos, (carried, room): (u64, u64)) {
+        if self.queue.0 > target.0 / 2 {
+            self.window = carried;
+            self.carried = carried;
+            self.settle(now, trip);
+            return;
+        }
+        self.window = self.window.saturating_mul(2).min(room);
+        if self.carried > 0 && self.window >= self.carried {
+            self.window = self.carried;
+            self.phase = Phase::Goes;
+        }
+    }
+
+    fn settle(&mut self, now: Nanos, trip: Nanos) {
+        self.phase = Phase::Settles(now.plus(Nanos(2 * trip.0)));
+        self.slows_at = self.slows_at.max(now.plus(APART));
+    }
+
+    fn go(&mut self, now: Nanos, trip: Nanos, target: Nanos, room: u64) {
+        self.phase = Phase::Goes;
+        let (queue, target) = (self.queue.0, target.0);
+        if queue > 2 * target {
+            return self.fall(now);
+        }
+        if queue > target {
+            self.window -= per(self.window, Nanos(queue - target), Nanos(2 * target));
+        } else {
+            let step = (self.window / GROWTH).max(SEGMENT);
+            self.window += per(step, Nanos(target - queue), Nanos(target));
+            self.window = self.window.min(room);
+        }
+        if queue <= target {
+            self.carried = per(self.window, self.base.get(), trip.max(Nanos(1)));
+        }
+        if now >= self.slows_at {
+            self.slow(now, trip);
+        }
+    }
+
+    fn slow(&mut self, now: Nanos, trip: Nanos) {
+        let lasts = Nanos(2 * trip.0);
+        self.phase = Phase::Slows(now.plus(lasts));
+        // It takes two more round trips to double twice.
+        self.slows_at = now.plus(APART.max(Nanos(2 * lasts.0 * APART_TIMES)));
+        self.window /= FALL;
+    }
+
+    fn fall(&mut self, now: Nanos) {
+        self.phase = Phase::Yields(now);
+        self.window /= FALL;
+    }
+}
+
+/// Bytes that a rate has in flight for so long.
+fn in_flight(rate: u64, time: Nanos) -> u64 {
+    per(rate, time, Nanos::SECOND)
+}
+
+/// `amount * part / whole`.
+fn per(amount: u64, part: Nanos, whole: Nanos) -> u64 {
+    let product = u128::from(amount) * u128::from(part.0) / u128::from(whole.0.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    /// A link with one queue, on which a path's window and another sender put bytes, in steps of a millisecond.
+    struct Link {
+        rate: u64,
+        base: Nanos,
+        queued: u64,
+        now: Nanos,
+        moved: u64,
+        smoothed: u64,
+    }
+
+    impl Link {
+        fn new(rate: u64, base: Nanos) -> Self {
+            let smoothed = base.0;
+            Self { rate, base, queued: 0, now: Nanos(Nanos::SECOND.0), moved: 0, smoothed }
+        }
+
+        fn trip(&self) -> Nanos {
+            self.base.plus(Nanos(self.queued * Nanos::SECOND.0 / self.rate))
+        }
+
+        /// A millisecond in which others send so many bytes.
+        fn step(&mut self, paths: &mut [(&mut Delay, u64)], others: u64) {
+            let trip = self.trip().0;
+            let wanted: Vec<u64> =
+                paths.iter().map(|(path, _)| path.window() * MILLI / trip.max(1)).collect();
+            let sum: u64 = wanted.iter().sum::<u64>() + others;
+            let left = self.rate * MILLI / Nanos::SECOND.0;
+            let carried = left.min(self.queued + sum);
+            self.queued = (self.queued + sum - carried).min(self.rate * 3 / 10);
+            self.now = self.now.plus(Nanos(MILLI));
+            self.smoothed = (self.smoothed * 7 + self.trip().0) / 8;
+            for ((path, moved), wants) in paths.iter_mut().zip(wanted) {
+                let part = if sum == 0 { 0 } else { wants * carried.min(sum) / sum };
+                *moved += part;
+                self.moved += part;
+                if self.now.0 / MILLI % 20 == 0 {
+                    let (now, trip) = (self.now, Nanos(self.smoothed));
+                    path.look(Seen { now, trip, least: self.base, moved: *moved });
+                }
+            }
+        }
+
+        fn run(&mut self, paths: &mut [(&mut Delay, u64)], millis: u64, others: u64) -> u64 {
+            let before = self.moved;
+            (0..millis).for_each(|_| self.step(paths, others));
+            (self.moved - before) * 1000 / millis
+        }
+    }
+
+    #[test]
+    fn alone_it_has_the_link_and_keeps_the_queue_short() {
+        for (rate, base) in [(2_500_000, 40), (125_000_000, 1), (250_000, 100), (12_500_000, 10)] {
+            let (mut link, mut path) =
+                (Link::new(rate, Nanos::from_millis(base)), Delay::default());
+            let mut paths = [(&mut path, 0)];
+            link.run(&mut paths, 3_000, 0);
+            let got = link.run(&mut paths, 30_000, 0);
+            assert!(got >= rate * 95 / 100, "{got} of {rate} at {base} ms");
+            let target = (base * MILLI / 8).clamp(TARGET_MIN.0, TARGET_MAX.0);
+            assert!(link.trip().minus(link.base).0 <= 3 * target, "queue of {:?}", link.trip());
+        }
+    }
+
+    #[test]
+    fn it_gives_way_to_others_within_some_round_trips_and_returns() {
+        let (mut link, mut path) = (Link::new(2_500_000, Nanos::from_millis(40)), Delay::default());
+        let mut paths = [(&mut path, 0)];
+        link.run(&mut paths, 5_000, 0);
+        link.run(&mut paths, 400, 2_500);
+        let beside = link.run(&mut paths, 3_000, 2_500);
+        assert!(beside < 2_500_000 / 10, "{beside}");
+        assert!(paths[0].0.yields());
+        link.run(&mut paths, 2_500, 0);
+        let after = link.run(&mut paths, 3_000, 0);
+        assert!(after > 2_500_000 * 9 / 10, "{after}");
+    }
+
+    #[test]
+    fn latecomers_get_a_part() {
+        let (mut link, mut first) =
+            (Link::new(2_500_000, Nanos::from_millis(40)), Delay::default());
+        let mut paths = [(&mut first, 0)];
+        link.run(&mut paths, 5_000, 0);
+        let begun = paths[0].1;
+        let mut second = Delay::default();
+        let mut paths = [(&mut first, begun), (&mut second, 0)];
+        link.run(&mut paths, 60_000, 0);
+        let before = (paths[0].1, paths[1].1);
+        let all = link.run(&mut paths, 60_000, 0);
+        let (one, two) = (paths[0].1 - before.0, paths[1].1 - before.1);
+        assert!(one.min(two) * 4 >= one.max(two), "{one} and {two}");
+        assert!(all >= 2_500_000 * 8 / 10, "{all}");
+    }
+
+    #[test]
+    fn what_is_never_queued_is_never_held() {
+        let mut path = Delay::default();
+        for look in 0..1000u64 {
+            let now = Nanos(look * 20 * MILLI);
+            let trip = Nanos(200_000 + look % 7 * 300_000);
+            path.look(Seen { now, trip, least: Nanos(100_000), moved: look * 20_000_000 });
+            assert!(!path.yields());
+        }
+        assert!(path.rate() > 2_000_000_000, "{}", path.rate());
+    }
+}

@@ -1,0 +1,122 @@
+//! What is asked about a TCP connection, and what it may be told: how fast it sends, how much it may receive.
+//!
+//! As with all descriptors of programs, it may become anything at any moment; [`cookie`] tells.
+
+use discnice_units::Nanos;
+
+use crate::raw::{Errno, call};
+
+/// A rate for [`pace`] that is none.
+pub const UNPACED: u64 = u64::MAX;
+
+/// `tcp_info` of linux/tcp.h as far as it is used, which is since Linux 4.18.
+const INFO: usize = 160;
+/// State and option bits of it.
+const ESTABLISHED: u8 = 1;
+const TIMESTAMPS: u8 = 1;
+
+/// A connection at one moment. tcp(7), `TCP_INFO`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Info {
+    /// Set while data can flow both ways.
+    pub is_established: bool,
+    /// Set if both ends send times, without which a receiver knows of no round trip.
+    pub has_times: bool,
+    /// The smoothed round trip of what is sent; zero if unknown.
+    pub trip: Nanos,
+    /// The smoothed round trip of what is received: from an acknowledgement to the data that it lets come.
+    pub trip_received: Nanos,
+    /// The least round trip of the last minutes, that of the connection's beginning among them.
+    pub least: Nanos,
+    /// Bytes that were sent and acknowledged.
+    pub sent: u64,
+    /// Bytes that were received.
+    pub received: u64,
+}
+
+impl Info {
+    fn of(bytes: &[u8; INFO]) -> Self {
+        let word = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk()).copied();
+        let short = |at| u64::from(word(at).map_or(0, u32::from_ne_bytes));
+        let long = |at: usize| {
+            let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk());
+            bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+        };
+        let micros = |at| match short(at) {
+            // What the kernel does not know yet.
+            most if most == u64::from(u32::MAX) => Nanos(0),
+            micros => Nanos(micros * 1000),
+        };
+        let [state, .., options, _, _] = *bytes.first_chunk::<8>().unwrap_or(&[0; 8]);
+        Self {
+            is_established: state == ESTABLISHED,
+            has_times: options & TIMESTAMPS != 0,
+            trip: micros(68),
+            trip_received: micros(92),
+            least: micros(148),
+            sent: long(120),
+            received: long(128),
+        }
+    }
+}
+
+/// Asks about a connection.
+///
+/// # Errors
+/// `EOPNOTSUPP`, `ENOPROTOOPT`: it is not TCP; `EINVAL` of a kernel that tells less.
+pub fn info(fd: i32) -> Result<Info, Errno> {
+    let (mut bytes, mut length) = ([0u8; INFO], INFO as u32);
+    let (to, size) = (bytes.as_mut_ptr(), &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `bytes` and then the length.
+    unsafe { call!(libc::SYS_getsockopt, fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, size)? };
+    if (length as usize) < INFO - 8 { Err(Errno(libc::EINVAL)) } else { Ok(Info::of(&bytes)) }
+}
+
+/// The number that tells a socket from all others since the machine was started.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn cookie(fd: i32) -> Result<u64, Errno> {
+    long(fd, libc::SO_COOKIE)
+}
+
+/// Bytes a second at which it sends at most.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn pace(fd: i32) -> Result<u64, Errno> {
+    long(fd, libc::SO_MAX_PACING_RATE)
+}
+
+fn long(fd: i32, option: i32) -> Result<u64, Errno> {
+    let (mut value, mut length) = (0u64, size_of::<u64>() as u32);
+    let (to, size) = (&raw mut value, &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `value` and then the length.
+    unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, to, size)? };
+    // A kernel that knows 32 bits only says so, and means its greatest number as ours.
+    Ok(if length == 4 && value == u64::from(u32::MAX) { UNPACED } else { value })
+}
+
+/// Has it send so many bytes a second at most. socket(7), `SO_MAX_PACING_RATE`
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn set_pace(fd: i32, rate: u64) -> Result<(), Errno> {
+    let (from, length) = (&raw const rate, size_of::<u64>() as u32);
+    let option = libc::SO_MAX_PACING_RATE;
+    // SAFETY: the kernel reads `length` bytes, those of `rate`.
+    unsafe { call!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, option, from, length)? };
+    Ok(())
+}
+
+/// Lets at most so many bytes be on their way to it. tcp(7), `TCP_WINDOW_CLAMP`
+///
+/// # Errors
+/// `EOPNOTSUPP`: it is not TCP.
+pub fn set_window(fd: i32, bytes: u32) -> Result<(), Errno> {
+    let (from, length) = (&raw const bytes, size_of::<u32>() as u32);
+    let option = libc::TCP_WINDOW_CLAMP;
+    // SAFETY: the kernel reads `length` bytes, those of `bytes`.
+    unsafe { call!(libc::SYS_setsockopt, fd, libc::IPPROTO_TCP, option, from, length)? };
+    Ok(())
+}
