@@ -95,7 +95,7 @@ fn a_wrong_configuration_starts_nothing() {
 }
 
 #[test]
-fn a_class_whose_memory_was_removed_is_shown_while_its_members_are_held() {
+fn a_class_without_its_memory_is_shown_while_members_are_held() {
     let class = Class::new("1M");
     let mut sleeper = class.command(["sleep", "30"]);
     let mut sleeper = sleeper.spawn().expect("discnice");

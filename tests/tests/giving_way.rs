@@ -66,7 +66,7 @@ fn a_guest_class_makes_guests_of_all_that_enter_it() {
 //= rate-windows/2-run-time
 //= gray-box/4.3.4-malloc
 #[test]
-fn memory_is_bounded_for_guests_and_for_who_says_so() {
+fn memory_is_bounded_for_guests_and_on_request() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let class = Class::new("unlimited");
     let set = |limits: &[&str]| {

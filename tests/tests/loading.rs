@@ -110,7 +110,7 @@ for place in range(0, len(mapping), 65536):
 
 //= discnice/5.5-mmap
 #[test]
-fn who_scans_a_mapping_pays_at_any_call() {
+fn a_scan_of_a_mapping_is_paid_for_at_any_call() {
     let folder = product::folder();
     let data = folder.path().join("data");
     cold::make(&data, SIZE).expect("room for a file");
@@ -136,7 +136,7 @@ mapping.find(b'no such text in here')
 
 //= discnice/5.5-mmap
 #[test]
-fn who_scans_a_mapping_and_calls_nothing_is_held_from_outside() {
+fn a_scan_of_a_mapping_without_calls_is_held_from_outside() {
     let folder = product::folder();
     let data = folder.path().join("data");
     cold::make(&data, 24 << 20).expect("room for a file");

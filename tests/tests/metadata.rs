@@ -52,7 +52,7 @@ fn without_a_limit_operations_are_counted() {
 
 //= discnice/4.1-degree
 #[test]
-fn a_change_of_the_limit_reaches_who_waits() {
+fn a_change_of_the_limit_reaches_waiting_threads() {
     let (class, folder) = (Class::new("unlimited"), product::folder());
     let tree = folder.path().join("tree");
     fill(&tree);

@@ -90,7 +90,7 @@ fn a_sender_gives_way_to_others_on_the_network_and_to_them_alone() {
 /// Over TCP the others starve beside a sender that has filled the queue, and the interface cuts its
 /// segments: what it counts in headers is not to be told beforehand.
 #[test]
-fn a_sender_over_tcp_gives_way_to_who_starves_beside_it() {
+fn a_sender_over_tcp_gives_way_to_one_that_starves_beside_it() {
     let guest = format!("{GUESTS}/stream.py");
     let link = |listener: &str| format!("unshare -n {listener} & peer=$!; sleep 0.5; {SLOW_LINK}");
     if !can(&format!("{}; made=$?; kill $peer; exit $made", link("sleep 9"))) {

@@ -272,7 +272,7 @@ fn the_superuser_in_a_users_environment_leaves_nothing_there() {
 }
 
 #[test]
-fn the_superuser_reads_no_settings_of_the_user_whose_environment_it_has() {
+fn the_superuser_reads_no_settings_of_an_inherited_environment() {
     if !product::is_root() {
         skip!("two users need root");
     }

@@ -222,7 +222,7 @@ fn without_ptrace_it_is_held_by_signals() {
 }
 
 #[test]
-fn one_that_is_held_by_signals_and_that_somebody_continues_is_stopped_again() {
+fn a_process_that_is_held_by_signals_and_continued_from_elsewhere_is_stopped_again() {
     let folder = product::folder();
     let Some(way) = without_ptrace(folder.path()) else { skip!("no compiler") };
     let way: Vec<&str> = way.iter().map(String::as_str).collect();

@@ -42,7 +42,7 @@ const WORK: [&str; 4] = [
 ];
 
 #[test]
-fn members_killed_at_any_moment_hold_nobody_up() {
+fn members_killed_at_any_moment_hold_no_other_up() {
     let kills = std::env::var(KILLS_VARIABLE).ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
     let folder = product::folder();
     cold::make(&folder.path().join("data"), 4 << 20).expect("a file");

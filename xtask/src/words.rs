@@ -1,4 +1,4 @@
-//! Comments call a process or thread "it", and doc comments are whole sentences of their own.
+//! Comments and names call a process or thread "it", and doc comments are whole sentences of their own.
 
 use std::fs;
 
@@ -62,6 +62,13 @@ const PERSONAL: &[&str] = &[
 /// Beginnings of doc comments that say nothing without the item before or after.
 const DEPENDENT: &[&str] = &["The same", "It has"];
 
+/// Keywords in front of the name of an item.
+const ITEMS: &[&str] = &["fn", "struct", "enum", "trait", "const", "static", "mod", "type"];
+
+/// Names of the account `nobody`, which is a word for a person all the same.
+const ACCOUNT: &[&str] =
+    &["NOBODY", "as_nobody", "run_as_nobody", "probe_as_nobody", "can_become_nobody"];
+
 /// Marks a line of a comment that is about people: `(person)` at its end.
 const ABOUT_PEOPLE: &str = "(person)";
 
@@ -73,18 +80,19 @@ pub fn check() -> anyhow::Result<()> {
         files::walk(&workspace.join(folder), &["rs"], &mut |path| {
             let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let shown = path.strip_prefix(workspace).unwrap_or(path).display();
-            wrong.extend(offences(&text).iter().map(|what| format!("{shown}:{what}")));
+            let all = offences(&text).into_iter().chain(personal_names(&text));
+            wrong.extend(all.map(|what| format!("{shown}:{what}")));
             read += 1;
             Ok(())
         })?;
     }
     if !wrong.is_empty() {
         bail!(
-            "comments: a process is \"it\", and a doc comment names its item:\n  {}",
+            "comments and names: a process is \"it\", and a doc comment names its item:\n  {}",
             wrong.join("\n  ")
         );
     }
-    println!("words: {read} files, no comment calls a process a person");
+    println!("words: {read} files, no comment or name calls a process a person");
     Ok(())
 }
 
@@ -112,6 +120,24 @@ fn offences(text: &str) -> Vec<String> {
         );
     }
     found
+}
+
+/// Lines, with the names of items that have a word for people in them.
+fn personal_names(text: &str) -> Vec<String> {
+    let lines = text.lines().enumerate();
+    let names = lines
+        .flat_map(|(number, line)| names(line).into_iter().map(move |name| (number + 1, name)));
+    let personal = |name: &str| name.split('_').any(is_personal) && !ACCOUNT.contains(&name);
+    names.filter(|(_, name)| personal(name)).map(|(at, name)| format!("{at}: {name}")).collect()
+}
+
+/// The names of the items that begin in a line.
+fn names(line: &str) -> Vec<&str> {
+    let code = line.split_once("//").map_or(line, |(code, _)| code);
+    let code = code.split('"').next().unwrap_or_default();
+    let words: Vec<&str> = code.split_whitespace().collect();
+    let items = words.windows(2).filter(|pair| ITEMS.contains(&pair[0]));
+    items.filter_map(|pair| split(pair[1]).next()).collect()
 }
 
 /// What stands behind the first `//` of a line that is in no string; `None` without a comment.
@@ -147,6 +173,12 @@ fn starts_with(text: &str, start: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_call_a_process_it() {
+        let text = "    fn who_waits(a: u8) {\nconst NOBODY: u32 = 1;\nlet who = 2; // fn he\nmod whole;\npub struct His_;\n";
+        assert_eq!(personal_names(text), ["1: who_waits", "5: His_"]);
+    }
 
     #[test]
     fn personal_words_are_found_in_comments_alone() {

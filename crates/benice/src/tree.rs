@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_out_takes_its_children_with_it() {
+    fn a_process_that_is_left_out_takes_its_children_with_it() {
         let mut shell = Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(200));
         let own = Process::find(std::process::id()).unwrap();

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scribbled_frontier_holds_nobody_for_long() {
+    fn a_scribbled_frontier_holds_no_thread_for_long() {
         let meter = Meter::new(Rate::per_second(BELIEVABLE));
         for scribbled in [u64::MAX, NOW.0 + 3000 * Nanos::SECOND.0] {
             meter.frontier.store(scribbled, Ordering::Relaxed);

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn births_are_followed_by_whoever_said_so_himself() {
+    fn births_are_followed_by_the_process_that_said_so() {
         let watcher = zeroed::<Watcher>();
         assert!(watcher.claim(7, 5, |_| true));
         assert!(!watcher.follows_births(5, |_| true));

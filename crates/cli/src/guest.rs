@@ -19,7 +19,7 @@ use discnice_policy::memory::Bounds;
 use discnice_sys::process;
 
 /// `IOPRIO_WHO_PROCESS` and `IOPRIO_CLASS_IDLE` of ioprio_set(2), which libc does not wrap.
-const WHO_PROCESS: libc::c_int = 1;
+const PRIORITY_OF_PROCESS: libc::c_int = 1;
 const CLASS_IDLE: libc::c_int = 3;
 /// `IOPRIO_CLASS_BE`, and the least priority in it.
 const CLASS_BEST_EFFORT: libc::c_int = 2;
@@ -55,8 +55,9 @@ pub fn become_one(class: &Class) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: numbers only. An I/O scheduler that knows no priorities ignores it.
-    let prioritised =
-        unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, disk_priority(class)) };
+    let prioritised = unsafe {
+        libc::syscall(libc::SYS_ioprio_set, PRIORITY_OF_PROCESS, 0, disk_priority(class))
+    };
     if prioritised != 0 {
         return Err(io::Error::last_os_error());
     }

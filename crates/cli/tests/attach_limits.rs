@@ -173,7 +173,7 @@ fn a_running_job_is_limited_and_let_go() {
 
 /// The daemon is killed at all phases of holding. 10 kills by default; `DISCNICE_KILLS=200`.
 #[test]
-fn a_killed_daemon_leaves_nobody_held_and_the_next_finds_all() {
+fn a_killed_daemon_leaves_no_process_held_and_the_next_finds_all() {
     let _alone = alone();
     let kills = std::env::var("DISCNICE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();

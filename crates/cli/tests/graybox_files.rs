@@ -229,7 +229,7 @@ fn cat_writes_every_record_once_cached_ones_first() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_error() {
+fn a_closed_output_is_no_error() {
     let scratch = Scratch::new();
     scratch.write("data", &vec![7; 4 << 20]);
     let script = format!(

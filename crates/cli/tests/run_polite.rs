@@ -148,7 +148,7 @@ fn the_regulator_survives_the_terminal_and_ends_with_the_job() {
 }
 
 #[test]
-fn a_stopped_job_ends_when_somebody_wants_it_to() {
+fn a_stopped_job_ends_when_asked_to() {
     for name in ["-TERM", "-INT", "-KILL"] {
         let scene = tempfile::tempdir().unwrap();
         let _turn = hog(scene.path());

@@ -87,7 +87,7 @@ fn a_clock_that_jumps_forwards_writes_everything_and_one_that_jumps_back_too() {
 }
 
 #[test]
-fn two_processors_whose_clocks_differ_a_little_agree() {
+fn processors_with_slightly_different_clocks_agree() {
     static TABLE: UpdateRegions = UpdateRegions::new();
     for (inode, first) in [(1, 0), (2, 5 << 30)] {
         let (file, all) = (FileKey::new(3, inode), Pages { first, end: first + 200 });

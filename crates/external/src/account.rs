@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_slept_did_nothing() {
+    fn a_process_that_slept_did_nothing() {
         use std::io::Write;
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut child = shell(folder.path(), 1, 0);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_is_that_of_one_whose_end_is_noticed_late() {
+    fn nor_is_that_of_a_process_that_is_seen_to_end_late() {
         is_not_the_parents(false);
     }
 

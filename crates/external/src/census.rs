@@ -132,7 +132,7 @@ pub struct Census {
 #[derive(Debug)]
 struct Snapshot {
     taken: Nanos,
-    everybody: Vec<Rc<Newcomer>>,
+    all: Vec<Rc<Newcomer>>,
 }
 
 impl Census {
@@ -157,7 +157,7 @@ impl Census {
         self.at = self.at.min(self.debuggers.next());
         self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(SNAPSHOT));
         if let Some(snapshot) = &mut self.snapshot {
-            snapshot.everybody.extend_from_slice(&found);
+            snapshot.all.extend_from_slice(&found);
         }
         found
     }
@@ -205,7 +205,7 @@ impl Census {
         let before = self.last.unwrap_or(last);
         if last < before || last - before >= MANY {
             (self.last, self.is_behind) = (Some(last), false);
-            return self.introduce(everybody());
+            return self.introduce(all_processes());
         }
         let until = last.min(before + PORTION);
         (self.last, self.is_behind) = (Some(until), until < last);
@@ -231,11 +231,11 @@ impl Census {
             return self.introduce(between(id, last));
         }
         if self.snapshot.is_none() {
-            let everybody = self.introduce(everybody());
-            self.snapshot = Some(Snapshot { taken: now, everybody });
+            let all = self.introduce(all_processes());
+            self.snapshot = Some(Snapshot { taken: now, all });
         }
-        let everybody = self.snapshot.iter().flat_map(|snapshot| &snapshot.everybody);
-        everybody.filter(|one| one.stat.started >= started).cloned().collect()
+        let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.all);
+        all.filter(|one| one.stat.started >= started).cloned().collect()
     }
 
     /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
@@ -258,7 +258,7 @@ fn between(before: u32, last: u32) -> Vec<Stat> {
     in_order((before + 1..=last).filter_map(living))
 }
 
-fn everybody() -> Vec<Stat> {
+fn all_processes() -> Vec<Stat> {
     in_order(tree::every_process().filter_map(living))
 }
 
@@ -285,7 +285,7 @@ mod tests {
         assert!(!own(&census.look(Nanos::SECOND, IDLE), child.id()));
         let started = living(std::process::id()).unwrap().started;
         assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
-        assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of everybody");
+        assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");
         std::thread::sleep(std::time::Duration::from_millis(50));
         let child_seen = Newcomer::from(living(child.id()).unwrap());
         assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));

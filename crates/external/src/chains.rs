@@ -63,7 +63,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn who_reads_by_pread_tells_where() {
+    fn a_reader_by_pread_tells_where() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         let borrowed = OwnedFd::from(file);

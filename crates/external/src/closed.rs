@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn only_new_folders_count_where_nobody_was_seen_writing() {
+    fn only_new_folders_count_where_no_writer_was_seen() {
         let (_scene, folder) = deep();
         fs::create_dir(folder.join("early")).unwrap();
         fs::write(folder.join("early/inner"), "x").unwrap();

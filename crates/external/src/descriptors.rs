@@ -38,7 +38,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn who_can_write_is_told_by_the_link() {
+    fn the_link_tells_if_a_descriptor_can_write() {
         let named = tempfile::NamedTempFile::new().unwrap();
         let reader = open_anew(named.path()).unwrap();
         let writable = |wanted: i32| {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_pipe_is_in_a_call() {
+    fn a_process_that_waits_for_a_pipe_is_in_a_call() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let seen = (0..200).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));

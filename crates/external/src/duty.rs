@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_owes_is_held_in_slices_until_it_is_paid() {
+    fn a_debt_is_held_for_in_slices_until_it_is_paid() {
         assert_eq!((breaths(false), breaths(true)), (0, 2));
     }
 

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_forgotten() {
+    fn processes_that_are_gone_are_forgotten() {
         let named = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
         let spread = |paths| Spread { paths, key: (1, 2), offset: 0 };
         assert!(spread(vec![named.path().into()]).open().is_none(), "another file");

@@ -335,7 +335,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn who_is_refused() {
+    fn processes_that_are_refused() {
         assert_eq!(pin(0).unwrap_err(), Refusal::NotAnId(0));
         assert_eq!(pin(-4).unwrap_err(), Refusal::NotAnId(-4));
         assert_eq!(pin(i32::MAX).unwrap_err(), Refusal::NoProcess(i32::MAX));

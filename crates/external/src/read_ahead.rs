@@ -188,7 +188,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn who_stays_below_a_high_limit_without_read_ahead_keeps_it_longer_each_time() {
+    fn a_process_that_needs_read_ahead_keeps_it_longer_each_time() {
         let mut ahead = ReadAhead::default();
         let mut now = Nanos(1_000 * Nanos::SECOND.0);
         let mut needs = |mebibytes: u64, read: u64, passes: Nanos| {

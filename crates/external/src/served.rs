@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_no_device_open_serves_nothing() {
+    fn a_process_without_an_open_device_serves_nothing() {
         assert!(!serves(std::process::id()));
         assert!(!find().contains(&std::process::id()));
     }

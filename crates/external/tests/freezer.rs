@@ -28,9 +28,9 @@ fn main() {
         skip!("no cgroup of version 2 can be made");
     };
     stands_unseen_and_goes_on(&scene);
-    who_is_killed_while_frozen_ends(&scene);
-    who_is_stopped_by_somebody_else_is_left_alone(&scene);
-    who_was_moved_away_is_found_again(&scene);
+    a_process_that_is_killed_while_frozen_ends(&scene);
+    a_process_that_another_stopped_is_left_alone(&scene);
+    a_process_that_was_moved_away_is_found_again(&scene);
     nothing_stays_frozen_when_the_holder_is_killed(&scene);
     what_a_killed_holder_and_its_helper_left_is_taken_over(&scene);
     println!("test freezer ... ok");
@@ -153,7 +153,7 @@ fn stands_unseen_and_goes_on(scene: &Scene) {
     assert!(busy.is_back() && scene.is_clean(), "{:?}", scene.children());
 }
 
-fn who_is_killed_while_frozen_ends(scene: &Scene) {
+fn a_process_that_is_killed_while_frozen_ends(scene: &Scene) {
     let mut busy = scene.busy();
     let freezer = freeze(busy.process());
     busy.signal(Signal::KILL);
@@ -162,7 +162,7 @@ fn who_is_killed_while_frozen_ends(scene: &Scene) {
     wait_until("its cgroup stays", 1, || scene.is_clean());
 }
 
-fn who_is_stopped_by_somebody_else_is_left_alone(scene: &Scene) {
+fn a_process_that_another_stopped_is_left_alone(scene: &Scene) {
     let busy = scene.busy();
     let mut freezer = Freezer::find(busy.process(), Thawer::default()).unwrap();
     busy.signal(Signal::STOP);
@@ -172,7 +172,7 @@ fn who_is_stopped_by_somebody_else_is_left_alone(scene: &Scene) {
     assert!(events.contains("frozen 0"), "{events}");
 }
 
-fn who_was_moved_away_is_found_again(scene: &Scene) {
+fn a_process_that_was_moved_away_is_found_again(scene: &Scene) {
     let busy = scene.busy();
     let mut freezer = freeze(busy.process());
     fs::write(scene.0.join("cgroup.procs"), busy.child.id().to_string()).unwrap();

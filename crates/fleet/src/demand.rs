@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_held_wants_all() {
+    fn a_held_class_wants_all() {
         let second = |at, moved, waited| Done {
             at: Nanos(at * Nanos::SECOND.0),
             moved,

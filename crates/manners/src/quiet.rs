@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_there_in_good_times_is_usual_from_the_first_look_on() {
+    fn a_process_of_good_times_is_usual_from_the_first_look_on() {
         let server = Signals { cpu: 0.3, ..Signals::default() };
         let mut detector = QuietDetector::default();
         detector.good(None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stayed_through_a_suspension_is_there_until_progress_is_good() {
+    fn a_process_that_stayed_through_a_suspension_counts_until_progress_is_good() {
         let mut detector = QuietDetector::default();
         detector.suspended();
         detector.look(&busy());

@@ -352,7 +352,7 @@ mod tests {
 
     //= ms-manners/4.3-critical
     #[test]
-    fn whoever_ignores_the_verdict_does_not_teach() {
+    fn a_thread_that_ignores_the_verdict_does_not_teach() {
         let mut job = Job::settled();
         while !matches!(job.step(200, 1.0), Verdict::Suspend(_)) {}
         let taught = job.targets.iter().next().unwrap().1.samples();

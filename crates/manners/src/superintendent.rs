@@ -188,7 +188,7 @@ mod tests {
 
     //= ms-manners/7.1-hung
     #[test]
-    fn the_hung_keep_nobody() {
+    fn hung_threads_keep_no_other_waiting() {
         let threads =
             [thread(State::Running(Nanos(0)), 1.0, 1), thread(State::Waiting(HUNG), 1.0, 1)];
         assert_eq!(next_to_run(&threads, HUNG, HUNG), None);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn who_enters_does_so_beside_the_least_served() {
+    fn a_thread_enters_beside_the_least_served() {
         let mut threads = [thread(State::Waiting(Nanos(0)), 2.0, 1); 2];
         threads[0].usage = 8.0;
         threads[1].usage = 6.0;

@@ -70,7 +70,7 @@ fn calibration_from_within_a_load() {
 
 //= ms-manners/4.5-per-thread
 #[test]
-fn the_thread_whose_disk_is_free_runs() {
+fn the_thread_with_a_free_disk_runs() {
     let mut jobs = [1, 2].map(|seed| calibrated(&Config::default(), true, seed));
     isolation::run(&mut jobs);
     let [c, d] = [0, 1].map(|i: usize| {

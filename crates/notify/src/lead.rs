@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_need_not_wait_keeps_it() {
+    fn a_thread_that_need_not_wait_keeps_it() {
         let Scene { told, order, .. } = start();
         let first = told.recv().unwrap();
         for _ in 0..10 {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn others_who_come_back_to_their_pages_now_and_then_are_waited_for() {
+    fn others_that_return_to_their_pages_now_and_then_are_waited_for() {
         let (stood, _) = stood(|look, stands| match look % 200 {
             0..20 => Waited::Others,
             _ if stands => Waited::Nobody,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn who_alone_is_short_of_memory_is_soon_left_alone() {
+    fn a_job_that_alone_is_short_of_memory_is_soon_left_alone() {
         let (stood, times) =
             stood(|_, stands| if stands { Waited::Nobody } else { Waited::Somebody });
         assert!(stood < 300 && times > 3, "{stood} {times}");

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_run_makes_up_nobody_can_type() {
+    fn no_user_can_type_a_name_that_run_makes_up() {
         let name = automatic(&"ä".repeat(200), 7);
         assert!(is_automatic(&name) && name.len() < NAME_MAX);
         assert!(check(OsStr::new(&name)).is_err());

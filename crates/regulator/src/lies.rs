@@ -54,7 +54,7 @@ fn assert_held(machine: &Machine, from: u64, to: u64, what: &str) {
 }
 
 #[test]
-fn a_clock_that_jumps_loses_no_limit_and_holds_nobody_for_hours() {
+fn a_clock_that_jumps_loses_no_limit_and_holds_no_thread_for_hours() {
     for jumps in [[HOURS, 0], [-(900 * SECOND as i64), 0], [HOURS, -(900 * SECOND as i64)]] {
         for (machine, class, estimator) in machines() {
             let (mut at, mut moments) = (0, Vec::new());
@@ -76,7 +76,7 @@ fn a_clock_that_jumps_loses_no_limit_and_holds_nobody_for_hours() {
 }
 
 #[test]
-fn who_waits_while_the_clock_is_set_back_waits_no_longer_for_it() {
+fn a_wait_is_not_prolonged_when_the_clock_is_set_back() {
     let (machine, class) = (Machine::new(WHOLE * RATE, true), class(RATE));
     let books = Books::new();
     // The first sleep is as long as it should be, but then the clock shows less than before.
@@ -142,7 +142,7 @@ fn read_between(machine: &Machine, from: u64, to: u64) -> u64 {
 }
 
 #[test]
-fn counters_of_the_disk_that_lie_neither_hold_who_is_alone_nor_hide_the_others_for_long() {
+fn disk_counters_that_lie_neither_hold_a_lone_process_nor_hide_others_for_long() {
     const TENTH: u64 = SECOND / 10;
     let lies: [(&str, Counted); 6] = [
         ("they run backwards", |truth| Some((1 << 50) - truth)),

@@ -13,7 +13,7 @@ fn machine(size: u64) -> Machine {
 }
 
 #[test]
-fn files_that_are_made_are_counted_whoever_is_believed() {
+fn created_files_are_counted_by_every_estimator() {
     for (_, estimator) in Estimator::ALL {
         let (books, class) = (Books::new(), class(RATE));
         class.choose(estimator, Modules::ALL_ON);

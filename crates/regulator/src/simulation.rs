@@ -91,7 +91,7 @@ pub type Others = fn(u64) -> u64;
 /// What a counter says for the truth, if it is there.
 pub type Counted = fn(u64) -> Option<u64>;
 
-const fn nobody(_: u64) -> u64 {
+const fn no_traffic(_: u64) -> u64 {
     0
 }
 
@@ -121,9 +121,9 @@ impl Machine {
             flushed: RefCell::default(),
             outside: false,
             longest_sleep: Cell::default(),
-            others: Cell::new(nobody),
-            elsewhere: Cell::new(nobody),
-            busy: Cell::new(nobody),
+            others: Cell::new(no_traffic),
+            elsewhere: Cell::new(no_traffic),
+            busy: Cell::new(no_traffic),
             piece: Cell::default(),
             window: Cell::default(),
             marked: Cell::new(u64::MAX),

@@ -135,7 +135,7 @@ fn what_lies_in_memory_costs_nothing() {
 }
 
 #[test]
-fn who_lists_what_a_daemon_serves_pays_for_directories_and_inodes_once() {
+fn listing_what_a_daemon_serves_costs_directories_and_inodes_once() {
     for (estimator, table, paid) in [
         (Estimator::Predict, "ext4", true),
         (Estimator::Auto, "ext4", true),
@@ -388,7 +388,7 @@ fn deleted_data_is_credited() {
 }
 
 #[test]
-fn deleted_data_is_credited_where_nobody_waits() {
+fn deleted_data_is_credited_where_no_thread_waits() {
     let (machine, books, class) = (machine(0), Books::new(), class(u64::MAX));
     let (regulator, thread, file) =
         (Regulator::new(&machine, class, &books), Thread::default(), File::new());
@@ -422,7 +422,7 @@ fn a_cached_read_that_was_slow_for_another_reason_is_not_charged() {
 }
 
 #[test]
-fn what_is_known_of_the_cache_stays_known_to_who_only_lost_the_processor() {
+fn what_is_known_of_the_cache_outlives_a_lost_processor() {
     let (machine, books, class) = (machine(1 << 20), Books::new(), class(1 << 30));
     class.choose(Estimator::Predict, Modules::ALL_ON);
     machine.cache_all();
@@ -463,7 +463,7 @@ fn a_predicted_write_that_fails_or_ends_early_costs_what_it_moved() {
 }
 
 #[test]
-fn who_no_longer_deletes_what_he_writes_is_held_soon() {
+fn a_writer_that_no_longer_deletes_what_it_wrote_is_held_soon() {
     let (machine, books, class) = (machine(0), Books::new(), class(1 << 20));
     let (regulator, thread, file) =
         (Regulator::new(&machine, class, &books), Thread::default(), File::new());
@@ -537,7 +537,7 @@ fn windows_that_a_program_doubles_are_halved_while_a_limit_holds() {
 }
 
 #[test]
-fn who_says_that_he_reads_in_order_is_shaped_before_he_does_under_a_low_limit() {
+fn an_announced_sequential_reader_is_shaped_before_it_reads_under_a_low_limit() {
     let (machine, books, class) = (machine(1 << 20), Books::new(), class(RATE));
     let (regulator, file) = (Regulator::new(&machine, class, &books), File::new());
     regulator.program_advised(3, &file, Advice::Sequential);
@@ -561,7 +561,7 @@ fn a_program_that_wants_random_access_is_left_alone() {
 }
 
 #[test]
-fn a_cached_program_waits_for_nobody() {
+fn a_cached_program_does_not_wait() {
     let (machine, books, class) = (machine(40 * RATE), Books::new(), class(RATE));
     machine.cache_all();
     let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
@@ -600,7 +600,7 @@ fn nothing_is_brought_in_at_high_limits() {
 }
 
 #[test]
-fn who_is_only_predicted_writes_when_the_kernel_likes() {
+fn predicted_writes_are_left_to_the_kernel() {
     for (rate, steadily) in [(u64::MAX, false), (RATE, true)] {
         let (machine, books, class) = (machine(RATE), Books::new(), class(rate));
         class.choose(Estimator::Predict, Modules::ALL_ON);

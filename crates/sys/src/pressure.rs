@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_counts() {
+    fn every_process_that_waits_counts() {
         let some = b"some avg10=12.34 avg60=0.00 avg300=0.00 total=2500";
         assert_eq!(parse(some), Some(Pressure { recent: 12, total: Nanos(2_500_000) }));
         assert_eq!(parse(b"full avg10=12.34 avg60=0.00 avg300=0.00 total=2500"), None);

@@ -95,7 +95,7 @@ fn a_higher_priority_gets_more_time() {
 //= ms-manners/7.1-supervisor
 /// 20 kills by default; `DISCNICE_KILLS=200` for the full number.
 #[test]
-fn killed_at_random_moments_nobody_waits_and_no_target_is_torn() {
+fn killed_at_random_moments_no_thread_waits_and_no_target_is_torn() {
     let kills = std::env::var("DISCNICE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
     let scene = scene();
     let survivor = start(scene.path());

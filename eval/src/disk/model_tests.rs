@@ -55,7 +55,7 @@ fn seek_time_is_the_documented_curve() {
 }
 
 #[test]
-fn look_ahead_goes_on_while_nobody_asks() {
+fn look_ahead_goes_on_without_requests() {
     let mut model = hdd();
     let first = model.accept(Nanos(0), Operation::Read, 0, 4096);
     // 5 ms later 240 KB have passed the head: 64 KiB of them are there at once.

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_compares_small_differences_goes_back_and_forth() {
+    fn small_differences_are_measured_back_and_forth() {
         let all = all();
         let overhead = all.iter().find(|entry| entry.name == "discnice-table-8");
         let Some(Body::Measured(experiment)) = overhead.map(|entry| &entry.body) else {

@@ -208,7 +208,7 @@ impl Link {
 }
 
 #[test]
-fn who_starves_on_the_network_is_given_way_to() {
+fn a_process_that_starves_on_the_network_is_given_way_to() {
     let mut link = Link::new();
     assert_eq!(
         link.pass(100, 1 << 30, 0, true),
@@ -306,7 +306,7 @@ fn arrivals_are_told_once_and_by_group() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_blinds_nobody() {
+fn a_clock_that_is_set_back_blinds_no_class() {
     let mut machine = Machine::new();
     machine.now = Nanos(1000 * Nanos::SECOND.0);
     assert!(machine.board.claim_observation(machine.now).is_some());
@@ -386,7 +386,7 @@ fn a_few_small_reads_are_given_way_to_once_all_that_is_ours_is_known() {
 }
 
 #[test]
-fn whoever_waits_for_something_else_costs_next_to_nothing() {
+fn waiting_for_something_else_costs_next_to_nothing() {
     let mut disk = Watched::new();
     let held = (0..3000).filter(|_| disk.pass(0, 1)).count();
     assert!(

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn events_tell_who_stands() {
+    fn events_tell_which_groups_stand() {
         assert!(tells_frozen(b"populated 1\nfrozen 1\n"));
         assert!(!tells_frozen(b"populated 1\nfrozen 0\nnew 1\n"));
         assert!(!tells_frozen(b"populated 0\nunfrozen 1\n") && !tells_frozen(b""));

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_somebody_traces_is_left_alone() {
+    fn a_process_that_is_traced_is_left_alone() {
         let mut child = busy();
         std::thread::sleep(Duration::from_millis(20));
         let id = child.id();

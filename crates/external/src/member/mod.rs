@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn who_could_not_be_let_go_as_a_whole_is_held_again() {
+    fn a_process_that_could_not_be_let_go_as_a_whole_is_held_again() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let (mut watched, holds) = barely_held(&child);
         let now = time::now();

@@ -157,7 +157,7 @@ fn waiting(apart: u64, waits: u64, lasts: u64) -> (u64, u64) {
 
 //= ms-manners/3-symmetry
 #[test]
-fn who_waits_is_given_way_to_however_little_it_moves() {
+fn a_process_that_waits_is_given_way_to_however_little_it_moves() {
     for apart in [10, 50, 100, 200] {
         let (held, after) = waiting(apart, 20, 10_000);
         assert!(held > 9_000, "every {apart} ms: held for {held} ms of 10 s");

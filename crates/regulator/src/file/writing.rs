@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn of_who_writes_here_and_there_all_is_written_back() {
+    fn scattered_writes_are_all_written_back() {
         let file = File::new();
         file.add_dirtied(100 << 10, None, 64);
         assert_eq!(file.take_dirtied(|| Some(64)), Some((0, 0)), "the header came last");
