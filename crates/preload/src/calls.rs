@@ -9,6 +9,7 @@ use discnice_budget::Class;
 use discnice_regulator::{Access, File, Flow, Linux, Regulator, Ticket};
 use discnice_sys::{Syscall, cycles};
 
+use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
 use crate::{engine, faults, files};
@@ -219,6 +220,7 @@ pub fn write(
 
 #[cold]
 fn finish_write(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
+    pacing::mind();
     if let Some(regulator) = engine::regulator() {
         regulator.complete_write(&local.thread, fd, file, Ticket::FREE, at, result);
     }

@@ -385,6 +385,7 @@ pub fn let_go() {
         regulator.leave_cache(fd, file);
     });
     crate::net::parked::release_all();
+    crate::net::pacing::give_all_back();
 }
 
 /// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]

@@ -91,7 +91,9 @@ impl<H: Host> Regulator<'_, H> {
         self.traffic_rate(flow).units_in(PORTION_TIME).clamp(PORTION_MIN, PORTION_MAX)
     }
 
-    fn traffic_rate(&self, flow: Flow) -> Rate {
+    /// The lowest limit that is in force for a flow.
+    #[must_use]
+    pub fn traffic_rate(&self, flow: Flow) -> Rate {
         self.class.meter(Resource::Net).rate().min(self.class.meter(flow.into()).rate())
     }
 

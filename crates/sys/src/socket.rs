@@ -56,6 +56,35 @@ pub fn limit_unsent(fd: i32, bytes: u32) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The most bytes a second that the socket sends; the largest number for any. socket(7), `SO_MAX_PACING_RATE`
+///
+/// # Errors
+/// `ENOTSOCK`, `EBADF`.
+pub fn pacing(fd: i32) -> Result<u64, Errno> {
+    let (mut rate, mut length) = (0u64, size_of::<u64>() as u32);
+    let (to, size) = (&raw mut rate, &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `rate` and then the length.
+    unsafe {
+        call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, to, size)?
+    };
+    // A kernel of 32 bits has a number of 32 bits, in the lower half on all machines that this library is built for.
+    let is_any = length == 4 && rate == u64::from(u32::MAX);
+    Ok(if is_any { u64::MAX } else { rate })
+}
+
+/// Sets the most bytes a second that the socket sends; the largest number for any.
+///
+/// # Errors
+/// As [`pacing`].
+pub fn set_pacing(fd: i32, rate: u64) -> Result<(), Errno> {
+    let (from, length) = (&raw const rate, size_of::<u64>());
+    // SAFETY: the kernel reads `length` bytes, those of `rate`.
+    unsafe {
+        call!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, from, length)?
+    };
+    Ok(())
+}
+
 /// How long a blocking call may last: `SO_RCVTIMEO` or `SO_SNDTIMEO`; `None` for ever.
 ///
 /// # Errors

@@ -58,7 +58,30 @@ const fn bytes(result: isize) -> u64 {
     if result < 0 { 0 } else { result as u64 }
 }
 
+/// Returns true if a socket option is the one that we set.
+pub const fn is_pacing(level: c_int, option: c_int) -> bool {
+    level == libc::SOL_SOCKET && option == libc::SO_MAX_PACING_RATE
+}
+
 hooks! {
+    /// getsockopt(2): the program finds the rate that it set, or none.
+    fn [getsockopt] (fd: c_int, level: c_int, option: c_int, value: *mut c_void, length: *mut c_uint) -> c_int, real => {
+        if is_pacing(level, option) {
+            net::pacing::give_back(fd);
+        }
+        // SAFETY: the program's own arguments.
+        unsafe { real(fd, level, option, value, length) }
+    }
+
+    /// setsockopt(2): a rate that the program sets is in the place of ours.
+    fn [setsockopt] (fd: c_int, level: c_int, option: c_int, value: *const c_void, length: c_uint) -> c_int, real => {
+        if is_pacing(level, option) {
+            net::pacing::give_back(fd);
+        }
+        // SAFETY: the program's own arguments.
+        unsafe { real(fd, level, option, value, length) }
+    }
+
     /// send(2).
     fn [send] (fd: c_int, buffer: *const c_void, count: usize, flags: c_int) -> isize, real => {
         transfer(call(Flow::Up, fd, count, flags), |done, length| {

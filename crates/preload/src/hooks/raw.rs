@@ -4,8 +4,10 @@ use core::ffi::{c_long, c_void};
 
 use discnice_regulator::Flow;
 
+use crate::hooks::net::is_pacing;
 use crate::hooks::read::VECTOR;
 use crate::loading::Target;
+use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
 use crate::real::hooks;
 use crate::{calls, confinement, files};
@@ -62,6 +64,12 @@ hooks! {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, c, environment.cast::<c_void>() as usize, e, f) }
                 })
+            }
+            libc::SYS_getsockopt | libc::SYS_setsockopt => {
+                if is_pacing(b as i32, c as i32) {
+                    pacing::give_back(fd);
+                }
+                call()
             }
             libc::SYS_prctl => confinement::by_prctl(a as i32, b, c, call),
             libc::SYS_seccomp => confinement::by_seccomp(a as u32, c, call),

@@ -8,10 +8,12 @@
 //! - `socket`: what is known about one socket;
 //! - `transfer`, `vector`: the shapes of calls that send or receive;
 //! - `parked`: sockets that wait for their turn;
+//! - `pacing`: the kernel spreads what a connection sends;
 //! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`, `timeout`:
 //!   what these share.
 
 pub mod epoll;
+pub mod pacing;
 pub mod parked;
 pub mod poll;
 pub mod select;

@@ -36,6 +36,9 @@ const SHORT: u32 = 1 << 8;
 /// one that is a hundred times as fast.
 const UNSENT: u32 = 128 << 10;
 
+/// So many bytes a second.
+const RATE_UNIT: u64 = 1 << 10;
+
 /// A grant not used for so long is void: its place in the queue has passed.
 const GRANT_LIFE: Nanos = Nanos::from_millis(200);
 
@@ -57,7 +60,8 @@ pub struct Socket {
     limits: AtomicU32,
     /// Calls since it was parked that came before its turn.
     early: AtomicU32,
-    _spare: AtomicU32,
+    /// The rate that was set for what it sends, in units of [`RATE_UNIT`] and one more; zero for none.
+    paced: AtomicU32,
     /// For each flow, its turn.
     due: [AtomicU64; 2],
     /// For each flow, bytes reserved for that turn.
@@ -75,7 +79,7 @@ unsafe impl Entry for Socket {
         parked: AtomicU32::new(0),
         limits: AtomicU32::new(0),
         early: AtomicU32::new(0),
-        _spare: AtomicU32::new(0),
+        paced: AtomicU32::new(0),
         due: [AtomicU64::new(0), AtomicU64::new(0)],
         granted: [AtomicU64::new(0), AtomicU64::new(0)],
     };
@@ -129,7 +133,7 @@ impl Socket {
     /// Returns true if there is nothing to forget.
     #[inline]
     pub fn is_blank(&self) -> bool {
-        self.flags.load(R) == 0 && self.epoll.load(R) == 0
+        self.flags.load(R) == 0 && self.epoll.load(R) == 0 && !self.is_paced()
     }
 
     /// Forgets everything.
@@ -138,6 +142,7 @@ impl Socket {
         self.epoll.store(0, R);
         self.parked.store(0, R);
         self.changing.store(0, R);
+        self.paced.store(0, R);
     }
 
     /// Forgets what is parked and granted.
@@ -185,6 +190,23 @@ impl Socket {
             // What is not TCP has no such queue.
             let _ = socket::limit_unsent(fd, UNSENT);
         }
+    }
+
+    /// Returns true if a rate was set for what it sends.
+    #[inline]
+    pub fn is_paced(&self) -> bool {
+        self.paced.load(R) != 0
+    }
+
+    /// Returns true if this rate was set.
+    #[inline]
+    pub fn is_paced_at(&self, rate: u64) -> bool {
+        self.paced.load(R) == short(rate)
+    }
+
+    /// Notes the rate that was set; the largest number for none.
+    pub fn note_paced(&self, rate: u64) {
+        self.paced.store(short(rate), R);
     }
 
     /// Notes if the last message of a socket without a peer stayed within the machine.
@@ -271,6 +293,15 @@ impl Socket {
     pub fn note_early(&self) -> u32 {
         self.early.fetch_add(1, R)
     }
+}
+
+/// A rate as it is remembered.
+const fn short(rate: u64) -> u32 {
+    if rate == u64::MAX {
+        return 0;
+    }
+    let units = rate / RATE_UNIT;
+    if units >= u32::MAX as u64 { u32::MAX } else { units as u32 + 1 }
 }
 
 /// A program's registration with an epoll instance.

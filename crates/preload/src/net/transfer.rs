@@ -9,7 +9,7 @@ use discnice_units::Nanos;
 
 use crate::engine;
 use crate::net::socket::Socket;
-use crate::net::{classify, parked, socket};
+use crate::net::{classify, pacing, parked, socket};
 use crate::real::{errno, set_errno};
 
 /// Calls of these kinds move nothing that counts.
@@ -41,6 +41,7 @@ pub struct Call {
 #[inline(always)]
 pub fn transfer(call: Call, piece: impl Fn(usize, usize) -> isize) -> isize {
     if !engine::minds_traffic() {
+        pacing::mind();
         return piece(0, call.count);
     }
     regulated(call, |_| false, |result| result.max(0) as u64, piece)
@@ -56,6 +57,7 @@ pub fn message(
     piece: impl Fn() -> isize,
 ) -> isize {
     if !engine::minds_traffic() {
+        pacing::mind();
         return piece();
     }
     let whole = Call { whole: true, ..call };
@@ -146,6 +148,7 @@ struct Session<'a> {
     regulator: Regulator<'static, Linux>,
     socket: &'static Socket,
     limits: Limits,
+    is_connection: bool,
     cuts: bool,
 }
 
@@ -173,7 +176,8 @@ impl<'a> Session<'a> {
             socket.shorten(call.fd);
         }
         let limits = regulator.limits();
-        Some(Self { call, regulator, socket, limits, cuts: kind.stream && !call.whole })
+        let (is_connection, cuts) = (kind.stream, kind.stream && !call.whole);
+        Some(Self { call, regulator, socket, limits, is_connection, cuts })
     }
 
     /// Charges what passed.
@@ -206,6 +210,9 @@ impl<'a> Session<'a> {
     /// Lets up to `rest` bytes pass.
     fn admit(&self, rest: usize) -> Result<Grant, Errno> {
         let flow = self.call.flow;
+        if flow == Flow::Up && self.is_connection {
+            pacing::follow(self.call.fd, self.socket, self.regulator.traffic_rate(flow));
+        }
         if self.socket.parked().contains(flow) {
             self.admit_parked()?;
         }
