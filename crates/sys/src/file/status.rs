@@ -1,7 +1,4 @@
-//! What the regulator asks and tells the kernel about one descriptor.
-//!
-//! A descriptor may be closed or become another file at any moment: it is the program's, not
-//! ours. Every call here is harmless on whatever it has become.
+//! What a file is: its kind, size, owner and age.
 
 use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
@@ -9,8 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use discnice_units::Nanos;
 
-use crate::gate;
-use crate::raw::{Errno, Syscall, call, pad};
+use crate::raw::{Errno, call};
 
 /// What kind of object a descriptor is, as far as disk and network traffic go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,69 +111,6 @@ fn status_named(directory: i32, name: *const c_char, flags: i32) -> Result<Statu
     unsafe { call!(libc::SYS_newfstatat, directory, name, stat.as_mut_ptr(), flags)? };
     // SAFETY: the call succeeded, so the kernel wrote all of it.
     Ok(Status::from(unsafe { stat.assume_init() }))
-}
-
-/// `OVERLAYFS_SUPER_MAGIC`, `FUSE_SUPER_MAGIC`. statfs(2)
-const OVERLAYFS: u64 = 0x794c_7630;
-const FUSE: u64 = 0x6573_5546;
-
-/// Returns true if a file lies on an overlayfs. fstatfs(2)
-#[must_use]
-pub fn is_on_overlay(fd: i32) -> bool {
-    file_system(fd) == Some(OVERLAYFS)
-}
-
-/// `TMPFS_MAGIC`, `RAMFS_MAGIC`, `HUGETLBFS_MAGIC`. statfs(2)
-const TMPFS: u64 = 0x0102_1994;
-const RAMFS: u64 = 0x8584_58f6;
-const HUGETLBFS: u64 = 0x9584_58f6;
-
-/// Returns true if a file lies on a file system in memory alone. fstatfs(2)
-#[must_use]
-pub fn is_in_memory(fd: i32) -> bool {
-    matches!(file_system(fd), Some(TMPFS | RAMFS | HUGETLBFS))
-}
-
-/// File systems in memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS (linux/magic.h, and their
-/// own headers).
-const LOCAL: [u64; 9] =
-    [TMPFS, RAMFS, HUGETLBFS, 0xef53, 0x5846_5342, BTRFS, 0xf2f5_2010, 0xca45_1a4e, 0x2fc1_2fc1];
-
-/// Returns true if the kernel alone serves a file, by one of the common file systems; overlayfs
-/// refers to others. This query may take long. fstatfs(2)
-#[must_use]
-pub fn is_local(fd: i32) -> bool {
-    file_system(fd).is_some_and(|kind| LOCAL.contains(&kind))
-}
-
-/// `BTRFS_SUPER_MAGIC`. statfs(2)
-const BTRFS: u64 = 0x9123_683e;
-/// `BTRFS_IOC_SYNC`: `_IO(0x94, 8)` (linux/btrfs.h).
-const BTRFS_SYNC: usize = 0x9408;
-
-/// Writes back a file's whole file system, and waits for it. syncfs(2); on btrfs its own request.
-/// There syncfs(2) writes trees that the next commit changes and writes once more, which the
-/// request avoids.
-///
-/// # Errors
-/// `EBADF`; `EIO` and others of the disk.
-pub fn commit(fd: i32) -> Result<(), Errno> {
-    if file_system(fd) == Some(BTRFS) {
-        // SAFETY: a request without an argument.
-        return unsafe { call!(libc::SYS_ioctl, fd, BTRFS_SYNC, 0) }.map(drop);
-    }
-    // SAFETY: a number only.
-    unsafe { call!(libc::SYS_syncfs, fd) }.map(drop)
-}
-
-/// Type of the file system that a file lies on.
-fn file_system(fd: i32) -> Option<u64> {
-    // struct statfs on 64-bit machines: fifteen words, the type in the first.
-    let mut answer = [0u64; 15];
-    // SAFETY: the kernel writes one struct statfs of 120 bytes.
-    let asked = unsafe { call!(libc::SYS_fstatfs, fd, answer.as_mut_ptr()) };
-    let [kind, ..] = answer;
-    asked.is_ok().then_some(kind)
 }
 
 /// A clock tick at 100 Hz, in nanoseconds.
@@ -294,160 +227,6 @@ impl Status {
             allocated: 0,
         }
     }
-}
-
-/// The descriptor's offset. lseek(2) with `SEEK_CUR`.
-///
-/// # Errors
-/// `ESPIPE` where there is none.
-pub fn position(fd: i32) -> Result<u64, Errno> {
-    // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_lseek, fd, 0, libc::SEEK_CUR) }.map(|at| at as u64)
-}
-
-/// The open flags (`O_APPEND`, `O_DIRECT`…). fcntl(2) with `F_GETFL`.
-///
-/// # Errors
-/// `EBADF` when the descriptor is closed.
-pub fn flags(fd: i32) -> Result<i32, Errno> {
-    // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.map(|flags| flags as i32)
-}
-
-/// Starts reading a range into the page cache without waiting for it. readahead(2).
-///
-/// The kernel cuts it at one read-ahead window of the device, so callers ask in small pieces.
-///
-/// # Errors
-/// `EINVAL` where the object has no page cache.
-pub fn read_ahead(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
-    // SAFETY: numbers only.
-    unsafe {
-        gate::pass(Syscall(
-            libc::SYS_readahead,
-            pad([fd as usize, offset as usize, length as usize]),
-        ))
-    }
-    .map(drop)
-}
-
-/// Waits until the page at `offset` has been read, if it is being read or has not been yet. pread(2)
-///
-/// # Errors
-/// `EBADF` without the right to read; `EINTR`; `EIO`.
-pub fn await_read(fd: i32, offset: u64) -> Result<(), Errno> {
-    let mut byte = [0u8; 1];
-    let buffer = byte.as_mut_ptr();
-    // SAFETY: the buffer has the length that is said, and outlives the call.
-    unsafe { call!(libc::SYS_pread64, fd, buffer, byte.len(), offset) }.map(drop)
-}
-
-/// Advice on the whole file. posix_fadvise(2) with `POSIX_FADV_*`.
-///
-/// # Errors
-/// `ESPIPE` on pipes.
-pub fn advise(fd: i32, advice: i32) -> Result<(), Errno> {
-    // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_fadvise64, fd, 0, 0, advice) }.map(drop)
-}
-
-/// Advice on a range. posix_fadvise(2) with `POSIX_FADV_*`.
-///
-/// # Errors
-/// `ESPIPE` on pipes.
-pub fn advise_range(fd: i32, offset: u64, length: u64, advice: i32) -> Result<(), Errno> {
-    // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_fadvise64, fd, offset, length, advice) }.map(drop)
-}
-
-/// Starts writing dirty pages of a range without waiting: to the file's end if `length` is 0. sync_file_range(2) with
-/// `SYNC_FILE_RANGE_WRITE`; on overlayfs, where that looks at an inode that has no pages, posix_fadvise(2) with
-/// `POSIX_FADV_DONTNEED`, which reaches the file below and starts the same there (mm/fadvise.c). What of the range
-/// is clean then is dropped from the cache, so there a range without an end is left alone.
-///
-/// # Errors
-/// `ESPIPE` and others where it makes no sense; FUSE succeeds and does nothing.
-pub fn start_write_back(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
-    if is_on_overlay(fd) {
-        if length == 0 {
-            return Ok(());
-        }
-        return advise_range(fd, offset, length, libc::POSIX_FADV_DONTNEED);
-    }
-    // SAFETY: numbers only.
-    unsafe { call!(libc::SYS_sync_file_range, fd, offset, length, libc::SYNC_FILE_RANGE_WRITE) }
-        .map(drop)
-}
-
-/// Writes a file's dirty pages and waits for them, where [`start_write_back`] does nothing: on
-/// FUSE. fdatasync(2)
-///
-/// # Errors
-/// Those of the disk; the kernel reports each only once, so later calls do not see them.
-pub fn write_through(fd: i32) -> Result<(), Errno> {
-    if file_system(fd) != Some(FUSE) {
-        return Ok(());
-    }
-    // SAFETY: a number only.
-    unsafe { call!(libc::SYS_fdatasync, fd) }.map(drop)
-}
-
-/// Reads a file of /proc, which comes in pieces of a page, into `buffer`, as far as there is room;
-/// returns the length.
-///
-/// # Errors
-/// That of open(2) or read(2).
-pub fn read_all(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: the path is a C string that outlives the call.
-    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
-    let mut length = 0;
-    let ended = loop {
-        let room = &mut buffer[length..];
-        // SAFETY: the kernel writes at most the room's length into it.
-        match unsafe { call!(libc::SYS_read, fd, room.as_mut_ptr(), room.len()) } {
-            Ok(0) => break Ok(length),
-            Ok(more) => length += more,
-            Err(Errno::INTR) => {}
-            Err(error) => break Err(error),
-        }
-    };
-    // SAFETY: the descriptor is the one opened above.
-    let _ = unsafe { call!(libc::SYS_close, fd) };
-    ended
-}
-
-/// Reads the beginning of a small file, as of /proc, into `buffer`; returns the length.
-///
-/// # Errors
-/// That of open(2) or read(2).
-pub fn read_small(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: the path is a C string that outlives the call.
-    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
-    // SAFETY: the kernel writes at most the buffer's length into it.
-    let length = unsafe {
-        gate::pass(Syscall(libc::SYS_read, pad([fd, buffer.as_mut_ptr() as usize, buffer.len()])))
-    };
-    // SAFETY: the descriptor is the one opened above.
-    let _ = unsafe { call!(libc::SYS_close, fd) };
-    length
-}
-
-/// Reads words at `offset` of a file of /proc that consists of them; returns the number of bytes.
-///
-/// # Errors
-/// That of open(2) or pread(2).
-pub fn read_small_at(path: &CStr, words: &mut [u64], offset: u64) -> Result<usize, Errno> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: the path is a C string that outlives the call.
-    let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
-    let (start, length) = (words.as_mut_ptr(), size_of_val(words));
-    // SAFETY: the kernel writes at most the words' length into them, and any bits are a word.
-    let read = unsafe { call!(libc::SYS_pread64, fd, start, length, offset) };
-    // SAFETY: the descriptor is the one opened above.
-    let _ = unsafe { call!(libc::SYS_close, fd) };
-    read
 }
 
 #[cfg(test)]

@@ -1,0 +1,19 @@
+//! What the regulator asks and tells the kernel about one descriptor.
+//!
+//! A descriptor may be closed or become another file at any moment: it is the program's, not
+//! ours. Every call here is harmless on whatever it has become.
+
+mod contents;
+mod file_system;
+mod pages;
+mod status;
+
+pub use contents::{read_all, read_small, read_small_at};
+pub use file_system::{commit, is_in_memory, is_local, is_on_overlay};
+pub use pages::{
+    advise, advise_range, await_read, flags, position, read_ahead, start_write_back, write_through,
+};
+pub use status::{
+    Kind, Status, age, forgo_statx, is_statx_forgone, status, status_as_known, status_at,
+    status_behind, status_now,
+};
