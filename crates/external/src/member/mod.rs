@@ -2,48 +2,33 @@
 
 mod charging;
 mod holding;
+mod looking;
+mod role;
 mod told;
+
+use role::{Role, rest, role};
 
 use discnice_budget::member::Charged;
 use discnice_budget::outside::{APART, Held, Mechanism, Reason};
-use discnice_budget::{Class, Member, MemberId, State};
+use discnice_budget::{Class, Member, MemberId};
 use discnice_regulator::Backlog;
 use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::account::{Io, OwnAccount, Rest};
-use crate::awaited;
-use crate::duty::{self, Decision, Duty};
+use crate::duty::Duty;
 use crate::helpers::Helpers;
 use crate::hold::{self, Hold};
 use crate::nameless::Nameless;
-use crate::process::{self, Pinned};
+use crate::process::Pinned;
 use crate::read_ahead::ReadAhead;
 
-/// One that has just run ahead is looked at closely for so long.
-const CLOSELY: Nanos = Nanos::from_millis(20);
-/// Preloaded processes are looked at this often at most: they charge themselves.
-const PRELOADED: Nanos = Nanos::from_millis(2);
-/// Of so many looks at a process that does nothing, one finds out whether it has ended.
-const GLANCES: u32 = 8;
-/// Interval of looks from which on a process is first asked if it has run at all: ten ticks of the
-/// slowest kernel, so that a process that runs just now is not overlooked for much longer.
-const SELDOM: Nanos = Nanos::from_millis(100);
 /// First hold of a process that has read before it was known: what the kernel reads ahead for it is
 /// switched off then, before it is a burst.
 const GREETING: Nanos = Nanos::from_millis(10);
 /// Time after a process was attached in which children of its may end that ran before and are not
 /// found yet: what they did in all their lives is not its own.
 const MEETING: Nanos = Nanos::from_millis(100);
-
-/// What charges the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// We do.
-    Outside,
-    /// Our library in it, unless it does I/O that no call shows.
-    Preloaded,
-}
 
 /// Why a process is no longer watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,12 +202,6 @@ impl Watched {
         self.role == Role::Outside
     }
 
-    /// Returns true if its role has changed since the last look, so that another party charges it.
-    #[must_use]
-    pub fn has_changed(&self) -> bool {
-        self.member().is_some_and(|member| role(self.class, member.state()) != self.role)
-    }
-
     /// When it moved bytes last.
     #[must_use]
     pub fn moved_at(&self) -> Nanos {
@@ -269,172 +248,6 @@ impl Watched {
     fn held(&self) -> Option<&'static Held> {
         self.class.held(self.slot)
     }
-
-    fn note_how(&mut self, reason: Reason) {
-        if self.stands {
-            return self.note_paused();
-        }
-        let mechanism = match self.role {
-            Role::Outside => self.hold.mechanism(),
-            Role::Preloaded if reason == Reason::RanAhead => self.hold.mechanism(),
-            Role::Preloaded => Mechanism::None,
-        };
-        if let Some(held) = self.held() {
-            held.set_how(mechanism, reason);
-        }
-    }
-
-    /// Whether the process does nothing, as far as one look at its account tells: then when to look
-    /// again. In a crowd most do nothing at most times.
-    fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
-        let next = self.duty.idle(now, crowd)?;
-        let state = self.member()?.state();
-        let same = state != State::Free
-            && self.part_in(state) == (self.role, self.reason)
-            && self.paused == self.is_paused();
-        let sure = same && !self.letting_go && !self.may_be_bereaved();
-        if !sure || self.glances >= GLANCES {
-            return None;
-        }
-        let preloaded = self.role == Role::Preloaded;
-        if preloaded && self.class.watcher().is_strict() {
-            return None;
-        }
-        let seldom = next >= now.plus(SELDOM);
-        if seldom && self.account.has_slept() {
-            return Some(next);
-        }
-        self.glances += 1;
-        if !self.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
-            return None;
-        }
-        self.note_seen();
-        Some(if preloaded { next.max(now.plus(PRELOADED)) } else { next })
-    }
-
-    /// Tells `status` what was seen, so that it need not look itself while the process does not run.
-    fn note_seen(&self) {
-        if let (Some(ran), Some(held), Some(member)) =
-            (self.account.ran(), self.held(), self.member())
-        {
-            let (own, charged) = (self.account.own(), member.books().charged());
-            held.set_seen(ran.0, own.read.max(charged.read) + own.written.max(charged.written));
-        }
-    }
-
-    /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.
-    /// `now` may be a moment ago.
-    ///
-    /// # Errors
-    /// It need not be watched any more; nothing of it is held then.
-    pub fn step(&mut self, now: Nanos, crowd: Nanos) -> Result<Nanos, Gone> {
-        if let Some(next) = self.glance(now, crowd) {
-            return Ok(next);
-        }
-        self.glances = 0;
-        let Some(state) = self.follow() else {
-            self.leave();
-            return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
-        };
-        self.take_part(state);
-        if self.unknown_until > Nanos(0) && now > self.unknown_until {
-            self.unknown_until = Nanos(0);
-            self.account.set_rest(rest(self.role));
-        }
-        if self.account.look().is_err() || self.pinned.has_ended() {
-            self.nameless.forget();
-            self.charge_own();
-            self.let_go();
-            return Err(Gone::Ended);
-        }
-        let moved = match self.role {
-            Role::Outside => self.charge_own(),
-            Role::Preloaded => self.charge_if_ahead(),
-        };
-        let now = time::now();
-        self.follow_written(now);
-        self.follow_pause(now);
-        self.see_moving(now);
-        let (id, paused) = (self.id(), self.paused);
-        // What is paused handles signals when it goes on, as what SIGSTOP has stopped does.
-        let called = || if paused { process::is_doomed(id) } else { process::is_signalled(id) };
-        let next = match self.duty.decide(now, crowd, called) {
-            Decision::Hold(until) if now < self.refused_until => until.min(self.refused_until),
-            Decision::Hold(until) if self.may_be_held(now) => self.press(now, until, moved),
-            Decision::Hold(until) => until,
-            Decision::Run(next) => self.go_on(now, next),
-        };
-        self.write_back();
-        self.note_seen();
-        if self.letting_go {
-            self.let_go();
-        }
-        Ok(if self.letting_go {
-            next.min(duty::close(now))
-        } else if self.awaits_until > Nanos(0) {
-            next.min(now.plus(awaited::LOOK))
-        } else {
-            next
-        })
-    }
-
-    /// Whether anything that it can stand for is in force.
-    fn may_be_held(&self, now: Nanos) -> bool {
-        let waits = now < self.rests_until || now < self.awaits_until;
-        self.class.is_limited() || self.paused || waits
-    }
-
-    /// Lets it run; returns when to look again, at `next` at the latest.
-    fn go_on(&mut self, now: Nanos, next: Nanos) -> Nanos {
-        self.let_go();
-        self.read_ahead.doubt(&self.pinned, self.class, now);
-        let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
-        if suspected && self.caught_until < now {
-            duty::close(now)
-        } else if self.role == Role::Preloaded && self.caught_until < now {
-            next.max(now.plus(PRELOADED))
-        } else {
-            next
-        }
-    }
-
-    /// Finds the process's slot again when it registered anew; `None` when it is no member.
-    fn follow(&mut self) -> Option<State> {
-        let member = match self.member() {
-            Some(member) => member,
-            None => {
-                let (slot, member) = self.class.listed(self.number)?;
-                self.slot = slot;
-                self.held()?.begin(member, mark(&self.pinned, self.number));
-                self.note_how(self.reason);
-                member
-            }
-        };
-        Some(member.state()).filter(|state| *state != State::Free)
-    }
-
-    /// Returns what charges a process in this state, and why.
-    fn part_in(&self, state: State) -> (Role, Reason) {
-        let role = role(self.class, state);
-        let reason = match (role, state) {
-            (Role::Preloaded, _) if self.reason == Reason::RanAhead => Reason::RanAhead,
-            (Role::Preloaded, _) => Reason::None,
-            (_, State::Executing) => Reason::NoLibrary,
-            (_, State::Confined) => Reason::Confined,
-            _ => self.reason,
-        };
-        (role, reason)
-    }
-
-    fn take_part(&mut self, state: State) {
-        let (role, reason) = self.part_in(state);
-        if (role, reason) != (self.role, self.reason) {
-            (self.role, self.reason) = (role, reason);
-            self.duty.stir(time::now());
-            self.account.set_rest(rest(role));
-            self.note_how(reason);
-        }
-    }
 }
 
 /// When a process started that its class lists by this number, as it is noted there.
@@ -443,159 +256,5 @@ fn mark(pinned: &Pinned, number: u32) -> u64 {
     pinned.process.started | apart
 }
 
-fn role(class: &Class, state: State) -> Role {
-    match state {
-        // It reads by calls of its own, some of which would return short counts if it were interrupted.
-        State::Confined if !class.watcher().is_strict() => Role::Preloaded,
-        State::Active | State::Claimed | State::Notified | State::Free => Role::Preloaded,
-        State::Executing | State::Confined | State::Outside => Role::Outside,
-    }
-}
-
-fn rest(role: Role) -> Rest {
-    match role {
-        Role::Outside => Rest::Known,
-        Role::Preloaded => Rest::Children,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hold::{Grip, Means, Refused};
-    use discnice_policy::{Limits, Resource};
-    use discnice_units::Rate;
-    use std::alloc::{Layout, alloc_zeroed};
-    use std::cell::Cell;
-    use std::process::Command;
-    use std::ptr::NonNull;
-    use std::rc::Rc;
-
-    /// Tells whether it holds. One thread can never be let go.
-    #[derive(Debug)]
-    struct Stuck(Rc<Cell<bool>>);
-
-    impl Hold for Stuck {
-        fn means(&self) -> Means {
-            Means::Ptrace
-        }
-
-        fn press(&mut self) -> Result<Grip, Refused> {
-            self.0.set(true);
-            Ok(Grip::Loose)
-        }
-
-        fn tend(&mut self) {}
-
-        fn release(&mut self) -> bool {
-            self.0.set(false);
-            false
-        }
-    }
-
-    #[allow(unsafe_code, reason = "a class lives in raw memory")]
-    fn class() -> &'static Class {
-        let layout = Layout::from_size_align(Class::SIZE, 4096).unwrap();
-        // SAFETY: the layout's size is not zero; the memory is fresh, large enough and never freed.
-        let class = unsafe {
-            let start = NonNull::new(alloc_zeroed(layout)).unwrap();
-            Class::create(start, layout.size(), 1, b"watched", 0).unwrap()
-        };
-        let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1 << 20));
-        class.set_limits(Nanos(0), &limits);
-        class
-    }
-
-    #[test]
-    fn the_first_look_tells_a_program_that_it_is_held_from_outside() {
-        let (mut child, class) = (Command::new("sleep").arg("60").spawn().unwrap(), class());
-        let id = child.id();
-        let (slot, member) = class.register(id, Charged::default(), |_| true).unwrap();
-        member.set_state(State::Executing);
-        let pinned = crate::process::pin(id.cast_signed()).unwrap();
-        let watched = Watched::new(pinned, class, (slot, id), Reason::None, Helpers::default());
-        let stepped = watched.unwrap().step(time::now(), Nanos(0));
-        let told = class.held(slot).and_then(|held| held.of(member)).map(|known| known.reason);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(stepped.is_ok() && told == Some(Reason::NoLibrary), "{told:?}: it waits for that");
-    }
-
-    /// The child watched in a class of its own, with a hold that tells whether it holds, and holds nothing.
-    fn barely_held(child: &std::process::Child) -> (Watched, Rc<Cell<bool>>) {
-        let (id, class) = (child.id(), class());
-        let (slot, _) = class.register(id, Charged::default(), |_| true).unwrap();
-        let pinned = crate::process::pin(id.cast_signed()).unwrap();
-        let watched = Watched::new(pinned, class, (slot, id), Reason::None, Helpers::default());
-        let (mut watched, holds) = (watched.unwrap(), Rc::new(Cell::new(false)));
-        watched.hold = Box::new(Stuck(Rc::clone(&holds)));
-        (watched, holds)
-    }
-
-    #[test]
-    fn a_paused_process_is_told_to_stand_only_once_it_does() {
-        for (script, stands) in [("exec sleep 60", true), ("while :; do :; done", false)] {
-            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            let (mut watched, holds) = barely_held(&child);
-            watched.class.set_paused(true);
-            watched.step(time::now(), Nanos(0)).unwrap();
-            let told = watched.held().unwrap().of(watched.member().unwrap()).unwrap().reason;
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert!(holds.get());
-            assert_eq!(told == Reason::Paused, stands, "{script}: {told:?}");
-        }
-    }
-
-    #[test]
-    fn what_made_way_is_paused_once_the_way_is_over() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let (mut watched, holds) = barely_held(&child);
-        let now = time::now();
-        let until = watched.make_way(now).unwrap();
-        watched.class.set_paused(true);
-        let next = watched.step(now, Nanos(0)).unwrap();
-        let held_before = holds.get();
-        std::thread::sleep(std::time::Duration::from_nanos(until.minus(now).0));
-        watched.step(time::now(), Nanos(0)).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!held_before && next <= until, "{next:?}, {until:?}");
-        assert!(holds.get());
-    }
-
-    #[test]
-    fn a_change_of_the_limits_does_not_end_the_wait_for_write_back() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let (mut watched, holds) = barely_held(&child);
-        let now = time::now();
-        watched.awaits_until = now.plus(Nanos(60 * Nanos::SECOND.0));
-        watched.duty.owe(now, watched.awaits_until);
-        watched.limits_changed();
-        watched.step(now, Nanos(0)).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(holds.get());
-    }
-
-    #[test]
-    fn a_process_that_could_not_be_let_go_as_a_whole_is_held_again() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let (mut watched, holds) = barely_held(&child);
-        let now = time::now();
-        watched.duty.owe(now, now.plus(Nanos(60 * Nanos::SECOND.0)));
-        watched.step(now, Nanos(0)).unwrap();
-        assert!(holds.get(), "it owes");
-        watched.let_go();
-        assert!(!holds.get() && watched.is_letting_go());
-        let held_again = (0..100).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            watched.step(time::now(), Nanos(0)).unwrap();
-            holds.get()
-        });
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(held_again, "it still owes");
-    }
-}
+mod tests;
