@@ -47,11 +47,12 @@ impl Onlooker {
         if !looks {
             return self.uplinks.next();
         }
-        let mut lively = false;
+        let (mut lively, mut searched) = (false, 0);
         for each in watches {
-            lively |= each.as_mut().mind_uplink(searches);
+            let (moves, links) = each.as_mut().mind_uplink(searches);
+            (lively, searched) = (lively | moves, searched + links);
         }
-        self.uplinks.done(now, time::now(), searches, lively)
+        self.uplinks.done(now, searches.then_some(searched), lively)
     }
 
     fn observe(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {

@@ -6,8 +6,8 @@
 //!
 //! - it doubles each round trip until a queue begins, then is what the path carries without one;
 //! - from there it grows while the queue is below the *target*, and shrinks in proportion to what is above;
-//! - a queue of twice the target is others': the window falls to a quarter each round trip, down to the least, and
-//!   grows again when there has been no queue for [`PATIENCE`];
+//! - a queue of twice the target is others': the window falls to the least at once, and grows again when there has been
+//!   no queue for [`PATIENCE`];
 //! - every ten seconds it is a quarter for two round trips, so that a base that was measured in a queue of one's own is
 //!   measured again, and a path that has become longer is not taken for a queue for ever.
 
@@ -21,7 +21,7 @@ pub const FIRST: u64 = 64 << 10;
 const SEGMENT: u64 = 1448;
 
 /// Queue below which nothing is done, whatever the base.
-const TARGET_MIN: Nanos = Nanos::from_millis(8);
+const TARGET_MIN: Nanos = Nanos::from_millis(10);
 const TARGET_MAX: Nanos = Nanos::from_millis(20);
 /// The target is one in so many parts of the base.
 const TARGET_PART: u64 = 8;
@@ -37,6 +37,13 @@ const APART_TIMES: u64 = 9;
 const FALL: u64 = 4;
 /// A window grows by one in so many parts of itself for each round trip without a queue.
 const GROWTH: u64 = 16;
+
+/// Part of a new rate in what is known of a path: one in so many.
+const SMOOTHING: u64 = 8;
+/// The least window is one in so many parts of what the path carries, so that it is still seen how it does.
+const PARTS: u64 = 32;
+/// Bytes of its own in the queue.
+const OWN: u64 = 4 * SEGMENT;
 
 /// The base is the least of so many spans of time.
 const SPANS: usize = 5;
@@ -101,8 +108,8 @@ pub struct Delay {
     base: Base,
     phase: Phase,
     window: u64,
-    /// What the path carried without a queue; zero before that is known.
-    carried: u64,
+    /// Bytes a second that the path carries; zero before that is known.
+    rate: u64,
     /// The last decision: when, and bytes moved until then.
     decided: Option<(Nanos, u64)>,
     /// Least round trip since then.
@@ -117,7 +124,7 @@ impl Default for Delay {
             base: Base::UNKNOWN,
             phase: Phase::Starts,
             window: FIRST,
-            carried: 0,
+            rate: 0,
             decided: None,
             trip: Nanos(u64::MAX),
             queue: Nanos(0),
@@ -171,72 +178,105 @@ impl Delay {
             return true;
         };
         let gap = seen.now.minus(at);
-        if gap < self.trip.max(SHORTEST) {
+        let sudden =
+            self.phase == Phase::Goes && seen.trip.minus(self.base.get()).0 > 2 * self.target().0;
+        if gap < self.trip.max(SHORTEST) && !(sudden && gap >= SHORTEST) {
             return false;
         }
         let rate = per(seen.moved.saturating_sub(moved), Nanos::SECOND, gap);
-        let trip = core::mem::replace(&mut self.trip, Nanos(u64::MAX));
+        let least = core::mem::replace(&mut self.trip, Nanos(u64::MAX));
+        let trip = if sudden { seen.trip } else { least };
         self.decided = Some((seen.now, seen.moved));
         self.queue = trip.minus(self.base.get());
         self.decide(seen.now, trip, rate);
         true
     }
 
+    /// The queue that is tried for.
+    fn target(&self) -> Nanos {
+        Nanos((self.base.get().0 / TARGET_PART).clamp(TARGET_MIN.0, TARGET_MAX.0))
+    }
+
     fn decide(&mut self, now: Nanos, trip: Nanos, rate: u64) {
-        let base = self.base.get();
-        let target = Nanos((base.0 / TARGET_PART).clamp(TARGET_MIN.0, TARGET_MAX.0));
+        let target = self.target();
         // What is in flight, and as much again as may stand in the queue.
         let room = in_flight(rate, trip.plus(target)).saturating_mul(2).max(FIRST);
         match self.phase {
-            Phase::Starts => self.start(now, trip, target, (in_flight(rate, base), room)),
-            Phase::Settles(until) if now < until => {}
-            Phase::Settles(_) | Phase::Goes => self.go(now, trip, target, room),
+            Phase::Starts => self.start(now, trip, target, (rate, room)),
+            // What was allowed before is on its way: a receiver cannot take that back.
+            Phase::Settles(until)
+                if self.queue > target
+                    && (now < until || in_flight(rate, trip) > 2 * self.window) =>
+            {
+                self.rate = self.rate.midpoint(rate);
+                self.window = in_flight(self.rate, self.base.get()) / 2;
+            }
+            Phase::Settles(_) | Phase::Goes => self.go(now, trip, target, (rate, room)),
             Phase::Yields(_) if self.queue > target => self.fall(now),
             Phase::Yields(seen) if now >= seen.plus(PATIENCE) => self.phase = Phase::Starts,
             Phase::Slows(until) if now >= until => self.phase = Phase::Starts,
             Phase::Yields(_) | Phase::Slows(_) => {}
         }
-        self.window = self.window.max(LEAST);
+        self.window = self.window.max(LEAST).max(in_flight(self.rate, self.base.get()) / PARTS);
     }
 
-    fn start(&mut self, now: Nanos, trip: Nanos, target: Nanos, (carried, room): (u64, u64)) {
-        if self.queue.0 > target.0 / 2 {
-            self.window = carried;
-            self.carried = carried;
-            self.settle(now, trip);
-            return;
+    fn start(&mut self, now: Nanos, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
+        if self.queue.0 > target.0 / 4 * 3 {
+            self.rate = rate;
+            // Half of it, while the queue of its own drains.
+            self.window = in_flight(rate, self.base.get()) / 2;
+            return self.settle(now, trip);
         }
         self.window = self.window.saturating_mul(2).min(room);
-        if self.carried > 0 && self.window >= self.carried {
-            self.window = self.carried;
+        let carried = in_flight(self.rate, self.base.get());
+        if carried > 0 && self.window >= carried {
+            self.window = carried;
             self.phase = Phase::Goes;
         }
     }
 
     fn settle(&mut self, now: Nanos, trip: Nanos) {
-        self.phase = Phase::Settles(now.plus(Nanos(2 * trip.0)));
+        // What was sent is on its way for a round trip, and the smoothed round trip follows it.
+        self.phase = Phase::Settles(now.plus(Nanos(2 * trip.0 + 2 * self.queue.0)));
         self.slows_at = self.slows_at.max(now.plus(APART));
     }
 
-    fn go(&mut self, now: Nanos, trip: Nanos, target: Nanos, room: u64) {
+    fn go(&mut self, now: Nanos, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
+        if matches!(self.phase, Phase::Settles(_)) {
+            self.window = in_flight(self.rate, self.base.get());
+        }
         self.phase = Phase::Goes;
-        let (queue, target) = (self.queue.0, target.0);
-        if queue > 2 * target {
+        let queue = self.queue;
+        // Without a queue, it is the window that made it so slow.
+        if queue.0 > target.0 / 2 {
+            self.rate = self.rate - self.rate / SMOOTHING + rate / SMOOTHING;
+        } else if rate > self.rate {
+            self.rate = self.rate.midpoint(rate).min(self.rate + self.rate / SMOOTHING + SEGMENT);
+        }
+        if queue.0 > 2 * target.0 {
             return self.fall(now);
         }
         if queue > target {
-            self.window -= per(self.window, Nanos(queue - target), Nanos(2 * target));
+            self.window -= per(self.window, queue.minus(target), Nanos(2 * target.0));
         } else {
-            let step = (self.window / GROWTH).max(SEGMENT);
-            self.window += per(step, Nanos(target - queue), Nanos(target));
-            self.window = self.window.min(room);
-        }
-        if queue <= target {
-            self.carried = per(self.window, self.base.get(), trip.max(Nanos(1)));
+            // Back to what the path is known to carry quickly, beyond that slowly.
+            let most = self.most(target);
+            let part = if self.window < most - most / 8 { GROWTH / 4 } else { GROWTH };
+            let step = (self.window / part).max(SEGMENT);
+            self.window += per(step, target.minus(queue), target);
+            self.window = self.window.min(room).min(most);
         }
         if now >= self.slows_at {
             self.slow(now, trip);
         }
+    }
+
+    /// The window with which the path is busy and the queue short: a smaller share of a path may have a longer one, so that
+    /// shares become equal.
+    fn most(&self, target: Nanos) -> u64 {
+        let own = per(OWN, Nanos::SECOND, Nanos(self.rate.max(1)));
+        let own = Nanos(own.clamp(target.0 / 2, target.0 / 4 * 3));
+        in_flight(self.rate, self.base.get().plus(own)).max(LEAST)
     }
 
     fn slow(&mut self, now: Nanos, trip: Nanos) {
@@ -249,7 +289,7 @@ impl Delay {
 
     fn fall(&mut self, now: Nanos) {
         self.phase = Phase::Yields(now);
-        self.window /= FALL;
+        self.window = LEAST;
     }
 }
 

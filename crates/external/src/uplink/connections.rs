@@ -53,11 +53,13 @@ impl Connections {
         self.known.is_empty()
     }
 
-    /// Looks through the descriptors of the members.
-    pub(super) fn search(&mut self, members: &HashMap<u32, Watched>) {
+    /// Looks through the descriptors of the members; returns how many there were.
+    pub(super) fn search(&mut self, members: &HashMap<u32, Watched>) -> u64 {
         let mut seen = HashSet::new();
+        let mut links = 0;
         for member in members.values().take(PROCESSES) {
             for link in descriptors::of(member.id(), DESCRIPTORS) {
+                links += 1;
                 let Some(inode) = socket_of(&link) else { continue };
                 if !seen.insert(inode)
                     || self.others.contains(&inode)
@@ -81,6 +83,7 @@ impl Connections {
             }
         }
         self.others.retain(|inode| seen.contains(inode));
+        links
     }
 
     /// Looks at all, has the paths decide, and tells each connection its share. Returns true if any moved bytes of late.

@@ -24,9 +24,10 @@ use paths::Paths;
 
 /// How often connections are looked at while any moves bytes.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// How often descriptors are looked through; a thousand times as long as that took, if that is longer.
-const SEARCH: Nanos = Nanos::from_millis(100);
-const SEARCH_PART: u64 = 1000;
+/// How often descriptors are looked through, and how much longer that is put off for each one: two hundred times what it
+/// costs.
+const SEARCH: Nanos = Nanos::from_millis(50);
+const SEARCH_EACH: u64 = 1_000_000;
 /// Most that a search is put off.
 const SEARCH_MOST: Nanos = Nanos(5 * Nanos::SECOND.0);
 
@@ -56,38 +57,36 @@ impl Pace {
         self.search_at.min(self.look_at)
     }
 
-    /// Notes what was done, and that it took until `end`; returns when it is due again.
-    pub(crate) fn done(&mut self, begun: Nanos, end: Nanos, searched: bool, lively: bool) -> Nanos {
-        if searched {
-            let took = end.minus(begun).0.saturating_mul(SEARCH_PART);
-            self.search_at = begun.plus(Nanos(took.clamp(SEARCH.0, SEARCH_MOST.0)));
+    /// Notes that a look was made, and of how many descriptors at a search; returns when the next one is due.
+    pub(crate) fn done(&mut self, now: Nanos, searched: Option<u64>, lively: bool) -> Nanos {
+        if let Some(searched) = searched {
+            let apart = searched.saturating_mul(SEARCH_EACH).clamp(SEARCH.0, SEARCH_MOST.0);
+            self.search_at = now.plus(Nanos(apart));
         }
-        self.look_at = if lively { begun.plus(LOOK) } else { Nanos(u64::MAX) };
+        self.look_at = if lively { now.plus(LOOK) } else { Nanos(u64::MAX) };
         self.next()
     }
 }
 
 impl Uplink {
     /// Looks at the connections of the members, and says what they may do; `searches` is set if new ones are looked for.
-    /// Returns true if any moved bytes of late.
+    /// Returns if any moved bytes of late, and how many descriptors were looked through.
     pub(crate) fn step(
         &mut self,
         class: &Class,
         members: &HashMap<u32, Watched>,
         searches: bool,
-    ) -> bool {
+    ) -> (bool, u64) {
         let now = time::now();
         let is_on = class.yields_uplink();
-        if searches && is_on {
-            self.connections.search(members);
-        }
+        let searched = if searches && is_on { self.connections.search(members) } else { 0 };
         if self.connections.is_empty() {
-            return false;
+            return (false, searched);
         }
         if !is_on {
             self.release(members);
             class.uplink().say(now, None, Nanos(0));
-            return false;
+            return (false, searched);
         }
         let lasted = now.minus(std::mem::replace(&mut self.looked_at, now)).min(Nanos::SECOND);
         let was_yielding = self.paths.worst().is_some();
@@ -97,7 +96,7 @@ impl Uplink {
         if was_yielding || yielding.is_some() {
             class.uplink().say(now, yielding, held);
         }
-        lively
+        (lively, searched)
     }
 
     /// Leaves all connections as fast as they were.

@@ -94,8 +94,9 @@ impl Watch {
         self.begun
     }
 
-    /// Has the members give way on the network; returns true if their connections are to be looked at soon.
-    pub(crate) fn mind_uplink(&mut self, searches: bool) -> bool {
+    /// Has the members give way on the network; returns if their connections are to be looked at soon, and how many descriptors
+    /// were looked through.
+    pub(crate) fn mind_uplink(&mut self, searches: bool) -> (bool, u64) {
         self.uplink.step(self.class, &self.members, searches)
     }
 
