@@ -112,6 +112,7 @@ install-program: # Install what is built
 	install -D -m 755 packaging/slurm/discnice-task $(DESTDIR)$(PREFIX)/lib/discnice/discnice-task
 	[ ! -f $(RELEASE)/discnice_spank.so ] || install -m 755 $(RELEASE)/discnice_spank.so $(DESTDIR)$(PREFIX)/lib/discnice/
 	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/discnice/rules packaging/rules/*.toml
 	install -d $(DESTDIR)$(PREFIX)/share/systemd/user
 	install -m 644 packaging/systemd/*.socket packaging/systemd/*.timer $(DESTDIR)$(PREFIX)/share/systemd/user/
 	for unit in discnice-policyd discnice-refresh@; do \

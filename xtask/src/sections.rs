@@ -169,7 +169,9 @@ pub fn of(page: &str) -> Vec<Section> {
         "" | "run" => RUN_STATUS,
         "admit" => ADMIT_STATUS,
         "linger" => LINGER_STATUS,
-        "cached" | "order" | "pause" | "doctor" | "calibrate" | "refresh" => PARTS_STATUS,
+        "cached" | "order" | "pause" | "doctor" | "rules-test" | "calibrate" | "refresh" => {
+            PARTS_STATUS
+        }
         _ => STATUS,
     };
     let own: &[Section] = match subcommand {
@@ -211,7 +213,15 @@ pub const CONFIG: &[Section] = &[
             ),
             Term(
                 "locked",
-                "In the site's file, /etc/discnice/config.toml: a list of \"strict\", \"default\" and \"class.NAME\", of which a user's file and options can only tighten what stands there. Where nothing is locked, the user's keys replace the site's, one by one. The site's file is read only if nobody but the superuser can change it; with an error it is told of and not followed.",
+                "In the site's file, /etc/discnice/config.toml: a list of \"strict\", \"default\" and \"class.NAME\", of which a user's file and options can only tighten what stands there, and \"rules\": the site's are asked before the user's. Where nothing is locked, the user's keys replace the site's, one by one. The site's file is read only if nobody but the superuser can change it; with an error it is told of and not followed.",
+            ),
+            Term(
+                "include",
+                "A list of files of rules: names of files in ~/.config/discnice/rules or share/discnice/rules without .toml (shipped are indexers, thumbnailers, updaters, sync, compilers), or absolute paths. They contain [[rule]] only.",
+            ),
+            Term(
+                "[[rule]]",
+                "Puts running processes of the user into a class, by discnice-policyd(1) within a second of their start. match is a table of conditions, all of which must hold: exe (path of the program), name (the kernel's, at most 15 bytes), cgroup (path of the control group), cmdline (arguments with a blank between them); each a pattern as of a shell, or a list of them, of which one must match. A path without / in front is compared with the end of the path; ** matches any number of directories. class = \"NAME\" is the class, limits = { disk = \"2M\" } its limits where there is no [class.NAME]; except = true leaves the process alone. The first rule that matches decides: of this file, of the files that it includes, of the site's. discnice-rules(1) lists and tests them.",
             ),
             Term(
                 "[preset.NAME]",
@@ -226,7 +236,7 @@ pub const CONFIG: &[Section] = &[
     Section {
         title: "EXAMPLES",
         text: &[Lines(
-            "strict = true\n\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.backup]\ndisk-read = \"10%\"\nmeta-ops = 1000\nweight = 50\nguest = true",
+            "strict = true\n\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.backup]\ndisk-read = \"10%\"\nmeta-ops = 1000\nweight = 50\nguest = true\n\ninclude = [\"indexers\"]\n\n[[rule]]\nmatch = { exe = \"kf6/baloo_file*\" }\nclass = \"indexers\"",
         )],
     },
 ];

@@ -22,6 +22,7 @@
 //! - `prediction`: prediction against account, for machines;
 //! - `program`: what kind of program a file is, and whether it can be regulated;
 //! - `report`: what a job did over its time;
+//! - `ruled`: processes that rules put into classes;
 //! - `running`: the processes of a class that exist;
 //! - `stack`: room for this program where `ulimit -s` leaves the command too little for it;
 //! - `strict`: whether a command is refused for which a limit does not hold;
@@ -56,6 +57,7 @@ mod prediction;
 mod presets;
 mod program;
 mod report;
+mod ruled;
 mod running;
 mod schedule;
 pub mod stack;

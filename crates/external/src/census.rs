@@ -109,11 +109,30 @@ fn marks(id: u32) -> Vec<Vec<u8>> {
     entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
 }
 
+/// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
+#[derive(Debug, Default)]
+pub struct LastId {
+    /// Kept open: it is read hundreds of times a second.
+    load: Option<File>,
+}
+
+impl LastId {
+    /// Reads it.
+    pub fn read(&mut self) -> Option<u32> {
+        if self.load.is_none() {
+            self.load = File::open("/proc/loadavg").ok();
+        }
+        let mut text = [0; 128];
+        let length = self.load.as_ref()?.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        text.trim_end().rsplit(' ').next()?.parse().ok()
+    }
+}
+
 /// The processes forked since the last look.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Kept open: it is read hundreds of times a second.
-    load: Option<File>,
+    ids: LastId,
     /// The last one that was looked at, and whether it is not the last that was born.
     last: Option<u32>,
     is_behind: bool,
@@ -201,7 +220,7 @@ impl Census {
     /// children; none at the first call.
     fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
         self.births.get_or_insert_with(Births::begin);
-        let Some(last) = self.last_id() else { return Vec::new() };
+        let Some(last) = self.ids.read() else { return Vec::new() };
         let before = self.last.unwrap_or(last);
         if last < before || last - before >= MANY {
             (self.last, self.is_behind) = (Some(last), false);
@@ -227,7 +246,7 @@ impl Census {
     /// that are not; what comes after this is new at the next look.
     pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
         let is_close = |last: &u32| *last >= id && *last - id < FEW;
-        if let Some(last) = self.last_id().filter(is_close) {
+        if let Some(last) = self.ids.read().filter(is_close) {
             return self.introduce(between(id, last));
         }
         if self.snapshot.is_none() {
@@ -236,17 +255,6 @@ impl Census {
         }
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.all);
         all.filter(|one| one.stat.started >= started).cloned().collect()
-    }
-
-    /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
-    fn last_id(&mut self) -> Option<u32> {
-        if self.load.is_none() {
-            self.load = File::open("/proc/loadavg").ok();
-        }
-        let mut text = [0; 128];
-        let length = self.load.as_ref()?.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(&text[..length]).ok()?;
-        text.trim_end().rsplit(' ').next()?.parse().ok()
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use discnice_sys::block::BlockId;
 
 use crate::place;
+use crate::server::RULES;
 
 /// A daemon that was started answers within this, even on a busy machine: with four times as many tasks as processors
 /// ready to run, answers took up to 2 s.
@@ -59,6 +60,19 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
             Err(_) => std::thread::sleep(RETRY),
         }
     }
+}
+
+/// How many rules policyd follows; `None` if it is one that knows no rules. Starts none.
+///
+/// # Errors
+/// There is none, or it does not answer.
+pub fn rules() -> io::Result<Option<usize>> {
+    let mut stream = UnixStream::connect(place::Place::find()?.socket())?;
+    stream.set_read_timeout(Some(START))?;
+    stream.write_all(&[RULES, b"\n"].concat())?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).map_err(late)?;
+    Ok(line.trim_end().strip_prefix("rules ").and_then(|count| count.parse().ok()))
 }
 
 /// Returns true if the error shows that a daemon is there.

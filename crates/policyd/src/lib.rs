@@ -2,7 +2,7 @@
 //!
 //! It watches classes from outside ([`discnice_external`]): members that our library cannot enter or
 //! see, attached processes, and their descendants. It is started when a command needs it, ends itself
-//! when it has had nothing to do for a minute, and is never on the way of a call.
+//! when it has had nothing to do for a minute and there are no rules, and is never on the way of a call.
 //!
 //! All that it knows lies in the classes' shared memory; a daemon that is killed loses nothing, and
 //! the next one finds every member again. That is why its protocol is one line: `watch BLOCK`.
@@ -11,6 +11,7 @@
 //! - [`client`]: asking it, and starting it;
 //! - [`activation`]: a socket that systemd has opened for it;
 //! - [`server`]: its loop; `connections`: its clients; [`kept`]: the classes that it watches;
+//! - [`rules`]: which processes that no command of ours started enter a class;
 //! - `memory`: which of them are paused so that their pages are reclaimed;
 //! - `adviser`: programs that are policies of classes;
 //! - `tenant`: leases of budgets that many machines share.
@@ -24,6 +25,7 @@ pub mod keeper;
 mod kept;
 mod memory;
 pub mod place;
+pub mod rules;
 pub mod server;
 mod tenant;
 

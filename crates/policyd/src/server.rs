@@ -18,10 +18,15 @@ use crate::adviser::Programs;
 use crate::connections::Connections;
 use crate::keeper::Keeper;
 use crate::place::{Only, Place};
+use crate::rules::Rulebook;
+use crate::rules::patrol::Patrol;
 use crate::tenant::Addresses;
 
 /// The keeper of the process that watches has nothing to do but to wait for its end.
 const SELDOM: Duration = Duration::from_secs(3600);
+
+/// The line that asks how many rules are followed.
+pub(crate) const RULES: &[u8] = b"rules";
 
 /// What the configuration says, read anew each time.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +35,8 @@ pub struct Settings {
     pub addresses: Addresses,
     /// Which classes have a policy of the user's own.
     pub programs: Programs,
+    /// Which processes that no command of ours started enter a class.
+    pub rules: Rulebook,
 }
 
 /// How the daemon ended.
@@ -52,7 +59,7 @@ fn claim(place: &Place) -> io::Result<Option<Only>> {
     place.claim()
 }
 
-/// Watches classes until there has been nothing to watch for `idle`. `first` is a class to begin with.
+/// Watches classes until there has been nothing to watch, and no rule, for `idle`. `first` is a class to begin with.
 ///
 /// # Errors
 /// There is no private runtime directory, or descriptors are short.
@@ -86,14 +93,18 @@ fn watch(
     let mut connections = Connections::new(listener)?;
     let mut reactor = Reactor::new()?;
     let mut keeper = Keeper::new(settings);
+    let mut patrol = Patrol::new(settings.rules);
     if let Some(block) = first {
         keeper.watch(block);
     }
     let mut busy_at = time::now();
     while !reactor.is_ended() {
-        let next = keeper.step();
+        for block in patrol.step(time::now()) {
+            keeper.watch(block);
+        }
+        let next = keeper.step().min(patrol.next());
         let now = time::now();
-        if !keeper.is_empty() {
+        if !keeper.is_empty() || patrol.len() > 0 {
             busy_at = now;
         } else if now >= busy_at.plus(idle) {
             break;
@@ -109,7 +120,7 @@ fn watch(
         }
         let now = time::now();
         if (waited || now >= connections.next(now))
-            && connections.serve(now, |line| answer(line, &mut keeper))
+            && connections.serve(now, |line| answer(line, &mut keeper, patrol.len()))
         {
             busy_at = time::now();
         }
@@ -129,7 +140,10 @@ fn raise_descriptors() {
 }
 
 /// Does what a line asks for; returns the reply.
-fn answer(line: &[u8], keeper: &mut Keeper) -> String {
+fn answer(line: &[u8], keeper: &mut Keeper, rules: usize) -> String {
+    if line.trim_ascii_end() == RULES {
+        return format!("rules {rules}\n");
+    }
     match parse(line) {
         Some(block) if keeper.watch(block) => {
             keeper.step();

@@ -35,7 +35,7 @@ use crate::{fleet, own_policy, watching};
 const SHOW: Duration = Duration::from_millis(1000);
 /// What a running process moves before it stands for the first time is paid for in advance, without credit for the time in
 /// which it had no limit: it comes at full speed, and 50 ms of a limit are what passes between two looks.
-const ADVANCE: Nanos = Nanos::from_millis(50);
+pub(crate) const ADVANCE: Nanos = Nanos::from_millis(50);
 /// A watcher shows that it lives at least this often.
 const BEAT: Nanos = Nanos::from_millis(250);
 
@@ -180,7 +180,10 @@ fn automatic(pinned: &[Pinned]) -> String {
 }
 
 /// Makes a process a member; what it has done so far costs nothing.
-fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
+///
+/// # Errors
+/// It has ended, or the class is full.
+pub(crate) fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
     let account = OwnAccount::open(pinned.id(), Charged::default(), Rest::Known)
         .with_context(|| format!("process {} has ended", pinned.id()))?;
     enlist(found.class, pinned, account.own().into(), reason).context("the class is full")?;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use discnice_policy::limits::WEIGHT_MAX;
-use discnice_policy::{Choice, Limits, Memory, Pace, Resource, When};
+use discnice_policy::{Choice, Limits, Memory, Pace, Resource, Resources, When};
 use discnice_units::{Bytes, Nanos, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -510,6 +510,11 @@ impl LimitArgs {
         let settings = self.settings_over(Limits::UNLIMITED).with_at_least(least);
         let limits = plain.fold(settings, |limits, (one, rate)| limits.with(one, rate));
         Ok(limits.check()?)
+    }
+
+    /// Returns true if every rate that was given is of these resources.
+    pub fn are_of(&self, resources: Resources) -> bool {
+        self.all_given().all(|(one, _)| resources.contains(one))
     }
 
     fn all_given(&self) -> impl Iterator<Item = (Resource, Given)> {

@@ -29,6 +29,7 @@ mod polite;
 mod rate;
 mod refresh;
 mod refresh_worth;
+pub(crate) mod rules;
 mod run;
 pub(crate) mod status;
 mod status_polite;
@@ -83,6 +84,7 @@ enum Command {
     Detach(detach::Detach),
     Pause(pause::Pause),
     Resume(pause::Resume),
+    Rules(rules::Args),
     Policyd(policyd::Policyd),
     Explain(explain::Explain),
     Trace(trace::Trace),
@@ -121,6 +123,7 @@ impl Cli {
             Command::Detach(command) => command.run(),
             Command::Pause(command) => command.run(),
             Command::Resume(command) => command.run(),
+            Command::Rules(command) => command.run(),
             Command::Policyd(command) => command.run(),
             Command::Admit(command) => command.run(),
             Command::Cached(command) => command.run(),

@@ -10,6 +10,7 @@ use discnice_units::Nanos;
 
 use crate::config::Config;
 use crate::output::tell;
+use crate::ruled;
 use crate::watching::read_the_clock_by_libc;
 
 const EXAMPLES: &str = "\
@@ -17,14 +18,14 @@ Examples:
   discnice policyd                    other commands start it when they need it
   discnice policyd --idle 1h          stays for an hour with nothing to watch";
 
-/// Watch classes from outside; started by other commands when they need it
+/// Watch classes from outside, and follow rules; started by other commands when they need it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Policyd {
     /// Begin with the class in this block of shared memory
     #[arg(long, value_name = "BLOCK", hide = true, value_parser = block)]
     watch: Option<BlockId>,
-    /// End after so long with nothing to watch
+    /// End after so long with nothing to watch, if there are no rules
     #[arg(long, value_name = "TIME", default_value = "1min", allow_hyphen_values = true)]
     idle: Nanos,
 }
@@ -50,7 +51,8 @@ fn block(digits: &str) -> Result<BlockId, &'static str> {
     number.map(BlockId::from_claim).map_err(|_| "no block; give its hexadecimal number")
 }
 
-const SETTINGS: Settings = Settings { addresses: fleet_of, programs: program_of };
+const SETTINGS: Settings =
+    Settings { addresses: fleet_of, programs: program_of, rules: ruled::RULEBOOK };
 
 /// The address of the budget that a class of this name shares, read anew each time.
 fn fleet_of(name: &str) -> Result<Option<String>, String> {

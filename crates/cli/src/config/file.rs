@@ -24,25 +24,29 @@
 //! alpha = 0.02
 //! ```
 //!
-//! The keys of classes are the options of `discnice class set`, without their dashes, `fleet`: the address of a
+//! `include` and `[[rule]]` are in [`super::rules`]. The keys of classes are the options of `discnice class set`, without their dashes, `fleet`: the address of a
 //! budget that the class shares with those of other machines (docs/fleet.md), and `message`: what `discnice enter` says.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use discnice_fleet::Address;
 use discnice_manners::{Parameter, Setting, settings};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
+use super::rules::Entry;
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 
 /// The name in `locked` for `strict`, and that for the section of jobs without a class.
 const STRICT: &str = "strict";
 const DEFAULT: &str = "default";
+/// The name in `locked` for rules: the site's are asked first.
+const RULES: &str = "rules";
 /// What stands before a class's name in `locked`.
 const CLASS: &str = "class.";
 
@@ -59,11 +63,25 @@ pub struct File {
     /// Limits by the name of a kind of jobs.
     #[serde(default)]
     preset: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
+    /// Files of rules.
+    #[serde(default)]
+    include: Vec<Spanned<String>>,
+    /// Which processes that no command of ours started enter a class.
+    #[serde(default)]
+    rule: Vec<Entry>,
     #[serde(default)]
     polite: BTreeMap<Spanned<String>, Spanned<f64>>,
     /// What `polite` says.
     #[serde(skip)]
     progress: Vec<Setting>,
+}
+
+/// A file of rules.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    #[serde(default)]
+    rule: Vec<Entry>,
 }
 
 impl File {
@@ -72,22 +90,35 @@ impl File {
     /// # Errors
     /// It is no configuration: file, line, column, reason.
     pub fn parse_bytes(bytes: &[u8], path: &Path) -> anyhow::Result<Self> {
-        let good = match str::from_utf8(bytes) {
-            Ok(text) => return Self::parse(text, path),
-            Err(error) => String::from_utf8_lossy(&bytes[..error.valid_up_to()]),
-        };
-        let (line, column) = place(&good, good.len());
-        bail!("{}:{line}:{column}: not UTF-8", path.display())
+        Self::parse(text_of(bytes, path)?, path)
+    }
+
+    /// Parses a file of rules.
+    ///
+    /// # Errors
+    /// It is none: file, line, column, reason.
+    pub(super) fn parse_rules(bytes: &[u8], path: &Path) -> anyhow::Result<Vec<Entry>> {
+        let text = text_of(bytes, path)?;
+        let mut file: RuleFile = read(text, path)?;
+        for entry in &mut file.rule {
+            entry.check(text, path).map_err(|(span, why)| at(text, path, span, &why))?;
+        }
+        Ok(file.rule)
     }
 
     pub(super) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
-        let at = |span: Range<usize>, why: String| {
-            let (line, column) = place(text, span.start);
-            anyhow!("{}:{line}:{column}: {why}", path.display())
-        };
-        let mut config: Self = toml::from_str(text).map_err(|error| {
-            at(error.span().unwrap_or(0..0), error.message().replace('\n', " "))
-        })?;
+        let at = |span, why: String| at(text, path, span, &why);
+        let mut config: Self = read(text, path)?;
+        for entry in &mut config.rule {
+            entry.check(text, path).map_err(|(span, why)| at(span, why))?;
+        }
+        for name in &config.include {
+            let text = name.as_ref();
+            if !text.starts_with('/') && (text.contains('/') || text.is_empty()) {
+                let why = "include: give a name or an absolute path";
+                return Err(at(name.span(), why.to_owned()));
+            }
+        }
         for (name, limits) in &config.class {
             classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
             let checked = limits.as_ref().check();
@@ -101,15 +132,8 @@ impl File {
             }
         }
         for (name, limits) in &config.preset {
-            let limits = limits.as_ref();
-            let is_of_a_class = limits.message().is_some()
-                || limits.fleet().is_some()
-                || limits.program().is_some();
-            let named = |why: String| at(name.span(), format!("preset {}: {why}", name.as_ref()));
-            if is_of_a_class {
-                return Err(named("only limits; give the rest to [class.NAME]".into()));
-            }
-            limits.check().map_err(|why| named(why.to_string()))?;
+            check_preset(limits.as_ref())
+                .map_err(|why| at(name.span(), format!("preset {}: {why}", name.as_ref())))?;
         }
         if let Some(limits) = &config.default {
             if limits.as_ref().message().is_some() {
@@ -152,8 +176,13 @@ impl File {
         let is_there = match (name, name.strip_prefix(CLASS)) {
             (STRICT, _) => self.strict.is_some(),
             (DEFAULT, _) => self.default.is_some(),
+            (RULES, _) => !self.rule.is_empty() || !self.include.is_empty(),
             (_, Some(class)) => self.class(class).is_some(),
-            _ => return Err(format!("locked: give strict, default or class.NAME, not {name:?}")),
+            _ => {
+                return Err(format!(
+                    "locked: give strict, default, rules or class.NAME, not {name:?}"
+                ));
+            }
         };
         is_there.then_some(()).ok_or_else(|| format!("locked: {name} is not set in this file"))
     }
@@ -165,6 +194,21 @@ impl File {
     /// Whether users may not change what `strict` says.
     pub fn locks_strict(&self) -> bool {
         self.locks(STRICT)
+    }
+
+    /// Whether users' rules come after those of this file.
+    pub fn locks_rules(&self) -> bool {
+        self.locks(RULES)
+    }
+
+    /// The rules that stand in this file.
+    pub(super) fn rules(&self) -> &[Entry] {
+        &self.rule
+    }
+
+    /// The names, or paths, of files with more of them.
+    pub(super) fn includes(&self) -> impl Iterator<Item = &str> {
+        self.include.iter().map(|name| name.as_ref().as_str())
     }
 
     /// The limits that users may not loosen for a class of this name: its own section's, else those of jobs without a
@@ -222,6 +266,14 @@ impl File {
     }
 }
 
+/// Refuses what a kind of jobs cannot have.
+fn check_preset(limits: &LimitArgs) -> Result<(), String> {
+    if limits.message().is_some() || limits.fleet().is_some() || limits.program().is_some() {
+        return Err("only limits; give the rest to [class.NAME]".into());
+    }
+    limits.check().map_err(|why| why.to_string())
+}
+
 /// Refuses what can be no command.
 fn check_program(words: &[String]) -> Result<(), &'static str> {
     if words.iter().any(|word| word.contains('\0')) {
@@ -230,8 +282,29 @@ fn check_program(words: &[String]) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// The text of a file.
+fn text_of<'a>(bytes: &'a [u8], path: &Path) -> anyhow::Result<&'a str> {
+    str::from_utf8(bytes).map_err(|error| {
+        let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+        at(&good, path, good.len()..good.len(), "not UTF-8")
+    })
+}
+
+/// What a file's text says.
+fn read<T: DeserializeOwned>(text: &str, path: &Path) -> anyhow::Result<T> {
+    toml::from_str(text).map_err(|error| {
+        at(text, path, error.span().unwrap_or(0..0), &error.message().replace('\n', " "))
+    })
+}
+
+/// An error with its file, line and column.
+fn at(text: &str, path: &Path, span: Range<usize>, why: &str) -> anyhow::Error {
+    let (line, column) = place(text, span.start);
+    anyhow!("{}:{line}:{column}: {why}", path.display())
+}
+
 /// Line and column of a byte, counted from 1, in characters.
-fn place(text: &str, byte: usize) -> (usize, usize) {
+pub(super) fn place(text: &str, byte: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(byte)];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -312,7 +385,11 @@ mod tests {
             ("[default]\nmessage = \"a\"\n", "config.toml:1:", "only a named class"),
             ("locked = [\"class.a\"]\n", "config.toml:1:11: ", "class.a is not set"),
             ("locked = [\"default\"]\n", "config.toml:1:11: ", "default is not set"),
-            ("locked = [\"polite\"]\n", "config.toml:1:11: ", "strict, default or class.NAME"),
+            (
+                "locked = [\"polite\"]\n",
+                "config.toml:1:11: ",
+                "strict, default, rules or class.NAME",
+            ),
             ("[class.a]\nfleet = \"h/a\"\n", "config.toml:1:", "no address of a fleet"),
             ("[class.a]\nfleet = \"redis://h\"\n", "config.toml:1:", "no class behind the host"),
             (

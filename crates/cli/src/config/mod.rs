@@ -4,11 +4,12 @@
 //! (docs/adr/0028-site.md).
 
 mod file;
+pub mod rules;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use discnice_manners::Setting;
@@ -26,7 +27,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Config {
     own: File,
-    site: &'static File,
+    site: Arc<File>,
 }
 
 impl Config {
@@ -35,7 +36,15 @@ impl Config {
     /// # Errors
     /// The user's cannot be read, or says something that is no configuration: file, line, column, reason.
     pub fn load() -> anyhow::Result<Self> {
-        Ok(Self { own: own()?, site: site() })
+        Ok(Self { own: own()?, site: Arc::clone(site()) })
+    }
+
+    /// Reads both files, also the site's, which is otherwise read once: for a process that goes on for long.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn anew() -> anyhow::Result<Self> {
+        Ok(Self { own: own()?, site: Arc::new(read_site()) })
     }
 
     /// Parameters of regulation by progress, the later ones over the former.
@@ -55,7 +64,7 @@ impl Config {
     /// They are parts of what was never measured.
     pub fn class(&self, name: &str) -> anyhow::Result<Option<Limits>> {
         let sections = (self.site.class(name), self.own.class(name));
-        Ok(combined(sections)?.map(|limits| bound(self.site, name, limits)))
+        Ok(combined(sections)?.map(|limits| bound(&self.site, name, limits)))
     }
 
     /// The limits of a job that was given neither numbers nor a class.
@@ -159,27 +168,26 @@ fn own() -> anyhow::Result<File> {
 }
 
 /// The site's file. One that is wrong is told of and not followed: users cannot mend it, and their jobs are to run.
-fn site() -> &'static File {
-    static SITE: OnceLock<File> = OnceLock::new();
-    SITE.get_or_init(|| {
-        let path = Path::new(discnice_paths::SITE);
-        let read = discnice_paths::read_site(path, LONGEST);
-        let found = match read {
-            Ok(bytes) => File::parse_bytes(&bytes, path),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return File::default();
-            }
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-        };
-        found.unwrap_or_else(|error| {
-            tell!("discnice: the site's settings are not used: {error:#}; tell its administrator");
-            File::default()
-        })
+fn site() -> &'static Arc<File> {
+    static SITE: OnceLock<Arc<File>> = OnceLock::new();
+    SITE.get_or_init(|| Arc::new(read_site()))
+}
+
+fn read_site() -> File {
+    let path = Path::new(discnice_paths::SITE);
+    let read = discnice_paths::read_site(path, LONGEST);
+    let found = match read {
+        Ok(bytes) => File::parse_bytes(&bytes, path),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return File::default();
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    found.unwrap_or_else(|error| {
+        tell!("discnice: the site's settings are not used: {error:#}; tell its administrator");
+        File::default()
     })
 }
 
@@ -198,7 +206,7 @@ mod tests {
 
     fn config(own: &str) -> Config {
         let parse = |text| File::parse(text, Path::new("config.toml")).unwrap();
-        Config { own: parse(own), site: Box::leak(Box::new(parse(SITE))) }
+        Config { own: parse(own), site: Arc::new(parse(SITE)) }
     }
 
     #[test]
@@ -250,18 +258,19 @@ mod tests {
         assert_eq!(held.when(), When::Always);
         assert_eq!(config.fleet("held"), Some("redis://h/a"));
         let gib = |many: u64| Some(Bytes::new(many << 30));
-        let total =
-            |many| bound(config.site, "held", Limits::UNLIMITED.with_disk_total(many)).disk_total();
+        let total = |many| {
+            bound(&config.site, "held", Limits::UNLIMITED.with_disk_total(many)).disk_total()
+        };
         assert_eq!([total(None), total(gib(9)), total(gib(1))], [gib(5), gib(5), gib(1)]);
         // What the site does not name has the default's lock.
         let wide = Limits::UNLIMITED.with(Resource::Write, Rate::per_second(90 * MIB));
-        let bounded = bound(config.site, "mine", wide);
+        let bounded = bound(&config.site, "mine", wide);
         let twenty = Rate::per_second(20 * MIB);
         assert_eq!(
             (bounded.rate(Resource::Total), bounded.rate(Resource::Write)),
             (twenty, twenty)
         );
         assert!(bounded.guest());
-        assert_eq!(bound(config.site, "free", wide), wide);
+        assert_eq!(bound(&config.site, "free", wide), wide);
     }
 }

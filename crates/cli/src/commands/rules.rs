@@ -1,0 +1,243 @@
+//! `discnice rules`: which class processes enter that no command of ours started.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use clap::{Args as ClapArgs, Subcommand};
+use discnice_escape::Foreign;
+use discnice_external::process::{Refusal, pin};
+use discnice_policyd::rules::subject::{Key, Subject};
+use discnice_policyd::rules::{Outcome, Rule, first};
+use serde_json::{Value, json};
+
+use crate::config::rules;
+use crate::output::{self, Lines};
+use crate::{classes, program, ruled};
+
+const EXAMPLES: &str = "\
+Examples:
+  discnice rules                     the rules in their order, and whether they are followed
+  discnice rules test 4711           which of them would match process 4711, and why the others do not
+  discnice rules test baloo_file     the same of a command
+
+  # ~/.config/discnice/config.toml
+  include = [\"indexers\"]             rules of DiscNice: indexers, thumbnailers, updaters, sync, compilers
+  [[rule]]
+  match = { exe = \"kf6/baloo_file*\" }
+  class = \"indexers\"";
+
+/// The kernel keeps so many bytes of a name.
+const NAME: usize = 15;
+/// What to do where nothing follows them.
+const START: &str =
+    "start it: `systemctl --user enable --now discnice-policyd.service`, or `discnice policyd &`";
+
+/// List the rules by which running programs enter classes, or test one
+///
+/// Rules stand in config.toml. policyd compares this user's processes with them, four times a second, and limits those that
+/// match, as `discnice attach` does.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// For machines
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Tell which rule matches a process or command, and why the others do not; exit status 1 if none does
+    Test {
+        /// For machines
+        #[arg(long)]
+        json: bool,
+        /// A running process, or a command with its arguments
+        #[arg(
+            value_name = "PID|COMMAND",
+            required = true,
+            trailing_var_arg = true,
+            allow_negative_numbers = true
+        )]
+        subject: Vec<OsString>,
+    },
+}
+
+impl Args {
+    /// Prints what is asked for.
+    ///
+    /// # Errors
+    /// The rules cannot be read, or there is nothing to test.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let loaded = rules::load().rules.map_err(|why| anyhow!(why))?;
+        match self.action {
+            None => list(&loaded, self.json).map(|()| ExitCode::SUCCESS),
+            Some(Action::Test { json, subject }) => test(&loaded, &subject, json),
+        }
+    }
+}
+
+fn list(rules: &[Rule], json: bool) -> anyhow::Result<()> {
+    let followed = ruled::followed();
+    if json {
+        let all: Vec<Value> = rules.iter().map(as_json).collect();
+        let text = serde_json::to_string_pretty(&json!({ "rules": all, "followed": followed }))?;
+        return Ok(output::json(&text)?);
+    }
+    let mut lines = Lines::default();
+    let width = rules.iter().map(|rule| class(rule).len()).max().unwrap_or_default().min(24);
+    for rule in rules {
+        lines.push(format_args!("{:width$}  {}  ({})", class(rule), rule.conditions, rule.place));
+    }
+    match followed {
+        _ if rules.is_empty() => {
+            lines.push(format_args!("no rules; `discnice rules --help` shows what they look like"));
+        }
+        Some(count) if count == rules.len() => lines.push(format_args!("policyd follows them")),
+        Some(count) => lines.push(format_args!(
+            "policyd follows {count} rules, as they were before; it looks every 2 s whether they have changed"
+        )),
+        None => lines.push(format_args!("not followed, as policyd does not run; {START}")),
+    }
+    Ok(lines.say()?)
+}
+
+/// What happens by a rule, in a word or two.
+fn class(rule: &Rule) -> &str {
+    match &rule.outcome {
+        Outcome::Enter(class, _) => class,
+        Outcome::LeaveAlone => "(left alone)",
+    }
+}
+
+fn as_json(rule: &Rule) -> Value {
+    let class = match &rule.outcome {
+        Outcome::Enter(class, _) => Some(class),
+        Outcome::LeaveAlone => None,
+    };
+    json!({ "place": rule.place, "class": class, "match": rule.conditions.to_string() })
+}
+
+/// What is tested.
+struct Tested {
+    subject: Subject,
+    /// Its number, if it runs.
+    id: Option<u32>,
+    /// Why no rule puts it into a class now.
+    unfit: Option<String>,
+}
+
+fn test(rules: &[Rule], words: &[OsString], json: bool) -> anyhow::Result<ExitCode> {
+    let number = words.first().and_then(|word| word.to_str()?.parse::<i32>().ok());
+    let tested = match number {
+        Some(id) if words.len() == 1 => running(id)?,
+        _ => command(words)?,
+    };
+    let decides = first(rules, &tested.subject);
+    if json {
+        output::json(&serde_json::to_string_pretty(&told(rules, &tested, decides))?)?;
+    } else {
+        show(rules, &tested, decides)?;
+    }
+    Ok(ExitCode::from(u8::from(decides.is_none())))
+}
+
+fn running(id: i32) -> anyhow::Result<Tested> {
+    let pinned = pin(id)?;
+    let Some(subject) = Subject::read(pinned.id(), Key::ALL.into_iter()) else {
+        bail!(Refusal::Foreign(id));
+    };
+    let unfit = ruled::fitness(&pinned, &classes::all()?).err().map(|why| why.to_string());
+    Ok(Tested { subject, id: Some(pinned.id()), unfit })
+}
+
+/// A command as it would be, started from here.
+fn command(words: &[OsString]) -> anyhow::Result<Tested> {
+    let name = words.first().cloned().unwrap_or_default();
+    let Some(path) = program::find(&name) else {
+        bail!("no process and no program {}; give a PID or a command", Foreign::word(&name));
+    };
+    if let Some(fault) = program::fault(&path) {
+        bail!("cannot look at {}: {fault}", Foreign::path(&path));
+    }
+    let base = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let kept = &base[..base.floor_char_boundary(NAME)];
+    let path = path.canonicalize().unwrap_or(path);
+    let own = Subject::read(std::process::id(), Key::ALL.into_iter()).unwrap_or_default();
+    let group = own.value(Key::Cgroup).unwrap_or_default();
+    let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let subject = Subject::new(&exe_of(&path), kept, group, &line.join(" "));
+    Ok(Tested { subject, id: None, unfit: None })
+}
+
+/// The program that the kernel executes for a file: of a script, its interpreter.
+fn exe_of(path: &Path) -> String {
+    let script = std::fs::read(path).ok().filter(|bytes| bytes.starts_with(b"#!"));
+    let first = script.and_then(|bytes| {
+        let line = bytes.split(|byte| *byte == b'\n').next()?.get(2..)?.trim_ascii().to_owned();
+        let word = line.split(u8::is_ascii_whitespace).next()?.to_owned();
+        Path::new(std::str::from_utf8(&word).ok()?).canonicalize().ok()
+    });
+    first.as_deref().unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn show(rules: &[Rule], tested: &Tested, decides: Option<&Rule>) -> anyhow::Result<()> {
+    let mut lines = Lines::default();
+    for key in Key::ALL {
+        let value = tested.subject.value(key).unwrap_or("(unknown)");
+        let note = if tested.id.is_none() && key == Key::Cgroup { " (of this shell)" } else { "" };
+        lines.push(format_args!("{:8} {value}{note}", key.name()));
+    }
+    for rule in rules {
+        let missed = rule.conditions.each(&tested.subject).find(|(.., holds)| !holds);
+        let why = match missed {
+            Some((key, patterns, _)) => format!("no: its {key} is not {patterns}"),
+            None if decides.is_some_and(|one| std::ptr::eq(one, rule)) => "yes".into(),
+            None => "yes, but an earlier one decides".into(),
+        };
+        lines.push(format_args!("{} -> {}: {why}", rule.place, class(rule)));
+    }
+    lines.push(format_args!("{}", verdict(tested, decides)));
+    Ok(lines.say()?)
+}
+
+fn verdict(tested: &Tested, decides: Option<&Rule>) -> String {
+    let Some(rule) = decides else { return "no rule matches".into() };
+    match (&rule.outcome, &tested.unfit) {
+        (Outcome::LeaveAlone, _) => format!("left alone, by {}", rule.place),
+        (Outcome::Enter(class, _), None) => format!("class {class}, by {}", rule.place),
+        (Outcome::Enter(class, _), Some(why)) => {
+            format!("class {class}, by {}, but not now: {why}", rule.place)
+        }
+    }
+}
+
+fn told(rules: &[Rule], tested: &Tested, decides: Option<&Rule>) -> Value {
+    let subject: serde_json::Map<String, Value> = Key::ALL
+        .into_iter()
+        .map(|key| (key.name().to_owned(), json!(tested.subject.value(key))))
+        .collect();
+    let each = |rule: &Rule| {
+        let conditions = rule.conditions.each(&tested.subject);
+        let conditions: Vec<Value> = conditions
+            .map(|(key, patterns, holds)| {
+                json!({ "key": key.name(), "patterns": patterns.to_string(), "holds": holds })
+            })
+            .collect();
+        let mut told = as_json(rule);
+        told["matches"] = json!(rule.conditions.hold(&tested.subject));
+        told["conditions"] = json!(conditions);
+        told
+    };
+    let all: Vec<Value> = rules.iter().map(each).collect();
+    json!({
+        "pid": tested.id,
+        "subject": subject,
+        "rules": all,
+        "decides": decides.map(as_json),
+        "not_now": tested.unfit,
+    })
+}

@@ -1,0 +1,339 @@
+//! Rules: which class a process enters that no command of ours started.
+//!
+//! ```toml
+//! include = ["indexers"]         # a file of rules: of DiscNice, or the path of one
+//!
+//! [[rule]]
+//! match = { exe = "kf6/baloo_file*" }
+//! class = "indexers"
+//! limits = { disk = "2M" }       # if there is no [class.indexers]
+//!
+//! [[rule]]
+//! match = { cgroup = "app-*.scope", cmdline = "* --now" }
+//! except = true                  # left alone
+//! ```
+//!
+//! The first that matches decides: of the user's file, then of what that includes, then of the site's in the same way; with
+//! `locked = ["rules"]` the site's come first.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use discnice_policy::{Limits, Resources};
+use discnice_policyd::rules::{Conditions, Loaded, Outcome, Rule};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Config, File, LONGEST, bound, file};
+use crate::commands::limits::LimitArgs;
+use crate::output::tell;
+use crate::{classes, polite};
+
+/// A folder of rule files.
+const FOLDER: &str = "discnice/rules";
+
+/// A rule as a file has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    r#match: Spanned<Conditions>,
+    class: Option<Spanned<String>>,
+    #[serde(default)]
+    except: bool,
+    limits: Option<Spanned<LimitArgs>>,
+    /// File and line.
+    #[serde(skip)]
+    place: String,
+}
+
+impl Entry {
+    /// Checks what stands in it, and notes where it stands.
+    ///
+    /// # Errors
+    /// What is wrong, and where in the text.
+    pub(super) fn check(&mut self, text: &str, path: &Path) -> Result<(), (Range<usize>, String)> {
+        let (line, _) = file::place(text, self.r#match.span().start);
+        self.place = format!("{}:{line}", path.display());
+        let wrong = |why: &str| Err((self.r#match.span(), format!("rule: {why}")));
+        match (&self.class, self.except) {
+            (None, false) => return wrong("no class; add class = \"NAME\", or except = true"),
+            (Some(_), true) => return wrong("it has a class and except = true; leave out one"),
+            (Some(name), false) => {
+                classes::check_name(name.as_ref().as_ref()).map_err(|why| (name.span(), why))?;
+            }
+            (None, true) if self.limits.is_some() => {
+                return wrong("what is left alone has no limits; leave them out");
+            }
+            (None, true) => {}
+        }
+        let Some(limits) = &self.limits else { return Ok(()) };
+        let wrong = |why: String| Err((limits.span(), format!("rule: limits: {why}")));
+        let args = limits.as_ref();
+        if args.message().is_some() || args.fleet().is_some() || args.program().is_some() {
+            return wrong("only limits; give the rest to [class.NAME]".into());
+        }
+        if !args.are_of(Resources::DISK) {
+            let why = "a process that runs already can be limited in disk traffic only; leave out meta-ops and net";
+            return wrong(why.into());
+        }
+        args.check().or_else(|why| wrong(why.to_string()))
+    }
+
+    fn rule(&self, config: &Config) -> anyhow::Result<Rule> {
+        let outcome = match &self.class {
+            None => Outcome::LeaveAlone,
+            Some(name) => {
+                let limits =
+                    limits_of(config, name.as_ref(), self.limits.as_ref().map(Spanned::as_ref));
+                let limits = limits.with_context(|| self.place.clone())?;
+                Outcome::Enter(name.as_ref().clone(), Box::new(limits))
+            }
+        };
+        let conditions = self.r#match.as_ref().clone();
+        Ok(Rule { conditions, outcome, place: self.place.clone() })
+    }
+}
+
+/// The limits that a class is made with: its section's, else those of the rule over those of a job that was given none.
+fn limits_of(config: &Config, name: &str, own: Option<&LimitArgs>) -> anyhow::Result<Limits> {
+    if let Some(limits) = config.class(name)? {
+        return Ok(limits);
+    }
+    let base = config.unnamed()?.unwrap_or_else(polite::limits);
+    let limits = own.map_or(Ok(base), |own| own.fitted_over(base))?;
+    Ok(bound(&config.site, name, limits))
+}
+
+/// Reads all rules anew: files may have changed since this process began.
+#[must_use]
+pub fn load() -> Loaded {
+    let mut files = vec![PathBuf::from(discnice_paths::SITE)];
+    files.extend(discnice_paths::config());
+    let rules = Config::anew().and_then(|config| all(&config, &mut files));
+    Loaded { rules: rules.map_err(|error| format!("{error:#}")), files }
+}
+
+/// All of them, in their order.
+fn all(config: &Config, files: &mut Vec<PathBuf>) -> anyhow::Result<Vec<Rule>> {
+    let own = Reader { trust: discnice_paths::read_own, folders: own_folders() };
+    let site = Reader { trust: discnice_paths::read_site, folders: site_folders() };
+    let own = own.included(&config.own, files)?;
+    // As all that is wrong with the site's settings: users cannot mend it.
+    let site = site.included(&config.site, files).unwrap_or_else(|error| {
+        tell!("discnice: rules of the site are not used: {error:#}; tell its administrator");
+        Vec::new()
+    });
+    let own = config.own.rules().iter().chain(&own);
+    let site = config.site.rules().iter().chain(&site);
+    let each = |entry: &Entry| entry.rule(config);
+    if config.site.locks_rules() {
+        return site.chain(own).map(each).collect();
+    }
+    own.chain(site).map(each).collect()
+}
+
+/// How the files of rules are read that a configuration includes.
+struct Reader {
+    /// Reads a file that no other user can have written.
+    trust: fn(&Path, u64) -> io::Result<Vec<u8>>,
+    /// Where a name is looked for.
+    folders: Vec<PathBuf>,
+}
+
+/// The user's folder, and those of DiscNice.
+fn own_folders() -> Vec<PathBuf> {
+    let own = discnice_paths::config().and_then(|path| Some(path.parent()?.join("rules")));
+    own.into_iter().chain(shipped()).collect()
+}
+
+/// The site's folder, and those of DiscNice.
+fn site_folders() -> Vec<PathBuf> {
+    let site = Path::new(discnice_paths::SITE).parent().map(|folder| folder.join("rules"));
+    site.into_iter().chain(shipped()).collect()
+}
+
+/// Where `make install` and packages put them: beside the program, else in the usual places.
+fn shipped() -> impl Iterator<Item = PathBuf> {
+    let program = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
+    let prefix = program.and_then(|path| Some(path.parent()?.parent()?.join("share")));
+    let usual = ["/usr/local/share", "/usr/share"].map(PathBuf::from);
+    prefix.into_iter().chain(usual).map(|share| share.join(FOLDER))
+}
+
+impl Reader {
+    /// The rules of the files that `file` includes; each path that was tried is added to `files`.
+    fn included(&self, file: &File, files: &mut Vec<PathBuf>) -> anyhow::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for name in file.includes() {
+            let places = self.places(name);
+            files.extend(places.iter().cloned());
+            let Some((path, bytes)) = self.find(&places)? else {
+                let tried: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+                bail!("include: there is no {}", tried.join(" or "));
+            };
+            entries.extend(File::parse_rules(&bytes, &path)?);
+        }
+        Ok(entries)
+    }
+
+    fn places(&self, name: &str) -> Vec<PathBuf> {
+        if name.starts_with('/') {
+            return vec![PathBuf::from(name)];
+        }
+        let mut places: Vec<PathBuf> =
+            self.folders.iter().map(|folder| folder.join(format!("{name}.toml"))).collect();
+        places.dedup();
+        places
+    }
+
+    fn find(&self, places: &[PathBuf]) -> anyhow::Result<Option<(PathBuf, Vec<u8>)>> {
+        for path in places {
+            match (self.trust)(path, LONGEST) {
+                Ok(bytes) => return Ok(Some((path.clone(), bytes))),
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    ) => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("cannot read {}", path.display()));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use discnice_policy::{Resource, When};
+    use discnice_policyd::rules::first;
+    use discnice_policyd::rules::subject::Subject;
+    use discnice_units::Rate;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn parse(text: &str) -> anyhow::Result<File> {
+        File::parse(text, Path::new("config.toml"))
+    }
+
+    fn rules(own: &str, site: &str) -> Vec<Rule> {
+        let config = Config { own: parse(own).unwrap(), site: Arc::new(parse(site).unwrap()) };
+        all(&config, &mut Vec::new()).unwrap()
+    }
+
+    fn named(name: &str) -> Subject {
+        Subject::new(&format!("/usr/bin/{name}"), name, "/", name)
+    }
+
+    const OWN: &str = "[class.b]\ndisk = \"7M\"\n\
+        [[rule]]\nmatch = { exe = \"one\" }\nclass = \"a\"\nlimits = { disk = \"2M\" }\n\
+        [[rule]]\nmatch = { name = \"two\" }\nclass = \"b\"\nlimits = { disk = \"2M\" }\n\
+        [[rule]]\nmatch = { name = \"free\" }\nexcept = true\n";
+    const SITE: &str = "[[rule]]\nmatch = { name = \"*\" }\nclass = \"all\"\n";
+
+    #[test]
+    fn a_class_has_its_section_s_limits_else_the_rule_s() {
+        let rules = rules(OWN, "");
+        let limits = |name: &str| match &first(&rules, &named(name)).unwrap().outcome {
+            Outcome::Enter(class, limits) => (class.clone(), **limits),
+            other => panic!("{other:?}"),
+        };
+        let (class, own) = limits("one");
+        assert_eq!((class.as_str(), own.when()), ("a", When::Busy), "over the polite default");
+        assert_eq!(own.rate(Resource::Total), Rate::per_second(2 * MIB));
+        let (class, section) = limits("two");
+        assert_eq!((class.as_str(), section.when()), ("b", When::Always));
+        assert_eq!(section.rate(Resource::Total), Rate::per_second(7 * MIB));
+        assert_eq!(rules[1].place, "config.toml:8");
+    }
+
+    #[test]
+    fn the_site_s_rules_come_last_unless_they_are_locked() {
+        let decides = |rules: &[Rule]| first(rules, &named("free")).unwrap().outcome.clone();
+        assert_eq!(decides(&rules(OWN, SITE)), Outcome::LeaveAlone);
+        let locked = format!("locked = [\"rules\"]\n{SITE}");
+        assert!(
+            matches!(decides(&rules(OWN, &locked)), Outcome::Enter(class, _) if class == "all")
+        );
+    }
+
+    #[test]
+    fn wrong_rules_are_said_where() {
+        for (text, place, why) in [
+            ("[[rule]]\nclass = \"a\"\n", "config.toml:1:", "missing field `match`"),
+            ("[[rule]]\nmatch = {}\nclass = \"a\"\n", "config.toml:2:9: ", "no condition"),
+            ("[[rule]]\nmatch = { user = \"me\" }\n", "config.toml:2:11: ", "`user`"),
+            ("[[rule]]\nmatch = { exe = \"[\" }\n", "config.toml:2:17: ", "is no pattern"),
+            ("[[rule]]\nmatch = { exe = \"a\" }\n", "config.toml:2:9: ", "no class"),
+            (
+                "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"\"\n",
+                "config.toml:3:9: ",
+                "class name",
+            ),
+            ("[[rule]]\nmatch = { exe = \"a\" }\nclas = \"b\"\n", "config.toml:3:1: ", "clas"),
+            (
+                "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"b\"\nexcept = true\n",
+                "config.toml:2:9: ",
+                "leave out one",
+            ),
+            (
+                "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"b\"\nlimits = { net = \"5M\" }\n",
+                "config.toml:4:10: ",
+                "disk traffic only",
+            ),
+            (
+                "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"b\"\nlimits = { disk = \"5Q\" }\n",
+                "config.toml:4:19: ",
+                "unknown unit",
+            ),
+            ("include = [\"a/b\"]\n", "config.toml:1:12: ", "a name or an absolute path"),
+            ("locked = [\"rules\"]\n", "config.toml:1:11: ", "rules is not set"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(place), "{text:?}: {error}");
+            assert!(error.contains(why) && !error.contains('\n'), "{text:?}: {error}");
+        }
+        let other = File::parse_rules(b"strict = true\n", Path::new("a.toml")).unwrap_err();
+        assert!(other.to_string().starts_with("a.toml:1:1: unknown field"), "{other}");
+    }
+
+    #[test]
+    fn what_is_included_is_found_by_name_and_by_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, "[[rule]]\nmatch = { name = \"x\" }\nclass = \"y\"\n").unwrap();
+        let folders = vec![folder.path().join("none"), folder.path().to_owned()];
+        let reader = Reader { trust: discnice_paths::read_own, folders };
+        let mut files = Vec::new();
+        let file = parse(&format!("include = [\"mine\", \"{}\"]", path.display())).unwrap();
+        assert_eq!(reader.included(&file, &mut files).unwrap().len(), 2);
+        assert_eq!(files.len(), 3, "also one that may be made later");
+        let missing = parse("include = [\"other\"]").unwrap();
+        let error = reader.included(&missing, &mut files).unwrap_err().to_string();
+        assert!(error.contains("none/other.toml or "), "{error}");
+    }
+
+    #[test]
+    fn each_file_that_is_shipped_can_be_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/rules");
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let entries = File::parse_rules(&std::fs::read(&path).unwrap(), &path).unwrap();
+            let config = Config { own: File::default(), site: Arc::default() };
+            for entry in &entries {
+                entry.rule(&config).unwrap();
+            }
+            names.push(path.file_stem().unwrap().to_string_lossy().into_owned());
+        }
+        names.sort();
+        assert_eq!(names, ["compilers", "indexers", "sync", "thumbnailers", "updaters"]);
+    }
+}

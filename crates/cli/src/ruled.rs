@@ -1,0 +1,172 @@
+//! Processes that rules put into classes, as policyd has them put.
+
+use std::io;
+
+use discnice_benice::tree::{Process, Tree};
+use discnice_budget::outside::Reason;
+use discnice_external::census::Newcomer;
+use discnice_external::number::mark;
+use discnice_external::process::{
+    Pinned, Refusal, examine, is_this_program, pin, real_user, threads,
+};
+use discnice_policyd::rules::{Candidate, Rulebook};
+use discnice_sys::block::BlockId;
+use discnice_sys::process::{self, user};
+use discnice_sys::{procfs, time};
+
+use crate::classes::{self, Found, Origin};
+use crate::commands::attach_limits::{ADVANCE, enter, lists};
+use crate::config::{Config, rules};
+use crate::output::tell;
+use crate::{fleet, polite};
+
+/// What policyd asks of this program.
+pub const RULEBOOK: Rulebook = Rulebook { load, admit };
+
+fn load() -> discnice_policyd::rules::Loaded {
+    let loaded = rules::load();
+    if let Err(why) = &loaded.rules {
+        // In the journal, if policyd was started by a unit.
+        tell!("discnice: rules stay as they were: {why}");
+    }
+    loaded
+}
+
+/// Why a process enters no class by a rule.
+#[derive(Debug)]
+pub enum Unfit {
+    /// It is in a class, by itself or by its ancestry.
+    Member(String),
+    /// It is this program.
+    Ourselves,
+    /// It belongs to another user.
+    Foreign,
+    /// It cannot be held.
+    Refused(Refusal),
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Member(class) => write!(f, "it is in class {class} already"),
+            Self::Ourselves => f.write_str("it is DiscNice itself"),
+            Self::Foreign => f.write_str("it is another user's"),
+            Self::Refused(refusal) => write!(f, "{refusal}"),
+        }
+    }
+}
+
+/// Whether a rule may put a process into a class now.
+///
+/// # Errors
+/// Why not.
+pub fn fitness(pinned: &Pinned, classes: &[Found]) -> Result<(), Unfit> {
+    let id = pinned.id();
+    if real_user(id.cast_signed()) != Some(user()) {
+        return Err(Unfit::Foreign);
+    }
+    if is_this_program(id) {
+        return Err(Unfit::Ourselves);
+    }
+    if let Some(found) = class_of(pinned, classes) {
+        return Err(Unfit::Member(found.name()));
+    }
+    examine(pinned).map_err(Unfit::Refused)
+}
+
+/// A process, its parent, and so on, without the first of the system.
+fn ancestry(id: u32) -> impl Iterator<Item = Process> {
+    let above = |process: &Process| {
+        let parent = procfs::stat(process.id())?.parent;
+        (parent > 1).then(|| Process::find(parent))?
+    };
+    std::iter::successors(Process::find(id), above)
+}
+
+/// The class that a process is in, or that it is about to enter: one of its ancestors' or, of those that are gone, the
+/// one that its environment names.
+fn class_of<'a>(pinned: &Pinned, classes: &'a [Found]) -> Option<&'a Found> {
+    let listed = ancestry(pinned.id()).find_map(|process| {
+        let pinned = pin(process.id().cast_signed()).ok()?;
+        classes.iter().find(|found| lists(found, &pinned))
+    });
+    if listed.is_some() {
+        return listed;
+    }
+    let newcomer = Newcomer::from(procfs::stat(pinned.id())?);
+    classes.iter().find(|found| newcomer.carries(&mark(found.class, found.block)))
+}
+
+/// Makes a process, with its descendants, members of the class of a rule; `None` for one that is in a class already or
+/// has ended.
+fn admit(candidate: Candidate<'_>) -> Result<Option<BlockId>, String> {
+    let Ok(pinned) = pin(candidate.id.cast_signed()) else { return Ok(None) };
+    if pinned.process.started != candidate.started {
+        return Ok(None);
+    }
+    let classes = classes::all().map_err(|error| format!("{error:#}"))?;
+    let entered = match fitness(&pinned, &classes) {
+        Ok(()) => take_in(candidate, &pinned, &classes).map(Some),
+        Err(Unfit::Refused(refusal)) => Err(refusal.to_string()),
+        Err(_) => Ok(None),
+    };
+    classes::let_go(classes);
+    entered
+}
+
+fn take_in(
+    candidate: Candidate<'_>,
+    pinned: &Pinned,
+    classes: &[Found],
+) -> Result<BlockId, String> {
+    if ancestry(process::id()).any(|ancestor| ancestor.id() == pinned.id()) {
+        return Err("this daemon descends from it and would hold itself".into());
+    }
+    let limits = candidate.limits;
+    let told = |error: anyhow::Error| format!("{error:#}");
+    let (found, origin) = classes::find_or_create(candidate.class).map_err(told)?;
+    if origin == Origin::New {
+        // Without a board it is held whatever others do.
+        let _ = polite::prepare(limits);
+        found.set_limits(limits);
+        found.class.forfeit_credit(time::now().plus(ADVANCE));
+    }
+    if let Ok(config) = Config::load() {
+        fleet::follow(&found, &config);
+    }
+    let entered = enter(&found, pinned, Reason::Attached);
+    if entered.is_ok() {
+        take_in_descendants(&found, pinned, classes);
+    }
+    let block = found.block;
+    classes::let_go(vec![found]);
+    entered.map(|()| block).map_err(told)
+}
+
+/// Makes its present descendants members that are in no class.
+fn take_in_descendants(found: &Found, pinned: &Pinned, classes: &[Found]) {
+    if has_no_children(pinned.id()) {
+        return;
+    }
+    let tree = Tree::new(&[pinned.process]);
+    for stat in tree.iter().filter(|stat| stat.id != pinned.id() && !is_this_program(stat.id)) {
+        let Ok(pinned) = pin(stat.id.cast_signed()) else { continue };
+        let is_free = classes.iter().all(|other| !lists(other, &pinned));
+        if is_free && found.class.listed(stat.id).is_none() {
+            let _ = enter(found, &pinned, Reason::Descendant);
+        }
+    }
+}
+
+/// Whether a process has no children, as most have none that have just begun: then not all processes are looked
+/// through. False where the kernel does not tell (proc_pid_task(5), `children`).
+fn has_no_children(id: u32) -> bool {
+    let children = |thread| std::fs::read(format!("/proc/{id}/task/{thread}/children"));
+    threads(id).all(|thread| children(thread).is_ok_and(|text| text.trim_ascii().is_empty()))
+}
+
+/// How many rules policyd follows; `None` while there is none, or one of a version that knows no rules.
+pub fn followed() -> Option<usize> {
+    let found: io::Result<Option<usize>> = discnice_policyd::client::rules();
+    found.ok().flatten()
+}
