@@ -20,6 +20,11 @@
 //! disk = "20M"
 //! message = "Large transfers: use dtn.example"
 //!
+//! [busy]                 # from what traffic of others on classes give way, instead of what follows from the disk
+//! high = "4M"
+//! low = "1M"
+//! starved = "256K"
+//!
 //! [polite]               # of jobs that are regulated by their progress
 //! alpha = 0.02
 //! ```
@@ -37,6 +42,7 @@ use discnice_manners::{Parameter, Setting, settings};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::Busy;
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 
@@ -59,6 +65,7 @@ pub struct File {
     /// Limits by the name of a kind of jobs.
     #[serde(default)]
     preset: BTreeMap<Spanned<String>, Spanned<LimitArgs>>,
+    busy: Option<Spanned<Busy>>,
     #[serde(default)]
     polite: BTreeMap<Spanned<String>, Spanned<f64>>,
     /// What `polite` says.
@@ -100,17 +107,7 @@ impl File {
                 return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
             }
         }
-        for (name, limits) in &config.preset {
-            let limits = limits.as_ref();
-            let is_of_a_class = limits.message().is_some()
-                || limits.fleet().is_some()
-                || limits.program().is_some();
-            let named = |why: String| at(name.span(), format!("preset {}: {why}", name.as_ref()));
-            if is_of_a_class {
-                return Err(named("only limits; give the rest to [class.NAME]".into()));
-            }
-            limits.check().map_err(|why| named(why.to_string()))?;
-        }
+        config.check_presets(&at)?;
         if let Some(limits) = &config.default {
             if limits.as_ref().message().is_some() {
                 let why = "default: only a named class has a message; give it to [class.session]";
@@ -140,6 +137,34 @@ impl File {
                 .map_err(|why| at(name.span(), format!("polite: {why}")))?;
         }
         Ok(config)
+    }
+
+    /// Refuses what is wrong in presets, and in what others count as busy from.
+    fn check_presets(
+        &self,
+        at: &impl Fn(Range<usize>, String) -> anyhow::Error,
+    ) -> anyhow::Result<()> {
+        if let Some(busy) = &self.busy {
+            let checked = busy.as_ref().check();
+            checked.map_err(|why| at(busy.span(), format!("busy: {why}")))?;
+        }
+        for (name, limits) in &self.preset {
+            let limits = limits.as_ref();
+            let is_of_a_class = limits.message().is_some()
+                || limits.fleet().is_some()
+                || limits.program().is_some();
+            let named = |why: String| at(name.span(), format!("preset {}: {why}", name.as_ref()));
+            if is_of_a_class {
+                return Err(named("only limits; give the rest to [class.NAME]".into()));
+            }
+            limits.check().map_err(|why| named(why.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// From what traffic on others count as busy.
+    pub fn busy(&self) -> Busy {
+        self.busy.as_ref().map(|busy| *busy.as_ref()).unwrap_or_default()
     }
 
     /// Parameters of regulation by progress.
