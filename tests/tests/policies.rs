@@ -44,6 +44,44 @@ fn sleep_holds_the_threshold_over_seconds() {
     assert!(waits > 1.5, "24 MiB at 8 MiB/s waited {waits} s");
 }
 
+//= rate-windows/3.2-tuning
+#[test]
+fn the_longest_sleep_cuts_large_reads() {
+    let waits = |longest: &str| {
+        let class = Class::new("8M");
+        waited(&class, &["--disk-read", "8M", "--longest-sleep", longest], 8 << 20);
+        class.show()["waits"].as_u64().expect("a number")
+    };
+    let (few, many) = (waits("250ms"), waits("10ms"));
+    assert!(many > 3 * few, "{many} waits of 10 ms, {few} of 250 ms");
+}
+
+//= rate-windows/3.2-tuning
+#[test]
+fn the_configuration_says_from_what_traffic_on_others_are_busy() {
+    let class = Class::new("unlimited");
+    let folder = product::private_folder();
+    let own = folder.path().join("discnice");
+    fs::create_dir(&own).expect("a folder");
+    let explained = |text: &str| {
+        fs::write(own.join("config.toml"), text).expect("a file");
+        let mut set = configured(&folder, &["run", "--class", class.name(), "--", "true"]);
+        let set = run(set.env("XDG_CACHE_HOME", "/nonexistent"));
+        let mut explain = configured(&folder, &["explain", class.name()]);
+        (set, run(&mut explain).text())
+    };
+    let (_, usual) = explained("");
+    let of = "others: busy above 1.9 MiB/s on a disk, until below 977 KiB/s";
+    assert!(usual.contains(of), "a fiftieth of a hard disk's rate: {usual}");
+    run(&mut configured(&folder, &["class", "rm", class.name()])).succeeded();
+    let (_, given) = explained("[busy]\nhigh = \"3M\"\n");
+    let of = "others: busy above 3 MiB/s on a disk, until below 1.5 MiB/s";
+    assert!(given.contains(of), "{given}");
+    let (refused, _) = explained("[busy]\nhigh = \"3M\"\nlow = \"4M\"\n");
+    assert_eq!(refused.status, Some(125));
+    assert!(refused.complaint().contains(":1:1: busy: low 4 MiB/s is above high 3 MiB/s"));
+}
+
 /// A class with a policy of its own: a shell script, in a configuration of its own.
 fn with_program(class: &Class, script: &str) -> TempDir {
     let folder = product::private_folder();

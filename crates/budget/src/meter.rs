@@ -1,7 +1,7 @@
 //! One threshold of a class, and what was charged to it.
 
 use discnice_policy::choice::Chosen;
-use discnice_policy::{Pace, Past, Rule};
+use discnice_policy::{Pace, Past};
 use discnice_units::{Nanos, Rate};
 
 use crate::primitive::{AtomicU64, Ordering};
@@ -92,7 +92,7 @@ impl Meter {
 
     /// Takes a place in the queue for operations. They pass one by one, so none is ever a large
     /// part of what may pass in a window, and more unused allowance can be kept than beside a large
-    /// piece ([`Rule::credit`]).
+    /// piece ([`discnice_policy::Rule::credit`]).
     pub fn reserve_operations(&self, pace: Pace, now: Nanos, count: u64) -> Option<Nanos> {
         self.reserve_by(&pace.at(self.rate().times(OPERATION)), now, count, OPERATION)
     }
@@ -214,7 +214,7 @@ impl Meter {
         (amount, time): (u64, Nanos),
         least: Option<(Rate, Nanos)>,
     ) -> Option<Nanos> {
-        let rule = Rule { rate: self.rate(), window: pace.window() };
+        let rule = pace.rule(self.rate());
         if rule.rate.is_unlimited() {
             return None;
         }
@@ -270,7 +270,7 @@ impl Meter {
 
     /// Changes the rate that holds; the debt in units stays.
     pub fn set_rate(&self, pace: Pace, now: Nanos, rate: Rate) {
-        let old = Rule { rate: self.rate(), window: pace.window() };
+        let old = pace.rule(self.rate());
         self.heal(now, old.rate);
         self.rate.store(rate.get(), Ordering::Release);
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {

@@ -9,6 +9,8 @@ use discnice_profile::{FigureName, Profile};
 use discnice_registry::Board;
 use discnice_units::Rate;
 
+use crate::config::Config;
+
 /// The bandwidth of a disk that was never measured: a hard disk's.
 const UNMEASURED: Rate = Rate::per_second(100_000_000);
 /// A guest's part of the bandwidth is one in so many.
@@ -54,7 +56,9 @@ pub fn prepare(limits: &Limits) -> anyhow::Result<()> {
         return Ok(());
     }
     let found = Board::find_or_create()?;
-    found.board.set_thresholds(&Thresholds::of(bandwidth()));
+    // A file that cannot be read is told of where its limits are needed.
+    let busy = Config::load().map(|config| config.busy()).unwrap_or_default();
+    found.board.set_thresholds(&busy.applied(&Thresholds::of(bandwidth())));
     let network = [Resource::Net, Resource::NetUp, Resource::NetDown];
     if network.into_iter().any(|one| !limits.rate(one).is_unlimited()) {
         found.board.want_network();

@@ -98,7 +98,24 @@ pub struct Pace {
     pub policy: Choice,
     /// What the user gave, in milliseconds; zero for the policy's own window.
     millis: u32,
+    /// The shortest sleep in tenths of milliseconds; zero for the usual one.
+    shortest: u16,
+    /// The longest sleep in milliseconds; zero for the usual one, which depends on the rate.
+    longest: u16,
 }
+
+/// Bounds of what can be given as the shortest sleep,
+pub const SHORTEST_SLEEPS: (Nanos, Nanos) = (Nanos(100_000), Nanos::from_millis(100));
+/// and of what can be given as the longest one.
+pub const LONGEST_SLEEPS: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(500));
+
+/// A tenth of a millisecond.
+const TENTH: u64 = 100_000;
+/// Where the word of shared memory has the policy and the bounds of sleeps.
+const POLICY_AT: u32 = 32;
+const SHORTEST_AT: u32 = 40;
+const LONGEST_AT: u32 = 52;
+const BOUND: u64 = 0xfff;
 
 /// Shortest window that can be given.
 pub const SHORTEST_WINDOW: Nanos = Nanos::from_millis(100);
@@ -107,7 +124,7 @@ pub const LONGEST_WINDOW: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 impl Pace {
     /// The rate window of five seconds.
-    pub const DEFAULT: Self = Self { policy: Choice::Window, millis: 0 };
+    pub const DEFAULT: Self = Self { policy: Choice::Window, millis: 0, shortest: 0, longest: 0 };
 
     /// Returns this with another policy.
     #[must_use]
@@ -126,6 +143,47 @@ impl Pace {
     #[must_use]
     pub fn given_window(self) -> Option<Nanos> {
         (self.millis != 0).then(|| Nanos::from_millis(u64::from(self.millis)))
+    }
+
+    //= rate-windows/3.2-tuning
+    /// Returns this with another shortest sleep, in tenths of milliseconds; `None` for the usual one.
+    #[must_use]
+    pub fn with_shortest_sleep(self, sleep: Option<Nanos>) -> Self {
+        let tenths = sleep.map_or(0, |sleep| sleep.0 / TENTH);
+        Self { shortest: u16::try_from(tenths).unwrap_or(u16::MAX), ..self }
+    }
+
+    /// Returns this with another longest sleep, in milliseconds; `None` for the usual one.
+    #[must_use]
+    pub fn with_longest_sleep(self, sleep: Option<Nanos>) -> Self {
+        let millis = sleep.map_or(0, |sleep| sleep.0 / 1_000_000);
+        Self { longest: u16::try_from(millis).unwrap_or(u16::MAX), ..self }
+    }
+
+    /// What the user gave as the shortest sleep; what cannot be given counts as not given.
+    #[must_use]
+    pub fn given_shortest_sleep(self) -> Option<Nanos> {
+        let sleep = Nanos(u64::from(self.shortest) * TENTH);
+        is_within(sleep, SHORTEST_SLEEPS).then_some(sleep)
+    }
+
+    /// What the user gave as the longest sleep; what cannot be given counts as not given.
+    #[must_use]
+    pub fn given_longest_sleep(self) -> Option<Nanos> {
+        let sleep = Nanos::from_millis(u64::from(self.longest));
+        is_within(sleep, LONGEST_SLEEPS).then_some(sleep)
+    }
+
+    /// A wait that is shorter than this is put off; the debt stays.
+    #[must_use]
+    pub fn shortest_sleep(self) -> Nanos {
+        self.given_shortest_sleep().unwrap_or(pace::SHORTEST_SLEEP)
+    }
+
+    /// The rate window at a rate.
+    #[must_use]
+    pub fn rule(self, rate: Rate) -> Rule {
+        Rule { rate, window: self.window(), longest: self.given_longest_sleep() }
     }
 
     /// The longest window that the policy can have.
@@ -156,13 +214,21 @@ impl Pace {
     /// Packs it into one word of shared memory.
     #[must_use]
     pub const fn to_word(self) -> u64 {
-        (self.policy as u64) << 32 | self.millis as u64
+        (self.policy as u64) << POLICY_AT
+            | (self.shortest as u64 & BOUND) << SHORTEST_AT
+            | (self.longest as u64 & BOUND) << LONGEST_AT
+            | self.millis as u64
     }
 
     /// Unpacks it from that word; every value is valid.
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
-        Self { policy: Choice::from_number((word >> 32) as u32), millis: word as u32 }
+        Self {
+            policy: Choice::from_number((word >> POLICY_AT) as u8 as u32),
+            millis: word as u32,
+            shortest: (word >> SHORTEST_AT & BOUND) as u16,
+            longest: (word >> LONGEST_AT & BOUND) as u16,
+        }
     }
 
     //= discnice/4.1-own-policy
@@ -172,9 +238,14 @@ impl Pace {
         let window = self.window();
         match self.policy {
             Choice::Sleep => Chosen::Sleep(Sleep { rate, window }),
-            Choice::Window | Choice::Program => Chosen::Window(Rule { rate, window }),
+            Choice::Window | Choice::Program => Chosen::Window(self.rule(rate)),
         }
     }
+}
+
+/// Whether a sleep is one that can be given.
+fn is_within(sleep: Nanos, (least, most): (Nanos, Nanos)) -> bool {
+    (least..=most).contains(&sleep)
 }
 
 /// A policy with its threshold.
@@ -225,6 +296,24 @@ mod tests {
         }
         assert_eq!(Choice::named("frontier"), None);
         assert_eq!(Pace::from_word(u64::MAX).window(), pace::WINDOW, "scribbled");
+    }
+
+    //= rate-windows/3.2-tuning
+    #[test]
+    fn bounds_of_sleeps_survive_shared_memory_and_what_cannot_be_given_is_the_usual() {
+        let pace = Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::SECOND));
+        let (short, long) = (Nanos(2_500_000), Nanos::from_millis(150));
+        let bound = pace.with_shortest_sleep(Some(short)).with_longest_sleep(Some(long));
+        assert_eq!(Pace::from_word(bound.to_word()), bound);
+        assert_eq!((bound.shortest_sleep(), bound.given_longest_sleep()), (short, Some(long)));
+        let rate = Rate::per_second(10 << 20);
+        assert_eq!(bound.rule(rate).slice(), (10 << 20) * 15 / 100 / 4096 * 4096);
+        assert_eq!(bound.rule(rate).long_slice(), bound.rule(rate).slice());
+        let usual = bound.with_shortest_sleep(None).with_longest_sleep(None);
+        assert_eq!(usual, pace);
+        let scribbled = Pace::from_word(u64::MAX);
+        assert_eq!(scribbled.shortest_sleep(), pace::SHORTEST_SLEEP);
+        assert_eq!(scribbled.given_longest_sleep(), None);
     }
 
     #[test]

@@ -223,7 +223,8 @@ impl Limits {
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
-    /// Which part is allowed more than the whole, that the least rate is above a limit, that memory's low threshold
+    /// Which part is allowed more than the whole, that the least rate is above a limit, or the shortest
+    /// sleep above the longest, that memory's low threshold
     /// is above the high one, or that the policy cannot have the window.
     pub fn check(&self) -> Result<(), Contradiction> {
         for part in Resource::ALL {
@@ -242,6 +243,12 @@ impl Limits {
             && !self.pace.is_possible(window)
         {
             return Err(Contradiction::Window { window, pace: self.pace });
+        }
+        if let (Some(shortest), Some(longest)) =
+            (self.pace.given_shortest_sleep(), self.pace.given_longest_sleep())
+            && shortest > longest
+        {
+            return Err(Contradiction::Sleeps { shortest, longest });
         }
         match (self.memory.low(), self.memory.high()) {
             (Some(low), Some(high)) if self.memory.contradicts_itself() => {
@@ -282,6 +289,13 @@ pub enum Contradiction {
         /// What that is allowed.
         most: Rate,
     },
+    /// The shortest sleep is longer than the longest.
+    Sleeps {
+        /// The shortest one.
+        shortest: Nanos,
+        /// The longest one.
+        longest: Nanos,
+    },
     /// The policy cannot have this window.
     Window {
         /// The window.
@@ -300,6 +314,12 @@ impl fmt::Display for Contradiction {
                 return write!(
                     f,
                     "--at-least {least} is more than {limit} {most} allows; lower it or raise {limit}"
+                );
+            }
+            Self::Sleeps { shortest, longest } => {
+                return write!(
+                    f,
+                    "--shortest-sleep {shortest} is more than --longest-sleep {longest}; lower it or raise the other"
                 );
             }
             Self::Memory { low, high } => {

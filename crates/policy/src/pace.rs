@@ -44,6 +44,8 @@ const SLICE_SMALL: u64 = 192 << 10;
 const SMALL_TIME: Nanos = Nanos::from_millis(192);
 /// and none is smaller than this.
 const SLICE_MIN: u64 = 128 << 10;
+/// None is smaller than a page, whatever the user gives.
+const SLICE_LEAST: u64 = 4096;
 /// Larger pieces gain nothing: a disk is at full speed well before.
 const SLICE_MAX: u64 = 4 << 20;
 
@@ -55,6 +57,8 @@ pub struct Rule {
     pub rate: Rate,
     /// Over which time it holds.
     pub window: Nanos,
+    /// The longest sleep that one piece of work should cause, if the user has given one.
+    pub longest: Option<Nanos>,
 }
 
 const fn at_least(value: u64, bound: u64) -> u64 {
@@ -105,6 +109,10 @@ impl Rule {
 
     //= rate-windows/3.2-longest
     const fn slice_of(&self, time: Nanos) -> u64 {
+        if let Some(longest) = self.longest {
+            let bytes = at_least(self.rate.units_in(longest), SLICE_LEAST);
+            return at_most(bytes, SLICE_MAX) / SLICE_LEAST * SLICE_LEAST;
+        }
         let least = at_least(
             at_least(at_most(self.rate.units_in(SMALL_TIME), SLICE_SMALL), SLICE_MIN),
             at_most(self.rate.units_in(WELL_TIME), SLICE_WELL),
@@ -200,7 +208,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULE: Rule = Rule { rate: Rate::per_second(5 << 20), window: WINDOW };
+    const RULE: Rule = Rule { rate: Rate::per_second(5 << 20), window: WINDOW, longest: None };
 
     /// The frontier says it all.
     const fn past(frontier: Nanos) -> Past {
@@ -266,7 +274,7 @@ mod tests {
         fn arithmetic_never_overflows(
             frontier: u64, now: u64, amount: u64, rate: u64, window: u64, other: u64
         ) {
-            let rule = Rule { rate: Rate::per_second(rate), window: Nanos(window) };
+            let rule = Rule { rate: Rate::per_second(rate), window: Nanos(window), longest: None };
             let (frontier, now) = (Nanos(frontier), Nanos(now));
             let _ = rule.reserve(past(frontier), now, amount);
             let _ = rule.charge(past(frontier), now, amount);
@@ -289,7 +297,7 @@ mod tests {
         for (mebibytes, bound) in
             [(2, 1.025), (3, 1.025), (5, 1.025), (13, 1.02), (20, 1.02), (100, 1.02), (1000, 1.02)]
         {
-            let rule = Rule { rate: Rate::per_second(mebibytes << 20), window: WINDOW };
+            let rule = Rule { rate: Rate::per_second(mebibytes << 20), ..RULE };
             let most = WINDOW.plus(rule.credit()).plus(rule.rate.time_for(rule.slice()));
             let share = rule.aim().get() as f64 / rule.rate.get() as f64;
             assert!(share * most.as_secs_f64() <= bound * 5.0, "{mebibytes} MiB/s: {most:?}");

@@ -153,7 +153,7 @@ mod tests {
         let work = [(0, 300_000), (1_000_000, 300_000), (1_000_000, 300_000)];
         let passed = simulate(&work);
         assert_eq!(passed[2].0 - passed[0].0, 2_000_000);
-        let rule = crate::Rule { rate: SLEEP.rate, window: crate::pace::WINDOW };
+        let rule = crate::Pace::DEFAULT.rule(SLEEP.rate);
         let first = rule.reserve(Past { frontier: Nanos(0), passed: 0 }, START, 300_000);
         let past = Past { frontier: first.frontier, passed: 0 };
         let second = rule.reserve(past, START.plus(Nanos::from_millis(1)), 300_000);

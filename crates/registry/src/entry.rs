@@ -68,6 +68,8 @@ struct Settings {
     at_least: Option<u64>,
     policy: String,
     window_ms: Option<u64>,
+    shortest_sleep_us: Option<u64>,
+    longest_sleep_ms: Option<u64>,
 }
 
 impl Default for Settings {
@@ -95,6 +97,8 @@ impl From<&Limits> for Settings {
             at_least: limits.at_least().map(Rate::get),
             policy: limits.pace().policy.name().to_owned(),
             window_ms: limits.pace().given_window().map(|window| window.0 / 1_000_000),
+            shortest_sleep_us: limits.pace().given_shortest_sleep().map(|sleep| sleep.0 / 1000),
+            longest_sleep_ms: limits.pace().given_longest_sleep().map(|sleep| sleep.0 / 1_000_000),
         }
     }
 }
@@ -112,7 +116,11 @@ impl From<&Settings> for Limits {
         };
         let pace = Pace::DEFAULT
             .with_policy(Choice::named(&settings.policy).unwrap_or_default())
-            .with_window(settings.window_ms.map(Nanos::from_millis));
+            .with_window(settings.window_ms.map(Nanos::from_millis))
+            .with_shortest_sleep(
+                settings.shortest_sleep_us.map(|micros| Nanos(micros.saturating_mul(1000))),
+            )
+            .with_longest_sleep(settings.longest_sleep_ms.map(Nanos::from_millis));
         let rest = Self::UNLIMITED
             .with_pace(pace)
             .with_loopback(settings.net_loopback)
@@ -237,7 +245,12 @@ mod tests {
             .with_weight(7)
             .with_guest(true)
             .with_at_least(Some(Rate::per_second(1 << 20)))
-            .with_pace(Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::SECOND)))
+            .with_pace(
+                Pace::DEFAULT
+                    .with_policy(Choice::Sleep)
+                    .with_window(Some(Nanos::SECOND))
+                    .with_longest_sleep(Some(Nanos::from_millis(90))),
+            )
             .with_memory(Memory::DEFAULT.with_low(Bytes::new(1 << 20)).with_high(None));
         Entry { block: BlockId::of_file(3), nonce: u64::MAX, limits }
     }

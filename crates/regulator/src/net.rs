@@ -7,7 +7,6 @@
 
 use discnice_budget::primitive::Ordering;
 use discnice_policy::Resource;
-use discnice_policy::pace::SHORTEST_SLEEP;
 use discnice_units::{Nanos, Rate};
 
 use crate::Regulator;
@@ -88,7 +87,8 @@ impl<H: Host> Regulator<'_, H> {
     /// The most, in bytes, that should pass at once.
     #[must_use]
     pub fn traffic_portion(&self, flow: Flow) -> u64 {
-        self.traffic_rate(flow).units_in(PORTION_TIME).clamp(PORTION_MIN, PORTION_MAX)
+        let time = self.class.pace().given_longest_sleep().unwrap_or(PORTION_TIME);
+        self.traffic_rate(flow).units_in(time).clamp(PORTION_MIN, PORTION_MAX)
     }
 
     /// The lowest limit that is in force for a flow.
@@ -111,7 +111,7 @@ impl<H: Host> Regulator<'_, H> {
     pub fn reserve_traffic(&self, flow: Flow, bytes: u64) -> Turn {
         let (class, pace, now) = (self.class, self.class.pace(), self.host.now());
         let (both, one) = (class.meter(Resource::Net), class.meter(flow.into()));
-        let soon = now.plus(SHORTEST_SLEEP).plus(Nanos(1));
+        let soon = now.plus(pace.shortest_sleep()).plus(Nanos(1));
         let Some(first) = both.reserve(pace, now, bytes) else {
             return Turn::AskAgain(both.retry_at(pace, now).max(soon));
         };

@@ -5,7 +5,6 @@ use discnice_budget::primitive::Ordering;
 use discnice_budget::{Direction, Meter};
 use discnice_estimator::Estimator;
 use discnice_policy::Pace;
-use discnice_policy::pace::SHORTEST_SLEEP;
 use discnice_units::{Nanos, Rate};
 
 use crate::host::{Host, Woken};
@@ -105,11 +104,12 @@ impl<H: Host> Regulator<'_, H> {
         mut now: Nanos,
     ) -> Nanos {
         let pace = self.class.pace();
+        let shortest = pace.shortest_sleep();
         while !meter.rate().is_unlimited() {
             if let Some(start) = reserve(meter, pace, now, amount) {
                 return self.wait_until(start, meter, now).unwrap_or(start);
             }
-            let retry = meter.retry_at(pace, now).max(now.plus(SHORTEST_SLEEP).plus(Nanos(1)));
+            let retry = meter.retry_at(pace, now).max(now.plus(shortest).plus(Nanos(1)));
             match self.wait_until(retry, meter, now) {
                 Some(then) => now = then,
                 None => return retry,
@@ -155,7 +155,7 @@ impl<H: Host> Regulator<'_, H> {
     /// changed meanwhile. Returns the time afterwards, or `None` if the wait was abandoned.
     fn wait_until(&self, mut start: Nanos, meter: &Meter, mut begun: Nanos) -> Option<Nanos> {
         let (mut now, mut abandoned) = (begun, false);
-        if start <= begun.plus(SHORTEST_SLEEP) {
+        if start <= begun.plus(self.class.pace().shortest_sleep()) {
             return Some(now);
         }
         let mut rate = meter.rate();

@@ -191,7 +191,7 @@ impl Class {
     #[must_use]
     pub fn rule(&self, direction: Direction) -> Rule {
         let rate = self.total().rate().min(self.direction(direction).rate());
-        Rule { rate, window: self.window() }
+        self.pace().rule(rate)
     }
 
     /// Every threshold as it is in a new class.

@@ -6,9 +6,10 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use discnice_policy::choice::{LONGEST_SLEEPS, SHORTEST_SLEEPS};
 use discnice_policy::limits::WEIGHT_MAX;
 use discnice_policy::{Choice, Limits, Memory, Pace, Resource, Resources, When};
-use discnice_units::{Bytes, Nanos, ParseError, Rate};
+use discnice_units::{Bytes, DurationError, Nanos, ParseError, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -94,6 +95,15 @@ pub struct LimitArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "toml_time")]
     window: Option<Nanos>,
+    /// Waits that would be shorter are put off, 100us to 100ms; or `usual`: 1ms
+    #[arg(long, value_name = "TIME", value_parser = shortest_sleep, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "toml_shortest_sleep")]
+    shortest_sleep: Option<SleepBound>,
+    /// Large reads and writes are cut into pieces that cause waits of at most this time, 5ms to 500ms; or `usual`, which
+    /// depends on the rate: 40ms for most
+    #[arg(long, value_name = "TIME", value_parser = longest_sleep, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "toml_longest_sleep")]
+    longest_sleep: Option<SleepBound>,
     /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
     /// guests a twentieth of the machine's]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
@@ -187,6 +197,29 @@ impl TryFrom<OneOrMore> for PolicyArg {
             _ => Err("give window, sleep, or a program's path from / on"),
         }
     }
+}
+
+/// A bound of sleeps; `None` for the usual one.
+#[derive(Debug, Clone, Copy)]
+struct SleepBound(Option<Nanos>);
+
+fn sleep_bound(text: &str, (least, most): (Nanos, Nanos)) -> Result<SleepBound, String> {
+    if text == "usual" {
+        return Ok(SleepBound(None));
+    }
+    let sleep: Nanos = text.parse().map_err(|error: DurationError| error.to_string())?;
+    match (least..=most).contains(&sleep) {
+        true => Ok(SleepBound(Some(sleep))),
+        false => Err(format!("give {least} to {most}, or usual")),
+    }
+}
+
+fn shortest_sleep(text: &str) -> Result<SleepBound, String> {
+    sleep_bound(text, SHORTEST_SLEEPS)
+}
+
+fn longest_sleep(text: &str) -> Result<SleepBound, String> {
+    sleep_bound(text, LONGEST_SLEEPS)
 }
 
 /// A size, or none.
@@ -289,6 +322,14 @@ fn toml_time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Err
     Value::parse(from, str::parse::<Nanos>)
 }
 
+fn toml_shortest_sleep<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SleepBound>, D::Error> {
+    Value::parse(from, shortest_sleep)
+}
+
+fn toml_longest_sleep<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SleepBound>, D::Error> {
+    Value::parse(from, longest_sleep)
+}
+
 fn toml_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
     Value::parse(from, count)
 }
@@ -377,6 +418,8 @@ impl LimitArgs {
             && self.at_least.is_none()
             && self.policy.is_none()
             && self.window.is_none()
+            && self.shortest_sleep.is_none()
+            && self.longest_sleep.is_none()
     }
 
     /// Whether a least rate was given.
@@ -417,11 +460,14 @@ impl LimitArgs {
     fn pace(&self, before: Pace) -> Pace {
         let pace = match &self.policy {
             Some(PolicyArg::Named(choice)) if *choice == before.policy => before,
-            Some(PolicyArg::Named(choice)) => Pace::DEFAULT.with_policy(*choice),
-            Some(PolicyArg::Program(_)) => Pace::DEFAULT.with_policy(Choice::Program),
+            Some(PolicyArg::Named(choice)) => before.with_policy(*choice).with_window(None),
+            Some(PolicyArg::Program(_)) => before.with_policy(Choice::Program).with_window(None),
             None => before,
         };
-        if self.window.is_some() { pace.with_window(self.window) } else { pace }
+        let pace = if self.window.is_some() { pace.with_window(self.window) } else { pace };
+        let pace =
+            self.shortest_sleep.map_or(pace, |SleepBound(sleep)| pace.with_shortest_sleep(sleep));
+        self.longest_sleep.map_or(pace, |SleepBound(sleep)| pace.with_longest_sleep(sleep))
     }
 
     /// The thresholds of memory on top of those before.

@@ -10,7 +10,7 @@ use discnice_escape::Foreign;
 use discnice_policy::memory::Bounds;
 use discnice_policy::{Condition, Memory, Resource, When};
 use discnice_sys::time;
-use discnice_units::{Bytes, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
 use super::by_mechanism::ByMechanism;
@@ -111,6 +111,9 @@ struct ClassReport {
     policy_program: Option<&'static str>,
     /// Time over which the limits hold.
     window_seconds: f64,
+    /// What was given as the shortest and the longest wait; `null` for the usual one.
+    shortest_sleep_seconds: Option<f64>,
+    longest_sleep_seconds: Option<f64>,
     guest: bool,
     cache: Cache,
     uplink: Shared,
@@ -188,6 +191,8 @@ impl ClassReport {
             policy: limits.pace().policy.name(),
             policy_program: own_policy::health(class),
             window_seconds: limits.pace().window().as_secs_f64(),
+            shortest_sleep_seconds: limits.pace().given_shortest_sleep().map(Nanos::as_secs_f64),
+            longest_sleep_seconds: limits.pace().given_longest_sleep().map(Nanos::as_secs_f64),
             guest: limits.guest(),
             cache: Cache::of(limits.protects_cache()),
             uplink: Shared::of(limits.yields_uplink()),

@@ -20,6 +20,11 @@
 //! disk = "20M"
 //! message = "Large transfers: use dtn.example"
 //!
+//! [busy]                 # from what traffic of others on classes give way, instead of what follows from the disk
+//! high = "4M"
+//! low = "1M"
+//! starved = "256K"
+//!
 //! [polite]               # of jobs that are regulated by their progress
 //! alpha = 0.02
 //! ```
@@ -38,6 +43,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
+use super::Busy;
 use super::rules::Entry;
 use crate::classes;
 use crate::commands::limits::LimitArgs;
@@ -69,6 +75,7 @@ pub struct File {
     /// Which processes that no command of ours started enter a class.
     #[serde(default)]
     rule: Vec<Entry>,
+    busy: Option<Spanned<Busy>>,
     #[serde(default)]
     polite: BTreeMap<Spanned<String>, Spanned<f64>>,
     /// What `polite` says.
@@ -131,10 +138,7 @@ impl File {
                 return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
             }
         }
-        for (name, limits) in &config.preset {
-            check_preset(limits.as_ref())
-                .map_err(|why| at(name.span(), format!("preset {}: {why}", name.as_ref())))?;
-        }
+        config.check_presets(&at)?;
         if let Some(limits) = &config.default {
             if limits.as_ref().message().is_some() {
                 let why = "default: only a named class has a message; give it to [class.session]";
@@ -164,6 +168,27 @@ impl File {
                 .map_err(|why| at(name.span(), format!("polite: {why}")))?;
         }
         Ok(config)
+    }
+
+    /// Refuses what is wrong in presets, and in what others count as busy from.
+    fn check_presets(
+        &self,
+        at: &impl Fn(Range<usize>, String) -> anyhow::Error,
+    ) -> anyhow::Result<()> {
+        if let Some(busy) = &self.busy {
+            let checked = busy.as_ref().check();
+            checked.map_err(|why| at(busy.span(), format!("busy: {why}")))?;
+        }
+        for (name, limits) in &self.preset {
+            check_preset(limits.as_ref())
+                .map_err(|why| at(name.span(), format!("preset {}: {why}", name.as_ref())))?;
+        }
+        Ok(())
+    }
+
+    /// From what traffic on others count as busy.
+    pub fn busy(&self) -> Busy {
+        self.busy.as_ref().map(|busy| *busy.as_ref()).unwrap_or_default()
     }
 
     /// Parameters of regulation by progress.

@@ -3,6 +3,7 @@
 //! The user's keys replace the site's one by one. What the site has locked they can only tighten, as options can
 //! (docs/adr/0028-site.md).
 
+mod busy;
 mod file;
 pub mod rules;
 
@@ -15,6 +16,7 @@ use anyhow::Context;
 use discnice_manners::Setting;
 use discnice_policy::Limits;
 
+pub use busy::Busy;
 pub use file::File;
 
 use crate::commands::limits::LimitArgs;
@@ -50,6 +52,11 @@ impl Config {
     /// Parameters of regulation by progress, the later ones over the former.
     pub fn progress(&self) -> impl Iterator<Item = Setting> {
         self.site.progress().iter().chain(self.own.progress()).copied()
+    }
+
+    /// From what traffic on others count as busy.
+    pub fn busy(&self) -> Busy {
+        self.own.busy().over(self.site.busy())
     }
 
     /// Whether `run` refuses a command for which a limit does not hold.

@@ -10,6 +10,7 @@ pub mod running;
 pub mod waiting;
 
 use discnice_policy::{Limits, Pace, Resource, When};
+use discnice_registry::Board;
 use discnice_units::Rate;
 use serde::Serialize;
 
@@ -90,6 +91,12 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     };
     let thresholds = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
     let mut said: Vec<String> = thresholds.map(|one| rate(one, limits.rate(one)) + when).collect();
+    if limits.when() == When::Busy
+        && let Ok(found) = Board::find_or_create()
+    {
+        let busy = found.board.thresholds();
+        said.push(format!("others: busy above {} on a disk, until below {}", busy.high, busy.low));
+    }
     if let Some(most) = limits.disk_total() {
         said.push(format!("disk: {most} in all"));
     }
@@ -97,9 +104,15 @@ pub fn limits(limits: &Limits) -> Vec<String> {
         said.push(format!("disk: at least {least} while it gives way"));
     }
     let pace = limits.pace();
-    if pace != Pace::DEFAULT && !said.is_empty() {
+    if (pace.policy, pace.window()) != (Pace::DEFAULT.policy, Pace::DEFAULT.window())
+        && !said.is_empty()
+    {
         said.push(format!("policy: {}, over {}", pace.policy.name(), pace.window()));
     }
+    let bounds =
+        [("shortest", pace.given_shortest_sleep()), ("longest", pace.given_longest_sleep())];
+    let given = bounds.into_iter().filter_map(|(name, sleep)| Some((name, sleep?)));
+    said.extend(given.map(|(name, sleep)| format!("waits: the {name} {sleep}")));
     if let Some(high) = limits.memory().high() {
         said.push(format!("memory: paused above {high} while others wait for memory"));
     }

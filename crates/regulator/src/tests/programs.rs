@@ -1,7 +1,6 @@
 //! A program that is about to be executed is brought in smoothly.
 
 use discnice_budget::member::Books;
-use discnice_policy::pace::Rule;
 use discnice_units::{Nanos, Rate};
 
 use super::{RATE, machine};
@@ -28,7 +27,7 @@ fn a_cold_program_is_brought_in_smoothly() {
     assert!(regulator.bring_in(&thread, 3, 0..machine.size, false));
     assert_eq!(machine.disk_reads(), machine.size);
     let log = machine.log.borrow();
-    let rule = Rule { rate: Rate::per_second(RATE), window: class.window() };
+    let rule = class.pace().rule(Rate::per_second(RATE));
     let tenth = rule.rate.units_in(Nanos::from_millis(100).plus(rule.credit())) + rule.slice();
     assert!(most(&log, 100_000_000) <= tenth, "{} above {tenth}", most(&log, 100_000_000));
     assert!(most(&log, 5_000_000_000) as f64 <= 1.02 * 5.0 * RATE as f64);
