@@ -19,6 +19,8 @@ pub enum Binding {
     UsedUp,
     /// Others wait for memory.
     Memory,
+    /// Packets wait behind those of others, on other machines perhaps.
+    Uplink,
     /// Others use the disk or the network, so this limit, by the place of its resource, is in force.
     Others(u8),
     /// A limit is in force whatever others do.
@@ -47,7 +49,9 @@ impl Binding {
         let limited = class.limited();
         let ahead = |one: &Resource| class.meter(*one).frontier().minus(now);
         let in_force = Resource::ALL.into_iter().filter(|one| limited.contains(*one));
-        let longest = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead)?;
+        let Some(longest) = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead) else {
+            return class.uplink().yielding(now).map(|_| Self::Uplink);
+        };
         let place = longest as u8;
         Some(if class.yields() { Self::Others(place) } else { Self::Limit(place) })
     }
@@ -58,7 +62,7 @@ impl Binding {
             Self::Others(place) | Self::Limit(place) => {
                 Resource::ALL.get(usize::from(place)).copied()
             }
-            Self::Paused | Self::Unmet(_) | Self::UsedUp | Self::Memory => None,
+            Self::Paused | Self::Unmet(_) | Self::UsedUp | Self::Memory | Self::Uplink => None,
         }
     }
 
@@ -69,6 +73,7 @@ impl Binding {
             Self::Unmet(_) => "condition",
             Self::UsedUp => "disk_total",
             Self::Memory => "memory",
+            Self::Uplink => "uplink",
             Self::Others(_) => "others",
             Self::Limit(_) => self.resource().map_or("limit", Resource::name),
         }
@@ -81,7 +86,7 @@ impl Binding {
             Self::Unmet(_) => "cond",
             Self::UsedUp => "used",
             Self::Memory => "mem",
-            Self::Others(_) => "give",
+            Self::Others(_) | Self::Uplink => "give",
             Self::Limit(_) => match self.resource() {
                 Some(Resource::Read) => "read",
                 Some(Resource::Write) => "writ",
@@ -103,6 +108,7 @@ impl Binding {
             Self::Unmet(bits) => conditions(Conditions::from_bits(bits)),
             Self::UsedUp => "its disk total, which is used up".into(),
             Self::Memory => "others that wait for memory".into(),
+            Self::Uplink => "others behind the same uplink".into(),
             Self::Others(_) => match self.resource() {
                 Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
                     "others on the network".into()
@@ -135,7 +141,7 @@ mod tests {
         let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
         let others = (0..Resource::COUNT as u8).map(Binding::Others);
         let all: Vec<Binding> =
-            [Binding::Paused, Binding::Unmet(3), Binding::UsedUp, Binding::Memory]
+            [Binding::Paused, Binding::Unmet(3), Binding::UsedUp, Binding::Memory, Binding::Uplink]
                 .into_iter()
                 .chain(limits)
                 .chain(others)
@@ -146,6 +152,6 @@ mod tests {
         let mut names: Vec<&str> = all.iter().map(|one| one.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Resource::COUNT + 5);
+        assert_eq!(names.len(), Resource::COUNT + 6);
     }
 }

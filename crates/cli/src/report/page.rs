@@ -101,7 +101,7 @@ fn waited_for(reason: Binding) -> &'static str {
         Binding::Unmet(_) => "Time for which its conditions were not met",
         Binding::UsedUp => "Time for which its disk total was used up",
         Binding::Memory => "Time for which it waited for memory",
-        Binding::Others(_) => "Time for which it gave way to others",
+        Binding::Others(_) | Binding::Uplink => "Time for which it gave way to others",
         Binding::Limit(_) => match reason.resource() {
             Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
                 "Time for which it waited for its network limit"
