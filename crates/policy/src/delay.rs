@@ -370,10 +370,10 @@ mod tests {
             self.now = self.now.plus(Nanos(MILLI));
             self.smoothed = (self.smoothed * 7 + self.trip().0) / 8;
             for ((path, moved), wants) in paths.iter_mut().zip(wanted) {
-                let part = if sum == 0 { 0 } else { wants * carried.min(sum) / sum };
+                let part = (wants * carried.min(sum)).checked_div(sum).unwrap_or(0);
                 *moved += part;
                 self.moved += part;
-                if self.now.0 / MILLI % 20 == 0 {
+                if (self.now.0 / MILLI).is_multiple_of(20) {
                     let (now, trip) = (self.now, Nanos(self.smoothed));
                     path.look(Seen { now, trip, least: self.base, moved: *moved, sends: true });
                 }
