@@ -1,4 +1,4 @@
-//! Giving way on a network whose other users show only by the queue that they make.
+//! Giving way on a network where others show only by the queue that they make.
 //!
 //! Behind one uplink no counter of this machine tells of other machines. Their packets stand in the same queue, so the
 //! round trip of the job's own connections tells: what it takes longer than the least that was seen lately, the *base*,
