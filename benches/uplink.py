@@ -325,6 +325,7 @@ def main():
     parser.add_argument("--congestion", default="reno")
     parser.add_argument("--what", default="beside,alone")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     started = []
     with tempfile.TemporaryDirectory() as folder:
         known = jobs(folder)

@@ -105,3 +105,47 @@ fn a_sender_over_tcp_gives_way_to_one_that_starves_beside_it() {
         polite(),
     ));
 }
+
+/// An uplink of 20 Mbit/s with 20 ms and 300 ms of queue between here and `$peer`, by a program that is `$link`.
+const UPLINK: &str = "$python - link $peer <$guest >/dev/null & link=$!; sleep 0.7; \
+    ip addr add 192.0.2.1/24 dev wan0 && ip link set wan0 up \
+    && nsenter -t $peer -n sh -c 'ip addr add 192.0.2.2/24 dev wan0 && ip link set wan0 up' \
+    && echo reno >/proc/sys/net/ipv4/tcp_congestion_control";
+
+/// The queue that others stand in shows what no counter of this machine does.
+#[test]
+fn a_job_without_a_number_keeps_the_queue_of_its_uplink_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = format!(
+        "export XDG_RUNTIME_DIR={}; python={PYTHON}; guest={GUESTS}/uplink.py",
+        folder.path().display()
+    );
+    let link =
+        |server: &str| format!("{begin}; unshare -n {server} & peer=$!; sleep 0.5; {UPLINK}");
+    let end = "made=$?; kill $peer $link; exit $made";
+    let root = |script: &str| {
+        let mut shell = std::process::Command::new("unshare");
+        shell.args(["-n", "sh", "-c", script]);
+        shell
+    };
+    let tried = run(&mut root(&format!("{}; {end}", link("sleep 9"))));
+    if tried.status != Some(0) || !std::path::Path::new(PYTHON).exists() {
+        skip!("no /dev/net/tun, not the superuser, or no {PYTHON}");
+    }
+    let beside = |prefix: &str| {
+        format!(
+            "{{ {prefix} $python - send 192.0.2.2 3.3 <$guest & sender=$!; \
+             $python - probe 192.0.2.2 1.5 1.5 <$guest; wait $sender; }}"
+        )
+    };
+    let polite = format!("{} run --", product::program().display());
+    let server = format!("{PYTHON} - serve <{GUESTS}/uplink.py");
+    let script = format!("{} && {} && {}; {end}", link(&server), beside(""), beside(&polite));
+    let shown = run(&mut root(&script)).succeeded().text();
+    let numbers: Vec<f64> = shown.lines().filter_map(|line| line.parse().ok()).collect();
+    let [queue, bare, held, got] = *numbers else { panic!("four numbers: {shown}") };
+    let queue = queue - 20.0;
+    assert!(queue > 40.0, "the link has a queue: {queue} ms");
+    assert!(held - 20.0 < queue / 2.0, "{held} ms, without it a queue of {queue} ms");
+    assert!(got > bare / 2.0, "it keeps the link busy: {got} of {bare} bytes a second");
+}

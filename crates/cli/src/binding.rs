@@ -21,6 +21,8 @@ pub enum Binding {
     Memory,
     /// Others use the disk, and the class has its least rate.
     Least,
+    /// Packets wait behind those of others, on other machines perhaps.
+    Uplink,
     /// Others use the disk or the network, so this limit, by the place of its resource, is in force.
     Others(u8),
     /// A limit is in force whatever others do.
@@ -49,7 +51,9 @@ impl Binding {
         let limited = class.limited();
         let ahead = |one: &Resource| class.meter(*one).frontier().minus(now);
         let in_force = Resource::ALL.into_iter().filter(|one| limited.contains(*one));
-        let longest = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead)?;
+        let Some(longest) = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead) else {
+            return class.uplink().yielding(now).map(|_| Self::Uplink);
+        };
         let place = longest as u8;
         let is_kept = Resources::DISK.contains(longest) && class.keeps_least(now);
         Some(match class.yields() {
@@ -65,7 +69,12 @@ impl Binding {
             Self::Others(place) | Self::Limit(place) => {
                 Resource::ALL.get(usize::from(place)).copied()
             }
-            Self::Paused | Self::Unmet(_) | Self::UsedUp | Self::Memory | Self::Least => None,
+            Self::Paused
+            | Self::Unmet(_)
+            | Self::UsedUp
+            | Self::Memory
+            | Self::Least
+            | Self::Uplink => None,
         }
     }
 
@@ -77,6 +86,7 @@ impl Binding {
             Self::UsedUp => "disk_total",
             Self::Memory => "memory",
             Self::Least => "at_least",
+            Self::Uplink => "uplink",
             Self::Others(_) => "others",
             Self::Limit(_) => self.resource().map_or("limit", Resource::name),
         }
@@ -90,7 +100,7 @@ impl Binding {
             Self::UsedUp => "used",
             Self::Memory => "mem",
             Self::Least => "keep",
-            Self::Others(_) => "give",
+            Self::Others(_) | Self::Uplink => "give",
             Self::Limit(_) => match self.resource() {
                 Some(Resource::Read) => "read",
                 Some(Resource::Write) => "writ",
@@ -113,6 +123,7 @@ impl Binding {
             Self::UsedUp => "its disk total, which is used up".into(),
             Self::Memory => "others that wait for memory".into(),
             Self::Least => "others on its disks, as far as its least rate lets it".into(),
+            Self::Uplink => "others behind the same uplink".into(),
             Self::Others(_) => match self.resource() {
                 Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
                     "others on the network".into()
@@ -144,12 +155,18 @@ mod tests {
     fn each_reason_has_a_name_a_mark_and_words() {
         let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
         let others = (0..Resource::COUNT as u8).map(Binding::Others);
-        let all: Vec<Binding> =
-            [Binding::Paused, Binding::Unmet(3), Binding::UsedUp, Binding::Memory, Binding::Least]
-                .into_iter()
-                .chain(limits)
-                .chain(others)
-                .collect();
+        let all: Vec<Binding> = [
+            Binding::Paused,
+            Binding::Unmet(3),
+            Binding::UsedUp,
+            Binding::Memory,
+            Binding::Least,
+            Binding::Uplink,
+        ]
+        .into_iter()
+        .chain(limits)
+        .chain(others)
+        .collect();
         for one in &all {
             assert!((2..=4).contains(&one.mark().len()) && !one.words().is_empty(), "{one:?}");
         }

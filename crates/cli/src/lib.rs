@@ -63,6 +63,7 @@ mod schedule;
 pub mod stack;
 mod strict;
 mod top;
+mod uplink;
 mod used_up;
 mod values;
 mod watching;

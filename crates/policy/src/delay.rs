@@ -1,4 +1,4 @@
-//! Giving way on a network where other users show only by the queue that they make.
+//! Giving way on a network where others show only by the queue that they make.
 //!
 //! Behind one uplink no counter of this machine tells of other machines. Their packets stand in the same queue, so the
 //! round trip of the job's own connections tells: what it takes longer than the least that was seen lately, the *base*,
@@ -6,8 +6,8 @@
 //!
 //! - it doubles each round trip until a queue begins, then is what the path carries without one;
 //! - from there it grows while the queue is below the *target*, and shrinks in proportion to what is above;
-//! - a queue of twice the target is others': the window falls to the least at once, and grows again when there has been
-//!   no queue for [`PATIENCE`];
+//! - a queue of one and a half times the target is others': the window falls to a quarter each round trip, down to the
+//!   least, and grows again when there has been no queue for [`PATIENCE`];
 //! - every ten seconds it is a quarter for two round trips, so that a base that was measured in a queue of one's own is
 //!   measured again, and a path that has become longer is not taken for a queue for ever.
 
@@ -23,6 +23,10 @@ const SEGMENT: u64 = 1448;
 /// Queue below which nothing is done, whatever the base.
 const TARGET_MIN: Nanos = Nanos::from_millis(10);
 const TARGET_MAX: Nanos = Nanos::from_millis(20);
+/// A machine with a shorter base is in the same house: the kernel sends it up to 64 KiB at once, which is a queue of its own
+/// (`tcp_tso_rtt_log`).
+const NEAR: Nanos = Nanos::from_millis(2);
+const TARGET_NEAR: Nanos = Nanos::from_millis(40);
 /// The target is one in so many parts of the base.
 const TARGET_PART: u64 = 8;
 
@@ -41,7 +45,11 @@ const GROWTH: u64 = 16;
 /// Part of a new rate in what is known of a path: one in so many.
 const SMOOTHING: u64 = 8;
 /// The least window is one in so many parts of what the path carries, so that it is still seen how it does.
-const PARTS: u64 = 32;
+const PARTS: u64 = 16;
+/// Longest wait of an acknowledgement.
+const ACK_MAX: Nanos = Nanos::from_millis(40);
+/// A path with a shorter base is taken for one of this, as what is decided holds for about so long.
+const BASE_MIN: Nanos = Nanos::from_millis(40);
 /// Bytes of its own in the queue.
 const OWN: u64 = 4 * SEGMENT;
 
@@ -60,6 +68,8 @@ pub struct Seen {
     pub least: Nanos,
     /// Bytes moved since the first look.
     pub moved: u64,
+    /// Set if it sends: then the round trip includes the wait of an acknowledgement for a second segment.
+    pub sends: bool,
 }
 
 /// What a path is doing.
@@ -136,8 +146,11 @@ impl Default for Delay {
 impl Delay {
     /// Bytes that may be in flight.
     #[must_use]
-    pub const fn window(&self) -> u64 {
-        self.window
+    pub fn window(&self) -> u64 {
+        let (base, own) = (self.base.get(), self.own());
+        let real = per(self.window, base.plus(own), self.length().plus(own));
+        let least = if self.phase == Phase::Starts { FIRST } else { LEAST };
+        if base >= BASE_MIN { self.window } else { real.max(least) }
     }
 
     /// What it is doing.
@@ -161,8 +174,7 @@ impl Delay {
     /// Bytes a second at which the window is used up in a round trip as it is now.
     #[must_use]
     pub fn rate(&self) -> u64 {
-        let trip = self.base.get().plus(self.queue).0.clamp(100_000, Nanos::SECOND.0);
-        per(self.window, Nanos::SECOND, Nanos(trip))
+        per(self.window, Nanos::SECOND, self.length().plus(self.queue))
     }
 
     /// Takes in a look; decides once for each round trip, and returns true if it did.
@@ -178,38 +190,49 @@ impl Delay {
             return true;
         };
         let gap = seen.now.minus(at);
-        let sudden =
-            self.phase == Phase::Goes && seen.trip.minus(self.base.get()).0 > 2 * self.target().0;
-        if gap < self.trip.max(SHORTEST) && !(sudden && gap >= SHORTEST) {
+        if gap < self.trip.max(SHORTEST) {
             return false;
         }
         let rate = per(seen.moved.saturating_sub(moved), Nanos::SECOND, gap);
-        let least = core::mem::replace(&mut self.trip, Nanos(u64::MAX));
-        let trip = if sudden { seen.trip } else { least };
+        let trip = core::mem::replace(&mut self.trip, Nanos(u64::MAX));
         self.decided = Some((seen.now, seen.moved));
-        self.queue = trip.minus(self.base.get());
+        // RFC 1122, 4.2.3.2: not longer, and Linux waits for 40 ms.
+        let second = per(2 * SEGMENT, Nanos::SECOND, Nanos(rate.max(1)));
+        let waits = if seen.sends { Nanos(second).min(ACK_MAX) } else { Nanos(0) };
+        self.queue = trip.minus(self.base.get()).minus(waits);
         self.decide(seen.now, trip, rate);
         true
     }
 
+    /// The base as far as windows go.
+    fn length(&self) -> Nanos {
+        self.base.get().clamp(BASE_MIN, Nanos::SECOND)
+    }
+
     /// The queue that is tried for.
     fn target(&self) -> Nanos {
-        Nanos((self.base.get().0 / TARGET_PART).clamp(TARGET_MIN.0, TARGET_MAX.0))
+        let base = self.base.get();
+        if base < NEAR {
+            return TARGET_NEAR;
+        }
+        Nanos((base.0 / TARGET_PART).clamp(TARGET_MIN.0, TARGET_MAX.0))
     }
 
     fn decide(&mut self, now: Nanos, trip: Nanos, rate: u64) {
         let target = self.target();
         // What is in flight, and as much again as may stand in the queue.
-        let room = in_flight(rate, trip.plus(target)).saturating_mul(2).max(FIRST);
+        let room =
+            in_flight(rate, trip.max(self.length()).plus(target)).saturating_mul(2).max(FIRST);
         match self.phase {
             Phase::Starts => self.start(now, trip, target, (rate, room)),
             // What was allowed before is on its way: a receiver cannot take that back.
             Phase::Settles(until)
                 if self.queue > target
-                    && (now < until || in_flight(rate, trip) > 2 * self.window) =>
+                    && (now < until
+                        || in_flight(rate, trip.max(self.length())) > 3 * self.window) =>
             {
                 self.rate = self.rate.midpoint(rate);
-                self.window = in_flight(self.rate, self.base.get()) / 2;
+                self.window = in_flight(self.rate, self.length()) / 2;
             }
             Phase::Settles(_) | Phase::Goes => self.go(now, trip, target, (rate, room)),
             Phase::Yields(_) if self.queue > target => self.fall(now),
@@ -217,18 +240,18 @@ impl Delay {
             Phase::Slows(until) if now >= until => self.phase = Phase::Starts,
             Phase::Yields(_) | Phase::Slows(_) => {}
         }
-        self.window = self.window.max(LEAST).max(in_flight(self.rate, self.base.get()) / PARTS);
+        self.window = self.window.max(LEAST).max(in_flight(self.rate, self.length()) / PARTS);
     }
 
     fn start(&mut self, now: Nanos, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
         if self.queue.0 > target.0 / 4 * 3 {
             self.rate = rate;
             // Half of it, while the queue of its own drains.
-            self.window = in_flight(rate, self.base.get()) / 2;
+            self.window = in_flight(rate, self.length()) / 2;
             return self.settle(now, trip);
         }
         self.window = self.window.saturating_mul(2).min(room);
-        let carried = in_flight(self.rate, self.base.get());
+        let carried = in_flight(self.rate, self.length());
         if carried > 0 && self.window >= carried {
             self.window = carried;
             self.phase = Phase::Goes;
@@ -243,7 +266,7 @@ impl Delay {
 
     fn go(&mut self, now: Nanos, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
         if matches!(self.phase, Phase::Settles(_)) {
-            self.window = in_flight(self.rate, self.base.get());
+            self.window = in_flight(self.rate, self.length());
         }
         self.phase = Phase::Goes;
         let queue = self.queue;
@@ -253,14 +276,14 @@ impl Delay {
         } else if rate > self.rate {
             self.rate = self.rate.midpoint(rate).min(self.rate + self.rate / SMOOTHING + SEGMENT);
         }
-        if queue.0 > 2 * target.0 {
+        if queue.0 > target.0 + target.0 / 2 {
             return self.fall(now);
         }
         if queue > target {
             self.window -= per(self.window, queue.minus(target), Nanos(2 * target.0));
         } else {
             // Back to what the path is known to carry quickly, beyond that slowly.
-            let most = self.most(target);
+            let most = self.most();
             let part = if self.window < most - most / 8 { GROWTH / 4 } else { GROWTH };
             let step = (self.window / part).max(SEGMENT);
             self.window += per(step, target.minus(queue), target);
@@ -273,14 +296,19 @@ impl Delay {
 
     /// The window with which the path is busy and the queue short: a smaller share of a path may have a longer one, so that
     /// shares become equal.
-    fn most(&self, target: Nanos) -> u64 {
+    fn most(&self) -> u64 {
+        in_flight(self.rate, self.length().plus(self.own())).max(LEAST)
+    }
+
+    /// How long the queue of its own may be.
+    fn own(&self) -> Nanos {
+        let target = self.target().0;
         let own = per(OWN, Nanos::SECOND, Nanos(self.rate.max(1)));
-        let own = Nanos(own.clamp(target.0 / 2, target.0 / 4 * 3));
-        in_flight(self.rate, self.base.get().plus(own)).max(LEAST)
+        Nanos(own.clamp(target / 3, target / 2))
     }
 
     fn slow(&mut self, now: Nanos, trip: Nanos) {
-        let lasts = Nanos(2 * trip.0);
+        let lasts = Nanos(2 * trip.max(self.length()).0);
         self.phase = Phase::Slows(now.plus(lasts));
         // It takes two more round trips to double twice.
         self.slows_at = now.plus(APART.max(Nanos(2 * lasts.0 * APART_TIMES)));
@@ -289,7 +317,7 @@ impl Delay {
 
     fn fall(&mut self, now: Nanos) {
         self.phase = Phase::Yields(now);
-        self.window = LEAST;
+        self.window /= FALL;
     }
 }
 
@@ -347,7 +375,7 @@ mod tests {
                 self.moved += part;
                 if (self.now.0 / MILLI).is_multiple_of(20) {
                     let (now, trip) = (self.now, Nanos(self.smoothed));
-                    path.look(Seen { now, trip, least: self.base, moved: *moved });
+                    path.look(Seen { now, trip, least: self.base, moved: *moved, sends: true });
                 }
             }
         }
@@ -368,7 +396,7 @@ mod tests {
             link.run(&mut paths, 3_000, 0);
             let got = link.run(&mut paths, 30_000, 0);
             assert!(got >= rate * 95 / 100, "{got} of {rate} at {base} ms");
-            let target = (base * MILLI / 8).clamp(TARGET_MIN.0, TARGET_MAX.0);
+            let target = paths[0].0.target().0;
             assert!(link.trip().minus(link.base).0 <= 3 * target, "queue of {:?}", link.trip());
         }
     }
@@ -410,7 +438,13 @@ mod tests {
         for look in 0..1000u64 {
             let now = Nanos(look * 20 * MILLI);
             let trip = Nanos(200_000 + look % 7 * 300_000);
-            path.look(Seen { now, trip, least: Nanos(100_000), moved: look * 20_000_000 });
+            path.look(Seen {
+                now,
+                trip,
+                least: Nanos(100_000),
+                moved: look * 20_000_000,
+                sends: true,
+            });
             assert!(!path.yields());
         }
         assert!(path.rate() > 2_000_000_000, "{}", path.rate());

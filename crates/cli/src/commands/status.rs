@@ -23,6 +23,7 @@ use crate::fleet::Share;
 use crate::output::{self, Lines, say};
 use crate::prediction::PredictionReport;
 use crate::running::Running;
+use crate::uplink::Queue;
 use crate::watching::read_the_clock_by_libc;
 use crate::{guest, json, own_policy, used_up};
 
@@ -117,6 +118,8 @@ struct ClassReport {
     guest: bool,
     cache: Cache,
     uplink: Shared,
+    /// The queue on the network that it gives way to.
+    uplink_queue: Option<Queue>,
     /// Bytes of resident memory down to which pages are taken while others wait for memory; `null` without
     /// such a bound.
     memory_low: Option<u64>,
@@ -196,6 +199,7 @@ impl ClassReport {
             guest: limits.guest(),
             cache: Cache::of(limits.protects_cache()),
             uplink: Shared::of(limits.yields_uplink()),
+            uplink_queue: Queue::of(class),
             memory_low: memory.map(|bounds| bounds.low),
             memory_high: memory.map(|bounds| bounds.high),
             memory_given: class.memory() != Memory::DEFAULT,

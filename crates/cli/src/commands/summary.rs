@@ -20,6 +20,10 @@ const WORTH_TELLING: f64 = 0.05;
 pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Escaped]) {
     tell_traffic(found, course);
     tell_waits(found, course, waited);
+    let yielded = found.class.uplink().yielded().0 as f64 / 1e9;
+    if yielded >= WORTH_TELLING {
+        tell!("discnice: gave way on the network for {yielded:.1} s");
+    }
     let unheld = found.class.watcher().unheld();
     if unheld > 0 {
         tell!(

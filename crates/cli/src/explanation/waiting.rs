@@ -11,6 +11,7 @@ use super::others;
 use crate::binding::conditions;
 use crate::classes::Found;
 use crate::running::Running;
+use crate::uplink::Queue;
 use crate::used_up;
 
 /// Everything that holds members of a class now.
@@ -28,7 +29,11 @@ pub fn of_class(found: &Found) -> Vec<String> {
         said.push("memory: others wait for it".into());
     }
     said.extend(debts(found));
-    said.extend(busy(found));
+    let queue = Queue::of(found.class).map(|queue| queue.words());
+    if queue.is_none() || !found.class.limited().is_empty() {
+        said.extend(busy(found));
+    }
+    said.extend(queue);
     if said.is_empty() {
         said.push("nothing".into());
     }

@@ -102,7 +102,7 @@ fn waited_for(reason: Binding) -> &'static str {
         Binding::UsedUp => "Time for which its disk total was used up",
         Binding::Memory => "Time for which it waited for memory",
         Binding::Least => "Time for which it gave way to others down to its least rate",
-        Binding::Others(_) => "Time for which it gave way to others",
+        Binding::Others(_) | Binding::Uplink => "Time for which it gave way to others",
         Binding::Limit(_) => match reason.resource() {
             Some(Resource::Net | Resource::NetUp | Resource::NetDown) => {
                 "Time for which it waited for its network limit"

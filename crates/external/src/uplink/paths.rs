@@ -87,11 +87,11 @@ impl Paths {
     /// Ends a look: all paths decide. Returns true if any moved bytes.
     pub(super) fn decide(&mut self, now: Nanos) -> bool {
         let mut moves = false;
-        for path in self.0.values_mut() {
+        for (key, path) in &mut self.0 {
             path.active = path.counted.max(1);
             moves |= path.counted > 0;
             let (trip, least) = (path.trip, std::mem::take(&mut path.least));
-            path.delay.look(Seen { now, trip, least, moved: path.moved });
+            path.delay.look(Seen { now, trip, least, moved: path.moved, sends: key.1 });
         }
         moves
     }
