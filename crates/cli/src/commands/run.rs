@@ -55,15 +55,15 @@ Examples:
 /// Run a command, with all its children, within limits
 ///
 /// Without a limit the command gives way: it is held while others use the disks that it uses, or the network.
-/// Everything from the first word that is no option is the command.
+/// Everything from the first word that is not an option is the command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// Put it into this class, with all others that are in it; made if need be
+    /// Run it in this class, and share its limits with all others that are in it; made if it does not exist
     #[arg(short, long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
-    /// Limits for a kind of jobs: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
-    /// have precedence
+    /// Limits for a kind of job: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
+    /// take precedence
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     preset: Option<String>,
     #[command(flatten)]
