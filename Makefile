@@ -45,6 +45,7 @@ lint: ## Formatting, clippy, layers, exported symbols, silent tests, words and r
 	$(CARGO) xtask check-tests
 	$(CARGO) xtask check-words
 	$(CARGO) xtask requirements --check
+	$(CARGO) xtask commands --check
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 
 check: lint test ## What CI runs

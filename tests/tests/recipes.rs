@@ -158,6 +158,7 @@ pages! {
     builds: "recipes/build.md", ["make", "gcc", "git"];
     coding_agents: "recipes/agents.md", ["make", "gcc", "git"];
     servers_of_media: "recipes/nas.md", ["rsync", "git"];
+    programs_of_the_desktop: "recipes/desktop.md", ["grep"];
     login_nodes: "recipes/login-nodes.md", ["rsync", "tar", "find", "git"];
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask TASK`: checks and generators of the workspace that are neither compiler nor tests.
 
 mod book;
+mod commands;
 mod completions;
 mod files;
 mod layers;
@@ -32,6 +33,12 @@ enum Task {
     /// Comments and documents call a process "it", doc comments are whole sentences, and what
     /// documents refer to exists
     CheckWords,
+    /// Write the book's pages of what each subcommand's --help says
+    Commands {
+        /// Fail where one is not current, instead of writing them
+        #[arg(long)]
+        check: bool,
+    },
     /// Write man pages and shell completions
     Pages {
         /// Where to
@@ -54,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Task::CheckSymbols { library } => symbols::check(&library),
         Task::CheckTests => silence::check(),
         Task::CheckWords => words::check().and_then(|()| prose::check()),
+        Task::Commands { check } => commands::run(check),
         Task::Pages { folder } => pages::write(&folder),
         Task::Requirements { check, list } => requirements::run(check, list),
     }

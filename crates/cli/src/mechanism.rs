@@ -15,16 +15,16 @@ use crate::program::{Kind, obstacle};
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Mechanism {
-    /// From inside where our library can enter, else by seccomp; children that it cannot enter by
-    /// standing still from outside
+    /// By the library in the program, where it can be loaded, else by seccomp; children without the library are
+    /// stopped from outside
     #[default]
     Auto,
-    /// Only from inside; what our library cannot enter is not limited
+    /// Only by the library; a program that cannot load it is not limited
     Preload,
-    /// From inside where our library can enter; what it cannot see, page faults, io_uring and static
-    /// programs, by standing still from outside
+    /// By the library; for what it does not see (page faults, io_uring, static programs) processes are stopped from
+    /// outside
     Freeze,
-    /// The command and all its children by seccomp: nothing but page faults escapes. None of them
+    /// By seccomp, the command and all its children: nothing but page faults escapes. None of them
     /// can gain rights (sudo, ping), and io_uring does not exist for them
     Seccomp,
 }

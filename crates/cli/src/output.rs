@@ -14,9 +14,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::StyledStr;
 use discnice_escape::visible;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 /// Writes a line to standard output; `?` it: a full disk is an error, and a reader that has seen
 /// enough (`| head`) ends the program quietly.
@@ -102,7 +105,8 @@ fn write(text: &str) -> Result<(), Unsaid> {
 
 /// Writes a line to standard error, by [`tell!`].
 pub fn tell_line(line: fmt::Arguments<'_>) {
-    let line = format!("{}\n", visible(&without_numbers(&line.to_string())));
+    let erased = if IS_LIVE.swap(false, Ordering::Relaxed) { ERASE } else { "" };
+    let line = format!("{erased}{}\n", visible(&without_numbers(&line.to_string())));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
@@ -120,6 +124,24 @@ fn without_numbers(line: &str) -> String {
         }
     }
     shown
+}
+
+/// Goes to the beginning of a terminal's line, and removes what stands there.
+const ERASE: &str = "\r\x1b[K";
+
+/// A terminal that does not tell its width.
+const COLUMNS: usize = 80;
+
+/// Whether the terminal at standard error shows a line that the next one takes the place of.
+static IS_LIVE: AtomicBool = AtomicBool::new(false);
+
+/// Shows a line at the terminal at standard error until the next one is shown or told, or none: what a command writes
+/// meanwhile begins at the beginning of it.
+pub fn show_live(line: &str) {
+    if IS_LIVE.swap(!line.is_empty(), Ordering::Relaxed) || !line.is_empty() {
+        let end = if line.is_empty() { "" } else { "\r" };
+        let _ = write!(io::stderr(), "{ERASE}{}{end}", visible(line));
+    }
 }
 
 /// Replaces the line that the terminal at standard error shows.
@@ -146,6 +168,16 @@ pub fn is_for_people() -> bool {
 #[must_use]
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()
+}
+
+/// The width of the terminal at standard error; `None` where this process is not in the foreground of it, so that others
+/// may write there.
+#[must_use]
+pub fn columns_in_front() -> Option<usize> {
+    let in_front = tcgetpgrp(io::stderr()).is_ok_and(|front| front == getpgrp());
+    let width = || tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    // One that does not tell it has as many as most.
+    in_front.then(|| Some(width()).filter(|width| *width > 0).unwrap_or(COLUMNS))
 }
 
 /// Standard output could not be written.

@@ -40,7 +40,7 @@ pub struct Attach {
     #[command(flatten)]
     schedule: ScheduleArgs,
 
-    /// Put them into this class, with all others that are in it; made if need be
+    /// Put them into this class, to share its limits with all others that are in it; made if it does not exist
     #[arg(long, value_name = "NAME", value_parser = classes::name_parser(), conflicts_with = "polite")]
     class: Option<String>,
 

@@ -24,7 +24,7 @@ Examples:
   discnice fleet up --cap 20M                            a server for trying it out
   discnice fleet set rediss://admin@files/backup --cap 600M --nodes 50
   discnice fleet set backup --cap 300M                   the class that config.toml calls backup
-  discnice fleet status                                  who has how much of it";
+  discnice fleet status                                  which machine has how much of it";
 
 /// Share a class's budget with other machines, through a Redis or Valkey server
 ///

@@ -26,41 +26,41 @@ const WITHOUT_UNIT: u64 = 4096;
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitArgs {
-    /// Disk traffic, both ways together, for example 5M (MiB/s), 5MB/s or 10% of what `calibrate` measured;
+    /// Disk traffic, reads and writes together, for example 5M (MiB/s), 5MB/s or 10% of what `calibrate` measured;
     /// or `unlimited`
     #[arg(short = 'd', long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
     disk: Option<Given>,
-    /// Disk traffic of reading
+    /// Disk traffic of reads
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
     disk_read: Option<Given>,
-    /// Disk traffic of writing
+    /// Disk traffic of writes
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "toml_rate")]
     disk_write: Option<Given>,
-    /// Disk operations a second; one moves at most 512 KiB
+    /// Disk operations per second; one moves at most 512 KiB
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
     disk_iops: Option<Given>,
-    /// Calls on names and inodes a second: open, create, unlink, rename, stat and the like
+    /// Calls on names and inodes per second: open, create, unlink, rename, stat and the like
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_count")]
     meta_ops: Option<Given>,
-    /// Bytes that it may move in all, reading and writing; then it is held until it gets more, by `class set NAME
-    /// --disk-total +5G`, a new total or `unlimited`
+    /// Bytes that it may move in total, reads and writes together; once they are used up it is held until it gets more,
+    /// by `class set NAME --disk-total +5G`, a new total or `unlimited`
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "toml_total")]
     disk_total: Option<Total>,
-    /// Network traffic, both ways together
+    /// Network traffic, sent and received together
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
     net: Option<Given>,
-    /// Network traffic of sending
+    /// Network traffic sent
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
     net_up: Option<Given>,
-    /// Network traffic of receiving
+    /// Network traffic received
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "toml_rate")]
     net_down: Option<Given>,
@@ -81,14 +81,14 @@ pub struct LimitArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_least")]
     at_least: Option<GivenLeast>,
-    /// Its part while several classes that give way are held at once: they share what each alone
-    /// would get by these numbers, from 1 to 10000 [default: 100]
+    /// Its share while several classes that give way are held at once: together they get what one alone would get,
+    /// in proportion to these numbers, from 1 to 10000 [default: 100]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "toml_weight")]
     weight: Option<u32>,
-    /// How long calls wait: the rate window, which is smooth, or the sleep of B/R - N, which lets through what a second
-    /// allows at once; `program`: as the rate window, at what the program says that config.toml names for the class
-    /// [default: window]
+    /// How calls are delayed: `window`, the rate window, which is smooth; `sleep`, a sleep of B/R - N, which lets what a
+    /// second allows through at once; `program`, the rate window at the rates that are set by the program which
+    /// config.toml names for the class [default: window]
     #[arg(long, value_name = "window|sleep|program", value_parser = policy, help_heading = WHEN, hide_short_help = true)]
     policy: Option<PolicyArg>,
     /// Time over which a limit holds, 100ms to 1min; with the policy `sleep` to 4900ms [default: 5s; of `sleep` 1s]

@@ -21,7 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   discnice linger --wait --rate 100M 4711 && move-job 4711    moves process 4711 once that is worth it";
 
-/// Tell whether it is worth to move a job to another machine, or to linger here
+/// Tell whether to move a job to another machine, or to let it linger here
 ///
 /// A machine that became busy is expected to stay so for as long as it has been. Says `go` if the job would get
 /// further elsewhere in that time, the time of moving deducted, else `stay`; exit status 0 for go, 1 for stay.
@@ -53,7 +53,7 @@ pub struct Linger {
     /// How long to measure
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "2")]
     watch: Nanos,
-    /// Go on watching, and end when it is worth to move (0) or the job has ended (1)
+    /// Go on watching, and end when moving is worth it (0) or the job has ended (1)
     #[arg(long)]
     wait: bool,
     /// Print one JSON object

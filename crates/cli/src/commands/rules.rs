@@ -19,11 +19,11 @@ use crate::{classes, program, ruled};
 const EXAMPLES: &str = "\
 Examples:
   discnice rules                     the rules in their order, and whether they are followed
-  discnice rules test 4711           which of them would match process 4711, and why the others do not
+  discnice rules test 4711           which one matches process 4711, and why the others do not
   discnice rules test baloo_file     the same of a command
 
   # ~/.config/discnice/config.toml
-  include = [\"indexers\"]             rules of DiscNice: indexers, thumbnailers, updaters, sync, compilers
+  include = [\"indexers\"]             also thumbnailers, updaters, sync, compilers
   [[rule]]
   match = { exe = \"kf6/baloo_file*\" }
   class = \"indexers\"";

@@ -24,6 +24,7 @@ use crate::config::{self, Config};
 use crate::escapes::Escapes;
 use crate::holding::{Holding, Unheld};
 use crate::launch::{Ended, Variables};
+use crate::live::Live;
 use crate::mechanism::{Mechanism, Plan};
 use crate::output::{self, tell};
 use crate::program::{self, Kind};
@@ -54,15 +55,15 @@ Examples:
 /// Run a command, with all its children, within limits
 ///
 /// Without a limit the command gives way: it is held while others use the disks that it uses, or the network.
-/// Everything from the first word that is no option is the command.
+/// Everything from the first word that is not an option is the command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// Put it into this class, with all others that are in it; made if need be
+    /// Run it in this class, and share its limits with all others that are in it; made if it does not exist
     #[arg(short, long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
-    /// Limits for a kind of jobs: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
-    /// have precedence
+    /// Limits for a kind of job: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
+    /// take precedence
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     preset: Option<String>,
     #[command(flatten)]
@@ -94,6 +95,10 @@ pub struct Run {
     /// parent
     #[arg(long, value_name = "FILE.html|.svg|.json", help_heading = "Report")]
     report: Option<Target>,
+    /// Show on a terminal, in one line while it runs, how fast it is, how much it has moved, what it waits for and, where that
+    /// is known, when it ends; DiscNice then stays as the parent
+    #[arg(long, help_heading = "Report")]
+    progress: bool,
     /// Only tell what would hold the command, at what rate, and what would escape
     #[arg(long, help_heading = "Report")]
     dry_run: bool,
@@ -139,7 +144,7 @@ impl Run {
             memory::without_memory_execute(self.command.len());
         }
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
-        let asked = self.summary || draft.is_some() || !self.schedule.is_empty();
+        let asked = self.summary || self.is_live() || draft.is_some() || !self.schedule.is_empty();
         let prepared = match self.is_limited() || asked {
             true => match self.prepare(&limits, strict) {
                 Ok(made) => Some(made),
@@ -246,7 +251,8 @@ impl Run {
         let mut escapes = Escapes::default();
         let mut waited = Waited::begin(&found);
         let (mut looks, mut used_up) = (0u32, Teller::default());
-        let watched = self.summary || draft.is_some();
+        let mut live = self.is_live().then(|| Live::begin(&found));
+        let watched = self.summary || live.is_some() || draft.is_some();
         let own = self.class.is_some() || self.limits.has_threshold();
         let (mut schedule, mut job) = (self.schedule.begin(&found, own), None);
         let mut look = || {
@@ -258,6 +264,9 @@ impl Run {
                 return;
             }
             waited.look(&found);
+            if let (Some(live), Some(job)) = (&mut live, job.as_ref().and_then(Option::as_ref)) {
+                live.look(job, &waited);
+            }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS) {
                 escapes.look(&found);
@@ -267,6 +276,7 @@ impl Run {
             }
         };
         let ended = launch::supervise(|| self.execute(Some(made), strict), Some(&mut look))?;
+        output::show_live("");
         schedule.end(&found);
         course.tick(found.class);
         let escaped = escapes.list();
@@ -281,6 +291,11 @@ impl Run {
             }
         }
         Ok(ended)
+    }
+
+    /// Whether a line is shown while it runs.
+    fn is_live(&self) -> bool {
+        self.progress && output::is_watched()
     }
 
     /// Whether the command enters a class. One that is regulated by its progress alone does not.

@@ -28,6 +28,8 @@ pub struct Waited {
     /// The most threads that were seen at once.
     threads: usize,
     others: Moving,
+    /// What was waited for at the last look.
+    present: Option<Binding>,
 }
 
 /// Time by one reason.
@@ -51,6 +53,7 @@ impl Waited {
             before: 0,
             threads: 0,
             others: Moving::default(),
+            present: None,
         };
         waited.note_frozen(found);
         waited.before = waited.frozen.values().sum();
@@ -68,15 +71,20 @@ impl Waited {
         self.note_frozen(found);
         let count = |running: &Running<'_>| threads(running.member.process()).count();
         self.threads = self.threads.max(running.iter().map(count).sum());
-        if let Some(reason) = Binding::of(found, running.iter().any(Running::rests))
-            && running.iter().any(is_waiting)
-        {
+        self.present = Binding::of(found, running.iter().any(Running::rests))
+            .filter(|_| running.iter().any(is_waiting));
+        if let Some(reason) = self.present {
             *self.by.entry(reason).or_default() += passed;
             if matches!(reason, Binding::Others(_) | Binding::Least) {
                 self.others.look();
             }
         }
         self.next = Instant::now() + begun.elapsed() * PART;
+    }
+
+    /// What was waited for at the last look.
+    pub fn present(&self) -> Option<Binding> {
+        self.present
     }
 
     fn note_frozen(&mut self, found: &Found) {
@@ -146,6 +154,7 @@ mod tests {
             before: 0,
             threads: 4,
             others: Moving::default(),
+            present: None,
         };
         let seconds = |parts: Vec<Part>| parts.iter().map(|part| part.seconds).collect::<Vec<_>>();
         assert_eq!(seconds(waited.parts(30.0, 20.0)), [6.0, 2.0]);

@@ -3,20 +3,18 @@
 //! What is left is known of a job with a bound of its bytes (`--disk-total`), and of one that reads a large file: what is behind the offset in
 //! the largest file that it reads, times what it has moved for each byte of that so far.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use discnice_policy::{Limits, Resource};
 use discnice_sys::{futex, time};
 use discnice_units::Rate;
-use rustix::process::Pid;
 
 use super::calendar::clock;
 use super::job::Job;
 use super::moment::Moment;
 use crate::classes::Found;
 use crate::output::tell;
+use crate::reading::{Reading, largest};
 
 /// How often the rate is set.
 const LOOK: Duration = Duration::from_millis(500);
@@ -27,24 +25,10 @@ const SPARE: u32 = 20;
 const SPARE_MOST: Duration = Duration::from_secs(60);
 /// A smaller change is none, in percent.
 const WORTH: u64 = 3;
-/// A smaller file says nothing about how much is left.
-const LARGE: u64 = 1 << 20;
 /// What a job has moved for a byte of its file is known after this.
 const KNOWN: u64 = 1 << 20;
 /// It is told after this that nothing is known.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// So many processes and descriptors are looked at.
-const PROCESSES: usize = 64;
-const DESCRIPTORS: usize = 256;
-
-/// The largest file that a job reads, and how far it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reading {
-    file: (u64, u64),
-    size: u64,
-    offset: u64,
-}
-
 /// A job that is to end by a moment.
 #[derive(Debug)]
 pub struct Finish {
@@ -163,26 +147,6 @@ fn set_rate(found: &Found, rate: Rate) {
     futex::wake_all(found.class.changes());
 }
 
-/// The largest file that is only read by one of these processes.
-fn largest(processes: &[Pid]) -> Option<Reading> {
-    let readings = processes.iter().take(PROCESSES).flat_map(|pid| {
-        let id = pid.as_raw_nonzero().get();
-        let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
-        entries.take(DESCRIPTORS).filter_map(move |entry| {
-            let file = fs::metadata(entry.path()).ok().filter(fs::Metadata::is_file)?;
-            let rights = fs::symlink_metadata(entry.path()).ok()?.mode();
-            let is_read = rights & 0o400 != 0 && rights & 0o200 == 0;
-            let name = entry.file_name();
-            let facts = fs::read_to_string(format!("/proc/{id}/fdinfo/{}", name.to_str()?)).ok()?;
-            let offset = facts.lines().find_map(|line| line.strip_prefix("pos:"))?.trim();
-            let (file, size) = ((file.dev(), file.ino()), file.len());
-            let reading = Reading { file, size, offset: offset.parse().ok()? };
-            (is_read && size >= LARGE).then_some(reading)
-        })
-    });
-    readings.max_by_key(|one| one.size)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,21 +176,5 @@ mod tests {
         let slow = Rate::per_second(1000);
         assert_eq!(needed(0, Duration::from_secs(60), slow), slow);
         assert!(!needed(u64::MAX, Duration::ZERO, Rate::UNLIMITED).is_unlimited());
-    }
-
-    #[test]
-    fn the_largest_file_that_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("data");
-        fs::write(&path, vec![1; 3 << 20]).unwrap();
-        let mut file = fs::File::open(&path).unwrap();
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(MIB)).unwrap();
-        let _written = fs::File::create(folder.path().join("made")).unwrap();
-        let own = Pid::from_raw(std::process::id().cast_signed()).unwrap();
-        let found = largest(&[own]).unwrap();
-        assert!(found.size >= 3 * MIB);
-        if found.size == 3 * MIB {
-            assert_eq!(found.offset, MIB);
-        }
     }
 }

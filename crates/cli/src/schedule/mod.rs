@@ -37,14 +37,14 @@ const WHEN: &str = "When";
 /// When it runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ScheduleArgs {
-    /// Run only while all of these hold, and stand otherwise: ac (mains power), unmetered (network), idle or idle=10m, 22:00-06:00,
+    /// Run only while all of these hold, and stand still otherwise: ac (mains power), unmetered (network), idle or idle=10m, 22:00-06:00,
     /// load<2, cmd:COMMAND (exit status 0); DiscNice then stays as the parent
     #[arg(long, value_name = "COND[,COND...]", help_heading = WHEN, hide_short_help = true)]
     only_when: Option<OnlyWhen>,
     /// Until then: a time such as 06:00, "2026-11-27 06:00" or +2h; DiscNice then stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     until: Option<Moment>,
-    /// What happens at the end of --until
+    /// What happens at the time of --until
     #[arg(long, value_enum, value_name = "WHAT", requires = "until", default_value_t, help_heading = WHEN, hide_short_help = true)]
     then: Then,
     /// End by then, at the lowest rate that does, and never above --disk; what is left must be known, by --disk-total or

@@ -145,7 +145,7 @@ impl Patrol {
         (self.round, self.round_at) = (Vec::new(), Nanos(0));
     }
 
-    /// Lists the processes to look at: the new, the young, and a part of all others.
+    /// Lists what to look at: the new, the young, and a part of all others.
     fn gather(&mut self, now: Nanos) {
         let last = self.last.read().unwrap_or_default();
         let before = self.before.replace(last).unwrap_or(last);

@@ -76,7 +76,7 @@ impl Identity {
 
 /// Bytes of a command line that are looked at.
 const LONGEST: usize = 16 << 10;
-/// What the kernel appends to the path of a program that was deleted, as after an upgrade.
+/// What the kernel appends to the path of a program with a file that is gone, as after an upgrade.
 const DELETED: &str = " (deleted)";
 
 /// A process as rules see it; a value that was not asked for, or cannot be read, is `None`.
