@@ -67,7 +67,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
     net_loopback: Option<bool>,
-    /// Hold the limits always, or only while others use the disks that the job uses, or the network
+    /// Hold the limits always, or only while others use its disks or network
     #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_when")]
     when: Option<When>,
