@@ -72,12 +72,13 @@ pub struct LimitArgs {
     /// machines behind the same uplink included [default: share; of jobs without a number yield]
     #[arg(long, value_enum, value_name = "share|yield", help_heading = NETWORK, hide_short_help = true)]
     uplink: Option<Shared>,
-    /// Hold the limits always, or only while others use the disks that the job uses, or the network
+    /// Hold the limits always, or only while others use its disks or network
     #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_when")]
     when: Option<When>,
-    /// Disk traffic that it may have while it gives way to others, however busy they are, such as 1M, or 10% of what
-    /// `calibrate` measured; or `none`
+    /// Disk traffic that it keeps while it gives way to others; or `none`
+    ///
+    /// However busy the others are. As a rate, such as 1M, or 10% of what `calibrate` measured.
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
     #[serde(deserialize_with = "toml_least")]
     at_least: Option<GivenLeast>,

@@ -59,7 +59,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// Run it in this class, and share its limits with all others that are in it; made if it does not exist
+    /// Run it in this class, sharing its limits; made if it does not exist
     #[arg(short, long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
     /// Limits for a kind of job: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
@@ -95,11 +95,10 @@ pub struct Run {
     /// parent
     #[arg(long, value_name = "FILE.html|.svg|.json", help_heading = "Report")]
     report: Option<Target>,
-    /// Show on a terminal, in one line while it runs, how fast it is, how much it has moved, what it waits for and, where that
-    /// is known, when it ends; DiscNice then stays as the parent
+    /// Show on a terminal, while it runs, its rate, what it waits for and the time left; DiscNice then stays as the parent
     #[arg(long, help_heading = "Report")]
     progress: bool,
-    /// Only tell what would hold the command, at what rate, and what would escape
+    /// Only tell what would hold the command, and what would escape
     #[arg(long, help_heading = "Report")]
     dry_run: bool,
     /// The command and its arguments
