@@ -173,6 +173,6 @@ mod tests {
         let mut names: Vec<&str> = all.iter().map(|one| one.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Resource::COUNT + 6);
+        assert_eq!(names.len(), Resource::COUNT + 7);
     }
 }
