@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use discnice_tests::class::Class;
 use discnice_tests::process::{kill_group, run, send, until, wait};
-use discnice_tests::product;
+use discnice_tests::{cold, product};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -114,12 +114,15 @@ fn without_a_rate_it_holds_as_soon() {
     job.until_held();
     let moved = job.moved();
     assert!((8 * MIB..=16 * MIB).contains(&moved), "{moved}");
-    let reading = "dd if=/dev/zero of=made bs=1M count=64 conv=fsync 2>/dev/null\n\
-                   exec dd if=made of=/dev/null bs=1M iflag=direct 2>/dev/null";
-    let job = Job::start(&["--disk-total", "80M", "--disk", "unlimited"], reading);
+    let folder = product::folder();
+    let made = folder.path().join("made");
+    cold::make(&made, 64 << 20).expect("a file");
+    let reading =
+        format!("exec dd if={} of=/dev/null bs=1M iflag=direct 2>/dev/null", made.display());
+    let job = Job::start(&["--disk-total", "16M", "--disk", "unlimited"], &reading);
     job.until_held();
     let moved = job.moved();
-    assert!((80 * MIB..=88 * MIB).contains(&moved), "{moved}");
+    assert!((16 * MIB..=24 * MIB).contains(&moved), "{moved}");
 }
 
 #[test]
