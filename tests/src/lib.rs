@@ -7,6 +7,7 @@
 //! - [`class`]: a class of a test's own, removed when the test ends;
 //! - [`failing`]: the product while system calls or allocations of it fail;
 //! - [`faults`]: which system calls fail with what;
+//! - [`readers`]: programs that read without end, and files for them;
 //! - [`cold`]: files that are on the disk and not in the page cache;
 //! - [`segment`]: a class's shared memory, to do harm to it.
 //!
@@ -21,6 +22,7 @@ pub mod faults;
 pub mod guest;
 pub mod process;
 pub mod product;
+pub mod readers;
 pub mod segment;
 
 pub use discnice_requirements::{skip, skipped};

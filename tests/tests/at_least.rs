@@ -1,7 +1,5 @@
 //! `--at-least`: what a class that gives way still gets, by each mechanism, and that it says so.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -9,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use discnice_requirements::skip;
 use discnice_tests::class::Class;
-use discnice_tests::guest::Compiler;
 use discnice_tests::process::{kill_group, run, until};
-use discnice_tests::{cold, product};
+use discnice_tests::product;
+use discnice_tests::readers::Readers;
 
 const MIB: u64 = 1 << 20;
 /// The least rate, in MiB/s: enough to be told from what passes without it.
@@ -50,26 +48,14 @@ fn rate(class: &Class) -> f64 {
 //= rate-windows/3.1-keeps-threshold
 #[test]
 fn a_class_that_gives_way_keeps_its_least_rate_whatever_holds_it() {
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
-    let [ours, theirs] = ["ours", "theirs"].map(|name| {
-        let path = folder.path().join(name);
-        cold::make(&path, 64 << 20).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
-        path.to_str().expect("UTF-8").to_owned()
-    });
-    let made = |options: &[&str], name: &str| {
-        let made = compiler.compile_with("endless.c", options).ok()?;
-        let kept = folder.path().join(name);
-        fs::rename(made, &kept).expect("a program");
-        Some(kept.to_str().expect("UTF-8").to_owned())
+    let Readers { ours, theirs, dynamic, fixed, .. } = &match Readers::new() {
+        Ok(readers) => readers,
+        Err(why) => skip!("{why}"),
     };
-    let dynamic = made(&[], "dynamic").expect("an ordinary program");
-    let Some(fixed) = made(&["-static"], "fixed") else { skip!("no static libc") };
     let child = format!("{fixed} {ours}; :");
     for (what, words) in [
-        ("by the library", vec![dynamic.as_str(), &ours]),
-        ("below a filter", vec![fixed.as_str(), &ours]),
+        ("by the library", vec![dynamic.as_str(), ours]),
+        ("below a filter", vec![fixed.as_str(), ours]),
         ("from outside", vec!["sh", "-c", &child]),
     ] {
         let class = Class::new("unlimited");
@@ -77,7 +63,7 @@ fn a_class_that_gives_way_keeps_its_least_rate_whatever_holds_it() {
         let run = ["run", "--class", class.name(), "--"];
         let _job = Group::start(&mut product::discnice([&run[..], &words].concat()));
         // Reads all the time, without a pause in which the job may come back.
-        let _others = Group::start(Command::new(&dynamic).arg(&theirs));
+        let _others = Group::start(Command::new(dynamic).arg(theirs));
         until("others are busy", || class.show()["throttled"] == true);
         // What was on its way when the others came, and what they leave for a moment, does not count.
         until(&format!("{what}: held below it"), || rate(&class) < LEAST as f64 / 2.0);

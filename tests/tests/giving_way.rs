@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use discnice_requirements::skip;
 use discnice_tests::guest::Compiler;
 use discnice_tests::process::run;
+use discnice_tests::readers::Readers;
 use discnice_tests::{class::Class, cold, product};
 
 /// One test at a time: each judges what other use the disk has.
@@ -153,34 +155,22 @@ fn a_class_is_held_while_others_read_its_disk() {
 #[test]
 fn whatever_the_mechanism_a_class_is_held_while_others_read_its_disk() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
-    let [ours, theirs] = ["ours", "theirs"].map(|name| {
-        let path = folder.path().join(name);
-        cold::make(&path, 64 << 20).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
-        path.to_str().expect("UTF-8").to_owned()
-    });
-    let program = |options: &[&str], name: &str| {
-        let made = compiler.compile_with("endless.c", options).ok()?;
-        let kept = folder.path().join(name);
-        fs::rename(made, &kept).expect("a program");
-        Some(kept.to_str().expect("UTF-8").to_owned())
+    let Readers { ours, theirs, dynamic, fixed, .. } = &match Readers::new() {
+        Ok(readers) => readers,
+        Err(why) => skip!("{why}"),
     };
-    let dynamic = program(&[], "dynamic").expect("an ordinary program");
-    let Some(fixed) = program(&["-static"], "fixed") else { skip!("no static libc") };
     let child = format!("{fixed} {ours}; :");
     for (what, words) in [
-        ("the command, below a filter", vec![fixed.as_str(), &ours]),
+        ("the command, below a filter", vec![fixed.as_str(), ours]),
         ("a child, held from outside", vec!["sh", "-c", &child]),
-        ("page faults", vec![&dynamic, &ours, "mapped"]),
+        ("page faults", vec![dynamic.as_str(), ours, "mapped"]),
     ] {
         let class = Class::new("unlimited");
         let limits = ["class", "set", class.name(), "--disk", "2M", "--when", "busy"];
         run(&mut product::discnice(limits)).succeeded();
         let job = Job::run(&class, &words);
         // Without pauses, in which the job may come back.
-        let foreground = Foreground::run(Command::new(&dynamic).arg(&theirs));
+        let foreground = Foreground::run(Command::new(dynamic).arg(theirs));
         wait_for(&class, true);
         sleep(Duration::from_millis(500));
         let before = class.charged().0;
@@ -246,7 +236,7 @@ fn whatever_the_mechanism_a_writer_that_gives_way_leaves_little_unwritten() {
 }
 
 /// What of so many MiB is unwritten when a command in a class that gives way has made them; `None` where the kernel does not tell.
-fn left_unwritten(words: &[&str], path: &std::path::Path, mebibytes: u64) -> Option<u64> {
+fn left_unwritten(words: &[&str], path: &Path, mebibytes: u64) -> Option<u64> {
     let class = Class::new("unlimited");
     let mut command = product::discnice(["run", "--class", class.name(), "--"]);
     command.args(words).arg(path).arg(mebibytes.to_string());

@@ -41,7 +41,7 @@ fn listing_what_a_daemon_serves_costs_directories_and_inodes_once() {
         let systems = class.estimation().file_systems();
         let fs = systems.get(systems.slot(directory.device)).unwrap();
         fs.calibrate(Verdict::Silent);
-        assert!(!regulator.looked_at(directory), "nobody serves it");
+        assert!(!regulator.looked_at(directory), "no daemon serves it");
         fs.serve(32, InodeTable::of(table));
         // All in one stretch of the table but the last.
         let first = directory.inode / 512 * 512;
