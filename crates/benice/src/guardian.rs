@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -137,12 +138,20 @@ fn parse(bytes: &[u8; LENGTH]) -> Option<(u8, Process)> {
 }
 
 /// Sends a signal to exactly this process: its descriptor cannot come to mean another one.
+///
+/// # Errors
+/// `NotFound` when it is gone, at whichever call that shows; else as pidfd_send_signal(2).
 fn send(process: Process, signal: Signal) -> io::Result<()> {
-    let descriptor = pidfd_open(process.pid, PidfdFlags::empty())?;
+    let descriptor = pidfd_open(process.pid, PidfdFlags::empty()).map_err(missing)?;
     match process.stat() {
-        Some(_) => Ok(pidfd_send_signal(descriptor, signal)?),
+        Some(_) => pidfd_send_signal(descriptor, signal).map_err(missing),
         None => Err(io::ErrorKind::NotFound.into()),
     }
+}
+
+/// The error of a call on a process. `ESRCH` has no kind of its own in the standard library.
+fn missing(error: Errno) -> io::Error {
+    if error == Errno::SRCH { io::ErrorKind::NotFound.into() } else { error.into() }
 }
 
 fn start() -> io::Result<File> {
@@ -173,5 +182,21 @@ fn guard(reader: OwnedFd) {
     }
     for process in stopped {
         let _ = send(process, Signal::CONT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_ended_meanwhile_is_not_found() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::find(child.id()).unwrap();
+        child.kill().unwrap();
+        assert!(child.wait().is_ok());
+        assert_eq!(send(process, Signal::STOP).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }
