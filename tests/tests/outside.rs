@@ -247,3 +247,29 @@ fn what_is_deleted_unwritten_costs_no_time() {
     assert!(ended.success() && written < 3_000_000, "{written} bytes of what never was written");
     assert!(took < Duration::from_secs(12), "{took:?} of 24 at most");
 }
+
+/// Scripts for a static shell: what writes is the grandchild of a process that lives on, and is waited for by its
+/// parent, or, as that has ended, by a subreaper.
+const GRANDCHILDREN: [&str; 2] = [
+    "sh -c 'dd if=/dev/zero of=new bs=1M count=16 status=none; true'; sleep 0.5; true",
+    "/usr/bin/python3 -c '
+import ctypes, os, subprocess, time
+assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0
+write = \"dd if=/dev/zero of=new bs=1M count=16 status=none; sleep 0.2\"
+subprocess.run([\"sh\", \"-c\", f\"({write}) &\"])
+os.wait()
+time.sleep(0.5)'; true",
+];
+
+#[test]
+fn what_a_grandchild_writes_is_charged_once() {
+    for script in GRANDCHILDREN {
+        let (folder, class) = (product::folder(), Class::new("100M"));
+        let mut command = class.run_by("freeze");
+        command.args(["busybox", "sh", "-c", script]).current_dir(folder.path());
+        run(&mut command).succeeded();
+        let (_, written) = class.charged();
+        // The kernel counts a page once that is written again while it is dirty.
+        assert!((12 << 20..18 << 20).contains(&written), "{written} of {} by {script}", 16 << 20);
+    }
+}

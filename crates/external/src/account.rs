@@ -280,12 +280,25 @@ impl OwnAccount {
         }
     }
 
-    /// A child has ended: its account arrives when the process waits for it, if it has not done so already.
-    pub fn inherit(&mut self, child: Io) {
+    /// A child has ended that leaves so much: that arrives when the process waits for it, if it has not done so
+    /// already.
+    pub fn inherit(&mut self, left: Io) {
         self.expect_children();
-        let arrived = self.unclaimed.min(child);
+        let arrived = self.unclaimed.min(left);
         self.unclaimed = self.unclaimed.minus(arrived);
-        self.coming = self.coming.plus(child.minus(arrived));
+        self.coming = self.coming.plus(left.minus(arrived));
+    }
+
+    /// The process has ended, and so have all of its children that are known to have: the rest is its own.
+    pub fn settle(&mut self) {
+        self.own = self.own.plus(std::mem::take(&mut self.unclaimed));
+    }
+
+    /// What a process that has ended leaves to its parent's account: its own and that of the children that it waited
+    /// for, with all that these left.
+    #[must_use]
+    pub fn left(&self) -> Io {
+        self.seen.max(self.own).plus(self.coming)
     }
 }
 

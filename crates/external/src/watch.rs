@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use discnice_budget::Class;
 use discnice_budget::primitive::Ordering;
 use discnice_sys::block::BlockId;
-use discnice_sys::{deadline, process, time};
+use discnice_sys::{deadline, process, procfs, time};
 use discnice_units::Nanos;
 
 use crate::census::Census;
@@ -298,14 +298,15 @@ impl Watch {
     }
 
     fn part(&mut self, id: u32, gone: Gone) {
+        if gone == Gone::Ended {
+            self.close_account(id);
+        }
         let Some(member) = self.members.remove(&id) else { return };
         self.inside.remove(&member.number());
-        if gone == Gone::Ended
-            && let Some(parent) = self.members.get_mut(&member.parent)
-        {
-            parent.inherit(member.account());
-        }
         if gone == Gone::Ended {
+            if let Some(parent) = self.members.get_mut(&reaper(&member)) {
+                parent.inherit(member.left());
+            }
             // It no longer gives its slot back: a process with its number would be taken for it.
             member.free_slot();
         }
@@ -315,6 +316,21 @@ impl Watch {
         }
         if member.is_letting_go() {
             self.leaving.push(member);
+        }
+    }
+
+    /// Charges the rest of a member that has ended, after its children that ended before it: the kernel may have added
+    /// these to its account.
+    fn close_account(&mut self, id: u32) {
+        let Some(born) = self.members.get(&id).map(Watched::birth) else { return };
+        // Its number may be that of an earlier process, which is the parent of one that is older than it.
+        let is_child = |member: &Watched| member.parent == id && member.birth() > born;
+        let ended = self.members.iter().filter(|(_, other)| is_child(other) && other.has_ended());
+        for child in ended.map(|(child, _)| *child).collect::<Vec<_>>() {
+            self.part(child, Gone::Ended);
+        }
+        if let Some(member) = self.members.get_mut(&id) {
+            member.end();
         }
     }
 
@@ -364,6 +380,12 @@ impl Drop for Watch {
         }
         self.class.watcher().resign(process::id());
     }
+}
+
+/// The process that waits for a member that has ended: its parent, or the one that took the place of that.
+fn reaper(ended: &Watched) -> u32 {
+    let found = procfs::stat(ended.id()).filter(|stat| stat.started == ended.birth().0);
+    found.map_or(ended.parent, |stat| stat.parent)
 }
 
 /// How far looks at one process that does nothing are apart, of so many that are watched in all.

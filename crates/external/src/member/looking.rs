@@ -63,7 +63,8 @@ impl Watched {
     /// `now` may be a moment ago.
     ///
     /// # Errors
-    /// It need not be watched any more; nothing of it is held then.
+    /// It need not be watched any more: nothing of one that was detached is held then; of one that ended the account is
+    /// still to be closed ([`Self::end`]).
     pub fn step(&mut self, now: Nanos, crowd: Nanos) -> Result<Nanos, Gone> {
         if let Some(next) = self.glance(now, crowd) {
             return Ok(next);
@@ -79,9 +80,6 @@ impl Watched {
             self.account.set_rest(rest(self.role));
         }
         if self.account.look().is_err() || self.pinned.has_ended() {
-            self.nameless.forget();
-            self.charge_own();
-            self.let_go();
             return Err(Gone::Ended);
         }
         let moved = match self.role {
@@ -113,6 +111,17 @@ impl Watched {
         } else {
             next
         })
+    }
+
+    /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
+    /// it already.
+    pub fn end(&mut self) {
+        // Unreadable when its parent has waited for it: then what is new is that of the parent.
+        let _ = self.account.look();
+        self.account.settle();
+        self.nameless.forget();
+        self.charge_own();
+        self.let_go();
     }
 
     /// Whether anything that it can stand for is in force.

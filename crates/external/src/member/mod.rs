@@ -208,10 +208,10 @@ impl Watched {
         self.duty.moved_at()
     }
 
-    /// Its own I/O as far as known; of one that has ended, what its parent will inherit.
+    /// What it leaves to its parent's account now that it has ended.
     #[must_use]
-    pub fn account(&self) -> Io {
-        self.account.own()
+    pub fn left(&self) -> Io {
+        self.account.left()
     }
 
     /// Returns true if a reaped child's I/O may already be in this process's account.
@@ -225,9 +225,15 @@ impl Watched {
         self.account.expect_children();
     }
 
-    /// A child of it that was watched has ended.
-    pub fn inherit(&mut self, child: Io) {
-        self.account.inherit(child);
+    /// A child of it that was watched has ended, and leaves so much to its account.
+    pub fn inherit(&mut self, left: Io) {
+        self.account.inherit(left);
+    }
+
+    /// Whether the process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.pinned.has_ended()
     }
 
     /// Frees the slot of a process that has ended, unless another life of the slot has begun. The
