@@ -92,7 +92,8 @@ impl Watched {
             (self.id(), Pace::of(self.class), std::mem::take(&mut self.dirtied));
         let now = time::now();
         let write_back = &self.helpers.write_back;
-        if !(self.class.yields() && self.backlog.add(now, bytes)) {
+        let is_let_go = self.class.yields() && pace.is_free();
+        if !(is_let_go && self.backlog.add(now, bytes)) {
             write_back.of(id, pace);
         } else if write_back.await_written(id, pace, left_of(bytes)) {
             self.awaits_until = now.plus(awaited::LONGEST);
