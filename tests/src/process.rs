@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::ops::{Deref, DerefMut};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -129,6 +130,52 @@ fn wait_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
             return None;
         }
         std::thread::sleep(LOOK);
+    }
+}
+
+/// A process group that is killed when this value is dropped.
+#[derive(Debug)]
+pub struct Group(Child);
+
+impl Group {
+    /// Starts a command without input in a process group of its own.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start(command: &mut Command) -> Self {
+        let alone = command.stdin(Stdio::null()).process_group(0);
+        Self(alone.spawn().expect("the command starts"))
+    }
+
+    /// As [`Self::start`], with all output discarded.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_silent(command: &mut Command) -> Self {
+        Self::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+}
+
+impl Deref for Group {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Group {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        kill_group(self.0.id());
+        let _ = self.0.wait();
     }
 }
 

@@ -1,13 +1,12 @@
 //! `--at-least`: what a class that gives way still gets, by each mechanism, and that it says so.
 
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use discnice_requirements::skip;
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run, until};
+use discnice_tests::process::{Group, run, until};
 use discnice_tests::product;
 use discnice_tests::readers::Readers;
 
@@ -16,23 +15,6 @@ const MIB: u64 = 1 << 20;
 const LEAST: u64 = 12;
 /// Over which rates are taken.
 const LONG: Duration = Duration::from_millis(500);
-
-/// A process group that ends with this value.
-struct Group(Child);
-
-impl Group {
-    fn start(command: &mut Command) -> Self {
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(quiet.process_group(0).spawn().expect("it starts"))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        kill_group(self.0.id());
-        let _ = self.0.wait();
-    }
-}
 
 fn set(class: &Class, limits: &[&str]) {
     run(&mut product::discnice([&["class", "set", class.name()], limits].concat())).succeeded();
@@ -61,9 +43,9 @@ fn a_class_that_gives_way_keeps_its_least_rate_whatever_holds_it() {
         let class = Class::new("unlimited");
         set(&class, &["--disk", "64M", "--when", "busy"]);
         let run = ["run", "--class", class.name(), "--"];
-        let _job = Group::start(&mut product::discnice([&run[..], &words].concat()));
+        let _job = Group::start_silent(&mut product::discnice([&run[..], &words].concat()));
         // Reads all the time, without a pause in which the job may come back.
-        let _others = Group::start(Command::new(dynamic).arg(theirs));
+        let _others = Group::start_silent(Command::new(dynamic).arg(theirs));
         until("others are busy", || class.show()["throttled"] == true);
         // What was on its way when the others came, and what they leave for a moment, does not count.
         until(&format!("{what}: held below it"), || rate(&class) < LEAST as f64 / 2.0);

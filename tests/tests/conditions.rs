@@ -1,13 +1,12 @@
 //! `--only-when`: a job stands until its conditions are met, on a bus with services that a script plays, and without a bus.
 
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run, until};
+use discnice_tests::process::{Group, run, until};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -21,26 +20,10 @@ const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus C
 <busconfig><type>session</type><listen>unix:path=BUS</listen><auth>EXTERNAL</auth>
 <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>"#;
 
-/// A process that is killed in the end, with its group.
-struct Started(Child);
-
-impl Started {
-    fn start(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::null()).process_group(0).spawn().expect("it starts"))
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        kill_group(self.0.id());
-        let _ = self.0.wait();
-    }
-}
-
 /// A bus with the three services.
 struct Bus {
-    _daemon: Started,
-    _services: Started,
+    _daemon: Group,
+    _services: Group,
     folder: TempDir,
 }
 
@@ -56,13 +39,13 @@ impl Bus {
         fs::write(&config, BUS.replace("BUS", socket.to_str().expect("a name"))).expect("a file");
         let mut daemon = product::as_user("dbus-daemon");
         daemon.arg("--nofork").arg("--config-file").arg(&config);
-        let daemon = Started::start(&mut daemon);
+        let daemon = Group::start(&mut daemon);
         until("the bus is there", || socket.exists());
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_services.py");
         let script = fs::read_to_string(script).expect("the script");
         let mut services = product::as_user("python3");
         services.args(["-c", &script]).arg(&socket).arg(folder.path());
-        let bus = Self { _daemon: daemon, _services: Started::start(&mut services), folder };
+        let bus = Self { _daemon: daemon, _services: Group::start(&mut services), folder };
         for (name, value) in [
             ("OnBattery", "b 0"),
             ("Metered", "u 2"),
@@ -88,7 +71,7 @@ impl Bus {
 
 /// A job that counts while it runs.
 struct Job {
-    started: Started,
+    started: Group,
     folder: TempDir,
 }
 
@@ -99,7 +82,7 @@ impl Job {
         command.args(options).args(["sh", "-c", COUNTS]).current_dir(folder.path());
         command.env("DBUS_SYSTEM_BUS_ADDRESS", bus).stdout(Stdio::null());
         command.stderr(File::create(folder.path().join("errors")).expect("a file"));
-        Self { started: Started::start(&mut command), folder }
+        Self { started: Group::start(&mut command), folder }
     }
 
     fn told(&self) -> String {
@@ -174,7 +157,7 @@ fn a_job_goes_on_if_its_parent_is_killed_while_it_stands() {
     for options in [&own[..], &part] {
         let mut job = Job::start(&no_bus(), options);
         job.must_stand("the job waits for the success of its command");
-        job.started.0.kill().expect("it is there");
+        job.started.kill().expect("it is there");
         job.must_go_on();
     }
     until("status says so", || class.show()["unmet"] == serde_json::json!([]));
@@ -186,7 +169,7 @@ fn a_part_of_a_class_stands_and_says_why() {
     let go = folder.path().join("go");
     let condition = format!("load<100000,cmd:test -e {}", go.display());
     let mut other = class.command(["sleep", "60"]);
-    let _other = Started::start(other.stdout(Stdio::null()).stderr(Stdio::null()));
+    let _other = Group::start(other.stdout(Stdio::null()).stderr(Stdio::null()));
     let job = Job::start(&no_bus(), &["--class", class.name(), "--only-when", &condition]);
     job.must_stand("the job waits for the success of its command");
     let shown = class.show();
@@ -246,7 +229,7 @@ fn power_by_sysfs() {
         }
     }
     unshared.stderr(File::create(job.path().join("errors")).expect("a file"));
-    let _started = Started::start(&mut unshared);
+    let _started = Group::start(&mut unshared);
     let told = || fs::read_to_string(job.path().join("errors")).unwrap_or_default();
     until("it waits for mains power", || told().contains("waits for mains power"));
     assert!(!job.path().join("log").exists());

@@ -1,12 +1,11 @@
 //! `--disk-total`: a class that has moved its bytes is held by each mechanism, says so, and goes on when it gets more.
 
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run, send, until, wait};
+use discnice_tests::process::{Group, run, send, until, wait};
 use discnice_tests::{cold, product};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -15,9 +14,9 @@ const MIB: u64 = 1 << 20;
 /// What is not held has moved more meanwhile.
 const LONG: Duration = Duration::from_millis(700);
 
-/// A job in a class of its own, in a process group that is killed in the end.
+/// A job in a class of its own.
 struct Job {
-    child: Child,
+    group: Group,
     class: Class,
     folder: TempDir,
 }
@@ -29,9 +28,8 @@ impl Job {
         let mut command = product::discnice(["run", "--class", class.name()]);
         command.args(options).args(["--", "sh", "-c", script]).current_dir(folder.path());
         let errors = File::create(folder.path().join("errors")).expect("a file");
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
-        let child = quiet.process_group(0).spawn().expect("it starts");
-        Self { child, class, folder }
+        let group = Group::start(command.stdout(Stdio::null()).stderr(errors));
+        Self { group, class, folder }
     }
 
     fn told(&self) -> String {
@@ -63,13 +61,6 @@ impl Job {
     }
 }
 
-impl Drop for Job {
-    fn drop(&mut self) {
-        kill_group(self.child.id());
-        let _ = self.child.wait();
-    }
-}
-
 /// Writes 64 MiB in blocks of 64 KiB.
 const WRITES: &str = "dd if=/dev/zero of=made bs=64k count=1024 2>/dev/null";
 
@@ -86,7 +77,7 @@ fn is_held_and_goes_on(mechanism: &str, most: u64) {
     job.until_held();
     assert_eq!(job.told().matches("has used up its disk total of 16 MiB").count(), 1);
     job.set("unlimited");
-    assert!(wait(&mut job.child, &"the job").success(), "{mechanism}: {}", job.told());
+    assert!(wait(&mut job.group, &"the job").success(), "{mechanism}: {}", job.told());
     let made = fs::metadata(job.folder.path().join("made")).expect("it was made");
     assert_eq!(made.len(), 64 * MIB);
     let told = job.told();
@@ -149,7 +140,7 @@ fn what_is_cached_or_deleted_costs_nothing() {
                   dd if=/dev/zero of=kept bs=64k count=16 2>/dev/null; \
                   for i in 1 2 3 4 5 6 7 8 9; do cat kept; done";
     let mut job = Job::start(&["--disk-total", "8M", "--disk", "unlimited"], script);
-    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
     assert_eq!(job.told(), "");
 }
 
@@ -157,8 +148,8 @@ fn what_is_cached_or_deleted_costs_nothing() {
 fn what_is_held_can_be_ended() {
     let mut job = Job::start(&["--disk-total", "4M"], &format!("exec {WRITES}"));
     job.until_held();
-    send(job.child.id().cast_signed(), libc::SIGTERM);
-    let ended = wait(&mut job.child, &"the job");
+    send(job.group.id().cast_signed(), libc::SIGTERM);
+    let ended = wait(&mut job.group, &"the job");
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(libc::SIGTERM));
 }
 

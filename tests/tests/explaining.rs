@@ -1,13 +1,12 @@
 //! `discnice explain` and `run --dry-run`: what would hold a command, and what holds and delays what runs.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run};
+use discnice_tests::process::{Group, run};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -39,27 +38,6 @@ fn until_it_says(what: &str, field: &str, beginning: &str) {
         }
         assert!(Instant::now() < deadline, "{field} never says {beginning:?}: {explained}");
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A job that is killed with all of its group.
-struct Job(Child);
-
-impl Job {
-    fn start(mut command: Command) -> Self {
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(quiet.process_group(0).spawn().expect("it starts"))
-    }
-
-    fn id(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        kill_group(self.0.id());
-        let _ = self.0.wait();
     }
 }
 
@@ -121,18 +99,18 @@ fn a_command_is_told_of_as_doctor_does() {
 #[test]
 fn what_a_limit_delays_waits_for_the_limit() {
     let (folder, class) = (product::folder(), Class::new("1M"));
-    let job = Job::start(reading(class.run(), &folder));
+    let job = Group::start_silent(&mut reading(class.run(), &folder));
     until_it_says(class.name(), "waits_for", "disk: 1 MiB/s; what was moved is paid for in");
-    until_it_says(&job.id(), "held_by", "the library in it (preload)");
-    assert_eq!(explain(&job.id())["class"], class.name());
+    until_it_says(&job.id().to_string(), "held_by", "the library in it (preload)");
+    assert_eq!(explain(&job.id().to_string())["class"], class.name());
     let idle = Class::new("1M");
     let mut sleeping = idle.run();
     sleeping.args(["sleep", "60"]);
-    let sleeping = Job::start(sleeping);
-    until_it_says(&sleeping.id(), "waits_for", "nothing of its class at this moment");
+    let sleeping = Group::start_silent(&mut sleeping);
+    until_it_says(&sleeping.id().to_string(), "waits_for", "nothing of its class at this moment");
     run(&mut product::discnice(["pause", class.name()])).succeeded();
     assert!(says(&explain(class.name()), "waits_for", "`discnice resume"));
-    assert!(says(&explain(&job.id()), "waits_for", "`discnice resume"));
+    assert!(says(&explain(&job.id().to_string()), "waits_for", "`discnice resume"));
     run(&mut product::discnice(["resume", class.name()])).succeeded();
     assert!(!says(&explain(class.name()), "waits_for", "`discnice resume"));
 }
@@ -144,8 +122,8 @@ fn what_gives_way_says_to_what() {
     run(&mut product::discnice(busy)).succeeded();
     let mut command = product::discnice(["run", "--class", class.name()]);
     command.arg("--");
-    let _job = Job::start(reading(command, &folder));
-    let other = Job::start(reading(product::as_user("env"), &folder));
+    let _job = Group::start_silent(&mut reading(command, &folder));
+    let other = Group::start_silent(&mut reading(product::as_user("env"), &folder));
     let deadline = Instant::now() + PATIENCE;
     // The reader is this user's, so /proc shows it.
     while !explain(class.name())["waits_for"].to_string().contains(": dd (") {
@@ -158,8 +136,8 @@ fn what_gives_way_says_to_what() {
 fn what_is_in_no_class_is_told_how_to_get_into_one() {
     let mut command = product::as_user("sleep");
     command.arg("60");
-    let job = Job::start(command);
-    let explained = explain(&job.id());
+    let job = Group::start_silent(&mut command);
+    let explained = explain(&job.id().to_string());
     assert!(explained["class"].is_null());
     assert!(says(&explained, "not_held", "it is in no class; `discnice attach --disk 5M "));
 }
@@ -169,7 +147,7 @@ fn shells_are_told_of_classes_and_processes() {
     let class = Class::new("5M");
     let mut command = class.run();
     command.args(["sleep", "60"]);
-    let job = Job::start(command);
+    let job = Group::start_silent(&mut command);
     let told =
         |what: &str| run(&mut product::discnice(["complete-names", what])).succeeded().text();
     let deadline = Instant::now() + PATIENCE;

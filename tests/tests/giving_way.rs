@@ -1,18 +1,17 @@
 //! Giving way: the polite default, guests, and classes that are held only while others are busy.
 
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use discnice_requirements::skip;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::run;
+use discnice_tests::process::{Group, run};
 use discnice_tests::readers::Readers;
 use discnice_tests::{class::Class, cold, product};
 
@@ -85,25 +84,10 @@ fn memory_is_bounded_for_guests_and_on_request() {
     assert_eq!(set(&["--memory-high", "unlimited"]), [None, None]);
 }
 
-/// A process that reads a file from the disk again and again, by no rule of ours.
-struct Foreground(Child);
-
-impl Foreground {
-    fn read(path: &str) -> Self {
-        let script = format!("while dd if={path} of=/dev/null bs=1M iflag=direct; do :; done");
-        Self::run(Command::new("sh").args(["-c", &script]))
-    }
-
-    fn run(reader: &mut Command) -> Self {
-        Self(reader.stderr(Stdio::null()).spawn().expect("a reader"))
-    }
-}
-
-impl Drop for Foreground {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a process that reads a file from the disk again and again, by no rule of ours.
+fn start_reading(path: &str) -> Group {
+    let script = format!("while dd if={path} of=/dev/null bs=1M iflag=direct; do :; done");
+    Group::start_silent(Command::new("sh").args(["-c", &script]))
 }
 
 /// Waits until `discnice class show` says so; returns how long that took.
@@ -133,11 +117,11 @@ fn a_class_is_held_while_others_read_its_disk() {
         "while :; do dd if={} of=/dev/null bs=64k iflag=direct 2>/dev/null; sleep 0.01; done",
         ours.display()
     );
-    let mut job = product::discnice(["run", "--class", class.name(), "--", "sh", "-c", &script]);
-    let mut job = job.stdout(Stdio::null()).spawn().expect("the job");
+    let run = ["run", "--class", class.name(), "--", "sh", "-c", &script];
+    let _job = Group::start_silent(&mut product::discnice(run));
     // Whatever else this machine does: at some time nothing reads for a second.
     wait_for(&class, false);
-    let foreground = Foreground::read(theirs.to_str().expect("UTF-8"));
+    let foreground = start_reading(theirs.to_str().expect("UTF-8"));
     wait_for(&class, true);
     let before = class.charged().0;
     sleep(Duration::from_secs(2));
@@ -145,10 +129,6 @@ fn a_class_is_held_while_others_read_its_disk() {
     assert!(class.show()["throttled"] == true && held < 6 << 20, "{held} bytes in 2 s at 2 MiB/s");
     drop(foreground);
     wait_for(&class, false);
-    let _ = job.kill();
-    let _ = job.wait();
-    // The shell's last dd ends by itself.
-    drop(File::open(&ours));
 }
 
 /// Jobs that make no call that our library could see in them, or for which it could look whether others are busy.
@@ -168,9 +148,10 @@ fn whatever_the_mechanism_a_class_is_held_while_others_read_its_disk() {
         let class = Class::new("unlimited");
         let limits = ["class", "set", class.name(), "--disk", "2M", "--when", "busy"];
         run(&mut product::discnice(limits)).succeeded();
-        let job = Job::run(&class, &words);
+        let run = ["run", "--class", class.name(), "--"];
+        let job = Group::start_silent(&mut product::discnice([&run[..], &words].concat()));
         // Without pauses, in which the job may come back.
-        let foreground = Foreground::run(Command::new(dynamic).arg(theirs));
+        let foreground = Group::start_silent(Command::new(dynamic).arg(theirs));
         wait_for(&class, true);
         sleep(Duration::from_millis(500));
         let before = class.charged().0;
@@ -179,25 +160,6 @@ fn whatever_the_mechanism_a_class_is_held_while_others_read_its_disk() {
         // Some of it is what was on its way when the others came. At full speed it is hundreds.
         assert!(held < 32 << 20, "{what}: {held} bytes in 2 s at 2 MiB/s");
         drop((foreground, job));
-    }
-}
-
-/// A job in a process group of its own, with which all of it ends.
-struct Job(Child);
-
-impl Job {
-    fn run(class: &Class, words: &[&str]) -> Self {
-        let run = ["run", "--class", class.name(), "--"];
-        let mut command = product::discnice([&run, words].concat());
-        Self(command.process_group(0).stdout(Stdio::null()).spawn().expect("the job"))
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let group = format!("-{}", self.0.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-        let _ = self.0.wait();
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Outcome, kill_group, run};
+use discnice_tests::process::{Group, Outcome, run};
 use discnice_tests::{product, skip};
 
 /// Users that no system has.
@@ -80,7 +80,7 @@ impl Drop for Space {
 }
 
 /// A process of a user's that writes a block through to the disk some twenty times a second.
-struct Counter(Child, std::path::PathBuf);
+struct Counter(Group, std::path::PathBuf);
 
 impl Counter {
     fn start(space: &Space, user: u32, folder: &Path) -> Self {
@@ -88,9 +88,7 @@ impl Counter {
         let write = "dd if=/dev/zero bs=4k count=1 oflag=append,sync conv=notrunc";
         let script =
             format!("while :; do {write} of={} 2> /dev/null; sleep 0.04; done", file.display());
-        let mut counter = by(space, user, &["sh", "-c", &script]);
-        std::os::unix::process::CommandExt::process_group(&mut counter, 0);
-        let counter = Self(counter.spawn().expect("a shell"), file);
+        let counter = Self(Group::start(&mut by(space, user, &["sh", "-c", &script])), file);
         counter.wait_for(1);
         counter
     }
@@ -116,13 +114,6 @@ impl Counter {
         let before = self.count();
         std::thread::sleep(Duration::from_secs(2));
         self.count() - before
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        kill_group(self.0.id());
-        let _ = self.0.wait();
     }
 }
 

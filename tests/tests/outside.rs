@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use discnice_tests::bare::assert_same;
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Outcome, run};
+use discnice_tests::process::{Group, Outcome, run};
 use discnice_tests::{cold, product, skip};
 
 /// The line that a command gets that cannot be limited.
@@ -131,10 +130,9 @@ fn shown_while_it_runs(
     let class = Class::new("50M");
     let mut command = class.run_by(mechanism);
     command.args(words);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
-    let mut child = command.process_group(0).spawn().expect("it starts");
+    let mut group = Group::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut line = [0; 5];
-    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+    std::io::Read::read_exact(group.stdout.as_mut().expect("piped"), &mut line)
         .expect("its output");
     let since = Instant::now();
     let mut shown = class.show();
@@ -143,8 +141,7 @@ fn shown_while_it_runs(
         shown = class.show();
     }
     let status = run(&mut product::discnice(["status"])).succeeded().text();
-    discnice_tests::process::kill_group(child.id());
-    child.wait().expect("our child");
+    drop(group);
     // Its own lines: those of other classes are other tests'.
     let mut lines = status.lines().skip_while(|line| !line.starts_with(class.name()));
     let first = lines.next().unwrap_or_default();
@@ -169,11 +166,10 @@ fn ordinary_children_are_listed_once_and_as_limited() {
         }
         let class = Class::new("50M");
         let mut command = class.command(words);
-        let mut child = command.process_group(0).spawn().expect("it starts");
+        let group = Group::start(&mut command);
         std::thread::sleep(Duration::from_millis(700));
         let shown = class.show();
-        discnice_tests::process::kill_group(child.id());
-        child.wait().expect("our child");
+        drop(group);
         let members = shown["members"].as_array().expect("members");
         let mut processes: Vec<_> = members.iter().map(|member| &member["process"]).collect();
         processes.dedup();

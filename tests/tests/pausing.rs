@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{Outcome, kill_group, run, send, wait, within};
+use discnice_tests::process::{Group, Outcome, run, send, wait, within};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,9 +28,9 @@ fn alone() -> (Daemon, MutexGuard<'static, ()>) {
     (Daemon::start(), turn)
 }
 
-/// A command that writes to a log, in a process group of its own that is killed in the end.
+/// A command that writes to a log.
 struct Writer {
-    child: Child,
+    group: Group,
     log: PathBuf,
     _folder: TempDir,
 }
@@ -39,9 +39,8 @@ impl Writer {
     fn start(mut command: Command) -> Self {
         let folder = product::folder();
         let log = folder.path().join("log");
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = quiet.env("log", &log).process_group(0).spawn().expect("it starts");
-        let writer = Self { child, log, _folder: folder };
+        let group = Group::start_silent(command.env("log", &log));
+        let writer = Self { group, log, _folder: folder };
         writer.must_go_on();
         writer
     }
@@ -59,7 +58,7 @@ impl Writer {
     }
 
     fn id(&self) -> String {
-        self.child.id().to_string()
+        self.group.id().to_string()
     }
 
     fn written(&self) -> u64 {
@@ -75,13 +74,6 @@ impl Writer {
     fn must_go_on(&self) {
         let before = self.written();
         until("it goes on", || self.written() > before);
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        kill_group(self.child.id());
-        let _ = self.child.wait();
     }
 }
 
@@ -195,7 +187,7 @@ fn a_process_of_no_class_stands_and_is_in_none_afterwards() {
     let all: Value = serde_json::from_slice(&discnice(&["status", "--json"]).output).expect("JSON");
     let classes = all["classes"].as_array().expect("an array").iter();
     let mut members = classes.flat_map(|class| class["members"].as_array().expect("an array"));
-    let still = |member: &Value| member["process"] == writer.child.id();
+    let still = |member: &Value| member["process"] == writer.group.id();
     assert!(!members.any(still), "{all}");
 }
 
@@ -205,8 +197,8 @@ fn what_is_paused_can_be_ended() {
     let class = Class::new("50M");
     let mut writer = Writer::shell(class.run(), BUSY);
     pause(class.name());
-    send(writer.child.id().cast_signed(), libc::SIGTERM);
-    let status = wait(&mut writer.child, &"a paused process");
+    send(writer.group.id().cast_signed(), libc::SIGTERM);
+    let status = wait(&mut writer.group, &"a paused process");
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM));
 }
 

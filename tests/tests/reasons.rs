@@ -1,13 +1,12 @@
 //! `run --summary` names what a job waited for, rightly, and for how long by the clock; `status` and reports do, too.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{Outcome, kill_group, run};
+use discnice_tests::process::{Group, Outcome, run};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -108,14 +107,12 @@ fn others_and_the_one_that_moved_most() {
     let folder = scene();
     let script = "while :; do dd if=data of=/dev/null bs=1M iflag=direct 2>/dev/null; done";
     let mut other = product::as_user("sh");
-    other.args(["-c", script]).current_dir(folder.path()).process_group(0);
-    let mut other = other.stdin(Stdio::null()).spawn().expect("it starts");
+    let other = Group::start(other.args(["-c", script]).current_dir(folder.path()));
     // For a while, however fast the disk is and whatever else uses it.
     let reading = "timeout 3 sh -c 'while :; do dd if=data of=/dev/null bs=64k iflag=direct 2>&1; done'; true";
     let job = ["sh", "-c", reading];
     let outcome = summarised(&folder, &["-d", "1M", "--when", "busy"], &job);
-    kill_group(other.id());
-    let _ = other.wait();
+    drop(other);
     let (_, _, _, reasons) = waits(&outcome);
     assert!(reasons.contains("s for others on its disks (most: dd, process "), "{outcome:?}");
 }

@@ -2,20 +2,20 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{kill_group, run, until, wait};
+use discnice_tests::process::{Group, run, until, wait};
 use discnice_tests::product;
 use serde_json::Value;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-/// A command of ours, in a process group that is killed in the end.
+/// A command of ours.
 struct Started {
-    child: Child,
+    group: Group,
     folder: TempDir,
 }
 
@@ -26,9 +26,8 @@ impl Started {
 
     fn start_in(folder: TempDir, command: &mut Command) -> Self {
         let errors = File::create(folder.path().join("errors")).expect("a file");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
-        let child = command.current_dir(folder.path()).spawn().expect("it starts");
-        Self { child, folder }
+        command.stdout(Stdio::null()).stderr(errors).current_dir(folder.path());
+        Self { group: Group::start(command), folder }
     }
 
     fn told(&self) -> String {
@@ -37,13 +36,6 @@ impl Started {
 
     fn until_told(&self, what: &str) {
         until(what, || self.told().contains(what));
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        kill_group(self.child.id());
-        let _ = self.child.wait();
     }
 }
 
@@ -68,7 +60,7 @@ fn sleepers(started: &Started) -> usize {
 fn a_job_ends_with_all_its_children() {
     let script = "sleep 61 & sleep 62 & wait";
     let mut job = Started::start(product::discnice(["run", "--until", "+1", "sh", "-c", script]));
-    let ended = wait(&mut job.child, &"the job");
+    let ended = wait(&mut job.group, &"the job");
     assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", job.told());
     assert!(job.told().contains("the job is asked to end (--until)"), "{}", job.told());
     until("its children end", || sleepers(&job) == 0);
@@ -82,7 +74,7 @@ fn a_job_in_a_class_ends_alone() {
     let mut run_it = product::discnice(["run", "--class", class.name(), "--until", "+1"]);
     run_it.args(["sleep", "60"]);
     let mut job = Started::start(run_it);
-    assert_eq!(wait(&mut job.child, &"the job").signal(), Some(libc::SIGTERM));
+    assert_eq!(wait(&mut job.group, &"the job").signal(), Some(libc::SIGTERM));
     assert_eq!(sleepers(&other), 1, "the other goes on");
 }
 
@@ -115,7 +107,7 @@ fn a_job_goes_on_without_limits() {
     let mut run_it = product::discnice(["run", "-d", "2M", "--until", "+1", "--then", "continue"]);
     run_it.args(write);
     let mut job = Started::start_in(folder, &mut run_it);
-    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
     assert!(job.told().contains("goes on without limits (--until)"), "{}", job.told());
 }
 
@@ -126,7 +118,7 @@ fn an_attached_process_ends() {
     let mut attach = Started::start(product::discnice(["attach", "--until", "+1", &id]));
     let ended = wait(&mut sleeper, &"sleep");
     assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", attach.told());
-    assert!(wait(&mut attach.child, &"attach").success());
+    assert!(wait(&mut attach.group, &"attach").success());
 }
 
 #[test]
@@ -143,7 +135,7 @@ fn the_lowest_rate_that_ends_in_time() {
         let limit = show(class.name())["limit_total"].as_u64().unwrap_or(0);
         limit < 20 * MIB && limit > 4 * MIB
     });
-    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
     assert!(begun.elapsed() > Duration::from_secs(3), "not at once: {:?}", begun.elapsed());
     assert!(!job.told().contains("not known"), "{}", job.told());
 }
@@ -155,7 +147,7 @@ fn a_file_that_was_read_to_its_end_was_known() {
     let script = "exec 3<data; head -c 1M <&3 >/dev/null; sleep 2; cat <&3 >/dev/null; sleep 6";
     let mut run_it = product::discnice(["run", "-d", "9M", "--finish-by", "+60"]);
     let mut job = Started::start_in(folder, run_it.args(["sh", "-c", script]));
-    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
     assert_eq!(job.told(), "");
 }
 
@@ -167,7 +159,7 @@ fn a_bound_tells_what_is_left() {
     run_it.args(["dd", "if=/dev/zero", "of=made", "bs=64k", "count=760"]);
     let begun = Instant::now();
     let mut job = Started::start(run_it);
-    assert!(wait(&mut job.child, &"the job").success(), "{}", job.told());
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
     assert!(begun.elapsed() > Duration::from_secs(3), "not at once: {:?}", begun.elapsed());
 }
 
@@ -175,7 +167,7 @@ fn a_bound_tells_what_is_left() {
 fn what_is_not_known_and_what_is_late_is_told() {
     let mut job =
         Started::start(product::discnice(["run", "-d", "9M", "--finish-by", "+60", "sleep", "7"]));
-    assert!(wait(&mut job.child, &"the job").success());
+    assert!(wait(&mut job.group, &"the job").success());
     assert!(
         job.told().contains("is not known") && job.told().contains("9 MiB/s"),
         "{}",
@@ -183,6 +175,6 @@ fn what_is_not_known_and_what_is_late_is_told() {
     );
     let mut job =
         Started::start(product::discnice(["run", "-d", "9M", "--finish-by", "+1", "sleep", "3"]));
-    assert!(wait(&mut job.child, &"the job").success());
+    assert!(wait(&mut job.group, &"the job").success());
     assert!(job.told().contains("the job has not ended (--finish-by)"), "{}", job.told());
 }
