@@ -142,7 +142,7 @@ fn user(id: u32) -> String {
 
 /// The kernel's name of a disk: major number in the upper half, minor in the lower.
 fn disk_name(id: u64) -> String {
-    if id == 0 {
+    if id == Medium::ALL_DISKS {
         return "the disks".into();
     }
     let (major, minor) = (id >> 32, id & 0xffff_ffff);
@@ -152,4 +152,22 @@ fn disk_name(id: u64) -> String {
         .and_then(|path| path.file_name())
         .map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| format!("disk {major}:{minor}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_disk_has_a_name() {
+        assert_eq!(disk_name(Medium::ALL_DISKS), "the disks");
+        assert_eq!(disk_name(7 << 32 | 4711), "disk 7:4711", "the kernel has none like it");
+        for link in fs::read_dir("/sys/dev/block").unwrap().flatten().take(1) {
+            let number = link.file_name().into_string().unwrap();
+            let (major, minor) = number.split_once(':').unwrap();
+            let id = major.parse::<u64>().unwrap() << 32 | minor.parse::<u64>().unwrap();
+            let name = disk_name(id);
+            assert!(fs::exists(format!("/sys/class/block/{name}")).unwrap(), "{name}");
+        }
+    }
 }
