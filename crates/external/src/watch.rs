@@ -307,6 +307,10 @@ impl Watch {
             if let Some(parent) = self.members.get_mut(&reaper(&member)) {
                 parent.inherit(member.left());
             }
+            // Those that live on have another parent now.
+            for child in self.members.values_mut().filter(|other| other.parent == id) {
+                child.parent = reaper(child);
+            }
             // It no longer gives its slot back: a process with its number would be taken for it.
             member.free_slot();
         }
@@ -382,10 +386,10 @@ impl Drop for Watch {
     }
 }
 
-/// The process that waits for a member that has ended: its parent, or the one that took the place of that.
-fn reaper(ended: &Watched) -> u32 {
-    let found = procfs::stat(ended.id()).filter(|stat| stat.started == ended.birth().0);
-    found.map_or(ended.parent, |stat| stat.parent)
+/// The process that waits for a member, or will: its parent, or the one that took the place of that.
+fn reaper(member: &Watched) -> u32 {
+    let found = procfs::stat(member.id()).filter(|stat| stat.started == member.birth().0);
+    found.map_or(member.parent, |stat| stat.parent)
 }
 
 /// How far looks at one process that does nothing are apart, of so many that are watched in all.
