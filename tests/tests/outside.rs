@@ -93,6 +93,28 @@ fn static_programs_in_a_numbering_of_their_own_are_held() {
     assert!(members(&shown).iter().any(|member| member["mechanism"] == "freeze"), "{shown:#}");
 }
 
+#[test]
+fn what_grandchildren_moved_is_charged_once() {
+    let Some(shell) = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| {
+        run(product::as_user("ldd").arg(path)).status == Some(1) && Path::new(path).exists()
+    }) else {
+        skip!("no static busybox")
+    };
+    let (folder, size) = (product::folder(), 6 << 20);
+    let data = folder.path().join("data");
+    cold::make(&data, size).expect("a file");
+    let class = Class::new("20M");
+    // Both shells wait for their children, and the kernel adds those accounts to theirs.
+    let script = "sh -c 'cat \"$0\"; :' \"$0\" >/dev/null; sleep 0.2; cat /proc/$$/io";
+    let data = data.to_str().expect("UTF-8");
+    let told =
+        run(class.run_by("freeze").args([shell, "sh", "-c", script, data])).succeeded().text();
+    let told = told.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    let told: u64 = told.and_then(|bytes| bytes.parse().ok()).expect("an account");
+    let (read, _) = class.charged();
+    assert!(told >= size as u64 && (told..told + told / 10).contains(&read), "{read} of {told}");
+}
+
 /// Runs a command that prints a line and goes on, and looks at its class meanwhile, with and
 /// without a watcher that holds from outside what the library cannot enter.
 fn assert_shown(words: &[&str]) {

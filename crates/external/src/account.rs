@@ -219,6 +219,15 @@ impl OwnAccount {
         ran.is_some() && ran == before
     }
 
+    /// What the parent that waits for the process finds in its own account: all that the process did, and what it found
+    /// there of children of its own.
+    #[must_use]
+    pub fn left(&self) -> Io {
+        // Of one that has been waited for already nothing can be read any more.
+        let whole = self.source.read().unwrap_or_else(|_| self.seen.plus(self.coming));
+        whole.max(self.own)
+    }
+
     /// Processor time that the process had had when [`Self::own`] was right, if that is known.
     #[must_use]
     pub fn ran(&self) -> Option<Nanos> {

@@ -208,10 +208,10 @@ impl Watched {
         self.duty.moved_at()
     }
 
-    /// Its own I/O as far as known; of one that has ended, what its parent will inherit.
+    /// What its parent inherits when it waits for it, now that it has ended.
     #[must_use]
-    pub fn account(&self) -> Io {
-        self.account.own()
+    pub fn left(&self) -> Io {
+        self.account.left()
     }
 
     /// Returns true if a reaped child's I/O may already be in this process's account.
