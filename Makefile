@@ -80,7 +80,7 @@ slurm: ## Build the plugin for the Slurm whose headers are installed (libslurm-d
 	@mkdir -p $(RELEASE)
 	$(CC) -O2 -Wall -Wextra -shared -fPIC -DPREFIX='"$(abspath $(PREFIX))"' -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
 
-slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, munge, libslurm-dev; a minute)
+slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, slurmdbd, mariadb-server, munge, libslurm-dev; a minute)
 	python3 tests/fleet/spank.py $(RELEASE)/discnice $(RELEASE)/discnice_spank.so
 
 ##@ Documents
@@ -110,7 +110,7 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/discnice packaging/engines/discnice-*
-	install -D -m 755 packaging/slurm/discnice-task $(DESTDIR)$(PREFIX)/lib/discnice/discnice-task
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/discnice packaging/slurm/discnice-task packaging/slurm/discnice-ended
 	[ ! -f $(RELEASE)/discnice_spank.so ] || install -m 755 $(RELEASE)/discnice_spank.so $(DESTDIR)$(PREFIX)/lib/discnice/
 	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/discnice/rules packaging/rules/*.toml
