@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test fleet-metrics slurm slurm-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -75,6 +75,9 @@ fleet-storm: ## A thousand simulated machines share a budget, with faults all th
 
 fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root, slurm-wlm, munge, redis-server; two minutes)
 	python3 tests/fleet/slurm.py $(RELEASE)/discnice
+
+fleet-tutorial: build ## Do what the first hour of docs/fleet.md says (needs root, redis-server; half a minute)
+	python3 tests/fleet/tutorial.py $(RELEASE)/discnice
 
 fleet-metrics: build ## Draw the dashboards' queries from four nodes under load, by a real Prometheus (needs root, prometheus, redis-server; a minute)
 	python3 tests/fleet/metrics.py $(RELEASE)/discnice
