@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics slurm slurm-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -60,6 +60,9 @@ fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs 
 
 rates: build ## Hold real programs to their rates on a loop device (needs root, an hour)
 	python3 benches/rates.py --unlimited
+
+login-node: build ## What 49 users of a login node wait for while one runs away, without and with limits (needs root; ten minutes)
+	python3 benches/login_node.py
 
 storm: build ## Kill what belongs to us beside sqlite, tar, rsync and git, 500 rounds (half an hour)
 	python3 benches/kill_storm.py
