@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates storm leftovers inject fleet-storm fleet-test slurm slurm-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -61,6 +61,9 @@ fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs 
 rates: build ## Hold real programs to their rates on a loop device (needs root, an hour)
 	python3 benches/rates.py --unlimited
 
+login-node: build ## What 49 users of a login node wait for while one runs away, without and with limits (needs root; ten minutes)
+	python3 benches/login_node.py
+
 storm: build ## Kill what belongs to us beside sqlite, tar, rsync and git, 500 rounds (half an hour)
 	python3 benches/kill_storm.py
 
@@ -76,11 +79,17 @@ fleet-storm: ## A thousand simulated machines share a budget, with faults all th
 fleet-test: build ## Three Slurm nodes in namespaces share a budget (needs root, slurm-wlm, munge, redis-server; two minutes)
 	python3 tests/fleet/slurm.py $(RELEASE)/discnice
 
+fleet-tutorial: build ## Do what the first hour of docs/fleet.md says (needs root, redis-server; half a minute)
+	python3 tests/fleet/tutorial.py $(RELEASE)/discnice
+
+fleet-metrics: build ## Draw the dashboards' queries from four nodes under load, by a real Prometheus (needs root, prometheus, redis-server; a minute)
+	python3 tests/fleet/metrics.py $(RELEASE)/discnice
+
 slurm: ## Build the plugin for the Slurm whose headers are installed (libslurm-dev)
 	@mkdir -p $(RELEASE)
 	$(CC) -O2 -Wall -Wextra -shared -fPIC -DPREFIX='"$(abspath $(PREFIX))"' -o $(RELEASE)/discnice_spank.so packaging/slurm/discnice_spank.c
 
-slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, munge, libslurm-dev; a minute)
+slurm-test: build slurm ## Limits of jobs by the plugin, on real Slurm in namespaces (needs root, slurm-wlm, slurmdbd, mariadb-server, munge, libslurm-dev; a minute)
 	python3 tests/fleet/spank.py $(RELEASE)/discnice $(RELEASE)/discnice_spank.so
 
 ##@ Documents
@@ -110,7 +119,7 @@ install-program: # Install what is built
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
 	install -D -m 644 $(RELEASE)/pages/discnice.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/discnice.fish
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/discnice packaging/engines/discnice-*
-	install -D -m 755 packaging/slurm/discnice-task $(DESTDIR)$(PREFIX)/lib/discnice/discnice-task
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/discnice packaging/slurm/discnice-task packaging/slurm/discnice-ended
 	[ ! -f $(RELEASE)/discnice_spank.so ] || install -m 755 $(RELEASE)/discnice_spank.so $(DESTDIR)$(PREFIX)/lib/discnice/
 	install -D -m 644 packaging/profile.d/discnice.sh $(DESTDIR)$(PREFIX)/share/discnice/profile.d/discnice.sh
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/discnice/rules packaging/rules/*.toml

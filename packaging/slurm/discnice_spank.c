@@ -8,7 +8,9 @@
  *
  * Built by `make slurm` for the Slurm whose headers are installed; in plugstack.conf, always `optional`:
  *     optional /usr/lib/discnice/discnice_spank.so [discnice=/usr/bin/discnice] [task=PATH] [disk=RATE] ...
+ * With scontrol=/usr/bin/scontrol, what a job has moved is in its AdminComment, which sacct shows.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
 #include <slurm/slurm.h>
@@ -45,6 +47,8 @@ static const struct {
 static char *values[COUNT];
 static const char *program = PREFIX "/bin/discnice";
 static const char *task = PREFIX "/lib/discnice/discnice-task";
+static const char *ended = PREFIX "/lib/discnice/discnice-ended";
+static const char *scontrol;
 
 extern char **environ;
 
@@ -97,6 +101,10 @@ int slurm_spank_init(spank_t spank, int count, char **words) {
             program = value;
         if (!strncmp(words[i], "task=", 5))
             task = value;
+        if (!strncmp(words[i], "ended=", 6))
+            ended = value;
+        if (!strncmp(words[i], "scontrol=", 9))
+            scontrol = value;
         for (int one = 0; one < COUNT; one++) {
             size_t length = strlen(known[one].option);
 
@@ -154,32 +162,73 @@ int slurm_spank_task_init(spank_t spank, int count, char **words) {
     return 0;
 }
 
-/* In slurmstepd, as the superuser: removes the job's class, if this was its last member, as its user. */
+/* In a child of slurmstepd: becomes the job's user and executes discnice-ended. */
+static void execute_ended(uid_t user, gid_t group, int output, char *name, const char *folder) {
+    char *words[] = {(char *)ended, (char *)program, name, NULL};
+    int nothing = open("/dev/null", O_RDWR);
+
+    if (geteuid() == 0 && (setgroups(0, NULL) || setgid(group) || setuid(user)))
+        _exit(1);
+    if (folder[0])
+        setenv("XDG_RUNTIME_DIR", folder, 1);
+    else
+        unsetenv("XDG_RUNTIME_DIR");
+    dup2(nothing, 0), dup2(output, 1), dup2(nothing, 2);
+    execv(ended, words);
+    _exit(1);
+}
+
+/* Reads one line; what the user's processes may have put into it is only letters, digits and a few signs. */
+static void read_line(int input, char *line, size_t size) {
+    size_t length = 0;
+    char one;
+
+    while (read(input, &one, 1) == 1 && one != '\n')
+        if (length + 1 < size && one && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 =./-", one))
+            line[length++] = one;
+    line[length] = 0;
+}
+
+/* Puts what the job did on its first node into its comment. Slurm cannot append to it, so other nodes do not tell. */
+static void tell(spank_t spank, uint32_t job, const char *line) {
+    char name[256] = "", which[32], comment[768];
+    char *words[] = {(char *)scontrol, "update", which, comment, NULL};
+    uint32_t node;
+
+    if (!scontrol || !line[0] || spank_get_item(spank, S_JOB_NODEID, &node) != ESPANK_SUCCESS || node != 0)
+        return;
+    spank_getenv(spank, "SLURMD_NODENAME", name, sizeof name);
+    snprintf(which, sizeof which, "JobId=%u", job);
+    snprintf(comment, sizeof comment, "AdminComment=%s %s", name, line);
+    succeeds(words, 0);
+}
+
+/* In slurmstepd, as the superuser: if this was the last task here, removes the job's class, as its user, and tells of it. */
 int slurm_spank_task_exit(spank_t spank, int count, char **words) {
-    char name[32], folder[4096] = "";
+    char name[32], folder[4096] = "", line[384];
+    uint32_t job;
     uid_t user;
     gid_t group;
     pid_t child;
+    int pipes[2];
 
     (void)count, (void)words;
-    if (!is_limited() || values[CLASS] || !name_class(spank, name, sizeof name))
+    if (!is_limited() || values[CLASS] || !name_class(spank, name, sizeof name) || access(ended, R_OK | X_OK))
         return 0;
-    if (spank_get_item(spank, S_JOB_UID, &user) || spank_get_item(spank, S_JOB_GID, &group))
+    if (spank_get_item(spank, S_JOB_UID, &user) || spank_get_item(spank, S_JOB_GID, &group) || spank_get_item(spank, S_JOB_ID, &job))
         return 0;
     spank_getenv(spank, "XDG_RUNTIME_DIR", folder, sizeof folder);
+    if (pipe2(pipes, O_CLOEXEC))
+        return 0;
     child = fork();
-    if (child == 0) {
-        char *remove[] = {(char *)program, "class", "rm", name, NULL};
-
-        if (geteuid() == 0 && (setgroups(0, NULL) || setgid(group) || setuid(user)))
-            _exit(1);
-        if (folder[0])
-            setenv("XDG_RUNTIME_DIR", folder, 1);
-        else
-            unsetenv("XDG_RUNTIME_DIR");
-        _exit(!succeeds(remove, 0));
-    }
-    if (child > 0)
+    if (child == 0)
+        execute_ended(user, group, pipes[1], name, folder);
+    close(pipes[1]);
+    if (child > 0) {
+        read_line(pipes[0], line, sizeof line);
         waitpid(child, NULL, 0);
+        tell(spank, job, line);
+    }
+    close(pipes[0]);
     return 0;
 }

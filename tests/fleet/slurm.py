@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Three Slurm nodes on this machine share a budget: `make fleet-test`.
 
-Each node has a network, a host name and System V memory of its own, and Debian's slurmd; slurmctld and redis-server are on
-a bridge. Jobs write by `srun discnice run --class backup`. What all of them move together is compared with the cap in each
+redis-server is on the nodes' bridge. Jobs write by `srun discnice run --class backup`. What all of them move together is compared with the cap in each
 second and in each five, while the server, a node's network and a policyd fail in turn.
 
 Needs the superuser and slurm-wlm, munge, redis-server, iproute2. Leaves nothing behind.
@@ -10,105 +9,33 @@ Needs the superuser and slurm-wlm, munge, redis-server, iproute2. Leaves nothing
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
+
+import cluster
+from cluster import HERE, quietly, run, until
 
 CAP = 6 << 20
 FLOOR = 200 << 10
 LEASE = 4
 NODES = ["n1", "n2", "n3"]
-BRIDGE = "dnfleet"
-HERE = "10.77.31.1"
 PORT = 16379
-NEEDED = ["slurmd", "slurmctld", "srun", "munged", "redis-server", "ip", "nsenter", "unshare", "setpriv"]
-
-SLURM = """ClusterName=dn
-SlurmctldHost={host}({here})
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={root}/munge/sock
-CredType=cred/munge
-MpiDefault=none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SchedulerType=sched/builtin
-SwitchType=switch/none
-ReturnToService=2
-StateSaveLocation={root}/state
-SlurmctldPidFile={root}/slurmctld.pid
-SlurmctldLogFile={root}/slurmctld.log
-SlurmdSpoolDir={root}/spool/%n
-SlurmdPidFile={root}/slurmd.%n.pid
-SlurmdLogFile={root}/slurmd.%n.log
-SlurmctldPort=16817
-SlurmdPort=16818
-{nodes}
-PartitionName=main Nodes=n1,n2,n3 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
-"""
 
 
-class Cluster:
+class Cluster(cluster.Cluster):
+    """Three nodes and a Redis."""
+
     def __init__(self, program):
-        self.program = program
-        self.root = tempfile.mkdtemp(prefix="discnice-slurm-", dir="/var/tmp")
-        self.processes = []
-        self.redis = None
-        self.daemons = {}
-
-    def start(self, *words, **more):
-        # Whatever happens to this program, nothing is left.
-        words = ["setpriv", "--pdeathsig", "KILL", *words]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen(words, start_new_session=True, **{**quiet, **more})
-        self.processes.append(process)
-        return process
-
-    def up(self):
-        for folder in ["munge", "state", "spool", "config/discnice", *(f"run/{node}" for node in NODES)]:
+        super().__init__(NODES)
+        self.program, self.redis = program, None
+        for folder in ["config/discnice", *(f"run/{node}" for node in NODES)]:
             os.makedirs(f"{self.root}/{folder}", mode=0o700)
-        os.chmod(self.root, 0o755)
-        run("ip", "link", "add", BRIDGE, "type", "bridge")
-        run("ip", "addr", "add", f"{HERE}/24", "dev", BRIDGE)
-        run("ip", "link", "set", BRIDGE, "up")
-        lines = []
-        for number, node in enumerate(NODES, 11):
-            address = f"10.77.31.{number}"
-            run("ip", "netns", "add", f"dn{node}")
-            run("ip", "link", "add", f"dnve{node}", "type", "veth", "peer", "name", "eth0", "netns", f"dn{node}")
-            run("ip", "link", "set", f"dnve{node}", "master", BRIDGE, "up")
-            for words in (["addr", "add", f"{address}/24", "dev", "eth0"], ["link", "set", "eth0", "up"], ["link", "set", "lo", "up"]):
-                run("ip", "-n", f"dn{node}", *words)
-            lines.append(f"NodeName={node} NodeAddr={address} CPUs=2 RealMemory=500 State=UNKNOWN")
-        with open(f"{self.root}/slurm.conf", "w") as file:
-            file.write(SLURM.format(host=os.uname().nodename, here=HERE, root=self.root, nodes="\n".join(lines)))
         with open(f"{self.root}/config/discnice/config.toml", "w") as file:
             file.write(f'[class.backup]\nfleet = "redis://{HERE}:{PORT}/backup"\n')
-        with open(f"{self.root}/munge/key", "wb") as file:
-            file.write(os.urandom(1024))
-        os.chmod(f"{self.root}/munge/key", 0o400)
-        munge = f"{self.root}/munge"
-        self.start(
-            "munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/sock",
-            f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed",
-        )
-        until("munged listens", lambda: os.path.exists(f"{munge}/sock"))
-        os.environ["SLURM_CONF"] = f"{self.root}/slurm.conf"
-        self.start("slurmctld", "-D", "-f", f"{self.root}/slurm.conf")
-        for node in NODES:
-            # `ip netns exec` would mount /sys anew, without what slurmd looks for in it.
-            script = f"hostname {node}; exec slurmd -D -N {node} -f {self.root}/slurm.conf"
-            words = ["nsenter", f"--net=/run/netns/dn{node}", "unshare", "--uts", "--ipc", "sh", "-c", script]
-            self.daemons[node] = self.start(*words)
-        until("all nodes are idle", lambda: srun("-N3", "-n3", "hostname").returncode == 0, 60)
+
+    def up(self):
+        super().up()
         self.redis_up()
 
     def redis_up(self):
@@ -130,17 +57,14 @@ class Cluster:
         words = ["srun", "--overlap", f"-N{len(nodes)}", f"-n{len(nodes)}", f"--nodelist={','.join(nodes)}", "sh", "-c", script]
         return self.start(*words)
 
-    def inside(self, node, *words):
+    def discnice(self, node, *words):
         """A command of the product's on a node."""
-        where = ["nsenter", "-t", str(self.daemons[node].pid), "--ipc", "--net", "--uts"]
         environment = {"XDG_RUNTIME_DIR": f"{self.root}/run/{node}", "XDG_CONFIG_HOME": f"{self.root}/config"}
-        return subprocess.run(
-            [*where, self.program, *words], capture_output=True, timeout=20, env={**os.environ, **environment}
-        )
+        return self.inside(node, self.program, *words, env={**os.environ, **environment})
 
     def show(self, node):
         try:
-            return json.loads(self.inside(node, "class", "show", "backup", "--json").stdout)[0]
+            return json.loads(self.discnice(node, "class", "show", "backup", "--json").stdout)[0]
         except (ValueError, IndexError):
             return None
 
@@ -153,7 +77,7 @@ class Cluster:
         return shown["fleet"]["allowed"] if shown and shown["fleet"] else 0
 
     def told(self):
-        told = [self.inside(node, "fleet", "status").stdout.decode() + self.inside(node, "status").stdout.decode() for node in NODES]
+        told = [self.discnice(node, "fleet", "status").stdout.decode() + self.discnice(node, "status").stdout.decode() for node in NODES]
         return "\n".join(told)
 
     def policyd(self, node):
@@ -169,43 +93,6 @@ class Cluster:
             except OSError:
                 continue
         return found
-
-    def down(self):
-        for process in reversed(self.processes):
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-        for node in NODES:
-            # slurmstepd, jobs and policyd are in sessions of their own, but not in networks.
-            for process in quietly("ip", "netns", "pids", f"dn{node}").stdout.split():
-                quietly("kill", "-KILL", process.decode())
-            quietly("ip", "netns", "del", f"dn{node}")
-            quietly("ip", "link", "del", f"dnve{node}")
-        quietly("ip", "link", "del", BRIDGE)
-        shutil.rmtree(self.root, ignore_errors=True)
-
-
-def run(*words):
-    subprocess.run(words, check=True, timeout=30)
-
-
-def quietly(*words):
-    return subprocess.run(words, capture_output=True, timeout=20)
-
-
-def srun(*words):
-    # Without its nodes it would wait for ever.
-    return quietly("timeout", "5", "srun", *words)
-
-
-def until(what, is_so, seconds=30, told=lambda: ""):
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            sys.exit(f"never: {what} {told()}")
-        time.sleep(0.1)
 
 
 class Course:
@@ -270,10 +157,10 @@ def scenario(cluster):
     until("leases again", lambda: all(cluster.allowed(node) >= 0.95 * third for node in NODES))
     step("server back without its leases", 6, lambda rates: sum(rates) >= 0.85 * CAP)
 
-    run("ip", "link", "set", "dnven2", "down")
+    run("ip", "link", "set", "to-n2", "down")
     time.sleep(2 * LEASE)
     step("n2 cut off", 6, lambda rates: rates[1] <= 1.5 * FLOOR and sum(rates) >= 0.8 * CAP)
-    run("ip", "link", "set", "dnven2", "up")
+    run("ip", "link", "set", "to-n2", "up")
     until("n2 has a part again", lambda: all(cluster.allowed(node) >= 0.95 * third for node in NODES), 60)
     step("n2 back", 6, lambda rates: jain(rates) >= 0.97)
 
@@ -295,16 +182,13 @@ def scenario(cluster):
 
 
 def main():
-    missing = [name for name in NEEDED if not shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")]
-    if os.geteuid() != 0 or missing:
-        sys.exit(f"fleet-test needs the superuser and {', '.join(missing) or 'nothing else'}")
-    os.environ["PATH"] += ":/usr/sbin:/sbin"
-    cluster = Cluster(os.path.abspath(sys.argv[1]))
+    cluster.isolate([*cluster.NEEDED, "redis-server"])
+    nodes = Cluster(os.path.abspath(sys.argv[1]))
     try:
-        cluster.up()
-        failed = scenario(cluster)
+        nodes.up()
+        failed = scenario(nodes)
     finally:
-        cluster.down()
+        nodes.remove()
     if failed:
         sys.exit(f"failed: {'; '.join(failed)}")
 

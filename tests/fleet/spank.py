@@ -1,107 +1,65 @@
 #!/usr/bin/env python3
 """Limits of Slurm jobs by the plugin, on real Slurm: `make slurm-test`.
 
-slurmctld and one slurmd of Debian's run in namespaces of their own, in which all of it ends with this program. Jobs of an
-ordinary user write 8 MiB, which takes two seconds at 4 MiB/s and no time without a limit.
+Jobs of an ordinary user write 8 MiB, which takes two seconds at 4 MiB/s and no time without a limit.
 
-spank.py DISCNICE PLUGIN. Needs the superuser and slurm-wlm, munge, gcc.
+spank.py DISCNICE PLUGIN. Needs the superuser and slurm-wlm, slurmdbd, mariadb-server, munge, gcc.
 """
 
 import os
+import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+import cluster
+from cluster import run, until
+
+WHERE = os.path.dirname(os.path.abspath(__file__))
 # Slurm wants a user with an account: nobody.
 USER = 65534
-NEEDED = ["slurmd", "slurmctld", "srun", "sbatch", "munged", "unshare", "setpriv", "ip", "gcc"]
 # What writes 8 MiB in less had no limit of 4 MiB/s; a little passes at once.
 LEAST = 1600
-ADDRESS = "10.77.32.1"
-
-SLURM = """ClusterName=dn
-SlurmctldHost=dnslurm({address})
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={root}/munge/sock
-CredType=cred/munge
-MpiDefault=none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SwitchType=switch/none
-ReturnToService=2
-StateSaveLocation={root}/state
-SlurmctldPidFile={root}/slurmctld.pid
-SlurmctldLogFile={root}/slurmctld.log
-SlurmdSpoolDir={root}/spool
-SlurmdPidFile={root}/slurmd.pid
-SlurmdLogFile={root}/slurmd.log
-PlugStackConfig={root}/plugstack.conf
-NodeName=dnslurm NodeAddr={address} CPUs=2 RealMemory=500 State=UNKNOWN
-PartitionName=main Nodes=dnslurm Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
-"""
+NODE = "n1"
 
 
-class Node:
+class Node(cluster.Cluster):
+    """One node with the plugin."""
+
     def __init__(self, program, plugin):
+        super().__init__([NODE], accounting=True)
         self.program, self.plugin = program, plugin
-        self.root = tempfile.mkdtemp(prefix="discnice-spank-", dir="/var/tmp")
-        os.chmod(self.root, 0o755)
         self.work = f"{self.root}/work"
-        for folder, mode in [("munge", 0o700), ("state", 0o700), ("spool", 0o755), ("work", 0o755), ("work/run", 0o700)]:
+        for folder, mode in [("work", 0o755), ("work/run", 0o700)]:
             os.mkdir(f"{self.root}/{folder}", mode)
-        for folder in ["", "/run"]:
-            os.chown(self.work + folder, USER, USER)
+            os.chown(f"{self.root}/{folder}", USER, USER)
         for name, more in [("dynamic", []), ("static", ["-static"])]:
-            run("gcc", "-O", *more, f"{HERE}/../guests/steady.c", "-o", f"{self.root}/{name}")
-        with open(f"{self.root}/slurm.conf", "w") as file:
-            file.write(SLURM.format(root=self.root, address=ADDRESS))
-        self.configure()
+            run("gcc", "-O", *more, f"{WHERE}/../guests/steady.c", "-o", f"{self.root}/{name}")
+        self.defaults()
 
-    def configure(self, *defaults):
-        words = [f"optional {self.plugin} discnice={self.program}", f"task={HERE}/../../packaging/slurm/discnice-task", *defaults]
-        with open(f"{self.root}/plugstack.conf", "w") as file:
-            file.write(" ".join(words) + "\n")
-
-    def up(self):
-        munge = f"{self.root}/munge"
-        with open(f"{munge}/key", "wb") as file:
-            file.write(os.urandom(1024))
-        os.chmod(f"{munge}/key", 0o400)
-        os.chmod(munge, 0o755)
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.Popen([
-            "munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/sock",
-            f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed",
-        ], **quiet)
-        until("munged listens", lambda: os.path.exists(f"{munge}/sock"))
-        os.environ["SLURM_CONF"] = f"{self.root}/slurm.conf"
-        subprocess.Popen(["slurmctld", "-D"], **quiet)
-        subprocess.Popen(["slurmd", "-D", "-N", "dnslurm"], **quiet)
-        until("the node is idle", lambda: self.ask("timeout", "5", "srun", "hostname").returncode == 0, 30, self.logs)
-
-    def logs(self):
-        """The ends of Slurm's own logs."""
-        return "".join(open(f"{self.root}/{name}.log").read()[-1500:] for name in ["slurmctld", "slurmd"])
+    def defaults(self, *words):
+        """Sets the words behind the plugin's name."""
+        scripts = f"{WHERE}/../../packaging/slurm"
+        known = [f"discnice={self.program}", f"task={scripts}/discnice-task", f"ended={scripts}/discnice-ended"]
+        self.configure(" ".join([f"optional {self.plugin}", *known, *words]))
 
     def ask(self, *words, **variables):
-        """A command of the ordinary user's, with its output as text."""
+        """A command of the ordinary user's on the node, with its output as text."""
         environment = {**os.environ, "HOME": self.work, "XDG_RUNTIME_DIR": f"{self.work}/run", **variables}
         words = ["timeout", "30", "setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups", *words]
-        return subprocess.run(words, capture_output=True, text=True, env=environment, cwd=self.work, stdin=subprocess.DEVNULL)
+        return self.inside(NODE, *words, text=True, env=environment, cwd=self.work)
 
     def took(self, *words, program="dynamic", **variables):
         """How many milliseconds each task wrote."""
         asked = self.ask("srun", *words, "sh", "-c", f"exec {self.root}/{program} {self.work}/data.$SLURM_PROCID", **variables)
         return numbers(asked.stdout) if asked.returncode == 0 else asked
+
+    def comment(self, *words):
+        """What sacct shows of a job with these options that writes 8 MiB by two tasks each."""
+        asked = self.ask("sbatch", "--wait", "--parsable", "--output=/dev/null", "-n2", *words, "--wrap", f"srun {self.root}/dynamic {self.work}/data")
+        job = asked.stdout.strip()
+        said = lambda: self.ask("sacct", "-X", "-n", "-P", "-j", job, "-o", "State,AdminComment").stdout.strip()
+        until("the job is in the accounts", lambda: said().startswith("COMPLETED"), told=lambda: f"{asked} {said()}")
+        return said()
 
     def batch(self, script, *words):
         path = f"{self.work}/job"
@@ -118,18 +76,6 @@ class Node:
 
 def numbers(text):
     return [int(word) for word in text.split()]
-
-
-def run(*words):
-    subprocess.run(words, check=True, timeout=60)
-
-
-def until(what, is_so, seconds=30, told=lambda: ""):
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            sys.exit(f"never: {what} {told()}")
-        time.sleep(0.1)
 
 
 def all_held(found, count, least=LEAST):
@@ -185,40 +131,34 @@ def scenario(node):
     listed = node.ask(node.program, "class", "list").stdout
     check("--discnice-class", all_held(found, 1) and "mine" in listed, found)
     check("no class of a job is left", "slurm-" not in listed, listed)
-    node.configure("disk=4M")
+    node.defaults(f"scontrol={shutil.which('scontrol')}")
+    found = node.comment("--disk", "4M")
+    moved = re.fullmatch(r"COMPLETED\|n1 read=\d+B written=(\d+)B net=0B meta-ops=\d+ held=(\d+\.\d)s disk=4194304B/s", found)
+    check("its figures in sacct", bool(moved) and int(moved[1]) >= 15 << 20 and float(moved[2]) > 1, found)
+    found = node.comment()
+    check("no figures of a job without limits", found == "COMPLETED|", found)
+    node.defaults("disk=4M")
     found = node.took()
     check("a site's default", all_held(found, 1), found)
     found = node.took("--disk", "unlimited")
     check("an option instead of the default", isinstance(found, list) and found[0] < LEAST, found)
-    node.configure("disk=4M", "task=/nonexistent")
+    node.defaults("disk=4M", "task=/nonexistent")
     found = node.took()
     check("without discnice-task", isinstance(found, list) and found[0] < LEAST, found)
-    node.configure("disk=nonsense")
+    node.defaults("disk=nonsense")
     found = node.took()
     check("with a wrong default", isinstance(found, list) and found[0] < LEAST, found)
     return failed
 
 
 def main():
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    missing = [name for name in NEEDED if not shutil.which(name, path=path)]
-    if os.geteuid() != 0 or missing:
-        sys.exit(f"slurm-test needs the superuser and {', '.join(missing) or 'nothing else'}")
-    if os.environ.get("DISCNICE_INSIDE") != "1":
-        os.environ["DISCNICE_INSIDE"] = "1"
-        words = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        # Slurm wants an address that is not the loopback's.
-        script = f'ip link set lo up && ip link add dn0 type bridge && ip addr add {ADDRESS}/24 dev dn0 && ip link set dn0 up'
-        script += ' && hostname dnslurm && exec "$@"'
-        os.execvp(words[0], [*words, "sh", "-c", script, "sh", sys.executable, *sys.argv])
-    del os.environ["DISCNICE_INSIDE"]
-    os.environ["PATH"] = path
+    cluster.isolate([*cluster.NEEDED, *cluster.ACCOUNTING, "sbatch", "gcc"])
     node = Node(*(os.path.abspath(word) for word in sys.argv[1:3]))
     try:
         node.up()
         failed = scenario(node)
     finally:
-        shutil.rmtree(node.root, ignore_errors=True)
+        node.remove()
     if failed:
         sys.exit(f"failed: {'; '.join(failed)}")
 

@@ -16,15 +16,18 @@ pub struct Done {
     pub at: Nanos,
     /// Bytes since the class was made.
     pub moved: u64,
-    /// How long its members were held since then.
+    /// How long its members were held since then, in waits that have ended.
     pub waited: Nanos,
+    /// How long its next call would be held. Below a low rate one wait lasts longer than the time between two looks.
+    pub owed: Nanos,
 }
 
-/// Returns true if members were held for some of the time between two moments.
+/// Returns true if members were held for some of the time between two moments, or are.
 #[must_use]
 pub const fn was_held(before: &Done, now: &Done) -> bool {
     let (time, waited) = (now.at.minus(before.at), now.waited.minus(before.waited));
-    waited.0.saturating_mul(WAITED) > time.0
+    let held = waited.0.saturating_add(now.owed.0);
+    held.saturating_mul(WAITED) > time.0
 }
 
 /// Bytes a second that a class could use, `most` at most.
@@ -51,6 +54,7 @@ mod tests {
             at: Nanos(at * Nanos::SECOND.0),
             moved,
             waited: Nanos::from_millis(waited),
+            owed: Nanos(0),
         };
         let most = 1 << 40;
         assert_eq!(wants(&second(1, 0, 0), &second(2, 5000, 900), most), most);
@@ -59,5 +63,7 @@ mod tests {
         assert_eq!(wants(&second(1, 0, 0), &second(2, 1000, 0), most), 1000 + (256 << 10));
         assert_eq!(wants(&second(1, 0, 0), &second(2, 1000, 0), 5), 5);
         assert_eq!(wants(&second(1, 0, 0), &second(1, 1000, 0), 500), 0, "no time passed");
+        let waits = Done { owed: Nanos::from_millis(900), ..second(2, 0, 0) };
+        assert_eq!(wants(&second(1, 0, 0), &waits, most), most, "one wait that goes on");
     }
 }

@@ -255,7 +255,9 @@ impl Holder {
 
 fn done(mapped: &Class) -> Done {
     let class = mapped.class;
-    Done { at: time::now(), moved: class.total().total(), waited: class.waits().1 }
+    let at = time::now();
+    let owed = class.total().paid_at(at, 0).minus(at);
+    Done { at, moved: class.total().total(), waited: class.waits().1, owed }
 }
 
 /// How long the machine has been suspended since it was started.
