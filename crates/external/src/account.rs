@@ -233,16 +233,27 @@ impl OwnAccount {
         Ok(self.source.read()? == self.seen)
     }
 
-    /// Looks again.
+    /// Looks again; what no child has claimed since the last look is the process's own.
     ///
     /// # Errors
     /// `ESRCH` when the process is gone.
     pub fn look(&mut self) -> io::Result<Io> {
+        let before = self.unclaimed;
+        self.update()?;
+        self.unclaimed = self.unclaimed.minus(before);
+        self.own = self.own.plus(before);
+        Ok(self.own)
+    }
+
+    /// Looks again, and leaves to children what they may still claim.
+    ///
+    /// # Errors
+    /// As [`Self::look`].
+    pub fn update(&mut self) -> io::Result<()> {
         let seen = self.source.read()?;
         let new = seen.minus(std::mem::replace(&mut self.seen, seen));
-        self.own = self.own.plus(std::mem::take(&mut self.unclaimed));
         if new == Io::default() {
-            return Ok(self.own);
+            return Ok(());
         }
         let own = match &mut self.threads {
             None => new,
@@ -258,12 +269,12 @@ impl OwnAccount {
                     Rest::Children => rest,
                 };
                 self.coming = self.coming.minus(children);
-                self.unclaimed = rest.minus(children);
+                self.unclaimed = self.unclaimed.plus(rest.minus(children));
                 by_threads
             }
         };
         self.own = self.own.plus(own);
-        Ok(self.own)
+        Ok(())
     }
 
     /// Whether the process may have waited for a child that ended unnoticed: look at its children now, and then at it

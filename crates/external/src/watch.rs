@@ -346,8 +346,10 @@ impl Watch {
         for child in ended.map(|(child, _)| *child).collect::<Vec<_>>() {
             self.part(child, Gone::Ended);
         }
+        // What came to it from children with classes of their own may be charged there.
+        let separates = self.separates();
         if let Some(member) = self.members.get_mut(&id) {
-            member.end();
+            member.end(!separates);
         }
     }
 

@@ -114,11 +114,13 @@ impl Watched {
     }
 
     /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
-    /// it already.
-    pub fn end(&mut self) {
+    /// it already; then what is left there of no known process `is_own`.
+    pub fn end(&mut self, is_own: bool) {
         // Unreadable when its parent has waited for it: then what is new is that of the parent.
-        let _ = self.account.look();
-        self.account.settle();
+        let _ = self.account.update();
+        if is_own {
+            self.account.settle();
+        }
         self.nameless.forget();
         self.charge_own();
         self.let_go();

@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// Whether children get classes of their own.
-    fn separates(&self) -> bool {
+    pub(super) fn separates(&self) -> bool {
         self.apart.is_served && self.class.is_per_child()
     }
 
