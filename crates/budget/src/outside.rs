@@ -56,6 +56,8 @@ pub enum Reason {
     Memory = 10,
     /// The user paused it, or its class.
     Paused = 11,
+    /// Each child of it has a class of its own, which only a watcher outside can give it.
+    PerChild = 12,
 }
 
 impl Mechanism {
@@ -83,6 +85,7 @@ impl Reason {
             9 => Self::Hidden,
             10 => Self::Memory,
             11 => Self::Paused,
+            12 => Self::PerChild,
             _ => Self::None,
         }
     }

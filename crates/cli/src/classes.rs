@@ -4,6 +4,7 @@
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_registry::name;
+use discnice_sys::block::BlockId;
 
 pub use discnice_registry::Class as Found;
 pub use discnice_registry::Origin;
@@ -18,6 +19,14 @@ pub use discnice_registry::name::is_automatic;
 /// The classes cannot be listed.
 pub fn named(name: &str) -> anyhow::Result<Option<Found>> {
     Ok(all()?.into_iter().find(|found| found.name() == name))
+}
+
+/// Returns the name of the class in a block, if there is one.
+pub fn name_of(block: BlockId) -> Option<String> {
+    let found = discnice_registry::class::attach(block)?;
+    let name = found.name();
+    let_go(vec![found]);
+    Some(name)
 }
 
 /// Parses a name that a person typed.

@@ -105,6 +105,19 @@ impl Holding {
     }
 }
 
+impl Holding {
+    /// How it is held with children that have classes of their own, if `apart`: only a watcher outside can give them those.
+    #[must_use]
+    pub fn apart(self, apart: bool) -> Self {
+        match self.plan {
+            Plan::Preload | Plan::Supervised | Plan::SupervisedWholly(_) if apart => {
+                Self { plan: Plan::Watched, unheld: None, ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// The plan for a program that the library could enter, had its stack room for the dynamic linker's work on it.
 fn without_library(mechanism: Mechanism, path: PathBuf) -> Plan {
     match mechanism {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use discnice_budget::member::Charged;
+use discnice_budget::outside::{Mechanism, Reason};
 use discnice_budget::{MemberId, State, Token};
 use discnice_regulator::{Linux, Regulator, Thread};
 use discnice_sys::block::{BlockId, Store};
@@ -83,6 +84,16 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     }
     member.set_state(State::Executing);
     Some(id)
+}
+
+/// Has this process, which is that member, charged and held from outside.
+pub fn leave_to_watcher(found: &Found, id: MemberId) {
+    if let (Some(member), Some(held)) =
+        (found.class.member(id, process::id()), found.class.held(id))
+    {
+        held.set_how(Mechanism::Freeze, Reason::PerChild);
+        member.set_state(State::Outside);
+    }
 }
 
 /// Returns when this process started; `None` in a PID namespace with numbers that `/proc` does not

@@ -28,6 +28,11 @@ impl Kindred {
         self.0.borrow_mut().remove(&(id, block));
     }
 
+    /// Whether a process is, or was, a member of any class.
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.0.borrow().range((id, FIRST)..=(id, LAST)).next().is_some()
+    }
+
     /// Returns the blocks of the classes that a process with this parent, group, session and
     /// ancestors may descend from, or that had members of its number.
     pub(crate) fn classes(&self, of: &Newcomer) -> Vec<BlockId> {

@@ -1,5 +1,6 @@
 //! A class under watch: its members and their descendants.
 
+mod apart;
 mod joining;
 mod others;
 
@@ -18,6 +19,8 @@ use crate::member::{Gone, Watched};
 use crate::number::{self, Stranger};
 use crate::served::Through;
 use crate::uplink::Uplink;
+use apart::Apart;
+pub use apart::{Child, Ended};
 pub use joining::enlist;
 use others::Traffic;
 
@@ -70,6 +73,7 @@ pub struct Watch {
     through: Through,
     traffic: Traffic,
     uplink: Uplink,
+    apart: Apart,
     helpers: Helpers,
 }
 
@@ -102,6 +106,7 @@ impl Watch {
             through: Through::default(),
             traffic: Traffic::default(),
             uplink: Uplink::default(),
+            apart: Apart::default(),
             helpers,
         }
     }
@@ -268,6 +273,7 @@ impl Watch {
 
     fn step_member(&mut self, id: u32, now: Nanos, crowd: Nanos) {
         let Some(member) = self.members.get_mut(&id) else { return };
+        let separates = self.apart.is_served && self.class.is_per_child();
         let stepped = member.step(now, crowd);
         self.traffic.note(member.seen_moving());
         match stepped {
@@ -276,12 +282,17 @@ impl Watch {
                     self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
                 }
                 let bereaved = member.may_be_bereaved();
-                member.due = if bereaved { now.plus(Nanos(1)) } else { batched(next, now, crowd) };
+                let apart = bereaved && self.apart.mourn(separates);
+                member.due = match bereaved {
+                    true if apart => now.plus(apart::MOURNING),
+                    true => now.plus(Nanos(1)),
+                    false => batched(next, now, crowd),
+                };
                 self.queue.push(Reverse((member.due, id)));
                 if member.is_held() {
                     self.held.insert(id);
                 }
-                if bereaved {
+                if bereaved && !apart {
                     self.look_at_children(id, now);
                 }
             }
@@ -304,8 +315,10 @@ impl Watch {
         let Some(member) = self.members.remove(&id) else { return };
         self.inside.remove(&member.number());
         if gone == Gone::Ended {
-            if let Some(parent) = self.members.get_mut(&reaper(&member)) {
-                parent.inherit(member.left());
+            let parent = reaper(&member);
+            match self.members.get_mut(&parent) {
+                Some(parent) => parent.inherit(member.left()),
+                None => self.apart.note_ended(self.class, parent, member.left()),
             }
             // It no longer gives its slot back: a process with its number would be taken for it.
             member.free_slot();
@@ -329,8 +342,10 @@ impl Watch {
         for child in ended.map(|(child, _)| *child).collect::<Vec<_>>() {
             self.part(child, Gone::Ended);
         }
+        // What may be that of a child with a class of its own is left to that class.
+        let separates = self.apart.is_served && self.class.is_per_child();
         if let Some(member) = self.members.get_mut(&id) {
-            member.end();
+            member.end(!separates);
         }
     }
 

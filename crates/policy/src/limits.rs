@@ -38,6 +38,7 @@ pub struct Limits {
     guest: bool,
     protects_cache: bool,
     yields_uplink: bool,
+    per_child: bool,
     memory: Memory,
     disk_total: Option<Bytes>,
     at_least: Option<Rate>,
@@ -54,6 +55,7 @@ impl Limits {
         guest: false,
         protects_cache: false,
         yields_uplink: false,
+        per_child: false,
         memory: Memory::DEFAULT,
         disk_total: None,
         at_least: None,
@@ -136,6 +138,20 @@ impl Limits {
     #[must_use]
     pub const fn with_uplink_yielded(mut self, yields: bool) -> Self {
         self.yields_uplink = yields;
+        self
+    }
+
+    /// Returns true if each child of a member gets a class of its own with these limits.
+    #[must_use]
+    pub const fn per_child(&self) -> bool {
+        self.per_child
+    }
+
+    //= discnice/5.1-separate-children
+    /// Returns these limits with the children of members apart or together.
+    #[must_use]
+    pub const fn with_per_child(mut self, per_child: bool) -> Self {
+        self.per_child = per_child;
         self
     }
 
@@ -250,6 +266,14 @@ impl Limits {
         {
             return Err(Contradiction::Sleeps { shortest, longest });
         }
+        let elsewhere = |one: &Resource| !Resources::DISK.contains(*one);
+        if self.per_child
+            && let Some(limit) = Resource::ALL
+                .into_iter()
+                .find(|one| elsewhere(one) && !self.rate(*one).is_unlimited())
+        {
+            return Err(Contradiction::PerChild { limit });
+        }
         match (self.memory.low(), self.memory.high()) {
             (Some(low), Some(high)) if self.memory.contradicts_itself() => {
                 Err(Contradiction::Memory { low, high })
@@ -296,6 +320,11 @@ pub enum Contradiction {
         /// The longest one.
         longest: Nanos,
     },
+    /// Children are apart, and what is not disk traffic is limited, which cannot be held from outside.
+    PerChild {
+        /// What is limited.
+        limit: Resource,
+    },
     /// The policy cannot have this window.
     Window {
         /// The window.
@@ -321,6 +350,10 @@ impl fmt::Display for Contradiction {
                     f,
                     "--shortest-sleep {shortest} is more than --longest-sleep {longest}; lower it or raise the other"
                 );
+            }
+            Self::PerChild { limit } => {
+                let limit = limit.option();
+                return write!(f, "--per-child limits disk traffic only; leave out {limit}");
             }
             Self::Memory { low, high } => {
                 return write!(

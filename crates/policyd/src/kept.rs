@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use discnice_budget::primitive::Ordering;
 use discnice_external::census::{self, Census, Newcomer};
 use discnice_external::process::lives;
 use discnice_external::{Helpers, Watch, watch};
@@ -56,12 +57,15 @@ pub(crate) struct Kept {
     tidy_at: Nanos,
     /// It need not, or cannot, be watched any more.
     pub(crate) over: bool,
+    /// Changes of its limits that the classes of its members' children have followed.
+    followed: u32,
 }
 
 impl Kept {
     /// Begins to watch the class.
     pub(crate) fn new(mapped: Class, helpers: Helpers) -> Self {
-        let watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
+        let mut watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
+        watch.serve_children();
         let (due, patience) = (Nanos(0), Nanos(0));
         let (lively_until, joining_until) = (Nanos(0), Nanos(0));
         let (holds, alert, empty_since, watched, over) = (false, false, None, 0, false);
@@ -81,6 +85,7 @@ impl Kept {
             watched,
             tidy_at,
             over,
+            followed: mapped.class.changes().load(Ordering::Acquire),
         }
     }
 
@@ -90,6 +95,17 @@ impl Kept {
         (self.due, self.patience, self.empty_since) = (Nanos(0), Nanos(0), None);
         (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
         self.joining_until = now.plus(JOINING);
+    }
+
+    /// Whether each child of a member gets a class of its own.
+    pub(crate) fn is_per_child(&self) -> bool {
+        self.mapped.class.is_per_child()
+    }
+
+    /// Whether its limits have changed since this was asked last.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        let changes = self.mapped.class.changes().load(Ordering::Acquire);
+        changes != std::mem::replace(&mut self.followed, changes)
     }
 
     /// The class as far as its memory goes.

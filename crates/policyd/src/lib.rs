@@ -19,6 +19,7 @@
 
 pub mod activation;
 mod adviser;
+mod apart;
 pub mod client;
 mod connections;
 pub mod keeper;

@@ -61,6 +61,7 @@ struct Settings {
     guest: bool,
     protects_cache: bool,
     yields_uplink: bool,
+    per_child: bool,
     memory_low: Option<u64>,
     memory_high: Option<u64>,
     memory_unlimited: bool,
@@ -90,6 +91,7 @@ impl From<&Limits> for Settings {
             guest: limits.guest(),
             protects_cache: limits.protects_cache(),
             yields_uplink: limits.yields_uplink(),
+            per_child: limits.per_child(),
             memory_low: memory.low().map(Bytes::get),
             memory_high: memory.high().map(Bytes::get),
             memory_unlimited: memory.is_unlimited(),
@@ -129,6 +131,7 @@ impl From<&Settings> for Limits {
             .with_guest(settings.guest)
             .with_cache_protected(settings.protects_cache)
             .with_uplink_yielded(settings.yields_uplink)
+            .with_per_child(settings.per_child)
             .with_memory(memory)
             .with_disk_total(settings.disk_total.filter(|most| *most > 0).map(Bytes::new))
             .with_at_least(settings.at_least.filter(|least| *least > 0).map(Rate::per_second));
@@ -244,6 +247,7 @@ mod tests {
             .with_when(When::Busy)
             .with_weight(7)
             .with_guest(true)
+            .with_per_child(false)
             .with_at_least(Some(Rate::per_second(1 << 20)))
             .with_pace(
                 Pace::DEFAULT

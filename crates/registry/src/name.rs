@@ -33,8 +33,16 @@ pub fn check(name: &OsStr) -> Result<String, String> {
 /// The automatic name of a command's class.
 #[must_use]
 pub fn automatic(command: &str, process: u32) -> String {
-    let end = command.floor_char_boundary(100);
+    let end = command.floor_char_boundary(120);
     format!("{AUTOMATIC}{}-{process}", &command[..end])
+}
+
+/// The automatic name of the class of a child, by the name of its parent's.
+#[must_use]
+pub fn of_child(parent: &str, process: u32) -> String {
+    let parent = parent.strip_prefix(AUTOMATIC).unwrap_or(parent);
+    let end = parent.floor_char_boundary(100);
+    automatic(&format!("{}:child", &parent[..end]), process)
 }
 
 /// Returns true if `run` made up the name.
@@ -63,5 +71,9 @@ mod tests {
         let name = automatic(&"ä".repeat(200), 7);
         assert!(is_automatic(&name) && name.len() < NAME_MAX);
         assert!(check(OsStr::new(&name)).is_err());
+        assert_eq!(of_child("@make-7", 9), "@make-7:child-9");
+        assert_eq!(of_child("nightly", 9), "@nightly:child-9");
+        let long = of_child(&"ä".repeat(120), u32::MAX);
+        assert!(long.len() < NAME_MAX && long.ends_with(":child-4294967295"));
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Header {
     left: AtomicU64,
     /// The thresholds of resident memory.
     pub(super) memory: AtomicU64,
+    /// The id of the block of the class that this one's first member is a child of, plus one; zero for none.
+    parent: AtomicU64,
 }
 
 /// Charges follow the prediction alone. Above the bits of all resources.
@@ -75,6 +77,8 @@ const PAUSED: u32 = 1 << 2;
 pub(super) const PROTECTS_CACHE: u32 = 1 << 3;
 /// The class gives way on the network by the queue that its connections see.
 pub(super) const YIELDS_UPLINK: u32 = 1 << 4;
+/// Each child of a member gets a class of its own.
+pub(super) const PER_CHILD: u32 = 1 << 5;
 
 impl Class {
     /// Returns the number that tells this class from a later one in a block with the same id.
@@ -121,6 +125,17 @@ impl Class {
     /// Says where the user's board is.
     pub fn set_board(&self, block: BlockId) {
         self.header.board.store(block.get().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// The block of the class that gives this one its limits, as this one's first member is a child of a member of that.
+    #[must_use]
+    pub fn parent(&self) -> Option<BlockId> {
+        self.header.parent.load(Ordering::Relaxed).checked_sub(1).map(BlockId::from_claim)
+    }
+
+    /// Says which class gives this one its limits.
+    pub fn set_parent(&self, block: BlockId) {
+        self.header.parent.store(block.get().wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Says that the user's board is not to be had.

@@ -61,7 +61,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -168,9 +168,9 @@ impl Class {
 }
 
 const _: () = {
-    assert!(core::mem::offset_of!(Class, watcher) == 384);
-    assert!(core::mem::offset_of!(Class, occupied) == 384 + 64);
-    assert!(core::mem::offset_of!(Class, meters) == 384 + 64 + MEMBERS / 8);
+    assert!(core::mem::offset_of!(Class, watcher) == 448);
+    assert!(core::mem::offset_of!(Class, occupied) == 448 + 64);
+    assert!(core::mem::offset_of!(Class, meters) == 448 + 64 + MEMBERS / 8);
     assert!(size_of::<Meter>() == 832);
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);

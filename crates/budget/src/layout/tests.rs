@@ -47,7 +47,7 @@ fn limits_and_names_are_kept() {
         .fold(Limits::UNLIMITED, |limits, one| limits.with(one, Rate::per_second(7 + one as u64)));
     let memory = Memory::DEFAULT.with_low(Bytes::new(1 << 26)).with_high(None);
     let pace = Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::from_millis(700)));
-    let limits = limits.with_at_least(Some(Rate::per_second(3)));
+    let limits = limits.with_at_least(Some(Rate::per_second(3))).with_per_child(true);
     let limits = limits.with_loopback(true).with_memory(memory).with_pace(pace);
     class.set_limits(Nanos(5), &limits);
     assert_eq!(class.limits(), limits);

@@ -77,6 +77,7 @@ impl Class {
             .with_guest(self.is_guest())
             .with_cache_protected(self.protects_cache())
             .with_uplink_yielded(self.yields_uplink())
+            .with_per_child(self.is_per_child())
             .with_memory(self.memory())
             .with_disk_total(self.disk_total())
             .with_at_least(self.at_least())
@@ -97,7 +98,8 @@ impl Class {
         let guest = if limits.guest() { header::GUEST } else { 0 };
         let protects = if limits.protects_cache() { header::PROTECTS_CACHE } else { 0 };
         let uplink = if limits.yields_uplink() { header::YIELDS_UPLINK } else { 0 };
-        self.set_settings(loopback | guest | protects | uplink);
+        let apart = if limits.per_child() { header::PER_CHILD } else { 0 };
+        self.set_settings(loopback | guest | protects | uplink | apart);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         self.set_disk_total(limits.disk_total());
@@ -142,6 +144,12 @@ impl Class {
     #[must_use]
     pub fn yields_uplink(&self) -> bool {
         self.header.settings.load(Ordering::Relaxed) & header::YIELDS_UPLINK != 0
+    }
+
+    /// Returns true if each child of a member gets a class of its own with these limits.
+    #[must_use]
+    pub fn is_per_child(&self) -> bool {
+        self.header.settings.load(Ordering::Relaxed) & header::PER_CHILD != 0
     }
 
     /// How its watcher says that it gives way there.

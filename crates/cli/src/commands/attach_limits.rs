@@ -67,6 +67,10 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
         wanted.limited().within(Resources::DISK) == wanted.limited(),
         "a running process can be limited in disk traffic only; leave out --meta-ops and --net"
     );
+    ensure!(
+        background || !wanted.per_child(),
+        "--per-child needs --background: the daemon makes the classes of the children"
+    );
     let pinned = pids.iter().map(|&pid| candidate(pid)).collect::<anyhow::Result<Vec<_>>>()?;
     let roots: Vec<Process> = pinned.iter().map(|one| one.process).collect();
     let tree = Tree::new(&roots);

@@ -53,7 +53,7 @@ impl Doctor {
                 bail!("cannot look at {}: {fault}", Foreign::path(&path));
             }
             // As `run` would do it, and `explain` tells.
-            let told = command::look(Mechanism::default(), command).told;
+            let told = command::look(Mechanism::default(), command, false).told;
             let well = told.is_ok();
             let meaning = told.map_or_else(|why| why, |how| format!("can be limited, by {how}"));
             findings.push(Finding("program", well, format!("{}: {meaning}", Foreign::path(&path))));

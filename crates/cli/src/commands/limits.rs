@@ -105,6 +105,11 @@ pub struct LimitArgs {
     #[arg(long, value_name = "TIME", value_parser = longest_sleep, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "toml_longest_sleep")]
     longest_sleep: Option<SleepBound>,
+    /// Give each child of the command the limits for itself, in a class of its own, instead of one budget for all;
+    /// disk traffic only, held from outside
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
+          default_missing_value = "yes", value_parser = yes_or_no, help_heading = WHEN, hide_short_help = true)]
+    per_child: Option<bool>,
     /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
     /// guests a twentieth of the machine's]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
@@ -408,7 +413,7 @@ impl LimitArgs {
 
     /// Whether nothing was given at all.
     pub fn is_empty(&self) -> bool {
-        let settings = [self.net_loopback, self.guest].iter().all(Option::is_none);
+        let settings = [self.net_loopback, self.guest, self.per_child].iter().all(Option::is_none);
         !self.has_threshold()
             && settings
             && self.cache.is_none()
@@ -581,6 +586,7 @@ impl LimitArgs {
             .with_uplink_yielded(
                 self.uplink.map_or(before.yields_uplink(), |shared| shared == Shared::Yield),
             )
+            .with_per_child(self.per_child.unwrap_or(before.per_child()))
             .with_memory(self.memory(before.memory()))
             .with_disk_total(
                 self.disk_total

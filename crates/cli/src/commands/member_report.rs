@@ -98,6 +98,7 @@ pub fn explain(reason: Reason) -> Option<&'static str> {
             "hides its I/O from the watcher of its class (it is not dumpable, or of another group)"
         }
         Reason::Memory => "is paused, as others wait for memory",
+        Reason::PerChild => "has children that have classes of their own",
         Reason::Paused => "is paused until `discnice resume`",
     })
 }

@@ -128,6 +128,7 @@ impl Run {
         self.schedule.check(self.class.as_deref())?;
         let limits = self.permitted(self.initial_limits()?);
         own_policy::check_start(self.class.as_deref(), &limits)?;
+        self.check_mechanism(&limits)?;
         if self.polite.wanted() {
             if self.limits.has_least() {
                 bail!(
@@ -180,6 +181,16 @@ impl Run {
             self.prepare(limits, lenient).inspect_err(|unheld| tell!("discnice: {unheld}"));
         let prepared = prepared.ok().inspect(|(found, _)| found.set_limits(limits));
         self.execute(prepared, lenient)
+    }
+
+    /// Refuses a mechanism by which children cannot be told apart.
+    fn check_mechanism(&self, limits: &Limits) -> anyhow::Result<()> {
+        if limits.per_child() && matches!(self.mechanism, Mechanism::Preload | Mechanism::Seccomp) {
+            bail!(
+                "--per-child holds the command and its children from outside; leave out --mechanism, or say freeze"
+            );
+        }
+        Ok(())
     }
 
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
@@ -352,7 +363,8 @@ impl Run {
         name: &OsStr,
         strict: Strictness,
     ) -> Result<Option<Variables>, Refusal> {
-        let Holding { plan, program, unheld } = Holding::of(self.mechanism, name);
+        let apart = found.class.is_per_child();
+        let Holding { plan, program, unheld } = Holding::of(self.mechanism, name).apart(apart);
         let has_library = !matches!(unheld, Some(Unheld::NoLibrary(_)));
         unheld.map_or(Ok(()), |unheld| strict.mind(unheld))?;
         // Before this process is a member: the copy that may be made is no job's.
@@ -365,6 +377,9 @@ impl Run {
         if let (Some(member), Some(path)) = (member, &program) {
             launch::bring_in(found, member, path);
         }
+        if let Some(member) = member.filter(|_| apart) {
+            launch::leave_to_watcher(found, member);
+        }
         let kind = program.as_deref().map_or(Kind::Unknown, program::kind);
         self.have_watched(found, &plan, strict)?;
         if strict.0 {
@@ -372,7 +387,9 @@ impl Run {
         }
         let refused = plan.enter(found, member).err();
         let followed = found.class.watcher().follows_births(time::now().0, process::exists);
-        let carries = plan.carries(followed) || refused.is_some() && stack::fits_preloading();
+        // What finds its way into children by itself would put them into this class.
+        let carries =
+            !apart && plan.carries(followed) || refused.is_some() && stack::fits_preloading();
         if let Some(refused) = refused {
             strict.mind(Unheld::NoFilter(
                 plan.without_filter(),

@@ -106,6 +106,10 @@ struct ClassReport {
     /// Bytes a second that it may have while it gives way; `null` without such a rate.
     at_least: Option<u64>,
     weight: u32,
+    /// Whether each child of a member has the limits for itself, in a class of its own.
+    per_child: bool,
+    /// The class that it has its limits from, as its first member is a child of a member of that; `null` for any other.
+    child_of: Option<String>,
     /// `window`, `sleep` or `program`.
     policy: &'static str,
     /// How the program is that is the policy: `unasked`, `answers`, `ended`, `silent` or `wrong`; `null` without one.
@@ -191,6 +195,8 @@ impl ClassReport {
             throttled: !class.yields() || !class.limited().is_empty(),
             at_least: limits.at_least().map(Rate::get),
             weight: limits.weight(),
+            per_child: limits.per_child(),
+            child_of: class.parent().and_then(classes::name_of),
             policy: limits.pace().policy.name(),
             policy_program: own_policy::health(class),
             window_seconds: limits.pace().window().as_secs_f64(),
@@ -335,6 +341,10 @@ fn table(reports: &[ClassReport], members: bool) -> Lines {
         if let Some(told) = report.fleet.as_ref().and_then(Share::told) {
             lines.push(format_args!("  {told}; see `discnice fleet status`"));
         }
+        if let Some(parent) = &report.child_of {
+            let parent = Foreign::text(parent);
+            lines.push(format_args!("  a child of class {parent}, with these limits for itself"));
+        }
         for member in report.members.iter().filter(|_| members) {
             lines.push(format_args!("{}", member_line(member)));
         }
@@ -381,8 +391,9 @@ fn limits(report: &ClassReport) -> String {
         ("busy", false) => " (when others are busy)",
         _ => "",
     };
+    let each = if report.per_child { " each child" } else { "" };
     let shown = if shown.is_empty() { "unlimited".into() } else { shown.join(", ") };
-    shown + state
+    shown + each + state
 }
 
 /// What the class may move in all, and how much of it it has moved.

@@ -349,13 +349,13 @@ mod tests {
 
     #[test]
     fn classes_and_the_default() {
-        let text = "strict = true\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.\"two words\"]\n\
+        let text = "strict = true\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\nper-child = true\n\n[class.\"two words\"]\n\
                     meta-ops = 1000\nweight = 50\nguest = true\nnet-loopback = true\n";
         let config = parse(text).unwrap();
         assert_eq!((config.strict(), parse("").unwrap().strict()), (Some(true), None));
         let default = config.unnamed().unwrap().over(Limits::UNLIMITED).unwrap();
         assert_eq!(default.rate(Resource::Total), Rate::per_second(20 << 20));
-        assert_eq!(default.when(), When::Busy);
+        assert!(default.when() == When::Busy && default.per_child());
         let class = config.class("two words").unwrap().over(Limits::UNLIMITED).unwrap();
         assert_eq!(class.rate(Resource::Metadata), Rate::per_second(1000));
         assert!(class.weight() == 50 && class.guest() && class.loopback());

@@ -35,9 +35,9 @@ pub struct Found {
     pub told: Result<String, String>,
 }
 
-/// Looks at a command as `run` does, without changing anything.
-pub fn look(mechanism: Mechanism, name: &OsStr) -> Found {
-    let holding = Holding::of(mechanism, name);
+/// Looks at a command as `run` does, without changing anything; `apart` tells whether its children get classes of their own.
+pub fn look(mechanism: Mechanism, name: &OsStr, apart: bool) -> Found {
+    let holding = Holding::of(mechanism, name).apart(apart);
     let kind = holding.program.as_deref().map_or(Kind::Unknown, program::kind);
     let told = holding.plan.explain(kind);
     let told =
@@ -47,7 +47,7 @@ pub fn look(mechanism: Mechanism, name: &OsStr) -> Found {
 
 /// Explains how it would be held.
 pub fn explain(start: &Start<'_>) -> Explanation {
-    let Found { holding, told } = look(start.mechanism, start.name);
+    let Found { holding, told } = look(start.mechanism, start.name, start.limits.per_child());
     let path = holding.program.as_deref().map(|path| Foreign::path(path).to_string());
     let about = match path {
         Some(path) => format!("command {}: {path}", Foreign::word(start.name)),

@@ -116,6 +116,9 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     if let Some(high) = limits.memory().high() {
         said.push(format!("memory: paused above {high} while others wait for memory"));
     }
+    if limits.per_child() {
+        said.push("children: each has these limits for itself, in a class of its own".into());
+    }
     if limits.guest() {
         said.push("processor and disk: idle priority (guest)".into());
     }

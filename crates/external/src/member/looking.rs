@@ -114,11 +114,13 @@ impl Watched {
     }
 
     /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
-    /// it already.
-    pub fn end(&mut self) {
+    /// it already; whether the rest is its own, or may be that of others.
+    pub fn end(&mut self, owns_rest: bool) {
         // Unreadable when its parent has waited for it: then what is new is that of the parent.
         let _ = self.account.look();
-        self.account.settle();
+        if owns_rest {
+            self.account.settle();
+        }
         self.nameless.forget();
         self.charge_own();
         self.let_go();

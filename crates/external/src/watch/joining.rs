@@ -124,9 +124,12 @@ impl Watch {
                 if let Ok(pinned) = pin(id.cast_signed()) {
                     self.adopt(pinned, (slot, id), Reason::None, parent);
                 }
-            } else if !self.is_kin(newcomer) || id == process::id() {
+            } else if !self.is_kin(newcomer) || id == process::id() || self.is_anothers(newcomer) {
                 continue;
             } else if self.bears_outside(parent, newcomer) {
+                if self.sets_apart(stat) {
+                    continue;
+                }
                 if let Ok(pinned) = pin(id.cast_signed())
                     && let Some(slot) =
                         enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
@@ -162,7 +165,7 @@ impl Watch {
     }
 
     /// Whether the last of those that bore it and live is a member, or one of those that have ended was.
-    fn bore(&self, newcomer: &Newcomer) -> bool {
+    pub(super) fn bore(&self, newcomer: &Newcomer) -> bool {
         for forebear in &newcomer.forebears {
             // A member from before this fork only had the same number.
             if self.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {

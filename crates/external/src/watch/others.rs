@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// Whether a process is watched.
-    pub(crate) fn has(&self, id: u32) -> bool {
+    pub fn has(&self, id: u32) -> bool {
         self.members.contains_key(&id)
     }
 
