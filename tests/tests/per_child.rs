@@ -93,8 +93,8 @@ fn each_child_has_the_limit_for_itself() {
         assert!(read.iter().all(|(_, bytes)| *bytes >= SIZE / 2), "{command:?}: {read:?}");
         let shared = Duration::from_secs(2 * SIZE / (8 * MIB));
         assert!(took > shared / 3, "{command:?}: not held: {took:?}");
-        // What its children read is not the parent's when it waits for them.
-        assert!(class.charged().0 < SIZE / 4, "{command:?}: {:#}", class.show());
+        // What both children read is not the parent's when it waits for them; what passed after the last look at them is.
+        assert!(class.charged().0 < SIZE, "{command:?}: {:#}", class.show());
         until("their classes go with them", || children(&class).is_empty());
     }
 }
