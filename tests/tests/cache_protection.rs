@@ -23,6 +23,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
+//= gray-box/6-interposition
 #[test]
 fn what_a_polite_job_reads_leaves_with_it_and_what_was_there_stays() {
     let folder = product::folder();

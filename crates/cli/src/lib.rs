@@ -27,6 +27,7 @@
 //! - `ruled`: processes that rules put into classes;
 //! - `running`: the processes of a class that exist;
 //! - `stack`: room for this program where `ulimit -s` leaves the command too little for it;
+//! - `terminal`: what a command prints, read for its progress;
 //! - `strict`: whether a command is refused for which a limit does not hold;
 //! - `top`: a live view on a terminal;
 //! - `values`: values of options that several subcommands take;
@@ -66,6 +67,7 @@ mod running;
 mod schedule;
 pub mod stack;
 mod strict;
+mod terminal;
 mod top;
 mod uplink;
 mod used_up;

@@ -272,6 +272,7 @@ impl Watch {
     }
 
     fn step_member(&mut self, id: u32, now: Nanos, crowd: Nanos) {
+        let separates = self.separates();
         let Some(member) = self.members.get_mut(&id) else { return };
         let stepped = member.step(now, crowd);
         self.traffic.note(member.seen_moving());
@@ -281,7 +282,6 @@ impl Watch {
                     self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
                 }
                 let bereaved = member.may_be_bereaved();
-                let separates = self.apart.is_served && self.class.is_per_child();
                 let apart = bereaved && self.apart.mourn(separates);
                 member.due = match bereaved {
                     true if apart => now.plus(apart::MOURNING),

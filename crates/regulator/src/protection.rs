@@ -40,6 +40,7 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    //= gray-box/6-interposition
     /// Drops all that was read of a file, if it is to leave the cache: it is about to be closed.
     pub fn leave_cache(&self, fd: i32, file: &File) {
         if file.is_foreign_to_cache() {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use regex::bytes::Regex;
 
+use crate::metric::bar::Bar;
 use crate::metric::{Source, open_file};
 use crate::tree::Tree;
 
@@ -98,6 +99,27 @@ impl Log {
     }
 }
 
+/// Follows the progress bars in a log.
+pub(super) struct Bars {
+    log: Log,
+    bar: Bar,
+}
+
+impl Bars {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { log: Log::lines(path), bar: Bar::default() }
+    }
+}
+
+impl Source for Bars {
+    //= ms-manners/11-progress-bar
+    fn read(&mut self, _tree: &Tree) -> io::Result<f64> {
+        let added = self.log.added()?;
+        self.bar.feed(&added);
+        Ok(self.bar.value())
+    }
+}
+
 impl Source for Log {
     //= ms-manners/7.2-counters
     fn read(&mut self, _tree: &Tree) -> io::Result<f64> {
@@ -132,6 +154,18 @@ mod tests {
         assert_eq!(log.read(&tree).unwrap(), 5.0);
         fs::remove_file(&path).unwrap();
         assert!(log.read(&tree).is_err());
+    }
+
+    #[test]
+    fn bars_are_followed_as_they_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        fs::write(&path, "5%\r1").unwrap();
+        let mut bars = Bars::new(path.clone());
+        assert_eq!(bars.read(&Tree::default()).unwrap(), 0.0);
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"5%\r").unwrap();
+        assert_eq!(bars.read(&Tree::default()).unwrap(), 10.0);
     }
 
     //= ms-manners/7.2-counters

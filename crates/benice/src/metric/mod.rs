@@ -10,14 +10,18 @@
 //! | `position:PATH` | how far they are in PATH (the `pos` of `/proc/PID/fdinfo`) |
 //! | `lines:PATH` | lines written to PATH since the start |
 //! | `match:PATH:REGEX` | the number in the last match's first group, or without a group the count of matches |
+//! | `terminal` | what progress bars on the command's terminal advance, in per cent; only of a command that `run` starts |
+//! | `progress:PATH` | the same of what is written to PATH |
 //! | `openmetrics:SOURCE#NAME` | the samples of NAME, added up, in a file or at an `http://` address |
 //!
 //! `PHASE@` before any of them has it count only in the phase of this name ([`crate::phase`]).
 
 pub(crate) mod account;
+mod bar;
 mod log;
 mod openmetrics;
 mod position;
+pub mod terminal;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -45,6 +49,8 @@ enum Kind {
     Position(PathBuf),
     Lines(PathBuf),
     Match(PathBuf, regex::bytes::Regex),
+    Progress(PathBuf),
+    Terminal,
     OpenMetrics(openmetrics::Place, String),
 }
 
@@ -74,6 +80,7 @@ impl Metric {
         let (Kind::Position(path)
         | Kind::Lines(path)
         | Kind::Match(path, _)
+        | Kind::Progress(path)
         | Kind::OpenMetrics(openmetrics::Place::File(path), _)) = &mut self.kind
         else {
             return Ok(self);
@@ -82,6 +89,12 @@ impl Metric {
         self.text = self.text.replacen(&*path.to_string_lossy(), &absolute.to_string_lossy(), 1);
         *path = absolute;
         Ok(self)
+    }
+
+    /// Whether it needs the terminal of a command that this program starts.
+    #[must_use]
+    pub fn needs_terminal(&self) -> bool {
+        matches!(self.kind, Kind::Terminal)
     }
 
     /// The only phase in which it counts.
@@ -98,6 +111,8 @@ impl Metric {
             Kind::Position(path) => Box::new(position::Position::new(path.clone())),
             Kind::Lines(path) => Box::new(log::Log::lines(path.clone())),
             Kind::Match(path, regex) => Box::new(log::Log::matches(path.clone(), regex.clone())),
+            Kind::Progress(path) => Box::new(log::Bars::new(path.clone())),
+            Kind::Terminal => Box::new(terminal::Terminal),
             Kind::OpenMetrics(place, name) => {
                 Box::new(openmetrics::Endpoint::new(place.clone(), name.clone()))
             }
@@ -134,7 +149,7 @@ impl std::error::Error for ParseMetricError {}
 
 /// What may be typed, for error messages.
 const ACCEPTED: &str = "give cpu, bytes, read, written, operations, faults, position:PATH, lines:PATH, \
-     match:PATH:REGEX or openmetrics:SOURCE#NAME, each with PHASE@ before it or not";
+     match:PATH:REGEX, progress:PATH, terminal or openmetrics:SOURCE#NAME, each with PHASE@ before it or not";
 
 impl FromStr for Metric {
     type Err = ParseMetricError;
@@ -153,12 +168,16 @@ impl FromStr for Metric {
         if let Some(what) = account::What::named(kind).filter(|_| rest.is_empty()) {
             return Ok(Self { text: text.into(), phase, kind: Kind::Account(what) });
         }
+        if spec == "terminal" {
+            return Ok(Self { text: text.into(), phase, kind: Kind::Terminal });
+        }
         if rest.is_empty() {
             return Err(wrong("unknown metric, or its path is missing"));
         }
         let kind = match kind {
             "position" => Kind::Position(rest.into()),
             "lines" => Kind::Lines(rest.into()),
+            "progress" => Kind::Progress(rest.into()),
             "match" => {
                 let (path, regex) =
                     rest.split_once(':').ok_or_else(|| wrong("match needs a path and a regex"))?;
@@ -197,6 +216,8 @@ mod tests {
             "faults",
             "position:/var/tmp/a:b",
             "lines:log",
+            "progress:log",
+            "terminal",
             "mark-1@lines:log",
             r"match:/tmp/log:(\d+) files",
             "openmetrics:/run/m.prom#done_total",
@@ -218,6 +239,8 @@ mod tests {
             "a b@cpu",
             "mark@",
             "position:",
+            "progress:",
+            "terminal:1",
             "match:log",
             "match:log:(",
             "openmetrics:x",

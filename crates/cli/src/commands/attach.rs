@@ -93,6 +93,7 @@ impl Attach {
             !Tree::new(&roots).contains(getpid()),
             "this command descends from one of the processes and would stop itself; start it elsewhere"
         );
+        self.polite.check_running()?;
         let options = self.polite.options(roots, String::new())?;
         // A child regulates, which the terminal's ^Z does not reach, and which must not stand still while the job does.
         let ended = fork::kept(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use clap::Args;
 use discnice_benice::tree::{Process, Tree};
 use discnice_benice::{Metric, Options, Outside, Phases, beside, regulate};
@@ -16,6 +16,7 @@ use discnice_units::Nanos;
 use crate::classes::Found;
 use crate::config;
 use crate::output::tell;
+use crate::terminal::Tap;
 
 /// How a job is regulated by its progress.
 #[derive(Debug, Clone, Default, Args)]
@@ -25,8 +26,8 @@ pub struct PoliteArgs {
     polite: bool,
 
     /// What counts as progress: cpu, bytes, read, written, operations, faults, position:PATH,
-    /// lines:PATH, match:PATH:REGEX or openmetrics:SOURCE#NAME; may be repeated [default: cpu and
-    /// bytes]
+    /// lines:PATH, match:PATH:REGEX, terminal (the progress bars that the command shows), progress:PATH (those in
+    /// a log) or openmetrics:SOURCE#NAME; may be repeated [default: cpu and bytes]
     #[arg(
         long = "metric",
         value_name = "SPEC",
@@ -87,6 +88,26 @@ impl PoliteArgs {
     /// Whether `--polite` was given.
     pub fn wanted(&self) -> bool {
         self.polite
+    }
+
+    /// The terminal of a command that is about to be started, if its progress is to be read there.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn listen(&self) -> anyhow::Result<Option<Tap>> {
+        self.metrics.iter().any(Metric::needs_terminal).then(Tap::begin).transpose()
+    }
+
+    /// Refuses metrics that only a command has that is about to be started.
+    ///
+    /// # Errors
+    /// One of them was given.
+    pub fn check_running(&self) -> anyhow::Result<()> {
+        ensure!(
+            !self.metrics.iter().any(Metric::needs_terminal),
+            "--metric terminal: what a running process prints cannot be read; start it by `discnice run`, or say --metric progress:PATH of its log"
+        );
+        Ok(())
     }
 
     /// The parameters of the regulation: the configuration's, and over them the options'.

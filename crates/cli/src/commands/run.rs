@@ -31,6 +31,7 @@ use crate::program::{self, Kind};
 use crate::report::{Course, Draft, LOOKS, Record, Target, Waited};
 use crate::schedule::{Job, ScheduleArgs};
 use crate::strict::{HINT, OURS, Refusal, Strictness};
+use crate::terminal::Tap;
 use crate::used_up::Teller;
 use crate::{
     explanation, fleet, guest, inheritance, launch, library, memory, own_policy, polite, presets,
@@ -154,12 +155,14 @@ impl Run {
         };
         // What holds it for good is to be told.
         let counts = prepared.is_some_and(|(found, _)| found.class.disk_total().is_some());
-        if !asked && !counts {
+        let tap = self.polite.listen()?;
+        if !asked && !counts && tap.is_none() {
             return Ok(ExitCode::from(self.execute(prepared, strict)));
         }
-        let ended = match prepared {
-            Some(made) => self.observe(made, draft, strict),
-            None => launch::supervise(|| self.execute(None, strict), None),
+        let ended = match (prepared, tap) {
+            (Some(made), tap) if asked || counts => self.observe(made, draft, strict, tap),
+            (prepared, Some(tap)) => self.listen(prepared, strict, tap),
+            (prepared, None) => launch::supervise(|| self.execute(prepared, strict), None),
         };
         match ended {
             Ok(ended) => Ok(ended.repeat()),
@@ -249,12 +252,30 @@ impl Run {
         Ok(ExitCode::from(status))
     }
 
+    /// Runs the command as a child, and listens to what it prints.
+    fn listen(
+        &self,
+        prepared: Option<(Found, bool)>,
+        strict: Strictness,
+        tap: Tap,
+    ) -> io::Result<Ended> {
+        let mut look = || tap.look();
+        let child = || {
+            tap.enter();
+            self.execute(prepared, strict)
+        };
+        let ended = launch::supervise(child, Some(&mut look));
+        tap.finish();
+        ended
+    }
+
     /// Runs the command as a child, and tells at the end what it did.
     fn observe(
         &self,
         made: (Found, bool),
         draft: Option<Draft>,
         strict: Strictness,
+        tap: Option<Tap>,
     ) -> io::Result<Ended> {
         let (found, _) = made;
         let mut course = Course::begin(found.class);
@@ -266,6 +287,7 @@ impl Run {
         let own = self.class.is_some() || self.limits.has_threshold();
         let (mut schedule, mut job) = (self.schedule.begin(&found, own), None);
         let mut look = || {
+            tap.iter().for_each(Tap::look);
             used_up.look(&found);
             if let Some(job) = job.get_or_insert_with(|| child_in(found)) {
                 schedule.look(job);
@@ -285,7 +307,12 @@ impl Run {
                 }
             }
         };
-        let ended = launch::supervise(|| self.execute(Some(made), strict), Some(&mut look))?;
+        let child = || {
+            tap.iter().for_each(Tap::enter);
+            self.execute(Some(made), strict)
+        };
+        let ended = launch::supervise(child, Some(&mut look))?;
+        tap.into_iter().for_each(Tap::finish);
         output::show_live("");
         schedule.end(&found);
         course.tick(found.class);
