@@ -200,10 +200,15 @@ fn what_is_no_rate_starts_nothing() {
         let line = refused.complaint();
         assert!(line.contains(why) && line.lines().count() == 1, "{line}");
         assert!(!bundle.folder.path().join("bundle/rootfs/tmp/data").exists());
+        let checked = bundle.runc(true, &["check"]);
+        assert_eq!((checked.status, checked.complaint()), (Some(125), line), "{checked:?}");
         let logged = fs::read_to_string(log).unwrap();
         let last: Value = serde_json::from_str(logged.lines().last().unwrap()).unwrap();
         assert!(last["msg"].as_str().unwrap().contains(why), "{last}");
     }
+    bundle.configure(&["/bin/static", "/tmp/data"], &json!({ "io.discnice.disk": "5M" }));
+    bundle.runc(true, &["check"]).succeeded();
+    assert!(!bundle.has_class("check"));
     let version = bundle.runc(true, &["--version"]).succeeded();
     assert!(version.text().contains("runc"), "{version:?}");
 }

@@ -23,6 +23,8 @@ use crate::{classes, launch};
 
 /// In the environment: the runtime to execute instead of runc.
 const RUNTIME: &str = "DISCNICE_RUNTIME";
+/// Not a verb of runc's: whether a container with the annotations of a bundle would be started.
+const CHECK: &str = "check";
 /// What our annotations begin with.
 const PREFIX: &str = "io.discnice.";
 /// What the class of a container is called, before the container's name, of which so many characters count.
@@ -116,6 +118,10 @@ impl<'a> Call<'a> {
     }
 
     fn run(&self, words: &[OsString]) -> anyhow::Result<ExitCode> {
+        if self.verb == CHECK {
+            held(&annotations(&self.bundle())?, &class_of(CHECK), &["true".into()])?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let command: Vec<OsString> = [runtime()].into_iter().chain(words.iter().cloned()).collect();
         let annotations = match self.verb {
             "create" | "run" => annotations(&self.bundle())?,
