@@ -37,7 +37,7 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: ## Formatting, clippy, layers, exported symbols, silent tests, words and references of comments and documents, the papers' statements, documentation
+lint: ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
@@ -47,6 +47,7 @@ lint: ## Formatting, clippy, layers, exported symbols, silent tests, words and r
 	$(CARGO) xtask requirements --check
 	$(CARGO) xtask commands --check
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
+	$(CARGO) xtask check-size $(RELEASE)/discnice
 
 check: lint test ## What CI runs
 

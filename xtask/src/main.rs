@@ -12,6 +12,7 @@ mod references;
 mod requirements;
 mod sections;
 mod silence;
+mod size;
 mod symbols;
 mod words;
 
@@ -23,6 +24,11 @@ use clap::Parser;
 enum Task {
     /// Dependencies run one way, and what is linked into programs links almost nothing
     CheckLayers,
+    /// The program is no larger than packages may make it
+    CheckSize {
+        /// The built program
+        program: PathBuf,
+    },
     /// The library exports just the symbols of its list, and cannot panic
     CheckSymbols {
         /// The built library
@@ -58,6 +64,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::CheckLayers => layers::check(),
+        Task::CheckSize { program } => size::check(&program),
         Task::CheckSymbols { library } => symbols::check(&library),
         Task::CheckTests => silence::check(),
         Task::CheckWords => words::check().and_then(|()| prose::check()),
