@@ -155,8 +155,11 @@ _discnice_subjects() { _discnice_offer classes processes }
 /// Names of arguments as clap writes them, and what completes them.
 const ZSH_ARGUMENTS: &[(&str, &str)] = &[
     ("]:NAME:_default'", "]:NAME:_discnice_classes'"),
-    ("':name:_default'", "':name:_discnice_classes'"),
-    ("'*::pids -- The processes:_default'", "'*::pids -- The processes:_discnice_processes'"),
+    ("':name -- Name of the class:_default'", "':name -- Name of the class:_discnice_classes'"),
+    (
+        "'*::pids -- PIDs of the processes:_default'",
+        "'*::pids -- PIDs of the processes:_discnice_processes'",
+    ),
     (
         "'*::subjects -- Names of classes, or PIDs:_default'",
         "'*::subjects -- Names of classes, or PIDs:_discnice_subjects'",

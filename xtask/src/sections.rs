@@ -54,16 +54,18 @@ pub fn escaped(text: &str) -> String {
     text.lines().map(guarded).collect::<Vec<_>>().join("\n")
 }
 
-const OWN: Item =
-    Term("125", "An error of DiscNice, told in one line on standard error. Nothing was changed.");
-const FINE: Item = Term("0", "All went well.");
+const OWN: Item = Term(
+    "125",
+    "DiscNice itself failed; one line on standard error says why. Nothing was changed.",
+);
+const FINE: Item = Term("0", "Success.");
 
 const RUN_STATUS: Section = Section {
     title: "EXIT STATUS",
     text: &[
         Term(
             "the command's",
-            "What the command ends with. One that a signal killed is repeated as that.",
+            "The exit status of the command. If a signal ended it, discnice ends by the same signal.",
         ),
         OWN,
         Term("126", "The command cannot be executed."),
@@ -73,8 +75,8 @@ const RUN_STATUS: Section = Section {
 const ADMIT_STATUS: Section = Section {
     title: "EXIT STATUS",
     text: &[
-        Term("the command's", "What the command ends with."),
-        Term("124", "The memory did not come free within --timeout."),
+        Term("the command's", "The exit status of the command."),
+        Term("124", "The memory did not become free within --timeout."),
         OWN,
         Term("126", "The command cannot be executed."),
         Term("127", "There is no such command."),
@@ -86,7 +88,7 @@ const PARTS_STATUS: Section = Section {
         FINE,
         Term(
             "1",
-            "Some of what was named failed, or what was looked at is not well; each is told in one line.",
+            "A part of what was asked for failed, or a check found a problem; one line says which.",
         ),
         OWN,
     ],
@@ -106,20 +108,20 @@ const FILES: Section = Section {
     text: &[
         Term(
             "$XDG_CONFIG_HOME/discnice/config.toml (~/.config/discnice/config.toml)",
-            "Limits of new classes; discnice-config(5).",
+            "Limits of new classes and other settings, see discnice-config(5).",
         ),
-        Term("/etc/discnice/config.toml", "Those of the site."),
+        Term("/etc/discnice/config.toml", "The settings of the site."),
         Term(
             "$XDG_RUNTIME_DIR/discnice/",
-            "Names of classes, the daemon's socket and copies of the library. Without that variable a private directory below /tmp.",
+            "Names of classes, the socket of the daemon and copies of the library. If the variable is not set, a private directory below /tmp is used.",
         ),
         Term(
             "$XDG_CACHE_HOME/discnice/profile.toml (~/.cache/discnice/profile.toml)",
-            "What discnice-calibrate(1) measured.",
+            "The host profile: what discnice-calibrate(1) measured.",
         ),
         Term(
             "$XDG_STATE_HOME/discnice/targets/ (~/.local/state/discnice/targets/)",
-            "What --polite has learned of jobs.",
+            "What --polite has learned about jobs.",
         ),
     ],
 };
@@ -127,15 +129,18 @@ const FILES: Section = Section {
 const ENVIRONMENT: Section = Section {
     title: "ENVIRONMENT",
     text: &[
-        Term("DISCNICE_STRICT", "1 is --strict, 0 is not, whatever config.toml says."),
+        Term(
+            "DISCNICE_STRICT",
+            "1 has the effect of --strict, and 0 turns it off, whatever config.toml says.",
+        ),
         Term(
             "XDG_CONFIG_HOME, XDG_RUNTIME_DIR, XDG_CACHE_HOME, XDG_STATE_HOME, HOME",
-            "Where files are, see there. Directories of other users are not used.",
+            "Where the files above are. Directories that belong to other users are not used.",
         ),
-        Term("NO_COLOR", "Help without colours."),
+        Term("NO_COLOR", "If set, help has no colours."),
         Term(
             "LD_PRELOAD, DISCNICE",
-            "Set for commands that are held by the library, and taken out before the command looks at its environment.",
+            "Set for commands that the library holds, and removed before the command reads its environment.",
         ),
     ],
 };
@@ -144,9 +149,9 @@ const QUANTITIES: Section = Section {
     title: "QUANTITIES",
     text: &[
         Text(
-            "Sizes and rates are numbers with a unit, in any case: B, K, M, G, T (or KiB and so on) count in 1024s, KB, MB, GB, TB in 1000s. A rate may end in /s. A rate below 4096 needs its unit, as 5 is usually meant to be 5M. A rate of the disk may be a part of what discnice-calibrate(1) measured, such as 10%. unlimited lifts a limit.",
+            "A size or rate is a number with a unit, in upper or lower case: B, K, M, G and T (or KiB and so on) are powers of 1024; KB, MB, GB and TB are powers of 1000. A rate may end in /s. A rate below 4096 needs a unit, because 5 usually means 5M. A disk rate may be a percentage of what discnice-calibrate(1) measured, such as 10%. The word unlimited removes a limit.",
         ),
-        Text("Durations are those of systemd.time(7): 90, 5min, 1h30min."),
+        Text("Durations are written as in systemd.time(7): 90 (seconds), 5min, 1h30min."),
     ],
 };
 
@@ -154,7 +159,7 @@ const ABOUT: Section = Section {
     title: "HOW COMMANDS ARE HELD",
     text: &[
         Text(
-            "A command is held together with all its children, by the traffic that it really causes on the disk: reads from the page cache and data that is rewritten or deleted before it is written cost nothing. Processes with the same --class share its limits. A library in the command holds its calls; programs that it cannot enter are held by a supervisor of their calls, or from outside. discnice-explain(1) tells by what a command would be held, and what would escape.",
+            "A command and all its children together are limited by the traffic that they cause on the disk. Reads from the page cache cost nothing, nor does data that is rewritten or deleted before it is written to the disk. Processes in the same --class share its limits. A library in the command delays its calls; a program that cannot load the library is held by a supervisor of its system calls, or from outside. discnice-explain(1) shows how a command would be held, and what would escape.",
         ),
         Text(
             "Without a limit a command gives way: it runs at full speed until others use the disk that it uses.",
@@ -187,7 +192,7 @@ pub fn of(page: &str) -> Vec<Section> {
 pub const CONFIG: &[Section] = &[
     Section {
         title: "NAME",
-        text: &[Text("discnice-config - limits of classes that discnice makes")],
+        text: &[Text("discnice-config - the configuration file of discnice")],
     },
     Section {
         title: "SYNOPSIS",
@@ -200,32 +205,32 @@ pub const CONFIG: &[Section] = &[
         title: "DESCRIPTION",
         text: &[
             Text(
-                "A file of TOML. It says which limits a class gets when it is made; discnice-class(1) changes them later. A value that is given on the command line has precedence over one of this file. A file with an error starts nothing: its line and column are told. A file of another user is not read.",
+                "A TOML file. It sets the limits that a class gets when it is created; discnice-class(1) changes them later. Values on the command line take precedence. If the file has an error, no command is started, and a message gives line and column. A file that belongs to another user is not read.",
             ),
             Term(
                 "strict",
-                "true: a command is not started if a limit cannot hold for it, as by --strict. DISCNICE_STRICT has precedence.",
+                "If true, a command is not started when a limit cannot hold for it, as with --strict. DISCNICE_STRICT takes precedence.",
             ),
-            Term("[default]", "Limits of a job that was given neither numbers nor a class."),
+            Term("[default]", "Limits of jobs that are given neither numbers nor a class."),
             Term(
                 "[class.NAME]",
-                "Limits of the class of this name. [class.session] is of login sessions, by discnice-enter(1); its message is what users are told at login.",
+                "Limits of the class NAME. [class.session] is for login sessions, see discnice-enter(1); users are shown its message at login.",
             ),
             Term(
                 "locked",
-                "In the site's file, /etc/discnice/config.toml: a list of \"strict\", \"default\" and \"class.NAME\", of which a user's file and options can only tighten what stands there, and \"rules\": the site's are asked before the user's. Where nothing is locked, the user's keys replace the site's, one by one. The site's file is read only if nobody but the superuser can change it; with an error it is told of and not followed.",
+                "In the site's file, /etc/discnice/config.toml: a list of \"strict\", \"default\", \"class.NAME\" and \"rules\". A user's file and options can only tighten the settings that it names; with \"rules\", the site's rules come before the user's. Of all other settings, the user's keys replace the site's, one by one. The site's file is read only if the superuser alone can change it; if it has an error, a message says so and the file is ignored.",
             ),
             Term(
                 "include",
-                "A list of files of rules: names of files in ~/.config/discnice/rules or share/discnice/rules without .toml (shipped are indexers, thumbnailers, updaters, sync, compilers), or absolute paths. They contain [[rule]] only.",
+                "A list of rule files: absolute paths, or names, without .toml, of files in ~/.config/discnice/rules or share/discnice/rules (indexers, thumbnailers, updaters, sync and compilers are shipped). Such a file contains [[rule]] only.",
             ),
             Term(
                 "[[rule]]",
-                "Puts running processes of the user into a class, by discnice-policyd(1) within a second of their start. match is a table of conditions, all of which must hold: exe (path of the program), name (the kernel's, at most 15 bytes), cgroup (path of the control group), cmdline (arguments with a blank between them); each a pattern as of a shell, or a list of them, of which one must match. A path without / in front is compared with the end of the path; ** matches any number of directories. class = \"NAME\" is the class, limits = { disk = \"2M\" } its limits where there is no [class.NAME]; except = true leaves the process alone. The first rule that matches decides: of this file, of the files that it includes, of the site's. discnice-rules(1) lists and tests them.",
+                "Puts running processes of the user into a class, within a second of their start; discnice-policyd(1) does this. match is a table of conditions, all of which must hold: exe (path of the program), name (as the kernel has it, at most 15 bytes), cgroup (path of the control group) and cmdline (the arguments, separated by spaces). Each is a shell pattern, or a list of patterns of which one must match. A pattern for a path that does not begin with / is compared with the end of the path; ** matches any number of directories. class = \"NAME\" is the class, and limits = { disk = \"2M\" } are its limits if there is no [class.NAME]; except = true leaves the process alone. The first rule that matches decides: first the rules in this file, then those in included files, then the site's. discnice-rules(1) lists and tests rules.",
             ),
             Term(
                 "[preset.NAME]",
-                "Limits of a kind of jobs, for --preset NAME of discnice-run(1): they stand over those of a job that gives way. There are backup and sync (calls on names; sync also the network), build, scan, agent (calls on names, memory, 100 GiB of disk traffic in all) and download; a section of one of these names stands instead of it.",
+                "Limits for a kind of job, which --preset NAME of discnice-run(1) selects; the job gives way to others besides. Predefined are backup and sync (which limit calls on names; sync also the network), build, scan, agent (calls on names, memory, 100 GiB of disk traffic in total) and download; a section with one of these names replaces the preset.",
             ),
             Term(
                 "[polite]",
@@ -236,7 +241,24 @@ pub const CONFIG: &[Section] = &[
     Section {
         title: "EXAMPLES",
         text: &[Lines(
-            "strict = true\n\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.backup]\ndisk-read = \"10%\"\nmeta-ops = 1000\nweight = 50\nguest = true\n\ninclude = [\"indexers\"]\n\n[[rule]]\nmatch = { exe = \"kf6/baloo_file*\" }\nclass = \"indexers\"",
+            "strict = true\ninclude = [\"indexers\"]\n\n[default]\ndisk = \"20M\"\nwhen = \"busy\"\n\n[class.backup]\ndisk-read = \"10%\"\nmeta-ops = 1000\nweight = 50\nguest = true\n\n[[rule]]\nmatch = { exe = \"kf6/baloo_file*\" }\nclass = \"indexers\"",
         )],
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_configuration_is_one() {
+        let example = CONFIG.iter().flat_map(|section| section.text).find_map(|item| match item {
+            Lines(text) => Some(*text),
+            _ => None,
+        });
+        // A key behind the header of a table would be one of that table.
+        let path = std::path::Path::new("discnice-config(5)");
+        let file = discnice_cli::config::File::parse_bytes(example.unwrap().as_bytes(), path);
+        assert!(file.unwrap().class("backup").is_some());
+    }
+}

@@ -43,7 +43,7 @@ pub fn installed() -> anyhow::Result<PathBuf> {
     let found = places.iter().find_map(|place| place.canonicalize().ok());
     let Some(path) = found else {
         bail!(
-            "{LIBRARY} is neither in {} nor in its ../lib/discnice; install DiscNice again",
+            "{LIBRARY} is neither in {} nor in its ../lib/discnice; a package or `make install` installs it, `cargo install` does not",
             folder.display()
         );
     };

@@ -22,29 +22,29 @@ use crate::{program, values};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice admit --min 2G --max 8G sort -S {}b big    {} and DISCNICE_MEMORY are what was granted, in bytes
-  discnice admit --min 1G --max 1G --timeout 5min make";
+  discnice admit --min 2G --max 8G sort -S {}b big    {} is the number of bytes granted
+  discnice admit --min 1G --max 1G --timeout 5min make    give up after five minutes";
 
-/// Start COMMAND when at least MIN memory is free, and tell it how much it may use
+/// Start COMMAND once enough memory is free, and tell it how much it may use
 ///
-/// The grant, in bytes, is in DISCNICE_MEMORY and in place of every {} in the arguments. First
-/// come, first served.
+/// It is granted from --min to --max bytes. The number of bytes is in the variable DISCNICE_MEMORY and replaces every {} in
+/// the arguments. Requests are granted in the order in which they are made.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Admit {
-    /// The least that COMMAND can do with
+    /// Least memory that COMMAND can work with
     #[arg(long, value_name = "SIZE")]
     min: Bytes,
-    /// The most that it can use
+    /// Most memory that it can make use of
     #[arg(long, value_name = "SIZE")]
     max: Bytes,
-    /// Grant whole multiples of this
+    /// Grant a multiple of this size
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     multiple: Bytes,
-    /// Give up after so long, with exit status 124: seconds, or as in 5min
+    /// Give up after this time, with exit status 124: a number of seconds, or a time such as 5min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = values::duration)]
     timeout: Option<Duration>,
-    /// Command and its arguments
+    /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND",
           value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,

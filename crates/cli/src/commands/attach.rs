@@ -23,11 +23,11 @@ use crate::values;
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice attach --disk 5M 4711                 until ^C, with rates
-  discnice attach --disk 5M --background 4711    until `discnice detach 4711`
-  discnice attach --polite 4711                  by its own progress";
+  discnice attach --disk 5M 4711                 until Ctrl-C; shows rates meanwhile
+  discnice attach --disk 5M --background 4711    returns; holds until `discnice detach 4711`
+  discnice attach --polite 4711                  step aside when its progress drops";
 
-/// Regulate running processes and their descendants until they end.
+/// Limit running processes, with all their descendants, until they end
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Attach {
@@ -40,15 +40,15 @@ pub struct Attach {
     #[command(flatten)]
     schedule: ScheduleArgs,
 
-    /// Put them into this class, to share its limits with all others that are in it; made if it does not exist
+    /// Put them into this class, sharing its limits; made if it does not exist
     #[arg(long, value_name = "NAME", value_parser = classes::name_parser(), conflicts_with = "polite")]
     class: Option<String>,
 
-    /// Leave the limits to the daemon and return; `discnice detach` ends them
+    /// Return at once; the daemon holds the limits until `discnice detach`
     #[arg(long, conflicts_with = "polite")]
     background: bool,
 
-    /// Print a summary in the end
+    /// Print a summary at the end
     #[arg(long)]
     summary: bool,
 
@@ -56,7 +56,7 @@ pub struct Attach {
     #[arg(long)]
     json: bool,
 
-    /// The processes
+    /// PIDs of the processes
     #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = values::pid)]
     pids: Vec<i32>,
 }

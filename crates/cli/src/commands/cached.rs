@@ -18,26 +18,26 @@ use crate::output::{self, Unsaid, say};
 const EXAMPLES: &str = "\
 Examples:
   discnice cached *.iso            how much of each is in the page cache
-  discnice cached --json big.db    where, for machines";
+  discnice cached --json big.db    which parts are, as JSON";
 
 /// Show which parts of files are in the page cache
 ///
-/// Says which means it used: cachestat and mincore are exact; probe reads single bytes and times
-/// them, where the kernel does not let us ask.
+/// The output names the method. `cachestat` and `mincore` are exact; where the kernel permits neither, `probe` reads single
+/// bytes and times them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Cached {
-    /// Print an array of objects: path, size, cached_bytes, cached_fraction, means, regions,
+    /// Print a JSON array of objects: path, size, cached_bytes, cached_fraction, means, regions,
     /// probing
     #[arg(long)]
     json: bool,
-    /// Resolution of the exact means (default: a page, or 1/16384 of a large file)
+    /// Resolution of the exact methods [default: a page, or 1/16384 of a large file]
     #[arg(long, value_name = "SIZE")]
     grain: Option<Bytes>,
-    /// What one probe speaks for: smaller is more exact and reads more (default: 1000 pages)
+    /// How much one probe stands for; a smaller unit is more exact and reads more [default: 1000 pages]
     #[arg(long, value_name = "SIZE")]
     unit: Option<Bytes>,
-    /// Probe even where the kernel tells the truth
+    /// Probe even where an exact method is permitted
     #[arg(long)]
     probe: bool,
     /// Files to look at

@@ -15,23 +15,22 @@ use discnice_units::{Bytes, Nanos, Rate};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice calibrate                          the disks below here, home and /var/tmp
-  discnice calibrate --dir /srv --dir ~       those below these directories";
+  discnice calibrate                          the disks of the current folder, home and /var/tmp
+  discnice calibrate --dir /srv --dir ~       the disks of these folders";
 
-/// Measure this machine and write the host profile
+/// Measure the disks of this machine and write the host profile
 ///
-/// After it `--disk 10%` is known, and a polite job gets a tenth of this disk. Takes at most a minute, and a quiet
-/// machine.
+/// The profile is what `--disk 10%` refers to. Takes at most a minute, and needs a machine that does nothing else meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Calibrate {
-    /// Measure the device and file system of this folder (default: here, home and /var/tmp)
+    /// Measure the device and file system of this folder; may be repeated [default: the current folder, home and /var/tmp]
     #[arg(long = "dir", value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Write the profile here instead of into the cache folder
+    /// Write the profile to this file instead of the cache folder
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Also on a busy machine, over a profile from a quiet one
+    /// Measure on a busy machine, too, and replace a profile that was measured on a quiet one
     #[arg(long)]
     force: bool,
 }

@@ -17,9 +17,9 @@ use crate::{fleet, guest, own_policy, polite, watching};
 const EXAMPLES: &str = "\
 Examples:
   discnice class list                     all classes
-  discnice class set nightly --disk 50M   make it, or change its limits: felt within 100 ms
-  discnice class show nightly --json      its members and totals, for machines
-  discnice class rm nightly";
+  discnice class set nightly --disk 50M   create it or change its limits, within 100 ms
+  discnice class show nightly --json      its members and totals, as JSON
+  discnice class rm nightly               remove it";
 
 /// List, show, change or remove classes
 #[derive(Debug, ClapArgs)]
@@ -34,20 +34,22 @@ enum Action {
     /// List all classes
     #[command(visible_alias = "ls")]
     List {
-        /// For machines
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Show one class with its members
     Show {
+        /// Name of the class
         #[arg(value_parser = classes::known_name_parser())]
         name: String,
-        /// For machines
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make a class or change its limits; running members follow at once
+    /// Create a class or change its limits, which its members follow at once
     Set {
+        /// Name of the class
         #[arg(value_parser = classes::known_name_parser())]
         name: String,
         #[command(flatten)]
@@ -55,9 +57,10 @@ enum Action {
     },
     /// Remove a class that has no members
     Rm {
+        /// Name of the class
         #[arg(value_parser = classes::known_name_parser())]
         name: String,
-        /// Remove it although it has members, which then go on without limit
+        /// Remove it even if it has members, which then go on without limits
         #[arg(long)]
         force: bool,
     },

@@ -24,7 +24,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Detach {
-    /// The processes
+    /// PIDs of the processes
     #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = values::pid)]
     pids: Vec<i32>,
 }

@@ -19,14 +19,14 @@ use crate::{library, program};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice doctor           what of this machine can be limited
-  discnice doctor restic    and whether restic can";
+  discnice doctor           what can be limited on this machine
+  discnice doctor restic    the same, and whether restic can be limited";
 
-/// Tell what of this machine and of a program can be limited, and why not
+/// Check what can be limited on this machine, and whether a program can be
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// The program to look at
+    /// Program to check
     command: Option<OsString>,
 }
 

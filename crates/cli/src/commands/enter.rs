@@ -25,14 +25,14 @@ const WORTH_TELLING: f64 = 1.0;
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice enter               the login shell, in the class session, if the configuration has [class.session]
-  discnice enter /bin/zsh      another shell";
+  discnice enter               the login shell, in the class `session` if it is configured
+  discnice enter /bin/zsh      the same with another shell";
 
 /// Start a login shell as a member of the class `session`
 ///
-/// All login sessions of a user on this machine are one class, if the site's or the user's configuration has a section
-/// [class.session]; otherwise, and whatever fails, the shell is started as it is. Called by profile.d/discnice.sh, or by
-/// sshd as ForceCommand.
+/// If the configuration of the site or the user has a section [class.session], all login sessions of the user on this machine
+/// share that class. Without it, or if anything fails, the shell starts without limits. Called by profile.d/discnice.sh, or
+/// by sshd as ForceCommand.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Enter {
@@ -40,7 +40,7 @@ pub struct Enter {
     /// a second
     #[arg(long, value_name = "SECONDS", hide = true)]
     held_since: Option<f64>,
-    /// The shell [default: $SHELL]
+    /// The shell to start [default: $SHELL]
     shell: Option<OsString>,
 }
 

@@ -19,17 +19,17 @@ use crate::{output, polite, program};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice explain 4711       what holds process 4711, and what it waits for now
-  discnice explain nightly    the same of class nightly
-  discnice explain restic     what would hold it; with limits: discnice run --dry-run -d 5M restic";
+  discnice explain 4711       what holds process 4711, and what it is waiting for
+  discnice explain nightly    the same for class nightly
+  discnice explain restic     what would hold it; with a limit: discnice run --dry-run -d 5M restic";
 
-/// Tell what holds a class or process and what it waits for, or what would hold a command
+/// Explain what holds a class or process and what it waits for, or what would hold a command
 ///
-/// A number is a process, the name of a class that class, and anything else a command.
+/// A number stands for the process with that PID, the name of a class for that class, and anything else for a command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
-    /// For machines
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// What to explain

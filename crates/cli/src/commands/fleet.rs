@@ -21,15 +21,15 @@ use crate::output::{self, Lines, say, tell};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice fleet up --cap 20M                            a server for trying it out
+  discnice fleet up --cap 20M                            a server on this machine, to try it out
   discnice fleet set rediss://admin@files/backup --cap 600M --nodes 50
-  discnice fleet set backup --cap 300M                   the class that config.toml calls backup
-  discnice fleet status                                  which machine has how much of it";
+  discnice fleet set backup --cap 300M                   the budget of class backup in config.toml
+  discnice fleet status                                  how much of each budget each machine has";
 
 /// Share a class's budget with other machines, through a Redis or Valkey server
 ///
-/// A class of config.toml that says `fleet = \"rediss://USER@HOST/CLASS\"` has a lease of the budget that is set on that
-/// server. All machines together never move more than its cap.
+/// A class in config.toml with the key `fleet = "rediss://USER@HOST/CLASS"` leases a part of the budget that is set on that
+/// server. All machines together never move more than the cap of the budget.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -39,23 +39,23 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show budgets, and which machine has how much of them
+    /// Show budgets, and how much of them each machine has
     Status {
-        /// An address, or a class of config.toml; all of these without it
+        /// Address of a budget, or a class in config.toml [default: all classes that share a budget]
         #[arg(value_name = "ADDRESS|CLASS")]
         place: Option<String>,
-        /// For machines
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make a budget on a server, or change it
+    /// Create a budget on a server, or change it
     Set(Set),
     Up(Up),
 }
 
 #[derive(Debug, ClapArgs)]
 struct Set {
-    /// An address with the right to set it, or a class of config.toml
+    /// Address of the budget, with a user that may set it, or a class in config.toml
     #[arg(value_name = "ADDRESS|CLASS")]
     place: String,
     #[command(flatten)]
@@ -65,16 +65,16 @@ struct Set {
 /// What is set; the rest stays as it is.
 #[derive(Debug, ClapArgs)]
 pub(super) struct SettingsArgs {
-    /// What all machines together may move, for example 600M (MiB/s)
+    /// Most that all machines together may move, for example 600M (MiB/s)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub(super) cap: Option<Rate>,
-    /// What each machine may move without a lease [default: all of them together a tenth of the cap]
+    /// What each machine may move without a lease [default: a tenth of the cap, divided by --nodes]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub(super) floor: Option<Rate>,
-    /// Machines that are admitted; there is room for the floors of so many [default: 100]
+    /// Most machines that are admitted; their floors together must be below the cap [default: 100]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(super) nodes: Option<u64>,
-    /// How long a lease lasts, for example 30s [default: 30s]
+    /// How long a lease lasts [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = humantime::parse_duration)]
     pub(super) lease: Option<Duration>,
 }

@@ -14,17 +14,17 @@ use crate::running::Running;
 const EXAMPLES: &str = "\
 Examples:
   discnice metrics                     once, to standard output
-  discnice metrics --listen 9123       for a Prometheus server of this user";
+  discnice metrics --listen 9123       to a Prometheus server that runs as this user";
 
-/// Print all classes as OpenMetrics, or serve them to scrapers
+/// Print the metrics of all classes in the OpenMetrics format, or serve them to scrapers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Metrics {
-    /// Answer scrapers here until ended: a port of this machine, an address with a port, or the
+    /// Serve them here until stopped: a port of this machine, an address with a port, or the
     /// path of a socket
     #[arg(long, value_name = "ADDR", allow_hyphen_values = true)]
     listen: Option<Address>,
-    /// Answer other users, and other machines where the address is not local; else only processes of this user are
+    /// Answer other users, and other machines if the address is not local; without it, only processes of this user are
     /// answered
     #[arg(long, requires = "listen")]
     public: bool,

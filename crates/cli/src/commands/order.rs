@@ -20,40 +20,39 @@ use crate::{output, values};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice order --cached *.log                        cached files first
-  find . -type f -print0 | discnice order -0 | xargs -0 cat    cached ones, then by place on the disk
-  discnice order --cat big.log | grep error            cached parts first";
+  discnice order --cached *.log                 cached files first
+  find . -type f -print0 | discnice order -0 | xargs -0 cat
+  discnice order --cat big.log | grep error     cached parts first";
 
-/// Print files in the order in which reading them costs the least disk
+/// Print the names of files in the order in which reading the files costs the disk least
 ///
-/// Without FILEs, names are read from standard input. Example:
-/// find . -type f -print0 | discnice order -0 | xargs -0 grep word
+/// Without FILE, names are read from standard input.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Order {
-    /// Most cached files first
+    /// Files of which the most is cached come first
     #[arg(long, conflicts_with_all = ["layout", "compose"])]
     cached: bool,
-    /// As the files lie on the disk
+    /// Files come as they lie on the disk
     #[arg(long, conflicts_with = "compose")]
     layout: bool,
-    /// Cached files, then the others, each as they lie on the disk (the default)
+    /// Cached files come first, then the others, as they lie on the disk (the default)
     #[arg(long)]
     compose: bool,
-    /// Names end in a zero byte instead of a newline, in and out
+    /// Names end with a zero byte instead of a newline, in input and output
     #[arg(short = '0', long)]
     null: bool,
-    /// Order this many names at a time; bounds the memory that an endless input takes
+    /// Order this many names at a time, so that endless input takes a bounded amount of memory
     #[arg(long, value_name = "N", default_value = "1048576", allow_hyphen_values = true,
           value_parser = values::positive)]
     window: std::num::NonZeroU32,
-    /// Write the bytes of one FILE instead, its cached parts first
+    /// Write the content of one FILE instead, its cached parts first
     #[arg(long, conflicts_with_all = ["layout", "compose", "null"])]
     cat: bool,
-    /// With --cat: records are N bytes long and stay whole and in one piece
+    /// With --cat: keep records of N bytes whole
     #[arg(long, value_name = "N", requires = "cat")]
     align: Option<Bytes>,
-    /// With --cat: bytes to read in one go
+    /// With --cat: bytes to read at a time
     #[arg(long, value_name = "SIZE", requires = "cat")]
     unit: Option<Bytes>,
     /// Files to order

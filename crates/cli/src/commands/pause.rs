@@ -9,14 +9,15 @@ use crate::output::{say, tell};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice pause nightly         all of class nightly stands, and what joins it
+  discnice pause nightly         all members of class nightly, and what joins it
   discnice pause 4711            process 4711 and its descendants, in a class or not
-  discnice resume nightly 4711   both go on";
+  discnice resume nightly 4711   resume both";
 
-/// Have classes or processes stand still until `discnice resume`
+/// Pause classes or processes until `discnice resume`
 ///
-/// They stand without a signal, so that no shell and no parent sees it. What is paused takes no processor time and moves
-/// nothing; signals that it handles wait, others end it. If policyd is killed, its successor goes on holding; if none is left, all goes on.
+/// What is paused takes no processor time and does no I/O. It is not stopped by a signal, so its parent or shell does not
+/// notice. A signal that it handles is delivered when it resumes; one that it does not handle ends it at once. If policyd is killed, its successor
+/// keeps everything paused; without one, everything resumes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Pause {
@@ -25,7 +26,7 @@ pub struct Pause {
     subjects: Vec<String>,
 }
 
-/// Let paused classes or processes go on
+/// Resume paused classes or processes
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Resume {

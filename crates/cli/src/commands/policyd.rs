@@ -15,17 +15,17 @@ use crate::watching::read_the_clock_by_libc;
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice policyd                    other commands start it when they need it
-  discnice policyd --idle 1h          stays for an hour with nothing to watch";
+  discnice policyd                    in the foreground; other commands start it as a daemon
+  discnice policyd --idle 1h          the same, for an hour with nothing to watch";
 
-/// Watch classes from outside, and follow rules; started by other commands when they need it
+/// Watch classes from outside and apply rules; other commands start it when they need it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Policyd {
     /// Begin with the class in this block of shared memory
     #[arg(long, value_name = "BLOCK", hide = true, value_parser = block)]
     watch: Option<BlockId>,
-    /// End after so long with nothing to watch, if there are no rules
+    /// End after this time with nothing to watch, unless there are rules
     #[arg(long, value_name = "TIME", default_value = "1min", allow_hyphen_values = true)]
     idle: Nanos,
 }

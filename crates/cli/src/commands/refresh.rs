@@ -19,33 +19,33 @@ use super::refresh_worth::History;
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice refresh --dry-run Mail    what it would gain
-  discnice refresh Mail              rewrite its files in the order in which they are read
-  discnice refresh --when-worth Mail the same, once readings have lost more time than that takes";
+  discnice refresh --dry-run Mail       what could be gained
+  discnice refresh Mail                 rewrite it
+  discnice refresh --when-worth Mail    the same, once that saves more time than it takes";
 
-/// Rewrite a directory so that its files lie in one row on the disk, small files first
+/// Rewrite a directory so that its files lie one after another on the disk, small files first
 ///
-/// The directory is complete at every moment: files are copied aside, written to the disk,
-/// compared, and each is exchanged for its copy in one step while no process has it open. Files in
-/// use are left as they are. Whatever an interrupted refresh has left is cleared up by the next.
+/// The directory is complete at every moment: each file is copied, the copy is written to the disk and compared, and takes
+/// the place of the file in one step while no process has the file open. Files in use are left alone. What an interrupted
+/// refresh leaves behind is removed by the next one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Refresh {
-    /// Only show how the files lie and what may be gained
+    /// Only show how the files lie and what could be gained
     #[arg(long)]
     dry_run: bool,
-    /// Also files with other hard links outside, which are separated, and files of which the file
-    /// system does not tell whether they are in use
+    /// Also rewrite files that have hard links outside DIR, which are separated from them, and files
+    /// for which the file system does not tell whether they are in use
     #[arg(long)]
     force: bool,
-    /// File with paths below DIR, one a line, in the order wanted
+    /// File that lists paths below DIR, one per line, in the order wanted
     #[arg(long, value_name = "LIST")]
     order: Option<PathBuf>,
-    /// Only if it is worth it: look how the files lie, add up over all looks what readings have lost by it, and rewrite
-    /// once that is more than a rewriting takes; for a timer, such as discnice-refresh@.timer
+    /// Rewrite only once that saves time: each call adds up how much time reading has lost since the last one because of how
+    /// the files lie, and rewrites when the sum exceeds the time that rewriting takes. For timers: discnice-refresh@.timer
     #[arg(long)]
     when_worth: bool,
-    /// How often a day all files are read, for --when-worth
+    /// With --when-worth: how many times a day all files are read
     #[arg(long, value_name = "N", requires = "when_worth", default_value_t = 1.0, value_parser = readings)]
     reads: f64,
     /// Directory to rewrite, with all that is in it

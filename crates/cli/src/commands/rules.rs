@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   discnice rules                     the rules in their order, and whether they are followed
   discnice rules test 4711           which one matches process 4711, and why the others do not
-  discnice rules test baloo_file     the same of a command
+  discnice rules test baloo_file     the same for a command
 
   # ~/.config/discnice/config.toml
   include = [\"indexers\"]             also thumbnailers, updaters, sync, compilers
@@ -36,12 +36,12 @@ const START: &str =
 
 /// List the rules by which running programs enter classes, or test one
 ///
-/// Rules stand in config.toml. policyd compares this user's processes with them, four times a second, and limits those that
-/// match, as `discnice attach` does.
+/// The rules are in config.toml. Four times a second, policyd compares the processes of this user with them, and limits those
+/// that match, as `discnice attach` does.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
-    /// For machines
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -50,9 +50,9 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Tell which rule matches a process or command, and why the others do not; exit status 1 if none does
+    /// Show which rule matches a process or command, and why the others do not; exit status 1 if none does
     Test {
-        /// For machines
+        /// Print JSON
         #[arg(long)]
         json: bool,
         /// A running process, or a command with its arguments

@@ -33,13 +33,13 @@ const MANY: usize = 50;
 const EXAMPLES: &str = "\
 Examples:
   discnice status             what runs, how fast, and what it waits for
-  discnice status --json      the same for machines";
+  discnice status --json      the same as JSON";
 
 /// Show classes, their members, their rates, and what cannot be limited
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Status {
-    /// For machines
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

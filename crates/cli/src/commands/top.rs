@@ -12,14 +12,14 @@ use crate::{top, values};
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice top                     live, until q
-  discnice top --interval 5s       with less work";
+  discnice top                     live, until q is pressed; ? shows all keys
+  discnice top --interval 5s       updated less often";
 
-/// Watch classes and processes, and change limits with a key
+/// Watch classes and processes, and change their limits by keys
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Top {
-    /// Time between two looks
+    /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval,
           allow_hyphen_values = true)]
     interval: Duration,

@@ -22,9 +22,9 @@ use crate::values;
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice trace nightly               each call of class nightly, until Ctrl-C
-  discnice trace 4711                  the calls of process 4711 alone
-  discnice trace --count --for 10s nightly   how many calls went on for which reason, in ten seconds";
+  discnice trace nightly                     each call of class nightly, until Ctrl-C
+  discnice trace 4711                        the calls of process 4711 alone
+  discnice trace --count --for 10s nightly   calls by the reason for which they went on, over 10 s";
 
 /// How often the ring is read; it holds more than members write in that time.
 const LOOK: Duration = Duration::from_millis(5);
@@ -36,20 +36,21 @@ const PATIENCE: u32 = 20;
 /// A class without a process for so long has ended.
 const ENDED: Duration = Duration::from_millis(1_000);
 
-/// Show each call of a class or process: what it was predicted to cost, what it was charged, how long it was held, why
+/// Show each call of a class or process: its predicted cost, its charge, how long it was held, and why it went on
 ///
-/// Of programs that are held from outside, each look at the account is shown instead. Calls on what is neither a disk
-/// nor a limited network, such as pipes, are shown where they are examined. While no trace runs, it costs nothing.
+/// For programs that are held from outside, each look at the kernel's account is shown instead. Calls that involve neither a
+/// disk nor a limited network, such as those on pipes, are shown only where DiscNice examines them. Programs run no slower
+/// for this while no trace runs.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Trace {
-    /// For machines: one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
-    /// Only count: calls, bytes and time held for each reason
+    /// Only count calls, bytes and time held for each reason
     #[arg(long)]
     count: bool,
-    /// End after this time, such as 10s; else once the class has no process, or with Ctrl-C
+    /// End after this time, such as 10s [default: when no process is left, or on Ctrl-C]
     #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = values::duration)]
     time: Option<Duration>,
     /// What to trace

@@ -25,7 +25,7 @@ impl Civil {
     /// What a clock shows at this moment.
     pub fn at(moment: SystemTime) -> Option<Self> {
         let seconds = moment.duration_since(UNIX_EPOCH).ok()?.as_secs();
-        let seconds = libc::time_t::try_from(seconds).ok()?;
+        let seconds = seconds.try_into().ok()?;
         // SAFETY: a zeroed `tm` is valid, and both live as long as the call.
         let filled = unsafe {
             let mut civil: libc::tm = std::mem::zeroed();
