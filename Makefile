@@ -11,6 +11,7 @@ LIBRARIES ?= $(RELEASE)
 SKIPPED = $(CURDIR)/target/skipped
 
 .PHONY: help book build program demo test lint check install install-program uninstall packages packages-test docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics nri nri-test slurm slurm-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test cross docs model fuzz rates storm leftovers inject fleet-storm fleet-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -121,7 +122,7 @@ install-program: # Install what is built
 	strip $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/lib/discnice/gbp
 	install -D -m 644 $(LIBRARIES)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
-	install -m 644 $(RELEASE)/pages/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 $(RELEASE)/pages/*.1 packaging/discnice-runc.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(RELEASE)/pages/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -D -m 644 $(RELEASE)/pages/discnice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/discnice
 	install -D -m 644 $(RELEASE)/pages/_discnice $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_discnice
@@ -152,8 +153,11 @@ uninstall: ## Remove what install put there
 		[ ! -d $$folder ] || rmdir -p --ignore-fail-on-non-empty $$folder; \
 	done
 
-packages: ## Build .deb, .rpm and tarball into dist/
+packages: ## Build .deb, .rpm, tarball, wheel and OCI image into dist/
 	packaging/build.sh
 
-packages-test: ## Install, use and remove each package in a root of its own (needs root)
+cross: ## Build the program and the library for aarch64, and try them under qemu-user (needs clang, lld, qemu-user-static, libc6-arm64-cross; minutes)
+	packaging/cross.sh
+
+packages-test: ## Install, use and remove each package in a root of its own (needs root, debootstrap, rpm, runc, umoci, busybox-static, musl-tools)
 	packaging/test.sh

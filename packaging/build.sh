@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds packages into dist/: build.sh [deb|tarball|rpm]..., by default all of them.
+# Builds packages into dist/: build.sh [deb|tarball|rpm|wheel|oci]..., by default all of them.
 #
 # The .deb is built for the C library of this machine, as a distribution does it. All others are for machines that we do
 # not know: the program is linked statically with musl, the library against symbols of glibc 2.17.
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 tools=${DISCNICE_TOOLS:-$CARGO_TARGET_DIR/tools}
 packaging/tools.sh "$tools"
-PATH=$tools/bin:$PATH
+PATH=$tools/bin:$tools/python/bin:$PATH
 export PATH
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 release=$CARGO_TARGET_DIR/release
@@ -29,6 +29,7 @@ portable() {
         echo "libdiscnice.so: needs what old systems lack" >&2
         exit 1
     fi
+    cargo xtask check-size "$portable/discnice"
     for file in discnice gbp libdiscnice.so; do
         objcopy --only-keep-debug "$portable/$file" "$portable/$file.debug"
         strip "$portable/$file"
@@ -75,7 +76,33 @@ rpm() {
     cargo generate-rpm -p crates/cli --target-dir "$CARGO_TARGET_DIR" -o dist/
 }
 
-for what in ${*:-deb tarball rpm}; do
+# The program, the library and the module for Python 3.9 and later, for one user without root or a virtual environment.
+# Units of systemd are left out, as only the user's pip knows where the program will be.
+wheel() {
+    portable
+    stage "$release/stage-wheel" /
+    # maturin wants the folder that its settings name to be there, as it is not for others who build the module.
+    rm -rf bindings/wheel
+    cp -r bindings/python bindings/wheel
+    echo 'data = "discnice.data"' >>bindings/wheel/pyproject.toml
+    install -d bindings/wheel/discnice.data/data
+    rm -r "$release/stage-wheel/share/systemd"
+    mv "$release/stage-wheel/bin" bindings/wheel/discnice.data/scripts
+    mv "$release/stage-wheel/lib" "$release/stage-wheel/share" bindings/wheel/discnice.data/data/
+    # zig links against the symbols of an old glibc.
+    (cd bindings/wheel && maturin build --quiet --release --locked --zig --compatibility manylinux2014 --out ../../dist)
+    rm -r bindings/wheel
+    auditwheel show "dist/discnice-$version-"*.whl | tr '\n' ' ' | grep -F 'following platform tag: "manylinux_2_17_x86_64"'
+}
+
+# An image for machines that run containers, made without a daemon.
+oci() {
+    portable
+    stage "$release/stage-oci" /usr
+    python3 packaging/oci.py "$release/stage-oci" "dist/discnice-$version-x86_64.oci.tar" amd64 "$version"
+}
+
+for what in ${*:-deb tarball rpm wheel oci}; do
     $what
 done
 ls -l dist

@@ -1,19 +1,20 @@
 #!/bin/sh
 # Installs each package of dist/ in a root of its own, holds a job with it as an ordinary user, and removes it again:
-# test.sh [deb|upgrade|alpine|home_folder|old|rpm]..., by default all. Needs root, debootstrap, busybox-static, musl, rpm2cpio.
+# test.sh [deb|trixie|upgrade|alpine|home_folder|old|rpm|wheel|oci]..., by default all. Needs root, debootstrap, busybox-static,
+# musl-tools, rpm, runc, umoci.
 # Prints a table; the status tells whether all was as it must be.
 set -eu
 cd "$(dirname "$0")/.."
 dist=$PWD/dist
 here=$PWD/packaging
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/discnice-packages.XXXXXX")
-base=${DISCNICE_ROOT:-$work/base}
+# Roots of releases, which the next test uses again if this is given.
+roots=${DISCNICE_ROOTS:-$work/roots}
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 user=1000
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 failed=0
-
-base() { [ -d "$base" ] || debootstrap --variant=minbase bookworm "$base" >"$work/debootstrap.log"; }
 
 # Commands in a root, with namespaces of their own, so that nothing of them outlives them: within ROOT UID COMMAND...
 within() {
@@ -31,11 +32,16 @@ within() {
     )
 }
 
-# A root NAME like the base one, with an ordinary user's home.
+# A root with an ordinary user's home: root NAME [RELEASE of Debian].
 root() {
-    base
+    release=${2:-bookworm}
+    if [ ! -d "$roots/$release" ]; then
+        mkdir -p "$roots"
+        debootstrap --variant=minbase "$release" "$roots/$release.new" >"$work/log" || { tail "$work/log" >&2; exit 1; }
+        mv "$roots/$release.new" "$roots/$release"
+    fi
     mkdir "$work/$1"
-    cp -a "$base/." "$work/$1"
+    cp -a "$roots/$release/." "$work/$1"
     home "$work/$1"
 }
 home() {
@@ -46,7 +52,7 @@ home() {
 
 # All files of a root but those in which package managers note what they did.
 files() { (cd "$1" && find . \( -path ./proc -o -path ./dev -o -path ./run -o -path ./var/log -o -path ./var/lib/dpkg \
-    -o -path ./var/cache -o -path ./var/lib/apt -o -path ./etc/ld.so.cache -o -path ./tmp \) -prune -o -print | sort); }
+    -o -path ./var/lib/rpm -o -path ./var/cache -o -path ./var/lib/apt -o -path ./etc/ld.so.cache -o -path ./tmp \) -prune -o -print | sort); }
 
 row() { printf '%-34s %-34s %8s %8s  %s\n' "$@"; }
 
@@ -62,14 +68,24 @@ left() { files "$1" | comm -13 "$1.before" - | tr '\n' ' '; }
 
 deb() {
     root deb
-    cp "$dist"/*.deb "$work/deb/tmp/"
-    files "$work/deb" >"$work/deb.before"
+    by_apt deb bookworm
+}
+
+# Another release than the one that the package was built on.
+trixie() {
+    root trixie trixie
+    by_apt trixie trixie
+}
+
+by_apt() {
+    cp "$dist"/*.deb "$work/$1/tmp/"
+    files "$work/$1" >"$work/$1.before"
     begin=$(now)
-    within "$work/deb" 0 sh -c 'apt-get install -y /tmp/discnice_*.deb' >"$work/log" 2>&1 || cat "$work/log" >&2
+    within "$work/$1" 0 sh -c 'apt-get install -y /tmp/discnice_*.deb' >"$work/log" 2>&1 || cat "$work/log" >&2
     took=$(since "$begin")
-    rate=$(within "$work/deb" $user sh /use.sh discnice)
-    within "$work/deb" 0 dpkg --purge discnice >"$work/log" 2>&1 || cat "$work/log" >&2
-    judge "bookworm" "apt install ./discnice_*.deb" "$took" "$rate" "$(left "$work/deb")"
+    rate=$(within "$work/$1" $user sh /use.sh discnice)
+    within "$work/$1" 0 dpkg --purge discnice >"$work/log" 2>&1 || cat "$work/log" >&2
+    judge "$2" "apt install ./discnice_*.deb" "$took" "$rate" "$(left "$work/$1")"
 }
 
 # The package is installed again, with other files, and removed, while a job runs.
@@ -120,12 +136,7 @@ home_folder() {
 
 # glibc 2.31, which has dlsym(3) and threads in libraries of their own.
 old() {
-    if [ -n "${DISCNICE_OLD_ROOT:-}" ]; then
-        cp -a "$DISCNICE_OLD_ROOT" "$work/old"
-    else
-        debootstrap --variant=minbase bullseye "$work/old" >"$work/debootstrap.log"
-    fi
-    home "$work/old"
+    root old bullseye
     by_tarball old "bullseye, no root, no compiler" /bin/sh
 }
 
@@ -142,22 +153,67 @@ by_tarball() {
     judge "$2" "./install.sh" "$took" "$rate" "$(left "$work/$1")"
 }
 
+# With the folders that a distribution of rpm has in its package `filesystem`.
 rpm() {
     root rpm
+    mkdir -p "$work/rpm/usr/share/licenses" "$work/rpm/usr/share/zsh/site-functions" \
+        "$work/rpm/usr/share/fish/vendor_completions.d" "$work/rpm/usr/lib/systemd/user"
     files "$work/rpm" >"$work/rpm.before"
     begin=$(now)
-    rpm2cpio "$dist"/discnice-*.rpm | (cd "$work/rpm" && cpio --quiet -id --no-absolute-filenames)
+    by_rpm -i --nodeps "$dist"/discnice-*.rpm
     took=$(since "$begin")
     rate=$(within "$work/rpm" $user sh /use.sh discnice)
-    command rpm -qlp "$dist"/discnice-*.rpm | (cd "$work/rpm" && sed 's|^/||' | while read -r file; do
-        rm -f "$file"
-        rmdir -p "$(dirname "$file")" 2>/dev/null || true
-    done)
-    judge "bookworm, by rpm2cpio" "rpm2cpio discnice-*.rpm | cpio -id" "$took" "$rate" "$(left "$work/rpm")"
+    by_rpm -e discnice
+    judge "bookworm, database of rpm" "rpm -i discnice-*.rpm" "$took" "$rate" "$(left "$work/rpm")"
+}
+
+by_rpm() { command rpm --root "$work/rpm" --dbpath /var/lib/rpm "$@" 2>"$work/log" || cat "$work/log" >&2; }
+
+# The command, its library and the module, for a user without root; pip leaves the folders that it made.
+wheel() {
+    root wheel
+    within "$work/wheel" 0 sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-pip' >"$work/log" 2>&1 || cat "$work/log" >&2
+    cp "$dist"/discnice-*.whl "$work/wheel/tmp/"
+    files "$work/wheel" >"$work/wheel.before"
+    begin=$(now)
+    within "$work/wheel" $user sh -c 'pip install --user --break-system-packages --no-index /tmp/discnice-*.whl' >"$work/log" 2>&1 ||
+        cat "$work/log" >&2
+    took=$(since "$begin")
+    rate=$(within "$work/wheel" $user sh /use.sh /home/user/.local/bin/discnice)
+    within "$work/wheel" $user python3 -c 'import discnice.graybox as g; assert g.residency("/use.sh")' || failed=1
+    within "$work/wheel" $user pip uninstall --yes --break-system-packages discnice >"$work/log" 2>&1 || cat "$work/log" >&2
+    remains=$(for path in $(left "$work/wheel"); do [ -d "$work/wheel/$path" ] || echo "$path"; done)
+    judge "bookworm, no root, no compiler" "pip install --user discnice-*.whl" "$took" "$rate" "$remains"
+}
+
+# A job in one container, and the image in another one that shares its processes.
+oci() {
+    mkdir -p "$work/job/rootfs/bin" "$work/layout"
+    cp /bin/busybox "$work/job/rootfs/bin/"
+    # Process 1 is not held; engines have one of their own for that (--init).
+    # shellcheck disable=SC2016
+    echo 'i=0; while [ $i -lt 2000 ]; do busybox dd if=/dev/zero of=/file bs=1048576 count=1 seek=$i conv=notrunc 2>/dev/null; i=$((i + 1)); done' \
+        >"$work/job/rootfs/job"
+    (cd "$work/job" && runc spec && python3 "$here/container.py" config.json "" /bin/busybox sh -c 'sh /job & wait')
+    tar -xf "$dist"/discnice-*.oci.tar -C "$work/layout"
+    begin=$(now)
+    umoci unpack --image "$work/layout:$version" "$work/beside" >"$work/log" 2>&1 || cat "$work/log" >&2
+    took=$(since "$begin")
+    runc run --detach --bundle "$work/job" --pid-file "$work/pid" discnice-job-$$ </dev/null >"$work/log" 2>&1
+    pid=$(cat "$work/pid")
+    sleep 0.2
+    child=$(awk '/^NSpid:/ { print $NF }' "/proc/$(tr -d ' ' <"/proc/$pid/task/$pid/children")/status")
+    python3 "$here/container.py" "$work/beside/config.json" "/proc/$pid/ns/pid" discnice attach --disk 5M "$child"
+    runc run --detach --bundle "$work/beside" discnice-beside-$$ </dev/null >"$work/beside.log" 2>&1
+    sleep 1
+    rate=$(size=$(stat -c %s "$work/job/rootfs/file") && sleep 4 && stat -c %s "$work/job/rootfs/file" |
+        awk -v before="$size" '{ printf "%.2f", ($1 - before) / 4 / 1048576 }')
+    for name in beside job; do runc delete --force discnice-$name-$$; done
+    judge "container beside a job's" "podman run oci-archive:..." "$took" "$rate" ""
 }
 
 row root install seconds MiB/s "left over"
-for what in ${*:-deb upgrade alpine home_folder old rpm}; do
+for what in ${*:-deb trixie upgrade alpine home_folder old rpm wheel oci}; do
     $what
 done
 exit $failed

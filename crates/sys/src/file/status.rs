@@ -193,13 +193,14 @@ impl From<libc::statx> for Status {
 }
 
 impl From<libc::stat> for Status {
+    #[allow(clippy::useless_conversion, reason = "a number of links has 32 bits on aarch64")]
     fn from(stat: libc::stat) -> Self {
         Self {
             size: stat.st_size.max(0) as u64,
             device: stat.st_dev,
             inode: stat.st_ino,
             owner: stat.st_uid,
-            links: stat.st_nlink,
+            links: stat.st_nlink.into(),
             allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
             ..Self::of_mode(stat.st_mode)
         }
