@@ -1,0 +1,222 @@
+//! The limits of a class as options, shared by every subcommand that sets them.
+
+mod from_toml;
+mod over;
+mod value;
+
+use clap::Args;
+use discnice_policy::{Limits, Resource, Resources, When};
+use discnice_units::{Bytes, Nanos};
+use serde::Deserialize;
+
+use super::rate::{Given, GivenLeast};
+pub use value::{Cache, Shared};
+use value::{
+    Ceiling, PolicyArg, SleepBound, Total, count, longest_sleep, policy, shortest_sleep, weight,
+    when, yes_or_no,
+};
+
+const DISK: &str = "Disk";
+const NETWORK: &str = "Network";
+const MEMORY: &str = "Memory and processor";
+const WHEN: &str = "When";
+
+/// Limits of a class. Sizes: B, K, M, G, T count in 1024s, kB, MB, GB, TB in 1000s.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitArgs {
+    /// Disk traffic, reads and writes together, for example 5M (MiB/s), 5MB/s or 10% of what `calibrate` measured;
+    /// or `unlimited`
+    #[arg(short = 'd', long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
+    #[serde(deserialize_with = "from_toml::rate")]
+    disk: Option<Given>,
+    /// Disk traffic of reads
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
+    #[serde(deserialize_with = "from_toml::rate")]
+    disk_read: Option<Given>,
+    /// Disk traffic of writes
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
+    #[serde(deserialize_with = "from_toml::rate")]
+    disk_write: Option<Given>,
+    /// Disk operations per second; one moves at most 512 KiB
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::count")]
+    disk_iops: Option<Given>,
+    /// Calls on names and inodes per second: open, create, unlink, rename, stat and the like
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::count")]
+    meta_ops: Option<Given>,
+    /// Bytes that it may move in total, reads and writes together; once they are used up it is held until it gets more,
+    /// by `class set NAME --disk-total +5G`, a new total or `unlimited`
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = DISK, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::total")]
+    disk_total: Option<Total>,
+    /// Network traffic, sent and received together
+    #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
+    #[serde(deserialize_with = "from_toml::rate")]
+    net: Option<Given>,
+    /// Network traffic sent
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
+    #[serde(deserialize_with = "from_toml::rate")]
+    net_up: Option<Given>,
+    /// Network traffic received
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
+    #[serde(deserialize_with = "from_toml::rate")]
+    net_down: Option<Given>,
+    /// Whether traffic within this machine counts as network traffic
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
+          default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
+    net_loopback: Option<bool>,
+    /// What happens on the network without a number: share it as any program does, or yield it to others, those on other
+    /// machines behind the same uplink included [default: share; of jobs without a number yield]
+    #[arg(long, value_enum, value_name = "share|yield", help_heading = NETWORK, hide_short_help = true)]
+    uplink: Option<Shared>,
+    /// Hold the limits always, or only while others use its disks or network
+    #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
+    #[serde(deserialize_with = "from_toml::when")]
+    when: Option<When>,
+    /// Disk traffic that it keeps while it gives way to others; or `none`
+    ///
+    /// However busy the others are. As a rate, such as 1M, or 10% of what `calibrate` measured.
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
+    #[serde(deserialize_with = "from_toml::least")]
+    at_least: Option<GivenLeast>,
+    /// Its share while several classes that give way are held at once: together they get what one alone would get,
+    /// in proportion to these numbers, from 1 to 10000 [default: 100]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::weight")]
+    weight: Option<u32>,
+    /// How calls are delayed: `window`, the rate window, which is smooth; `sleep`, a sleep of B/R - N, which lets what a
+    /// second allows through at once; `program`, the rate window at the rates that are set by the program which
+    /// config.toml names for the class [default: window]
+    #[arg(long, value_name = "window|sleep|program", value_parser = policy, help_heading = WHEN, hide_short_help = true)]
+    policy: Option<PolicyArg>,
+    /// Time over which a limit holds, 100ms to 1min; with the policy `sleep` to 4900ms [default: 5s; of `sleep` 1s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::time")]
+    window: Option<Nanos>,
+    /// Waits that would be shorter are put off, 100us to 100ms; or `usual`: 1ms
+    #[arg(long, value_name = "TIME", value_parser = shortest_sleep, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::shortest_sleep")]
+    shortest_sleep: Option<SleepBound>,
+    /// Large reads and writes are cut into pieces that cause waits of at most this time, 5ms to 500ms; or `usual`, which
+    /// depends on the rate: 40ms for most
+    #[arg(long, value_name = "TIME", value_parser = longest_sleep, help_heading = WHEN, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::longest_sleep")]
+    longest_sleep: Option<SleepBound>,
+    /// Give each child of the command the limits for itself, in a class of its own, instead of one budget for all;
+    /// disk traffic only, held from outside
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
+          default_missing_value = "yes", value_parser = yes_or_no, help_heading = WHEN, hide_short_help = true)]
+    per_child: Option<bool>,
+    /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
+    /// guests a twentieth of the machine's]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
+    #[serde(deserialize_with = "from_toml::size")]
+    memory_low: Option<Bytes>,
+    /// Resident memory above which it is paused while others wait for memory, so that its pages are
+    /// taken first; or `unlimited` [default: twice the low threshold; of guests a tenth of the machine's]
+    #[arg(short = 'm', long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY)]
+    #[serde(deserialize_with = "from_toml::ceiling")]
+    memory_high: Option<Ceiling>,
+    /// Give way in processor time and memory too: idle scheduling class, idle disk priority
+    #[arg(short = 'g', long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
+          default_missing_value = "yes", value_parser = yes_or_no, help_heading = MEMORY)]
+    guest: Option<bool>,
+    /// What happens to the page cache: keep what the job reads, or protect what was there before, so that what the
+    /// job reads leaves with it; a file that it opens again soon stays [default: keep; of jobs without a number protect]
+    #[arg(long, value_enum, value_name = "keep|protect", help_heading = MEMORY, hide_short_help = true)]
+    cache: Option<Cache>,
+    /// Only in the configuration: the address of a budget that the class shares with those of other machines.
+    #[arg(skip)]
+    fleet: Option<String>,
+    /// Only in the configuration: what `discnice enter` says to users besides the limits.
+    #[arg(skip)]
+    message: Option<String>,
+}
+
+impl LimitArgs {
+    /// The threshold that was given for a resource.
+    const fn given(&self, resource: Resource) -> Option<Given> {
+        match resource {
+            Resource::Total => self.disk,
+            Resource::Read => self.disk_read,
+            Resource::Write => self.disk_write,
+            Resource::Operations => self.disk_iops,
+            Resource::Metadata => self.meta_ops,
+            Resource::Net => self.net,
+            Resource::NetUp => self.net_up,
+            Resource::NetDown => self.net_down,
+        }
+    }
+
+    /// The address of a budget that the class shares with those of other machines.
+    pub fn fleet(&self) -> Option<&str> {
+        self.fleet.as_deref()
+    }
+
+    /// What users of the class are told.
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// Whether nothing was given at all.
+    pub fn is_empty(&self) -> bool {
+        let settings = [self.net_loopback, self.guest, self.per_child].iter().all(Option::is_none);
+        !self.has_threshold()
+            && settings
+            && self.cache.is_none()
+            && self.uplink.is_none()
+            && self.when.is_none()
+            && self.weight.is_none()
+            && self.disk_total.is_none()
+            && self.at_least.is_none()
+            && self.policy.is_none()
+            && self.window.is_none()
+            && self.shortest_sleep.is_none()
+            && self.longest_sleep.is_none()
+    }
+
+    /// Whether a least rate was given.
+    pub fn has_least(&self) -> bool {
+        self.at_least.is_some()
+    }
+
+    /// A default that was made without knowledge of the least rate, with room for it.
+    ///
+    /// # Errors
+    /// It is a part of what was never measured.
+    pub fn with_room(&self, default: Limits) -> anyhow::Result<Limits> {
+        let least = self.at_least.map(GivenLeast::resolve).transpose()?.flatten();
+        let disk = default.rate(Resource::Total);
+        Ok(default.with(Resource::Total, least.map_or(disk, |least| disk.max(least))))
+    }
+
+    /// Whether a new total was given, which is not on top of the one before.
+    pub fn has_new_total(&self) -> bool {
+        matches!(self.disk_total, Some(Total::Most(_)))
+    }
+
+    /// Whether any threshold was given, `unlimited` included.
+    pub fn has_threshold(&self) -> bool {
+        let memory = self.memory_low.is_some() || self.memory_high.is_some();
+        memory || Resource::ALL.into_iter().any(|one| self.given(one).is_some())
+    }
+
+    /// The user's own policy: a program, and its arguments.
+    pub fn program(&self) -> Option<&[String]> {
+        match &self.policy {
+            Some(PolicyArg::Program(words)) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// Returns true if every rate that was given is of these resources.
+    pub fn are_of(&self, resources: Resources) -> bool {
+        self.all_given().all(|(one, _)| resources.contains(one))
+    }
+
+    fn all_given(&self) -> impl Iterator<Item = (Resource, Given)> {
+        Resource::ALL.into_iter().filter_map(|one| Some((one, self.given(one)?)))
+    }
+}
