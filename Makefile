@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics nri nri-test slurm slurm-test
+.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -85,6 +85,9 @@ fleet-tutorial: build ## Do what the first hour of docs/fleet.md says (needs roo
 
 fleet-metrics: build ## Draw the dashboards' queries from four nodes under load, by a real Prometheus (needs root, prometheus, redis-server; a minute)
 	python3 tests/fleet/metrics.py $(RELEASE)/discnice
+
+fleet-steal: build ## Guests on nodes whose owners work, which leave, linger or stay, on real Slurm (needs root, slurm-wlm, munge; three minutes)
+	python3 tests/fleet/steal.py $(RELEASE)/discnice
 
 nri: ## Build the NRI plugin of containerd (needs Go and its modules)
 	@mkdir -p $(RELEASE)

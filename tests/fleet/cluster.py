@@ -1,4 +1,4 @@
-"""Slurm on this machine, in namespaces that end with the program: for `make fleet-test` and `make slurm-test`.
+"""Slurm on this machine, in namespaces that end with the program: for `make fleet-test`, `fleet-steal` and `slurm-test`.
 
 Each node has a network, a host name and System V memory of its own, and Debian's slurmd. slurmctld, and slurmdbd with MariaDB
 if there is to be accounting, are on a bridge that joins the nodes.
@@ -103,11 +103,15 @@ class Cluster:
         self.start("slurmctld", "-D")
         for name in self.names:
             # `ip netns exec` would mount /sys anew, without what slurmd looks for in it.
-            script = f"hostname {name}; exec slurmd -D -N {name}"
+            script = self.daemon(name, f"hostname {name}; exec slurmd -D -N {name}")
             self.daemons[name] = self.start("nsenter", f"--net=/run/netns/{name}", "unshare", "--uts", "--ipc", "sh", "-c", script)
         all_nodes = ["srun", f"-N{len(self.names)}", f"-n{len(self.names)}", "hostname"]
         # Without its nodes it would wait for ever.
         until("all nodes are idle", lambda: quietly("timeout", "5", *all_nodes).returncode == 0, 60, self.logs)
+
+    def daemon(self, name, script):
+        """What starts a node's slurmd; a place for what else a node is to have."""
+        return script
 
     def connect(self):
         run("ip", "link", "set", "lo", "up")

@@ -74,6 +74,13 @@ def commands():
     return found
 
 
+def end(server):
+    """Types ^C."""
+    os.killpg(server.pid, signal.SIGINT)
+    if server.wait(10) != 0:
+        sys.exit(f"the server ended with {server.returncode}")
+
+
 def follow(home):
     up, first, second, status = commands()
 
@@ -88,12 +95,11 @@ def follow(home):
     shares("one machine has what there is", lambda parts, _: len(parts) > 0 and max(parts) >= 0.85)
     home.type(second)
     shares("each falls to half when the other starts", half, 2 * LEASE)
-    os.killpg(server.pid, signal.SIGINT)
-    if server.wait(10) != 0:
-        sys.exit(f"the server ended with {server.returncode}")
+    end(server)
     shares("after a lease each has its floor, and is told why", lambda parts, said: max(parts) < 0.01 and "cannot read" in said)
-    home.up(up)
+    server = home.up(up)
     shares("they have their shares back", half)
+    end(server)
 
 
 def main():

@@ -113,6 +113,7 @@ const UPLINK: &str = "$python - link $peer <$guest >/dev/null & link=$!; sleep 0
     && echo reno >/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// The queue that others stand in shows what no counter of this machine does.
+//= gray-box/7-distributed
 #[test]
 fn a_job_without_a_number_keeps_the_queue_of_its_uplink_short() {
     let folder = tempfile::tempdir().unwrap();

@@ -69,6 +69,7 @@ const UNDISTURBED: f64 = 0.9;
 
 impl Linger {
     //= rate-windows/8-linger
+    //= rate-windows/8-cycle-stealing
     /// Measures, decides, and tells.
     ///
     /// # Errors

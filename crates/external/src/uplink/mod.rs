@@ -31,6 +31,7 @@ const SEARCH_EACH: u64 = 1_000_000;
 /// Most that a search is put off.
 const SEARCH_MOST: Nanos = Nanos(5 * Nanos::SECOND.0);
 
+//= gray-box/7-distributed
 /// The connections of a class under watch.
 #[derive(Debug, Default)]
 pub(crate) struct Uplink {
