@@ -56,15 +56,22 @@ fn apart(class: &Class) {
 //= discnice/5.1-separate-children
 #[test]
 fn each_child_has_the_limit_for_itself() {
-    let shell =
-        "(sleep 0.4; cat \"$0\" >/dev/null; :) & (sleep 0.4; cat \"$1\" >/dev/null; :) & wait";
+    // Readers that move little between two looks, however late these are.
+    let reads = "def read(path):\n\
+                 \x20   file = open(path, 'rb', 0)\n\
+                 \x20   while file.read(65536): time.sleep(0.002)\n";
+    let one = format!("import sys, time\n{reads}read(sys.argv[1])");
+    let job = |file: &str| format!("(/usr/bin/python3 -c \"{one}\" \"{file}\"; :) &");
+    let shell = format!("{} {} wait", job("$0"), job("$1"));
     // Of multiprocessing, prefork servers and the like nothing is ever executed.
-    let forks = "import os, sys, time\n\
-                 for path in sys.argv[1:]:\n\
-                 \x20   if os.fork() == 0:\n\
-                 \x20       time.sleep(0.4); open(path, 'rb').read(); time.sleep(0.2); os._exit(0)\n\
-                 os.wait(); os.wait()";
-    for command in [["sh", "-c", shell], ["/usr/bin/python3", "-c", forks]] {
+    let forks = format!(
+        "import os, sys, time\n{reads}\
+         for path in sys.argv[1:]:\n\
+         \x20   if os.fork() == 0:\n\
+         \x20       time.sleep(0.2); read(path); time.sleep(0.2); os._exit(0)\n\
+         os.wait(); os.wait()"
+    );
+    for command in [["sh", "-c", &shell], ["/usr/bin/python3", "-c", &forks]] {
         let folder = product::folder();
         let [a, b] = files(folder.path());
         let class = Class::new(RATE);
