@@ -103,6 +103,17 @@ pub fn discnice<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Comm
     command
 }
 
+/// Copies a program that is to be executed. cp(1) does it: a file that this process had open for writing could not be
+/// executed while a child that another thread has just forked still has it (`ETXTBSY`).
+///
+/// # Panics
+/// It cannot be copied.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let paths = [from.as_ref(), to.as_ref()];
+    let copied = Command::new("cp").arg("--").args(paths).status();
+    assert!(copied.is_ok_and(|status| status.success()), "no copy: {paths:?}");
+}
+
 /// A folder on a disk that is the ordinary user's alone; removed when dropped.
 ///
 /// # Panics

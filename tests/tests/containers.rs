@@ -36,7 +36,7 @@ impl Bundle {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         symlink(product::program(), folder.path().join("discnice")).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/discnice-runc");
-        fs::copy(script, folder.path().join("discnice-runc")).unwrap();
+        product::copy_program(script, folder.path().join("discnice-runc"));
         let image = folder.path().join("bundle/rootfs");
         for part in ["bin", "tmp", "proc", "dev", "sys", "lib64", "lib/x86_64-linux-gnu"] {
             fs::create_dir_all(image.join(part)).unwrap();
@@ -53,7 +53,7 @@ impl Bundle {
             let _ = run(&mut compiler).succeeded();
         }
         for (from, to) in LIBRARIES {
-            fs::copy(from, image.join(to)).unwrap();
+            product::copy_program(from, image.join(to));
         }
         for part in ["run", "state"] {
             fs::create_dir(folder.path().join(part)).unwrap();

@@ -149,7 +149,7 @@ fn the_hook_of_github_holds_what_its_worker_starts() {
     let Some(engine) = Engine::new() else { skip!("no compiler") };
     // The worker executes the hook, and then the steps.
     let worker = engine.folder.path().join("Runner.Worker");
-    fs::copy("/bin/bash", &worker).unwrap();
+    product::copy_program("/bin/bash", &worker);
     let hook = script("discnice-github");
     let steps = format!("sh {} || exit 5; {}; exit 7", hook.display(), engine.work("one"));
     let ended = run(engine.by(&worker).arg("-c").arg(steps));

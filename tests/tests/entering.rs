@@ -86,8 +86,8 @@ fn foreign_root(folder: &Path) -> Option<PathBuf> {
         fs::create_dir_all(root.join(place)).expect("our folder");
     }
     let linker = Path::new("/lib/ld-musl-x86_64.so.1").canonicalize().ok()?;
-    fs::copy(linker, root.join("lib/ld-musl-x86_64.so.1")).expect("a copy");
-    fs::copy(reader, root.join("bin/reader")).expect("a copy");
+    product::copy_program(linker, root.join("lib/ld-musl-x86_64.so.1"));
+    product::copy_program(reader, root.join("bin/reader"));
     cold::make(&root.join("data"), SIZE).expect("a file");
     Some(root)
 }
@@ -132,7 +132,7 @@ fn install(root: &Path, program: &str) {
     for path in loaded.chain([program]) {
         let to = root.join(path.trim_start_matches('/'));
         fs::create_dir_all(to.parent().expect("a folder")).expect("our folder");
-        fs::copy(path, to).expect("a copy");
+        product::copy_program(path, to);
     }
 }
 

@@ -48,7 +48,7 @@ struct Sleeper(Child);
 impl Sleeper {
     fn start(folder: &Path) -> Self {
         let program = join(folder, HOSTILE);
-        fs::copy("/bin/sleep", &program).expect("a copy");
+        product::copy_program("/bin/sleep", &program);
         let mut run = product::discnice(["run", "--disk", "5M", "--"]);
         run.arg(&program).arg("60").stdin(Stdio::null()).stdout(Stdio::null());
         Self(run.spawn().expect("discnice runs"))
@@ -206,7 +206,7 @@ fn files_are_shown_as_text() {
 fn a_program_is_told_of_as_text() {
     let folder = product::folder();
     let program = join(folder.path(), HOSTILE);
-    fs::copy("/sbin/ldconfig", &program).expect("a static program");
+    product::copy_program("/sbin/ldconfig", &program);
     let words = |words: &[&str]| {
         let mut all: Vec<OsString> = words.iter().map(OsString::from).collect();
         all.push(program.clone().into_os_string());
@@ -225,7 +225,7 @@ fn a_program_is_told_of_as_text() {
 fn reports_hold_text() {
     let folder = product::folder();
     let program = join(folder.path(), HOSTILE);
-    fs::copy("/bin/true", &program).expect("a copy");
+    product::copy_program("/bin/true", &program);
     for end in ["html", "svg", "json"] {
         let report = folder.path().join(format!("report.{end}"));
         let mut command = product::discnice(["run", "--disk", "5M", "--report"]);

@@ -17,7 +17,7 @@ impl Parts {
         let folder = product::folder();
         let program = product::program();
         let copy = |name: &str| {
-            fs::copy(program.with_file_name(name), folder.path().join(name)).expect("a copy");
+            product::copy_program(program.with_file_name(name), folder.path().join(name));
         };
         copy("discnice");
         if library {
@@ -81,7 +81,7 @@ fn a_program_with_other_rights() {
     }
     let parts = Parts::new(true);
     let program = parts.0.path().join("privileged");
-    fs::copy("/usr/bin/touch", &program).expect("a copy");
+    product::copy_program("/usr/bin/touch", &program);
     fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("ours");
     let words = [program.as_os_str(), parts.started().into_os_string().leak()];
     let warned = run(parts.command(&["--disk", "5M"]).arg("--").args(words));
@@ -167,7 +167,7 @@ fn strictness_is_an_option_a_variable_or_a_configuration() {
 fn a_child_with_other_rights_is_held_without_them() {
     let parts = Parts::new(true);
     let program = parts.0.path().join("privileged");
-    fs::copy("/bin/sh", &program).expect("a copy");
+    product::copy_program("/bin/sh", &program);
     fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("ours");
     let script = format!(
         "{} -pc 'id -u; while read line; do case $line in *libdiscnice.so*) echo held; break; esac; done \
@@ -195,7 +195,7 @@ fn what_was_not_held_is_told_with_its_reason_and_its_bytes() {
     }
     let parts = Parts::new(true);
     let at = |name: &str| parts.0.path().join(name);
-    fs::copy("/usr/bin/dd", at("privileged")).expect("a copy");
+    product::copy_program("/usr/bin/dd", at("privileged"));
     fs::set_permissions(at("privileged"), Permissions::from_mode(0o4755)).expect("ours");
     let script = "mkfifo one two; busybox dd if=one of=data bs=64k 2>/dev/null & \
         ./privileged if=two of=/dev/null 2>/dev/null & exec 3>one 4>two; head -c 4194304 /dev/zero >&3; sleep 1; \

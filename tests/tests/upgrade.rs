@@ -17,7 +17,7 @@ fn installed(folder: &Path) -> (PathBuf, PathBuf) {
     fs::create_dir(&bin).expect("our folder");
     let built = product::program();
     for name in ["discnice", "libdiscnice.so"] {
-        fs::copy(built.with_file_name(name), bin.join(name)).expect("a copy");
+        product::copy_program(built.with_file_name(name), bin.join(name));
     }
     fs::create_dir(&runtime).expect("our folder");
     let own = fs::Permissions::from_mode(0o700);

@@ -67,7 +67,9 @@ impl Scene {
     fn start_as(&mut self, name: &str, user: Option<u32>) -> u32 {
         let path = self.folder.path().join(name);
         if !path.exists() {
-            fs::copy("/bin/sleep", &path).unwrap();
+            // By a process of its own: children that other tests fork must not have it open for writing (`ETXTBSY`).
+            let copied = Command::new("cp").arg("/bin/sleep").arg(&path).status();
+            assert!(copied.unwrap().success());
         }
         let mut command = Command::new(path);
         user.map(|user| command.uid(user).gid(user));
