@@ -1,0 +1,114 @@
+//! Accounts of shells with children that write.
+
+use super::*;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A shell with a child that writes `child` MiB, and that then itself writes `own` MiB.
+fn shell(folder: &std::path::Path, child: u32, own: u32) -> std::process::Child {
+    let script = format!(
+        "read go; dd if=/dev/zero of=a bs=1M count={child} status=none; read go; \
+         exec dd if=/dev/zero of=b bs=1M count={own} status=none"
+    );
+    let mut command = Command::new("sh");
+    command.current_dir(folder).args(["-c", &script]).stdin(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn what_threads_did_between_two_looks_counts_once() {
+    let read = |read| Io { read, ..Io::default() };
+    let mut early = Io::default();
+    assert_eq!(beyond(read(100), read(150), &mut early), read(0));
+    assert_eq!(beyond(read(60), read(20), &mut early), read(0), "50 were seen before");
+    assert_eq!(beyond(read(10), read(0), &mut early), read(0), "and so were these");
+    assert_eq!(beyond(read(30), read(0), &mut early), read(30), "of a child");
+}
+
+#[test]
+fn a_process_that_slept_did_nothing() {
+    use std::io::Write;
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut child = shell(folder.path(), 1, 0);
+    std::thread::sleep(Duration::from_millis(50));
+    let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    assert!(!account.has_slept(), "nothing is known of it yet");
+    account.look().unwrap();
+    assert!(account.has_slept() && account.has_slept());
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!account.has_slept(), "it had a child");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!account.has_slept(), "it is gone");
+}
+
+#[test]
+fn a_childs_account_is_not_the_parents() {
+    is_not_the_parents(true);
+}
+
+#[test]
+fn nor_is_that_of_a_process_that_is_seen_to_end_late() {
+    is_not_the_parents(false);
+}
+
+#[test]
+fn what_no_child_claims_is_ones_own() {
+    // Not this process's, in which other tests write at the same time.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut child = shell(folder.path(), 1, 0);
+    await_sleep(child.id());
+    let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    let (before, rest) = (account.own(), Io { read: 5 << 20, ..CHILD });
+    account.unclaimed = rest;
+    account.inherit(Io { read: 1 << 20, ..CHILD });
+    assert_eq!(account.coming, Io::default());
+    assert!(account.look().unwrap().read >= before.read + (4 << 20) && !account.may_be_bereaved());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Waits until a process is blocked.
+fn await_sleep(id: u32) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    // Behind its name, which is in brackets.
+    while !state().rsplit_once(") ").unwrap().1.starts_with('S') {
+        assert!(Instant::now() < deadline, "it goes on: {}", state());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const CHILD: Io = Io { read: 0, written: 4 << 20, cancelled: 0 };
+
+/// Tests a child with an end that is reported before what it did arrives, or after that.
+fn is_not_the_parents(told: bool) {
+    use std::io::Write;
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut child = shell(folder.path(), 4, 0);
+    std::thread::sleep(Duration::from_millis(50));
+    let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    account.expect_children();
+    if told {
+        account.inherit(CHILD);
+    }
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while account.seen.written < 4 << 20 {
+        assert!(Instant::now() < deadline, "{account:?}: the kernel adds what the child did");
+        std::thread::sleep(Duration::from_millis(10));
+        let own = account.look().unwrap();
+        assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
+    }
+    if !told {
+        assert!(account.may_be_bereaved());
+        account.inherit(CHILD);
+    }
+    let own = account.look().unwrap();
+    assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
+    let later = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    assert!(later.own().written < 1 << 20, "{later:?}: also for one who comes later");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,0 +1,60 @@
+//! Members that have ended, or were detached: what they leave, and to which process.
+
+use discnice_sys::{process, procfs};
+
+use super::{Ended, Watch};
+use crate::member::{Gone, Watched};
+
+impl Watch {
+    /// Takes leave of a member.
+    pub(super) fn part(&mut self, id: u32, gone: Gone) {
+        if gone == Gone::Ended {
+            self.close_account(id);
+        }
+        let Some(member) = self.members.remove(&id) else { return };
+        self.inside.remove(&member.number());
+        if gone == Gone::Ended {
+            let (parent, left) = (reaper(&member), member.left());
+            match self.members.get_mut(&parent) {
+                Some(parent) => parent.inherit(left),
+                None => self.apart.note_ended(self.class, Ended { parent, left }),
+            }
+            // Those that live on have another parent now.
+            for child in self.members.values_mut().filter(|other| other.parent == id) {
+                child.parent = reaper(child);
+            }
+            // It no longer gives its slot back: a process with its number would be taken for it.
+            member.free_slot();
+        }
+        // Of one that was let go later children are as free as it is.
+        if gone == Gone::Detached || !process::group_exists(id) {
+            self.disown(id);
+        }
+        if member.is_letting_go() {
+            self.leaving.push(member);
+        }
+    }
+
+    /// Charges the rest of a member that has ended, after its children that ended before it: the kernel may have added
+    /// these to its account.
+    fn close_account(&mut self, id: u32) {
+        let Some(born) = self.members.get(&id).map(Watched::birth) else { return };
+        // Its number may be that of an earlier process, which is the parent of one that is older than it.
+        let is_child = |member: &Watched| member.parent == id && member.birth() > born;
+        let ended = self.members.iter().filter(|(_, other)| is_child(other) && other.has_ended());
+        for child in ended.map(|(child, _)| *child).collect::<Vec<_>>() {
+            self.part(child, Gone::Ended);
+        }
+        // What came to it from children with classes of their own may be charged there.
+        let separates = self.separates();
+        if let Some(member) = self.members.get_mut(&id) {
+            member.end(!separates);
+        }
+    }
+}
+
+/// The process that waits for a member, or will: its parent, or the one that took the place of that.
+fn reaper(member: &Watched) -> u32 {
+    let found = procfs::stat(member.id()).filter(|stat| stat.started == member.birth().0);
+    found.map_or(member.parent, |stat| stat.parent)
+}
