@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use discnice_tests::process::{Outcome, run};
 use discnice_tests::{product, skip};
@@ -65,13 +66,21 @@ fn assert_warned(outcome: &Outcome, started: &Path, why: &str) {
 }
 
 #[test]
-fn a_library_that_is_missing() {
+fn a_library_that_is_missing_is_done_without() {
     let parts = Parts::new(false);
-    assert_warned(&parts.run(&["--disk", "5M"]), &parts.started(), "libdiscnice.so");
-    assert_refused(&parts.run(&["--strict", "--disk", "5M"]), &parts.started(), "libdiscnice.so");
-    let summed = parts.run(&["--strict", "--disk", "5M", "--summary"]);
-    assert_eq!(summed.status, Some(125), "{summed:?}");
-    assert!(!parts.started().exists());
+    for strict in [&[][..], &["--strict"]] {
+        let begun = Instant::now();
+        let mut command = parts.command(&["--disk", "4M"]);
+        let write = ["--", "dd", "if=/dev/zero", "bs=1M", "count=8", "status=none"];
+        let of = format!("of={}", parts.started().display());
+        let held = run(command.args(strict).args(write).arg(of));
+        assert_eq!((held.status, held.complaint().as_str()), (Some(0), ""), "{strict:?}");
+        let took = begun.elapsed();
+        assert!(took > Duration::from_millis(1_500), "8 MiB at 4 MiB/s in {took:?} {strict:?}");
+    }
+    fs::remove_file(parts.started()).expect("it is there");
+    let asked = parts.run(&["--disk", "5M", "--mechanism", "preload"]);
+    assert_warned(&asked, &parts.started(), "libdiscnice.so");
 }
 
 #[test]
@@ -113,43 +122,45 @@ fn shared_memory_that_is_forbidden() {
 #[test]
 fn a_watcher_that_cannot_be_started() {
     let parts = Parts::new(true);
-    let directory = parts.0.path().join("run/discnice");
+    let runtime = parts.0.path().join("run");
+    let directory = runtime.join("discnice");
     // The socket's name tells the layout of classes.
     for layout in 0..100 {
         let socket = directory.join(format!("policyd-{layout}.sock"));
         fs::create_dir_all(&socket).expect("a folder in the socket's place");
     }
-    let mut own = Command::new("chown");
-    let own = own.args(["-R", "65534:65534"]).arg(parts.0.path().join("run")).status();
+    let own = Command::new("chown").args(["-R", "65534:65534"]).arg(&runtime).status();
     assert!(!product::is_root() || own.expect("chown").success());
-    let private = Permissions::from_mode(0o700);
-    for one in [&directory, &parts.0.path().join("run")] {
-        fs::set_permissions(one, private.clone()).expect("ours");
+    for one in [&directory, &runtime] {
+        fs::set_permissions(one, Permissions::from_mode(0o700)).expect("ours");
     }
-    let with = |words: &[&str]| {
-        let mut command = parts.command(words);
-        command.env("XDG_RUNTIME_DIR", parts.0.path().join("run"));
-        run(command.arg("--").args(parts.touch()))
-    };
-    let refused = with(&["--strict", "--disk", "5M"]);
+    let mut command = parts.command(&["--strict", "--disk", "5M"]);
+    command.env("XDG_RUNTIME_DIR", runtime);
+    let refused = run(command.arg("--").args(parts.touch()));
     assert_refused(&refused, &parts.started(), "not watched from outside");
 }
 
 #[test]
 fn strictness_is_an_option_a_variable_or_a_configuration() {
-    let parts = Parts::new(false);
+    const PRIVILEGED: &str = "/bin/su";
+    if !fs::metadata(PRIVILEGED).is_ok_and(|found| found.permissions().mode() & 0o4000 != 0) {
+        skip!("{PRIVILEGED} is not there, or not setuid");
+    }
+    let parts = Parts::new(true);
     let config = parts.0.path().join("config");
     fs::create_dir_all(config.join("discnice")).expect("a folder");
     fs::write(config.join("discnice/config.toml"), "strict = true\n").expect("a file");
     let with = |variable: &str, config: &Path| {
         let mut command = parts.command(&["--disk", "5M"]);
         command.env("XDG_CONFIG_HOME", config).env("DISCNICE_STRICT", variable);
-        run(command.arg("--").args(parts.touch()))
+        run(command.args(["--", PRIVILEGED, "--version"]))
     };
-    let none = Path::new("/nonexistent");
-    assert_refused(&with("1", none), &parts.started(), "libdiscnice.so");
-    assert_refused(&with("", &config), &parts.started(), "libdiscnice.so");
-    assert_warned(&with("0", &config), &parts.started(), "libdiscnice.so");
+    let (none, why) = (Path::new("/nonexistent"), "other rights");
+    assert_refused(&with("1", none), &parts.started(), why);
+    assert_refused(&with("", &config), &parts.started(), why);
+    let lenient = with("0", &config);
+    let complaint = lenient.complaint();
+    assert!(lenient.status == Some(0) && complaint.contains("--strict refuses"), "{lenient:?}");
     let odd = with("perhaps", none);
     assert_eq!(odd.status, Some(125), "{odd:?}");
     assert!(odd.complaint().contains("DISCNICE_STRICT") && !parts.started().exists(), "{odd:?}");

@@ -88,18 +88,22 @@ impl Holding {
     pub fn of(mechanism: Mechanism, command: &OsStr) -> Self {
         let program = program::find(command);
         let kind = program.clone().map(|path| (program::kind(&path), path));
-        let plan = match (stack::fits_preloading(), mechanism.plan(kind)) {
-            (false, Plan::Preload) => {
+        let installed = library::installed();
+        // A user who asks for the library is told that there is none.
+        let is_there = installed.is_ok() || mechanism == Mechanism::Preload;
+        let enters = is_there && stack::fits_preloading();
+        let plan = match mechanism.plan(kind) {
+            Plan::Preload if !enters => {
                 without_library(mechanism, program.clone().unwrap_or_default())
             }
             // Its children would get the library.
-            (false, Plan::Supervised) => Plan::SupervisedWholly(Inside::Impossible),
-            (_, plan) => plan,
+            Plan::Supervised if !enters => Plan::SupervisedWholly(Inside::Impossible),
+            plan => plan,
         };
         let unheld = match &plan {
             Plan::Escape(path, obstacle) => Some(Unheld::Escapes(path.clone(), obstacle)),
-            Plan::Preload | Plan::Supervised => library::installed().err().map(Unheld::NoLibrary),
-            Plan::SupervisedWholly(_) | Plan::Watched => None,
+            Plan::Preload => installed.err().map(Unheld::NoLibrary),
+            Plan::Supervised | Plan::SupervisedWholly(_) | Plan::Watched => None,
         };
         Self { plan, program, unheld }
     }
@@ -118,7 +122,8 @@ impl Holding {
     }
 }
 
-/// The plan for a program that the library could enter, had its stack room for the dynamic linker's work on it.
+/// The plan for a program that the library could enter, were it there, and had the stack room for the dynamic linker's work
+/// on it.
 fn without_library(mechanism: Mechanism, path: PathBuf) -> Plan {
     match mechanism {
         Mechanism::Auto | Mechanism::Seccomp => Plan::SupervisedWholly(Inside::Impossible),
