@@ -195,9 +195,9 @@ impl Scene {
         self.kill_all();
         let (now, kept) = (segments(&self.runtime()), segments(&self.path("template")));
         now.difference(&kept).copied().for_each(segment::remove);
-        // The copy of the library lies in a folder that an ordinary user must make writable first.
+        // The copy of the library lies in a folder that an ordinary user must make writable first, and some are unreadable.
         let runtime = self.runtime();
-        let _ = process::run(Command::new("chmod").arg("-R").arg("u+w").arg(&runtime));
+        let _ = process::run(Command::new("chmod").arg("-R").arg("u+rwX").arg(&runtime));
         let _ = fs::remove_dir_all(&runtime);
         assert!(!runtime.exists(), "what is left would be mixed with the template");
         self.copy(&self.path("template"), &runtime);
