@@ -89,7 +89,7 @@ impl Holding {
         let program = program::find(command);
         let kind = program.clone().map(|path| (program::kind(&path), path));
         let installed = library::installed();
-        // A user who asks for the library is told that there is none.
+        // Where it was asked for by name, that it is missing is told.
         let is_there = installed.is_ok() || mechanism == Mechanism::Preload;
         let enters = is_there && stack::fits_preloading();
         let plan = match mechanism.plan(kind) {
