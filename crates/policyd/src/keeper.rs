@@ -309,6 +309,9 @@ impl Keeper {
         for place in 0..self.kept.len() {
             let Some(kept) = self.kept.get_mut(place) else { break };
             let (ended, parent) = (kept.watch.take_ended(), kept.mapped.class.parent());
+            if ended.is_empty() {
+                continue;
+            }
             if let Some(above) = self.kept.iter_mut().find(|kept| Some(kept.mapped.block) == parent)
             {
                 ended.iter().for_each(|ended| above.watch.inherit(ended));

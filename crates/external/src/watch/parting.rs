@@ -8,9 +8,10 @@ use crate::member::{Gone, Watched};
 impl Watch {
     /// Takes leave of a member.
     pub(super) fn part(&mut self, id: u32, gone: Gone) {
-        if gone == Gone::Ended {
-            self.close_account(id);
-        }
+        let living = match gone {
+            Gone::Ended => self.close_account(id),
+            Gone::Detached => Vec::new(),
+        };
         let Some(member) = self.members.remove(&id) else { return };
         self.inside.remove(&member.number());
         if gone == Gone::Ended {
@@ -19,9 +20,10 @@ impl Watch {
                 Some(parent) => parent.inherit(left),
                 None => self.apart.note_ended(self.class, Ended { parent, left }),
             }
-            // Those that live on have another parent now.
-            for child in self.members.values_mut().filter(|other| other.parent == id) {
-                child.parent = reaper(child);
+            for child in living {
+                if let Some(child) = self.members.get_mut(&child) {
+                    child.parent = reaper(child);
+                }
             }
             // It no longer gives its slot back: a process with its number would be taken for it.
             member.free_slot();
@@ -36,13 +38,16 @@ impl Watch {
     }
 
     /// Charges the rest of a member that has ended, after its children that ended before it: the kernel may have added
-    /// these to its account.
-    fn close_account(&mut self, id: u32) {
-        let Some(born) = self.members.get(&id).map(Watched::birth) else { return };
+    /// these to its account. Returns the children that live on, with another parent now.
+    fn close_account(&mut self, id: u32) -> Vec<u32> {
+        let Some(born) = self.members.get(&id).map(Watched::birth) else { return Vec::new() };
         // Its number may be that of an earlier process, which is the parent of one that is older than it.
         let is_child = |member: &Watched| member.parent == id && member.birth() > born;
-        let ended = self.members.iter().filter(|(_, other)| is_child(other) && other.has_ended());
-        for child in ended.map(|(child, _)| *child).collect::<Vec<_>>() {
+        let children = self.members.iter().filter(|(_, other)| is_child(other));
+        let (ended, living): (Vec<_>, Vec<_>) = children
+            .map(|(child, other)| (*child, other.has_ended()))
+            .partition(|(_, ended)| *ended);
+        for (child, _) in ended {
             self.part(child, Gone::Ended);
         }
         // What came to it from children with classes of their own may be charged there.
@@ -50,6 +55,7 @@ impl Watch {
         if let Some(member) = self.members.get_mut(&id) {
             member.end(!separates);
         }
+        living.into_iter().map(|(child, _)| child).collect()
     }
 }
 
