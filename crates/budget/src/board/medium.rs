@@ -195,7 +195,7 @@ pub struct Medium {
 
 impl Medium {
     /// Number of the medium that stands for all disks together.
-    pub const ALL_DISKS: u64 = u64::MAX;
+    pub const ID_OF_ALL_DISKS: u64 = u64::MAX;
 
     /// Its number; zero while unused.
     #[must_use]

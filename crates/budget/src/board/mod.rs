@@ -112,7 +112,7 @@ impl Board {
         let board: &Self = unsafe { start.cast().as_ref() };
         board.header.version.store(VERSION, Ordering::Relaxed);
         board.set_thresholds(&Thresholds::of(Rate::per_second(0)));
-        board.media[ALL_DISKS].claim(Medium::ALL_DISKS);
+        board.media[ALL_DISKS].claim(Medium::ID_OF_ALL_DISKS);
         board.header.magic.store(MAGIC, Ordering::Release);
         Ok(board)
     }

@@ -121,35 +121,40 @@ impl Class {
         self.header.weight.load(Ordering::Relaxed).clamp(1, WEIGHT_MAX)
     }
 
+    #[inline]
+    fn has(&self, setting: u32) -> bool {
+        self.header.settings.load(Ordering::Relaxed) & setting != 0
+    }
+
     /// Returns true if traffic within the machine counts as network traffic.
     #[must_use]
     pub fn counts_loopback(&self) -> bool {
-        self.header.settings.load(Ordering::Relaxed) & header::LOOPBACK != 0
+        self.has(header::LOOPBACK)
     }
 
     /// Returns true if the class gives way in processor time and memory too.
     #[must_use]
     pub fn is_guest(&self) -> bool {
-        self.header.settings.load(Ordering::Relaxed) & header::GUEST != 0
+        self.has(header::GUEST)
     }
 
     /// Returns true if what the class reads into the page cache leaves with it.
     #[inline]
     #[must_use]
     pub fn protects_cache(&self) -> bool {
-        self.header.settings.load(Ordering::Relaxed) & header::PROTECTS_CACHE != 0
+        self.has(header::PROTECTS_CACHE)
     }
 
     /// Returns true if the class gives way on the network by the queue that its connections see.
     #[must_use]
     pub fn yields_uplink(&self) -> bool {
-        self.header.settings.load(Ordering::Relaxed) & header::YIELDS_UPLINK != 0
+        self.has(header::YIELDS_UPLINK)
     }
 
     /// Returns true if each child of a member gets a class of its own with these limits.
     #[must_use]
     pub fn is_per_child(&self) -> bool {
-        self.header.settings.load(Ordering::Relaxed) & header::PER_CHILD != 0
+        self.has(header::PER_CHILD)
     }
 
     /// How its watcher says that it gives way there.

@@ -142,7 +142,7 @@ fn user(id: u32) -> String {
 
 /// The kernel's name of a disk: major number in the upper half, minor in the lower.
 fn disk_name(id: u64) -> String {
-    if id == Medium::ALL_DISKS {
+    if id == Medium::ID_OF_ALL_DISKS {
         return "the disks".into();
     }
     let (major, minor) = (id >> 32, id & 0xffff_ffff);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn each_disk_has_a_name() {
-        assert_eq!(disk_name(Medium::ALL_DISKS), "the disks");
+        assert_eq!(disk_name(Medium::ID_OF_ALL_DISKS), "the disks");
         assert_eq!(disk_name(7 << 32 | 4711), "disk 7:4711", "the kernel has none like it");
         for link in fs::read_dir("/sys/dev/block").unwrap().flatten().take(1) {
             let number = link.file_name().into_string().unwrap();

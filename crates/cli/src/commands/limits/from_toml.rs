@@ -1,14 +1,14 @@
 //! Limits in the configuration file: each is a text, or a whole number.
 
 use std::fmt::Display;
+use std::str::FromStr;
 
 use discnice_policy::When;
-use discnice_units::{Bytes, Nanos};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::value::{self, Ceiling, SleepBound, Total};
-use crate::commands::rate::{Given, GivenLeast};
+use super::value::{self, SleepBound};
+use crate::commands::rate::Given;
 
 /// A value of the configuration file: a text, or a whole number.
 #[derive(Deserialize)]
@@ -32,28 +32,13 @@ impl Value {
     }
 }
 
-pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
-    Value::parse(from, str::parse::<Given>)
-}
-
-pub(super) fn least<'de, D: Deserializer<'de>>(from: D) -> Result<Option<GivenLeast>, D::Error> {
-    Value::parse(from, str::parse::<GivenLeast>)
-}
-
-pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
-    Value::parse(from, str::parse::<Bytes>)
-}
-
-pub(super) fn ceiling<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ceiling>, D::Error> {
-    Value::parse(from, str::parse::<Ceiling>)
-}
-
-pub(super) fn total<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Total>, D::Error> {
-    Value::parse(from, str::parse::<Total>)
-}
-
-pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Error> {
-    Value::parse(from, str::parse::<Nanos>)
+/// A value that its type reads from a text.
+pub(super) fn parsed<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    Value::parse(from, str::parse::<T>)
 }
 
 pub(super) fn shortest_sleep<'de, D: Deserializer<'de>>(

@@ -28,15 +28,15 @@ pub struct LimitArgs {
     /// Disk traffic, reads and writes together, for example 5M (MiB/s), 5MB/s or 10% of what `calibrate` measured;
     /// or `unlimited`
     #[arg(short = 'd', long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
-    #[serde(deserialize_with = "from_toml::rate")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     disk: Option<Given>,
     /// Disk traffic of reads
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
-    #[serde(deserialize_with = "from_toml::rate")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     disk_read: Option<Given>,
     /// Disk traffic of writes
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
-    #[serde(deserialize_with = "from_toml::rate")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     disk_write: Option<Given>,
     /// Disk operations per second; one moves at most 512 KiB
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
@@ -49,19 +49,19 @@ pub struct LimitArgs {
     /// Bytes that it may move in total, reads and writes together; once they are used up it is held until it gets more,
     /// by `class set NAME --disk-total +5G`, a new total or `unlimited`
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = DISK, hide_short_help = true)]
-    #[serde(deserialize_with = "from_toml::total")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     disk_total: Option<Total>,
     /// Network traffic, sent and received together
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
-    #[serde(deserialize_with = "from_toml::rate")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     net: Option<Given>,
     /// Network traffic sent
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
-    #[serde(deserialize_with = "from_toml::rate")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     net_up: Option<Given>,
     /// Network traffic received
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
-    #[serde(deserialize_with = "from_toml::rate")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     net_down: Option<Given>,
     /// Whether traffic within this machine counts as network traffic
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
@@ -79,7 +79,7 @@ pub struct LimitArgs {
     ///
     /// However busy the others are. As a rate, such as 1M, or 10% of what `calibrate` measured.
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
-    #[serde(deserialize_with = "from_toml::least")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     at_least: Option<GivenLeast>,
     /// Its share while several classes that give way are held at once: together they get what one alone would get,
     /// in proportion to these numbers, from 1 to 10000 [default: 100]
@@ -93,7 +93,7 @@ pub struct LimitArgs {
     policy: Option<PolicyArg>,
     /// Time over which a limit holds, 100ms to 1min; with the policy `sleep` to 4900ms [default: 5s; of `sleep` 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = WHEN, hide_short_help = true)]
-    #[serde(deserialize_with = "from_toml::time")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     window: Option<Nanos>,
     /// Waits that would be shorter are put off, 100us to 100ms; or `usual`: 1ms
     #[arg(long, value_name = "TIME", value_parser = shortest_sleep, help_heading = WHEN, hide_short_help = true)]
@@ -112,12 +112,12 @@ pub struct LimitArgs {
     /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
     /// guests a twentieth of the machine's]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
-    #[serde(deserialize_with = "from_toml::size")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     memory_low: Option<Bytes>,
     /// Resident memory above which it is paused while others wait for memory, so that its pages are
     /// taken first; or `unlimited` [default: twice the low threshold; of guests a tenth of the machine's]
     #[arg(short = 'm', long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY)]
-    #[serde(deserialize_with = "from_toml::ceiling")]
+    #[serde(deserialize_with = "from_toml::parsed")]
     memory_high: Option<Ceiling>,
     /// Give way in processor time and memory too: idle scheduling class, idle disk priority
     #[arg(short = 'g', long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
