@@ -54,7 +54,7 @@ check: lint test ## What CI runs
 ##@ Check for longer
 
 model: ## Model-check the ledger with loom (minutes)
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p discnice-budget --lib loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p discnice-ledger --lib loom
 
 fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs g++)
 	fuzz/run.sh 60

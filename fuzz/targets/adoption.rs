@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
-use discnice_budget::Class;
+use discnice_ledger::Class;
 use discnice_sys::block::{self, BlockId};
 use libfuzzer_sys::fuzz_target;
 

@@ -15,6 +15,6 @@ fuzz_target!(|bytes: &[u8]| {
     let head: &[u8] = if bytes.first().is_some_and(|first| first & 1 == 0) { b"\x7fELF\x02\x01\x01" } else { b"" };
     fs::write(&path, [head, bytes.get(1..).unwrap_or(&[])].concat()).expect("room");
     let name = CString::new(path.as_os_str().as_bytes()).expect("no zero");
-    let _ = discnice_loading::kind(libc::AT_FDCWD, name.as_ptr());
-    let _ = discnice_loading::build_id(&name);
+    let _ = discnice_regulator::startup::kind(libc::AT_FDCWD, name.as_ptr());
+    let _ = discnice_regulator::startup::build_id(&name);
 });

@@ -4,8 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Some(block) = discnice_policyd::server::parse(bytes) {
+    if let Some(block) = discnice_watcher::daemon::server::parse(bytes) {
         let line = format!("watch {block:x}\n");
-        assert_eq!(discnice_policyd::server::parse(line.as_bytes()), Some(block));
+        assert_eq!(discnice_watcher::daemon::server::parse(line.as_bytes()), Some(block));
     }
 });

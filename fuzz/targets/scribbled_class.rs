@@ -6,9 +6,9 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use discnice_budget::member::Charged;
-use discnice_budget::{Class, Direction};
-use discnice_policy::pace::WINDOW;
+use discnice_ledger::member::Charged;
+use discnice_ledger::{Class, Direction};
+use discnice_ledger::policy::pace::WINDOW;
 use discnice_units::Nanos;
 use libfuzzer_sys::fuzz_target;
 

@@ -1,7 +1,7 @@
 //! The value of `DISCNICE`: no bytes may crash its reader, and what is accepted is what was written.
 #![no_main]
 
-use discnice_budget::Token;
+use discnice_ledger::Token;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,36 +1,34 @@
 //! Which crate may use which.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use crate::files::{walk, workspace};
+
 /// From the bottom up: a crate uses only crates above it in this list.
 const ORDER: &[&str] = &[
     "discnice-units",
     "discnice-sys",
-    "discnice-policy",
     "discnice-estimator",
-    "discnice-budget",
+    "discnice-ledger",
     "discnice-regulator",
-    "discnice-loading",
     "discnice-preload",
-    "discnice-notify",
+    "discnice-supervisor",
     "discnice-escape",
     "discnice-paths",
     "discnice-registry",
-    "discnice-pagecache",
     "discnice-graybox",
-    "discnice-profile",
-    "discnice-manners",
-    "discnice-testpoint",
+    "discnice-processes",
+    "discnice-progress",
     "discnice-capi",
-    "discnice-benice",
     "discnice-plot",
-    "discnice-external",
     "discnice-fleet",
-    "discnice-policyd",
+    "discnice-watcher",
     "discnice-metrics",
     "discnice-cli",
     "discnice-eval",
@@ -42,7 +40,15 @@ const ORDER: &[&str] = &[
 const LAST_IN_PROGRAMS: &str = "discnice-preload";
 const ALLOWED_IN_PROGRAMS: &[&str] = &["libc"];
 
-/// Checks every crate of the workspace.
+/// Modules that could be crates of their own: folders, and the modules of the same crate that they use.
+const MODULES: &[(&str, &[&str])] = &[
+    ("crates/graybox/src/pagecache", &[]),
+    ("crates/ledger/src/policy", &[]),
+    ("crates/progress/src/model", &[]),
+    ("crates/progress/src/testpoint", &["model"]),
+];
+
+/// Checks every crate of the workspace, and the modules that are layers inside a crate.
 pub fn check() -> anyhow::Result<()> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version=1"])
@@ -59,11 +65,31 @@ pub fn check() -> anyhow::Result<()> {
             }
         }
     }
+    for (folder, allowed) in MODULES {
+        inside(&workspace()?.join(folder), allowed, &mut wrong)?;
+    }
     if !wrong.is_empty() {
         bail!("layers:\n  {}", wrong.join("\n  "));
     }
-    println!("layers: {} crates in order", packages.len());
+    println!("layers: {} crates and {} modules in order", packages.len(), MODULES.len());
     Ok(())
+}
+
+/// Finds what the files of a module use of their crate besides itself and what is allowed.
+fn inside(folder: &Path, allowed: &[&str], wrong: &mut Vec<String>) -> anyhow::Result<()> {
+    anyhow::ensure!(folder.is_dir(), "{}: no module", folder.display());
+    let own = folder.file_name().unwrap_or_default().to_string_lossy();
+    walk(folder, &["rs"], &mut |path| {
+        let text = fs::read_to_string(path)?;
+        for part in text.split("crate::").skip(1) {
+            let module: String =
+                part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if module != own && !allowed.contains(&&*module) {
+                wrong.push(format!("{} uses crate::{module}", path.display()));
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Ordinary dependencies, not those of tests or of other configurations (loom).

@@ -60,7 +60,7 @@ pub fn plan(
     let mut names = Names::default();
     paths.iter().for_each(|path| names.push(path));
     let options = PlanOptions { access_unit: unit, align };
-    let unit_of = discnice_profile::access_unit;
+    let unit_of = discnice_graybox::profile::access_unit;
     let found =
         py.detach(|| discnice_graybox::order::plan(&names, &options, &unit_of, &mut |_, _| ()));
     told(&found)

@@ -4,8 +4,8 @@
 mod graybox;
 mod toolbox;
 
-use discnice_manners::{Parameter, Setting};
-use discnice_testpoint::{NotSet, Outcome};
+use discnice_progress::model::{Parameter, Setting};
+use discnice_progress::testpoint::{NotSet, Outcome};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 /// meanwhile.
 #[pyfunction]
 fn testpoint(py: Python<'_>, index: u32, metrics: Vec<f64>) -> (&'static str, f64) {
-    let outcome = py.detach(|| discnice_testpoint::testpoint(index, &metrics));
+    let outcome = py.detach(|| discnice_progress::testpoint::testpoint(index, &metrics));
     match outcome {
         Outcome::TooSoon => ("too soon", 0.0),
         Outcome::Went(_) => ("went", 0.0),
@@ -32,7 +32,7 @@ fn configure(settings: Vec<(String, f64)>) -> PyResult<()> {
         Ok(Setting { parameter, value })
     });
     let settings = settings.collect::<PyResult<Vec<_>>>()?;
-    discnice_testpoint::set(&settings).map_err(|error| match error {
+    discnice_progress::testpoint::set(&settings).map_err(|error| match error {
         NotSet::Bad(error) => bad(&error),
         NotSet::TooLate => PyRuntimeError::new_err(error.to_string()),
     })
@@ -43,33 +43,33 @@ fn set_priority(priority: u32) -> PyResult<()> {
     if priority == 0 {
         return Err(PyValueError::new_err("priority must be at least 1"));
     }
-    discnice_testpoint::set_priority(priority);
+    discnice_progress::testpoint::set_priority(priority);
     Ok(())
 }
 
 #[pyfunction]
 fn set_resources(bits: u64) {
-    discnice_testpoint::set_resources(bits);
+    discnice_progress::testpoint::set_resources(bits);
 }
 
 #[pyfunction]
 fn set_critical(critical: bool) {
-    discnice_testpoint::set_critical(critical);
+    discnice_progress::testpoint::set_critical(critical);
 }
 
 #[pyfunction]
 fn set_job_name(py: Python<'_>, name: &str) {
-    py.detach(|| discnice_testpoint::set_job_name(name));
+    py.detach(|| discnice_progress::testpoint::set_job_name(name));
 }
 
 #[pyfunction]
 fn flush(py: Python<'_>) {
-    py.detach(discnice_testpoint::flush);
+    py.detach(discnice_progress::testpoint::flush);
 }
 
 #[pyfunction]
 fn notices() -> Vec<String> {
-    discnice_testpoint::notices()
+    discnice_progress::testpoint::notices()
 }
 
 #[pymodule]

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use discnice_graybox::fccd::{Options, residency};
 use discnice_graybox::mac::{Grant, gb_alloc};
 use discnice_graybox::order::{By, Names, Piece, PlanOptions, order_pieces, plan, rank};
-use discnice_pagecache::Means;
+use discnice_graybox::pagecache::Means;
 
 /// Exact, by cachestat(2).
 pub const DISCNICE_CACHESTAT: c_int = 0;
@@ -176,7 +176,8 @@ pub unsafe extern "C" fn discnice_plan(
     // SAFETY: not null if there are any, and the caller promises `count` texts.
     let Some(names) = (unsafe { names_of(paths, count) }) else { return -libc::EINVAL };
     let options = PlanOptions { access_unit: (unit > 0).then_some(unit), align };
-    let found = plan(&names, &options, &discnice_profile::access_unit, &mut |_, _| ()).pieces;
+    let found =
+        plan(&names, &options, &discnice_graybox::profile::access_unit, &mut |_, _| ()).pieces;
     let bytes = found.len() * size_of::<DiscnicePiece>();
     let mut array = std::ptr::null_mut::<DiscnicePiece>();
     if bytes > 0 {

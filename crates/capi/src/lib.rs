@@ -12,8 +12,8 @@ pub mod toolbox;
 
 use std::ffi::{CStr, c_char, c_int};
 
-use discnice_manners::Setting;
-use discnice_testpoint::{NotSet, Outcome};
+use discnice_progress::model::Setting;
+use discnice_progress::testpoint::{NotSet, Outcome};
 
 /// The job goes on at once.
 pub const DISCNICE_WENT: c_int = 0;
@@ -50,12 +50,12 @@ pub unsafe extern "C" fn discnice_testpoint(
     let (Ok(index), Ok(count)) = (u32::try_from(index), usize::try_from(count)) else {
         return DISCNICE_INVALID;
     };
-    if metrics.is_null() || count == 0 || count > discnice_manners::ridge::MAX_METRICS {
+    if metrics.is_null() || count == 0 || count > discnice_progress::model::ridge::MAX_METRICS {
         return DISCNICE_INVALID;
     }
     // SAFETY: not null, and the caller promises `count` readable doubles, at most 16 of them.
     let metrics = unsafe { std::slice::from_raw_parts(metrics, count) };
-    match discnice_testpoint::testpoint(index, metrics) {
+    match discnice_progress::testpoint::testpoint(index, metrics) {
         Outcome::TooSoon => DISCNICE_TOO_SOON,
         Outcome::Went(_) => DISCNICE_WENT,
         Outcome::Suspended(_) => DISCNICE_SUSPENDED,
@@ -69,20 +69,20 @@ pub unsafe extern "C" fn discnice_testpoint(
 /// twice the time of one with 100, which is the default. Below 1 counts as 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn discnice_set_priority(priority: c_int) {
-    discnice_testpoint::set_priority(u32::try_from(priority).unwrap_or(1));
+    discnice_progress::testpoint::set_priority(u32::try_from(priority).unwrap_or(1));
 }
 
 /// Declares the resources that the calling thread uses, one bit each, by a convention among the
 /// user's jobs. Polite threads without a common bit may run side by side. 0, the default, is everything.
 #[unsafe(no_mangle)]
 pub extern "C" fn discnice_set_resources(bits: u64) {
-    discnice_testpoint::set_resources(bits);
+    discnice_progress::testpoint::set_resources(bits);
 }
 
 /// With true, the calling thread's testpoints never wait, until set to false again.
 #[unsafe(no_mangle)]
 pub extern "C" fn discnice_set_critical(critical: bool) {
-    discnice_testpoint::set_critical(critical);
+    discnice_progress::testpoint::set_critical(critical);
 }
 
 /// Sets parameters of the regulation for this process, once and before its first testpoint; all of them or
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn discnice_configure(settings: *const c_char) -> c_int {
     let Some(settings) = text.ok().and_then(|text| Setting::list(text).ok()) else {
         return DISCNICE_INVALID;
     };
-    match discnice_testpoint::set(&settings) {
+    match discnice_progress::testpoint::set(&settings) {
         Ok(()) => 0,
         Err(NotSet::Bad(_)) => DISCNICE_INVALID,
         Err(NotSet::TooLate) => DISCNICE_TOO_LATE,
@@ -128,12 +128,12 @@ pub unsafe extern "C" fn discnice_set_job_name(name: *const c_char) -> c_int {
     }
     // SAFETY: not null, and the caller promises a terminated text.
     let Ok(name) = (unsafe { CStr::from_ptr(name) }).to_str() else { return DISCNICE_INVALID };
-    discnice_testpoint::set_job_name(name);
+    discnice_progress::testpoint::set_job_name(name);
     0
 }
 
 /// Saves the targets now. Needed only by a program that ends without exit(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn discnice_flush() {
-    discnice_testpoint::flush();
+    discnice_progress::testpoint::flush();
 }

@@ -1,6 +1,6 @@
 //! What members of a class wait for at one moment: the binding reason.
 
-use discnice_policy::{Condition, Conditions, Resource, Resources};
+use discnice_ledger::policy::{Condition, Conditions, Resource, Resources};
 use discnice_sys::time;
 use discnice_units::Nanos;
 use serde::{Serialize, Serializer};

@@ -3,11 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use discnice_budget::Class;
 use discnice_fleet::fault::{self, report};
-use discnice_policyd::client::Answer;
+use discnice_ledger::Class;
 use discnice_sys::{futex, time};
 use discnice_units::{Nanos, Rate};
+use discnice_watcher::daemon::client::Answer;
 use serde::Serialize;
 
 use crate::classes::Found;

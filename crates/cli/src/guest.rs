@@ -13,9 +13,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use discnice_budget::Class;
 use discnice_graybox::mac;
-use discnice_policy::memory::Bounds;
+use discnice_ledger::Class;
+use discnice_ledger::policy::memory::Bounds;
 use discnice_sys::process;
 
 /// `IOPRIO_WHO_PROCESS` and `IOPRIO_CLASS_IDLE` of ioprio_set(2), which libc does not wrap.

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use discnice_budget::member::Charged;
-use discnice_budget::outside::{Mechanism, Reason};
-use discnice_budget::{MemberId, State, Token};
+use discnice_ledger::member::Charged;
+use discnice_ledger::outside::{Mechanism, Reason};
+use discnice_ledger::{MemberId, State, Token};
 use discnice_regulator::{Linux, Regulator, Thread};
 use discnice_sys::block::{BlockId, Store};
 use discnice_sys::{process, procfs};
@@ -111,7 +111,7 @@ pub fn bring_in(found: &Found, member: MemberId, path: &Path) {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return };
     let (host, thread) = (Linux, Thread::default());
     let regulator = Regulator::new(&host, class, member.books());
-    discnice_loading::program(&regulator, &thread, libc::AT_FDCWD, path.as_ptr());
+    discnice_regulator::startup::program(&regulator, &thread, libc::AT_FDCWD, path.as_ptr());
 }
 
 /// Executes the command in our place; returns only the error.

@@ -105,7 +105,7 @@ fn copy_in(copies: &Path, installed: &Path) -> io::Result<PathBuf> {
 /// and without symbols.
 fn id(library: &Path, meta: &Metadata) -> io::Result<String> {
     let path = CString::new(library.as_os_str().as_bytes())?;
-    let id = discnice_loading::build_id(&path).ok_or(io::ErrorKind::InvalidData)?;
+    let id = discnice_regulator::startup::build_id(&path).ok_or(io::ErrorKind::InvalidData)?;
     let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("{digits}-{:x}", meta.len()))
 }

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use discnice_budget::Class;
-use discnice_policy::{Resource, Resources};
+use discnice_ledger::Class;
+use discnice_ledger::policy::{Resource, Resources};
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos, Rate};
 use unicode_width::UnicodeWidthStr;

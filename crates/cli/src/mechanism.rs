@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use discnice_budget::{MemberId, State};
-use discnice_notify::{Reach, Refused};
+use discnice_ledger::{MemberId, State};
+use discnice_supervisor::{Reach, Refused};
 use discnice_sys::{process, seccomp};
 
 use crate::classes::Found;
@@ -160,7 +160,7 @@ impl Plan {
         };
         // Where there is none to be had, the class is held whatever others do.
         let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
-        discnice_notify::enter(found.class, board, reach, complain).inspect_err(|_| {
+        discnice_supervisor::enter(found.class, board, reach, complain).inspect_err(|_| {
             set(State::Executing);
         })
     }

@@ -1,9 +1,9 @@
 //! Policies of the user's own: programs that policyd asks.
 
 use anyhow::{Context, ensure};
-use discnice_budget::Class;
-use discnice_budget::advice::Health;
-use discnice_policy::{Choice, Limits};
+use discnice_ledger::Class;
+use discnice_ledger::advice::Health;
+use discnice_ledger::policy::{Choice, Limits};
 
 use crate::config::Config;
 

@@ -3,9 +3,9 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use discnice_policy::throttle::Thresholds;
-use discnice_policy::{Limits, Resource, When};
-use discnice_profile::{FigureName, Profile};
+use discnice_graybox::profile::{FigureName, Profile};
+use discnice_ledger::policy::throttle::Thresholds;
+use discnice_ledger::policy::{Limits, Resource, When};
 use discnice_registry::Board;
 use discnice_units::Rate;
 

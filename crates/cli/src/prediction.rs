@@ -1,8 +1,8 @@
 //! Prediction against account, for machines.
 
-use discnice_budget::Class;
 use discnice_estimator::file_systems::Compared;
 use discnice_estimator::{FileSystem, Kind};
+use discnice_ledger::Class;
 use serde::Serialize;
 
 /// What the disk was predicted to do and what the kernel charged, in bytes since the class was made.
@@ -68,7 +68,7 @@ impl FileSystemReport {
         Self {
             device: device
                 .map(|dev| format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev))),
-            kind: device.map(discnice_profile::file_system),
+            kind: device.map(discnice_graybox::profile::file_system),
             account: fs.verdict().name(),
             file_overhead_bytes: fs.overhead().0,
             file_uncharged_bytes: fs.overhead().1,

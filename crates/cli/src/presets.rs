@@ -1,7 +1,7 @@
 //! Limits for kinds of jobs, by name: some of our own, and those of the configuration. Each is laid over the polite default.
 
 use anyhow::Context;
-use discnice_policy::Limits;
+use discnice_ledger::policy::Limits;
 
 use crate::commands::limits::LimitArgs;
 use crate::config::Config;
@@ -55,7 +55,7 @@ fn unknown(config: &Config, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use discnice_policy::{Resource, When};
+    use discnice_ledger::policy::{Resource, When};
     use discnice_units::Bytes;
 
     use super::*;

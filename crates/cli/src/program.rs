@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-pub use discnice_loading::Kind;
+pub use discnice_regulator::startup::Kind;
 
 /// Where the shell would find `command`.
 pub fn find(command: &OsStr) -> Option<PathBuf> {
@@ -65,7 +65,7 @@ pub fn fault(path: &Path) -> Option<&'static str> {
 #[must_use]
 pub fn kind(path: &Path) -> Kind {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Kind::Unknown };
-    discnice_loading::kind(libc::AT_FDCWD, path.as_ptr())
+    discnice_regulator::startup::kind(libc::AT_FDCWD, path.as_ptr())
 }
 
 /// Why our library cannot enter, for people; `None` when it can.

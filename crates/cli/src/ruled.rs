@@ -2,17 +2,17 @@
 
 use std::io;
 
-use discnice_benice::tree::{Process, Tree};
-use discnice_budget::outside::Reason;
-use discnice_external::census::Newcomer;
-use discnice_external::number::mark;
-use discnice_external::process::{
-    Pinned, Refusal, examine, is_this_program, pin, real_user, threads,
-};
-use discnice_policyd::rules::{Candidate, Rulebook};
+use discnice_ledger::outside::Reason;
+use discnice_processes::tree::{Process, Tree};
 use discnice_sys::block::BlockId;
 use discnice_sys::process::{self, user};
 use discnice_sys::{procfs, time};
+use discnice_watcher::census::Newcomer;
+use discnice_watcher::daemon::rules::{Candidate, Rulebook};
+use discnice_watcher::number::mark;
+use discnice_watcher::process::{
+    Pinned, Refusal, examine, is_this_program, pin, real_user, threads,
+};
 
 use crate::classes::{self, Found, Origin};
 use crate::commands::attach_limits::{ADVANCE, enter, lists};
@@ -23,7 +23,7 @@ use crate::{fleet, polite};
 /// What policyd asks of this program.
 pub const RULEBOOK: Rulebook = Rulebook { load, admit };
 
-fn load() -> discnice_policyd::rules::Loaded {
+fn load() -> discnice_watcher::daemon::rules::Loaded {
     let loaded = rules::load();
     if let Err(why) = &loaded.rules {
         // In the journal, if policyd was started by a unit.
@@ -167,6 +167,6 @@ fn has_no_children(id: u32) -> bool {
 
 /// How many rules policyd follows; `None` while there is none, or one of a version that knows no rules.
 pub fn followed() -> Option<usize> {
-    let found: io::Result<Option<usize>> = discnice_policyd::client::rules();
+    let found: io::Result<Option<usize>> = discnice_watcher::daemon::client::rules();
     found.ok().flatten()
 }

@@ -1,12 +1,12 @@
 //! The processes of a class that exist, as far as asking few questions tells.
 
-use discnice_budget::outside::{Account, Mechanism, Reason};
-use discnice_budget::{Class, Member, MemberId, State};
-use discnice_external::account::{OwnAccount, Rest};
-use discnice_external::number;
-use discnice_external::process::lives;
+use discnice_ledger::outside::{Account, Mechanism, Reason};
+use discnice_ledger::{Class, Member, MemberId, State};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, procfs, time};
+use discnice_watcher::account::{OwnAccount, Rest};
+use discnice_watcher::number;
+use discnice_watcher::process::lives;
 
 use crate::classes::Found;
 

@@ -12,8 +12,8 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use discnice_benice::fork;
-use discnice_benice::metric::terminal::Listener;
+use discnice_processes::fork;
+use discnice_progress::control::metric::terminal::Listener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};

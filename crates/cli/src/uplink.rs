@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use discnice_budget::Class;
-use discnice_budget::uplink::Yielding;
+use discnice_ledger::Class;
+use discnice_ledger::uplink::Yielding;
 use discnice_sys::time;
 use discnice_units::Rate;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "libc's clock is named")]
 
-use discnice_policyd::client::{self, Answer};
+use discnice_watcher::daemon::client::{self, Answer};
 
 use crate::classes::Found;
 

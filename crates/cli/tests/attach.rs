@@ -89,7 +89,7 @@ fn a_killed_regulator_leaves_nothing_stopped() {
     assert!(runs_soon(jobs[0].id()));
     jobs.into_iter().for_each(end);
     let targets = scene.path().join("state/discnice/targets");
-    assert!(discnice_testpoint::store::set_aside_files(&targets).is_empty());
+    assert!(discnice_progress::testpoint::store::set_aside_files(&targets).is_empty());
 }
 
 //= ms-manners/7.2-unmodified

@@ -4,7 +4,7 @@ mod graybox_support;
 
 use std::time::{Duration, Instant};
 
-use discnice_profile::{FigureName, Profile};
+use discnice_graybox::profile::{FigureName, Profile};
 use graybox_support::{Scratch, run};
 
 //= gray-box/5-repository

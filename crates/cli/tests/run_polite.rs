@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use discnice_manners::superintendent::Resources;
+use discnice_progress::model::superintendent::Resources;
+use discnice_progress::testpoint::arbiter::Seat;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
-use discnice_testpoint::arbiter::Seat;
 use discnice_units::Nanos;
 
 fn environment<'a>(command: &'a mut Command, scene: &Path) -> &'a mut Command {

@@ -16,8 +16,8 @@ use std::path::Path;
 use std::process::Command;
 
 use discnice_graybox::fccd::{Heisenberg, Options, Region, Residency, residency};
+use discnice_graybox::pagecache::{Means, mincore, page_size};
 use discnice_graybox::toolbox::Correlation;
-use discnice_pagecache::{Means, mincore, page_size};
 use discnice_plot::{Chart, Plot, Series, svg};
 use rustix::fs::Advice;
 

@@ -14,4 +14,6 @@ pub mod fldc;
 pub mod input;
 pub mod mac;
 pub mod order;
+pub mod pagecache;
+pub mod profile;
 pub mod toolbox;

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use discnice_budget::Class;
-use discnice_budget::waits::{self, BUCKETS, Counts};
 use discnice_escape::label;
-use discnice_policy::{Limits, Resource};
+use discnice_ledger::Class;
+use discnice_ledger::policy::{Limits, Resource};
+use discnice_ledger::waits::{self, BUCKETS, Counts};
 use discnice_sys::time;
 use discnice_units::Rate;
 use prometheus_client::collector::Collector;

@@ -5,7 +5,7 @@ mod names;
 
 use core::ffi::c_void;
 
-use discnice_budget::Class;
+use discnice_ledger::Class;
 use discnice_regulator::{Access, File, Flow, Linux, Regulator, Ticket};
 use discnice_sys::{Syscall, cycles};
 

@@ -10,10 +10,10 @@ use core::ffi::CStr;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use discnice_budget::member::{Books, Charged};
-use discnice_budget::outside::Reason;
-use discnice_budget::{Board, Class, Member, MemberId, State, Token};
-use discnice_policy::Resources;
+use discnice_ledger::member::{Books, Charged};
+use discnice_ledger::outside::Reason;
+use discnice_ledger::policy::Resources;
+use discnice_ledger::{Board, Class, Member, MemberId, State, Token};
 use discnice_regulator::Regulator;
 use discnice_sys::block::{self, Block, BlockId, Store};
 use discnice_sys::{futex, memory, process, valgrind};

@@ -10,8 +10,8 @@ use core::ffi::{CStr, c_char};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use discnice_budget::Token;
-use discnice_budget::token::{self, NUMBERS_MAX, VARIABLE};
+use discnice_ledger::Token;
+use discnice_ledger::token::{self, NUMBERS_MAX, VARIABLE};
 use discnice_sys::block::FILE_NAME;
 use discnice_sys::opened::Opened;
 use discnice_sys::{execution, memory};

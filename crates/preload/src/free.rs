@@ -20,12 +20,12 @@ fn forgets() -> bool {
 /// Returns true if files that were opened to be read must be looked at.
 #[inline(always)]
 fn protects_cache() -> bool {
-    engine::class().is_some_and(discnice_budget::Class::protects_cache)
+    engine::class().is_some_and(discnice_ledger::Class::protects_cache)
 }
 
 /// Nothing at all holds this process.
 pub mod unheld {
-    use discnice_budget::Class;
+    use discnice_ledger::Class;
 
     use super::engine;
     use crate::files;
@@ -102,7 +102,7 @@ pub mod unheld {
 
 /// Something may hold it, but not this call, and no trace runs: `Class::is_held_on_disk_alone` is false then.
 pub mod held {
-    use discnice_budget::Class;
+    use discnice_ledger::Class;
     use discnice_regulator::File;
 
     use super::engine;

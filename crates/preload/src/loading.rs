@@ -1,9 +1,9 @@
 //! Programs and libraries are brought into the page cache before they are loaded, where page
-//! faults would be a burst under the class's limit. See `discnice_loading`.
+//! faults would be a burst under the class's limit. See `discnice_regulator::startup`.
 
 use core::ffi::{CStr, c_char};
 
-use discnice_loading::Kind;
+use discnice_regulator::startup::Kind;
 use discnice_regulator::{Linux, Regulator};
 
 use crate::engine;
@@ -39,21 +39,21 @@ impl Target {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::At(directory, path) => discnice_loading::kind(directory, path),
+            Self::At(directory, path) => discnice_regulator::startup::kind(directory, path),
             Self::Named(name) if name.is_null() => Kind::Unknown,
             Self::Named(name) => {
                 // SAFETY: libc reads the name next.
                 let name = unsafe { CStr::from_ptr(name) };
-                discnice_loading::kind_of_command(name, search_path())
+                discnice_regulator::startup::kind_of_command(name, search_path())
             }
-            Self::Opened(fd) => discnice_loading::kind_of_opened(fd),
+            Self::Opened(fd) => discnice_regulator::startup::kind_of_opened(fd),
         }
     }
 }
 
 /// Brings in the program at a path relative to a directory, which may be anything.
 pub fn program_at(directory: i32, path: *const c_char) -> impl FnOnce(&Loader<'_>) {
-    move |loader| discnice_loading::program(loader, &local().thread, directory, path)
+    move |loader| discnice_regulator::startup::program(loader, &local().thread, directory, path)
 }
 
 /// Brings in the program that libc will look for by this name.
@@ -65,7 +65,7 @@ pub unsafe fn command(name: *const c_char) -> impl FnOnce(&Loader<'_>) {
         if loader.faults_burst() && !name.is_null() {
             // SAFETY: the caller vouches for the name.
             let name = unsafe { CStr::from_ptr(name) };
-            discnice_loading::command(loader, &local().thread, name, search_path());
+            discnice_regulator::startup::command(loader, &local().thread, name, search_path());
         }
     }
 }
@@ -80,7 +80,9 @@ pub unsafe fn library(name: *const c_char) {
         && !name.is_null()
     {
         // SAFETY: the caller vouches for the name.
-        discnice_loading::library(&loader, &local().thread, unsafe { CStr::from_ptr(name) });
+        discnice_regulator::startup::library(&loader, &local().thread, unsafe {
+            CStr::from_ptr(name)
+        });
     }
 }
 

@@ -2,9 +2,9 @@
 
 use core::sync::atomic::AtomicU32;
 
-use discnice_budget::outside::Reason;
-use discnice_budget::{Class, Member, MemberId};
-use discnice_loading::Kind;
+use discnice_ledger::outside::Reason;
+use discnice_ledger::{Class, Member, MemberId};
+use discnice_regulator::startup::Kind;
 use discnice_sys::{futex, time};
 use discnice_units::Nanos;
 

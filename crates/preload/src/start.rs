@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use discnice_loading::Kind;
+use discnice_regulator::startup::Kind;
 
 use crate::{engine, environment, gated, real, sanitizer, stdio, valgrind};
 
@@ -28,7 +28,7 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     }
     // Nothing here would ever be called: then others hold the process, and its children find in its environment what
     // brought us here.
-    let kind = discnice_loading::kind(libc::AT_FDCWD, OURSELVES.as_ptr());
+    let kind = discnice_regulator::startup::kind(libc::AT_FDCWD, OURSELVES.as_ptr());
     if kind.is_foreign() && kind != Kind::Privileged {
         return;
     }

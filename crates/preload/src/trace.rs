@@ -5,8 +5,8 @@
 
 use core::ffi::CStr;
 
-use discnice_budget::Class;
-use discnice_budget::trace::{self, Record, Why};
+use discnice_ledger::Class;
+use discnice_ledger::trace::{self, Record, Why};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 

@@ -16,13 +16,13 @@ const NAME: &str = "@board";
 #[derive(Debug, Clone, Copy)]
 pub struct Board {
     /// The mapped board.
-    pub board: &'static discnice_budget::Board,
+    pub board: &'static discnice_ledger::Board,
     /// Its block.
     pub block: BlockId,
 }
 
 impl Board {
-    const SIZE: usize = discnice_budget::Board::SIZE;
+    const SIZE: usize = discnice_ledger::Board::SIZE;
 
     /// This user's board, made if need be.
     ///
@@ -38,8 +38,11 @@ impl Board {
             return Ok(found);
         }
         let made = Self::create()?;
-        let entry =
-            Entry { block: made.block, nonce: 0, limits: discnice_policy::Limits::UNLIMITED };
+        let entry = Entry {
+            block: made.block,
+            nonce: 0,
+            limits: discnice_ledger::policy::Limits::UNLIMITED,
+        };
         entries.write(NAME, &entry)?;
         Ok(made)
     }
@@ -47,7 +50,7 @@ impl Board {
     fn find(entries: &Entries) -> Option<Self> {
         let block = store::adopt(entries.read(NAME)?.block, Self::SIZE)?;
         // SAFETY: mapped, so long, at a page's start; we never unmap an adopted one.
-        let board = unsafe { discnice_budget::Board::adopt(block.start, block.length) };
+        let board = unsafe { discnice_ledger::Board::adopt(block.start, block.length) };
         match board {
             Ok(board) if !block.removed => Some(Self { board, block: block.id }),
             _ => {
@@ -61,7 +64,7 @@ impl Board {
     fn create() -> io::Result<Self> {
         let Block { id, start, length, .. } = store::create(Self::SIZE)?;
         // SAFETY: a new block is zeroed, so long, and no other process's yet.
-        match unsafe { discnice_budget::Board::create(start, length) } {
+        match unsafe { discnice_ledger::Board::create(start, length) } {
             Ok(board) => Ok(Self { board, block: id }),
             Err(foreign) => Err(io::Error::other(format!("new shared memory is {foreign}"))),
         }

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use anyhow::Context;
-use discnice_budget::Foreign;
-use discnice_policy::Limits;
+use discnice_ledger::Foreign;
+use discnice_ledger::policy::Limits;
 use discnice_sys::block::{Block, BlockId, Store};
 use discnice_sys::{futex, process, shm, time};
 
@@ -27,13 +27,13 @@ const CROWD: usize = 1024;
 /// for each class.
 const SWEEPERS: u32 = 16;
 
-const SIZE: usize = discnice_budget::Class::SIZE;
+const SIZE: usize = discnice_ledger::Class::SIZE;
 
 /// A class and where it lies.
 #[derive(Debug, Clone, Copy)]
 pub struct Class {
     /// The mapped class.
-    pub class: &'static discnice_budget::Class,
+    pub class: &'static discnice_ledger::Class,
     /// Its block.
     pub block: BlockId,
     /// Set if its block was removed, so that no other process will find it, though its members are
@@ -145,7 +145,7 @@ enum Unusable {
 fn map(id: BlockId) -> Result<Class, Unusable> {
     let block = store::adopt(id, SIZE).ok_or(Unusable::Unmapped)?;
     // SAFETY: mapped, so long, at a page's start; it is unmapped only where nothing refers to it.
-    match unsafe { discnice_budget::Class::adopt(block.start, block.length, None) } {
+    match unsafe { discnice_ledger::Class::adopt(block.start, block.length, None) } {
         Ok(class) => Ok(Class { class, block: id, removed: block.removed }),
         Err(foreign) => {
             // SAFETY: nothing refers to the mapping.
@@ -229,7 +229,7 @@ fn create(name: &str) -> anyhow::Result<Class> {
     let (nonce, created) = (store::random(), now());
     // SAFETY: a new block is zeroed, so long, and no other process's yet.
     let class = unsafe {
-        discnice_budget::Class::create(block.start, block.length, nonce, name.as_bytes(), created)
+        discnice_ledger::Class::create(block.start, block.length, nonce, name.as_bytes(), created)
     };
     let class = class.map_err(|foreign| anyhow::anyhow!("new shared memory is {foreign}"))?;
     // Without a board its traffic is taken for others' by classes that give way.

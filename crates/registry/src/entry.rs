@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use discnice_ledger::policy::limits::WEIGHT;
+use discnice_ledger::policy::{Choice, Limits, Memory, Pace, Resource, When};
 use discnice_paths::{Private, name_in_space};
-use discnice_policy::limits::WEIGHT;
-use discnice_policy::{Choice, Limits, Memory, Pace, Resource, When};
 use discnice_sys::block::BlockId;
 use discnice_units::{Bytes, Nanos, Rate};
 use rustix::fs::{FlockOperation, OFlags, flock};

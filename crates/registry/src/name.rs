@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// Longest name, in bytes.
-pub const NAME_MAX: usize = discnice_budget::layout::NAME_MAX;
+pub const NAME_MAX: usize = discnice_ledger::layout::NAME_MAX;
 
 /// Marks the names of classes that `run` makes by itself, which no user can type.
 const AUTOMATIC: char = '@';

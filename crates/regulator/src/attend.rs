@@ -1,12 +1,12 @@
 //! Giving way: are the others busy?
 //!
 //! Whichever member takes the slow way anyway, or waits, makes the observation when the last one
-//! is old ([`discnice_policy::throttle::INTERVAL`]); one of several does, by compare-and-swap.
+//! is old ([`discnice_ledger::policy::throttle::INTERVAL`]); one of several does, by compare-and-swap.
 //! All that it takes is the totals of the machine and the charges on the board.
 
-use discnice_budget::Board;
-use discnice_budget::board::{ALL_DISKS, Totals};
-use discnice_policy::throttle::INTERVAL;
+use discnice_ledger::Board;
+use discnice_ledger::board::{ALL_DISKS, Totals};
+use discnice_ledger::policy::throttle::INTERVAL;
 use discnice_units::Nanos;
 
 use crate::host::Host;

@@ -1,9 +1,9 @@
 //! Copying inside the kernel: copy_file_range(2), sendfile(2), splice(2).
 
-use discnice_budget::Direction;
-use discnice_budget::trace::Why;
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::{PAGE, Pages};
+use discnice_ledger::Direction;
+use discnice_ledger::trace::Why;
 use discnice_units::Nanos;
 
 use crate::host::Host;

@@ -1,11 +1,11 @@
 //! The disk's time: how long pieces of work take it while the class gives way.
 //!
-//! See [`discnice_policy::occupancy`]. What was read ahead or written back is waited for: the program
+//! See [`discnice_ledger::policy::occupancy`]. What was read ahead or written back is waited for: the program
 //! is held afterwards anyway, and nothing else tells without privilege how long the disk took.
 
-use discnice_budget::member::Charged;
-use discnice_budget::{Board, Class, Direction};
-use discnice_policy::occupancy;
+use discnice_ledger::member::Charged;
+use discnice_ledger::policy::occupancy;
+use discnice_ledger::{Board, Class, Direction};
 use discnice_units::Nanos;
 
 use crate::host::Host;

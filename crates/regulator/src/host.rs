@@ -1,9 +1,9 @@
 //! The mechanism: what a regulator needs of the system it runs on.
 
-use discnice_budget::board::{Moved, Work};
-use discnice_budget::member::Charged;
-use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::System;
+use discnice_ledger::board::{Moved, Work};
+use discnice_ledger::member::Charged;
+use discnice_ledger::primitive::AtomicU32;
 use discnice_units::Nanos;
 
 /// Why a wait ended.
@@ -78,7 +78,7 @@ pub struct DiskTraffic {
 pub struct NetworkTraffic {
     /// Its number; namespaces(7).
     pub namespace: u64,
-    /// Bytes received and sent, headers left out ([`discnice_policy::throttle::payload`]).
+    /// Bytes received and sent, headers left out ([`discnice_ledger::policy::throttle::payload`]).
     pub moved: Moved,
 }
 

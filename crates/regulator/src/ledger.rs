@@ -1,8 +1,8 @@
 //! Enters amounts in a class's meters, in one way for a process that does so itself, before and
 //! after a call, and for a watcher that does so afterwards.
 
-use discnice_budget::member::{Books, Charged};
-use discnice_budget::{Class, Direction};
+use discnice_ledger::member::{Books, Charged};
+use discnice_ledger::{Class, Direction};
 use discnice_units::Nanos;
 
 use crate::Ticket;

@@ -12,7 +12,7 @@
 //! whatever its thread did cause since the last look is found by the next look.
 //!
 //! Principles:
-//! - policy ([`discnice_policy`]) and mechanism ([`Host`]) meet here and nowhere else;
+//! - policy ([`discnice_ledger::policy`]) and mechanism ([`Host`]) meet here and nowhere else;
 //! - whatever is known about a descriptor ([`File`]) is a hint: the program may close or replace
 //!   it behind our back, and then a charge may come late, but no result changes;
 //! - there are no errors: what cannot be regulated passes.
@@ -35,6 +35,7 @@ mod pacing;
 mod protection;
 mod read;
 mod served;
+pub mod startup;
 mod steps;
 mod thread;
 mod undo;
@@ -65,8 +66,8 @@ pub use write::portion as write_back_portion;
 
 use core::cell::Cell;
 
-use discnice_budget::{Board, Class, member::Books};
 pub use discnice_estimator::Access;
+use discnice_ledger::{Board, Class, member::Books};
 
 /// Everything that a call needs: the host, the class with its limits, and the books of the process.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Clocks that jump and counters that lie: whatever the machine says, programs go on, and a limit that is
 //! lost for a moment holds again.
 
-use discnice_budget::Class;
-use discnice_budget::member::Books;
 use discnice_estimator::{Estimator, Modules};
+use discnice_ledger::Class;
+use discnice_ledger::member::Books;
 
 use crate::simulation::{Counted, Machine, class, most, read, write, yielding_class};
 use crate::{File, Regulator, Thread};

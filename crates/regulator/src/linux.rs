@@ -1,10 +1,10 @@
 //! The mechanism inside a program: system calls that the program does not notice.
 
-use discnice_budget::board::{Moved, Work};
-use discnice_budget::member::Charged;
-use discnice_budget::primitive::AtomicU32;
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_policy::throttle;
+use discnice_ledger::board::{Moved, Work};
+use discnice_ledger::member::Charged;
+use discnice_ledger::policy::throttle;
+use discnice_ledger::primitive::AtomicU32;
 use discnice_sys::pressure::{self, Resource};
 use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time, traffic};
 use discnice_units::Nanos;

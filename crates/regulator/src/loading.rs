@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use discnice_budget::Direction;
+use discnice_ledger::Direction;
 use discnice_units::Rate;
 
 use crate::host::Host;

@@ -1,7 +1,7 @@
 //! Files that are made, on a simulated machine.
 
-use discnice_budget::member::Books;
 use discnice_estimator::{Estimator, Modules, Overhead};
+use discnice_ledger::member::Books;
 
 use crate::simulation::{Machine, class};
 use crate::{File, Host, Regulator, Thread};

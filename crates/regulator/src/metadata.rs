@@ -1,9 +1,9 @@
 //! Calls that touch directories and inodes, or do I/O as a side effect.
 
-use discnice_budget::trace::Why;
-use discnice_budget::{Direction, Meter};
 use discnice_estimator::Access;
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
+use discnice_ledger::trace::Why;
+use discnice_ledger::{Direction, Meter};
 
 use crate::host::Host;
 use crate::{Regulator, Thread, Ticket};

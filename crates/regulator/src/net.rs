@@ -5,8 +5,8 @@
 //! comes, and what did not pass after all is given back. The caller decides what waits and how: a
 //! thread that may sleep, or an event loop that must not.
 
-use discnice_budget::primitive::Ordering;
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
+use discnice_ledger::primitive::Ordering;
 use discnice_units::{Nanos, Rate};
 
 use crate::Regulator;

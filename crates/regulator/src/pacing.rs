@@ -1,10 +1,10 @@
 //! Reserving, waiting, settling.
 
-use discnice_budget::member::Charged;
-use discnice_budget::primitive::Ordering;
-use discnice_budget::{Direction, Meter};
 use discnice_estimator::Estimator;
-use discnice_policy::Pace;
+use discnice_ledger::member::Charged;
+use discnice_ledger::policy::Pace;
+use discnice_ledger::primitive::Ordering;
+use discnice_ledger::{Direction, Meter};
 use discnice_units::{Nanos, Rate};
 
 use crate::host::{Host, Woken};

@@ -5,8 +5,8 @@
 //! read), and for a sequential reader slices are read ahead that are reserved and paid for
 //! beforehand. The program's own call then finds its data in the cache.
 
-use discnice_budget::Direction;
-use discnice_budget::trace::Why;
+use discnice_ledger::Direction;
+use discnice_ledger::trace::Why;
 
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::Pages;

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::vec::Vec;
 
-use discnice_budget::board::{Moved, Work};
-use discnice_budget::member::{Books, Charged};
-use discnice_budget::primitive::AtomicU32;
-use discnice_budget::{Board, Class};
 use discnice_estimator::{Counts, Probed, Refusal, System};
-use discnice_policy::{Limits, Resource, When};
+use discnice_ledger::board::{Moved, Work};
+use discnice_ledger::member::{Books, Charged};
+use discnice_ledger::policy::{Limits, Resource, When};
+use discnice_ledger::primitive::AtomicU32;
+use discnice_ledger::{Board, Class};
 use discnice_units::{Nanos, Rate};
 
 use crate::{Advice, DiskTraffic, File, FileStatus, Host, Regulator, Thread, Woken, WriteMode};

@@ -6,7 +6,7 @@
 //! together, and paid for before: few at first, because pages that are never read are wasted, and
 //! twice as many each time that all were wanted.
 
-use discnice_budget::Direction;
+use discnice_ledger::Direction;
 use discnice_units::Nanos;
 
 use crate::host::Host;

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use discnice_budget::trace::Why;
+use discnice_ledger::trace::Why;
 use discnice_units::Nanos;
 
 use crate::backlog::Backlog;

@@ -5,11 +5,11 @@
 //! dirtied is started in small portions. Only newly dirtied bytes count: a program that rewrites
 //! the same pages keeps doing so for free.
 
-use discnice_budget::trace::Why;
-use discnice_budget::{Class, Direction};
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::Pages;
 use discnice_estimator::file_systems::TINY;
+use discnice_ledger::trace::Why;
+use discnice_ledger::{Class, Direction};
 use discnice_units::Nanos;
 
 use crate::host::Host;

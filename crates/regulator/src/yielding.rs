@@ -1,6 +1,6 @@
 //! Giving way, on a simulated machine.
 
-use discnice_budget::member::Books;
+use discnice_ledger::member::Books;
 use discnice_units::{Nanos, Rate};
 
 use crate::simulation::{Machine, Others, read, read_with, yielding_class};

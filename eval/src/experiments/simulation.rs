@@ -1,6 +1,6 @@
 //! Days of a regulated job in simulated time: MS Manners sections 9.5 and 9.6, figures 9 and 10. The
 //! regulator is the product's; the program that simulates a machine around it is an example of crate
-//! manners, built by `cargo build --release -p discnice-manners --example figures`.
+//! manners, built by `cargo build --release -p discnice-progress --example figures`.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ const OURS: &str = "ours";
 pub fn program() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's file")?;
     let file = own.with_file_name("examples").join("figures");
-    let build = "cargo build --release -p discnice-manners --example figures";
+    let build = "cargo build --release -p discnice-progress --example figures";
     file.is_file().then_some(file).with_context(|| format!("build the simulation: {build}"))
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use discnice_benice::tree::{Process, Tree};
-use discnice_benice::{Summary, fork, regulate};
-use discnice_external::hold::Job;
+use discnice_processes::fork;
+use discnice_processes::tree::{Process, Tree};
+use discnice_progress::control::{Summary, regulate};
+use discnice_watcher::hold::Job;
 use rustix::process::{Pid, getpid};
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! By which mechanism a class's bytes were accounted.
 
-use discnice_budget::Class;
-use discnice_budget::outside::Mechanism;
-use discnice_policy::Resource;
+use discnice_ledger::Class;
+use discnice_ledger::outside::Mechanism;
+use discnice_ledger::policy::Resource;
 use serde::Serialize;
 
 /// Bytes, both ways, since the class was made, also of processes that have ended. Their sum is what the class was charged.

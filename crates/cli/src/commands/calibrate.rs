@@ -10,7 +10,7 @@ use crate::output::{self, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::input::{reason, shown};
-use discnice_profile::{Calibration, Draft, Figure, Profile, Unit, busy, calibrate};
+use discnice_graybox::profile::{Calibration, Draft, Figure, Profile, Unit, busy, calibrate};
 use discnice_units::{Bytes, Nanos, Rate};
 
 const EXAMPLES: &str = "\

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, Subcommand};
-use discnice_policy::Limits;
-use discnice_policyd::client::Answer;
+use discnice_ledger::policy::Limits;
 use discnice_sys::process;
+use discnice_watcher::daemon::client::Answer;
 
 use super::limits::LimitArgs;
 use super::status;

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use discnice_benice::tree::every_process;
 use discnice_escape::Foreign;
+use discnice_processes::tree::every_process;
 use discnice_sys::process;
 use rustix::process::geteuid;
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use discnice_benice::tree::{Process, Tree};
-use discnice_budget::State;
-use discnice_external::process::tracer;
+use discnice_ledger::State;
+use discnice_processes::tree::{Process, Tree};
 use discnice_sys::process;
+use discnice_watcher::process::tracer;
 
 use crate::classes::{self, Found};
 use crate::values;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser};
-use discnice_policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource};
 
 use super::{Cli, Command};
 use crate::classes;

@@ -8,7 +8,7 @@ use discnice_estimator::behind::InodeTable;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::file_systems::OTHERS;
 use discnice_estimator::{Estimation, Estimator, Modules, Overhead, Verdict};
-use discnice_profile::{Mount, Profile, Trust};
+use discnice_graybox::profile::{Mount, Profile, Trust};
 
 use crate::classes::Found;
 
@@ -69,7 +69,7 @@ impl EstimatorArgs {
 /// host profile knows: of the file systems that were calibrated, and of others of their types.
 fn tell_calibrated(estimation: &Estimation) {
     let Ok(profile) = Profile::load() else { return };
-    for mount in discnice_profile::mounts() {
+    for mount in discnice_graybox::profile::mounts() {
         let same_type = |trust: &&Trust| trust.file_system == mount.kind;
         if !profile.trusts.iter().any(|trust| same_type(&trust)) {
             // Not asked about: it may be a network's that does not answer.
@@ -94,7 +94,7 @@ fn tell_calibrated(estimation: &Estimation) {
 
 /// Tells the class how far a page fault reads where the device number of files does not say it.
 fn tell_windows(estimation: &Estimation) {
-    for mount in discnice_profile::mounts() {
+    for mount in discnice_graybox::profile::mounts() {
         if hides_devices(&mount)
             && let (Some(window), Ok(device)) = (window_of(&mount, LAYERS), mount.device_of_files())
             && let Some(fs) = estimation.file_system(estimation.file_systems().slot(device))
@@ -128,7 +128,7 @@ fn window_at(folder: &Path, layers: usize) -> Option<u64> {
         let here = |mount: &&Mount| {
             hides_devices(mount) && mount.device_of_files().is_ok_and(|number| number == device)
         };
-        window_of(discnice_profile::mounts().iter().find(here)?, layers)
+        window_of(discnice_graybox::profile::mounts().iter().find(here)?, layers)
     })
 }
 
@@ -143,7 +143,7 @@ fn btrfs_window(disk: &Path) -> Option<u64> {
 
 /// Tells the class which file systems a daemon serves, and how far the kernel reads ahead for it.
 fn tell_served(estimation: &Estimation) {
-    for mount in discnice_profile::mounts() {
+    for mount in discnice_graybox::profile::mounts() {
         // No daemon is asked that may not answer: the number is in the list of mounts.
         if !(mount.kind == "fuse" || mount.kind.starts_with("fuse.")) {
             continue;
@@ -152,7 +152,7 @@ fn tell_served(estimation: &Estimation) {
         let device = below.and_then(|path| std::fs::metadata(path).ok()).map(|status| status.dev());
         let window =
             below.and_then(|path| window_at(path, LAYERS)).map_or(WINDOW, |bytes| bytes / PAGE);
-        let table = device.map(discnice_profile::file_system);
+        let table = device.map(discnice_graybox::profile::file_system);
         let Some(served) = mount.number() else { continue };
         let slot = estimation.file_systems().slot(served);
         if let Some(fs) = estimation.file_system(slot) {

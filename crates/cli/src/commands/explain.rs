@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use discnice_escape::Foreign;
-use discnice_external::process::pin;
+use discnice_watcher::process::pin;
 
 use super::attach_limits;
 use crate::classes;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use discnice_benice::tree::{Process, Tree};
-use discnice_policy::linger::{Decision, Situation, decide};
+use discnice_ledger::policy::linger::{Decision, Situation, decide};
+use discnice_processes::tree::{Process, Tree};
 use discnice_units::{Bytes, Nanos, Rate};
 use serde_json::json;
 

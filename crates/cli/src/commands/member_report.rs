@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use discnice_budget::outside::{Account, Mechanism, Reason};
-use discnice_budget::{Member, State};
 use discnice_escape::Foreign;
+use discnice_ledger::outside::{Account, Mechanism, Reason};
+use discnice_ledger::{Member, State};
 use discnice_units::Nanos;
 use serde::Serialize;
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser};
-use discnice_external::process::lives;
 use discnice_sys::seccomp;
+use discnice_watcher::process::lives;
 use serde_json::{Value, json};
 
 use super::{Cli, Command};

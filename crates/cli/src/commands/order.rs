@@ -12,7 +12,7 @@ use discnice_graybox::input::{InputError, open};
 use discnice_graybox::order::{
     By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
 };
-use discnice_profile::access_unit;
+use discnice_graybox::profile::access_unit;
 use discnice_units::Bytes;
 
 use super::file_status::{complain, status};

@@ -7,12 +7,12 @@ use std::iter;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use discnice_benice::tree::{Process, Tree};
-use discnice_budget::outside::{Account, Mechanism, Reason};
-use discnice_budget::{Member, MemberId, State};
-use discnice_external::process::{Pinned, pin, tracer};
-use discnice_policyd::client::Answer;
+use discnice_ledger::outside::{Account, Mechanism, Reason};
+use discnice_ledger::{Member, MemberId, State};
+use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{process, procfs};
+use discnice_watcher::daemon::client::Answer;
+use discnice_watcher::process::{Pinned, pin, tracer};
 use rustix::process::getpid;
 
 use super::{attach_limits, class, member_report};

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use discnice_policyd::{Settings, serve};
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
+use discnice_watcher::daemon::{Settings, serve};
 
 use crate::config::Config;
 use crate::output::tell;
@@ -39,7 +39,7 @@ impl Policyd {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         read_the_clock_by_libc();
         let end = serve(self.watch, self.idle, SETTINGS).context("cannot serve")?;
-        if end == discnice_policyd::server::End::NotNeeded {
+        if end == discnice_watcher::daemon::server::End::NotNeeded {
             tell!("discnice: another policyd of this user is running");
         }
         Ok(ExitCode::SUCCESS)

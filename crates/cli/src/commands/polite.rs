@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use discnice_benice::tree::{Process, Tree};
-use discnice_benice::{Metric, Options, Outside, Phases, beside, regulate};
 use discnice_escape::Foreign;
-use discnice_external::hold::Job;
-use discnice_manners::{Config, Setting, settings};
-use discnice_policy::{Limits, Resource};
-use discnice_testpoint::{paths, store};
+use discnice_ledger::policy::{Limits, Resource};
+use discnice_processes::tree::{Process, Tree};
+use discnice_progress::control::{Metric, Options, Outside, Phases, beside, regulate};
+use discnice_progress::model::{Config, Setting, settings};
+use discnice_progress::testpoint::{paths, store};
 use discnice_units::Nanos;
+use discnice_watcher::hold::Job;
 
 use crate::classes::Found;
 use crate::config;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use discnice_policy::{Resource, Resources};
+use discnice_ledger::policy::{Resource, Resources};
 use discnice_units::{ParseError, Rate};
 
 use crate::polite;

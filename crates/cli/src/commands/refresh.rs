@@ -12,7 +12,7 @@ use clap::Args;
 use discnice_graybox::fldc::refresh::worth;
 use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
 use discnice_graybox::input::{reason, shown};
-use discnice_profile::{FigureName, Profile};
+use discnice_graybox::profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
 
 use super::refresh_worth::History;

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use discnice_escape::Foreign;
-use discnice_external::process::{Refusal, pin};
-use discnice_policyd::rules::subject::{Key, Subject};
-use discnice_policyd::rules::{Outcome, Rule, first};
+use discnice_watcher::daemon::rules::subject::{Key, Subject};
+use discnice_watcher::daemon::rules::{Outcome, Rule, first};
+use discnice_watcher::process::{Refusal, pin};
 use serde_json::{Value, json};
 
 use crate::config::rules;

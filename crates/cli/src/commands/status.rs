@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use discnice_benice::report::Report;
 use discnice_escape::Foreign;
-use discnice_policy::memory::Bounds;
-use discnice_policy::{Condition, Memory, Resource, When};
+use discnice_ledger::policy::memory::Bounds;
+use discnice_ledger::policy::{Condition, Memory, Resource, When};
+use discnice_progress::control::report::Report;
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! The part of `discnice status` that tells of regulation by progress.
 
-use discnice_benice::report::{Report, posted};
 use discnice_escape::Foreign;
-use discnice_testpoint::{paths, store};
+use discnice_progress::control::report::{Report, posted};
+use discnice_progress::testpoint::{paths, store};
 
 use crate::output::say;
 

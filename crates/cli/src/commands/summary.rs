@@ -2,7 +2,7 @@
 
 use discnice_escape::Foreign;
 use discnice_estimator::Totals;
-use discnice_policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource};
 use discnice_units::{Bytes, Rate};
 
 use crate::binding::Binding;

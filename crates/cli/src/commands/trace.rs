@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
-use discnice_budget::trace::{Reader, Record, Why};
 use discnice_escape::Foreign;
-use discnice_external::process::{Pinned, pin};
+use discnice_ledger::trace::{Reader, Record, Why};
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos};
+use discnice_watcher::process::{Pinned, pin};
 use serde::Serialize;
 
 use super::attach_limits;

@@ -1,6 +1,6 @@
 //! `[busy]` of a configuration: from what traffic of theirs on others count as busy, for all classes that give way.
 
-use discnice_policy::throttle::Thresholds;
+use discnice_ledger::policy::throttle::Thresholds;
 use discnice_units::Rate;
 use serde::Deserialize;
 

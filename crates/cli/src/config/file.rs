@@ -38,7 +38,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use discnice_fleet::Address;
-use discnice_manners::{Parameter, Setting, settings};
+use discnice_progress::model::{Parameter, Setting, settings};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -164,7 +164,7 @@ impl File {
             config.progress.push(Setting { parameter, value: *value.as_ref() });
         }
         if let Some((name, _)) = config.polite.first_key_value() {
-            settings::apply(&mut discnice_manners::Config::default(), &config.progress)
+            settings::apply(&mut discnice_progress::model::Config::default(), &config.progress)
                 .map_err(|why| at(name.span(), format!("polite: {why}")))?;
         }
         Ok(config)
@@ -338,7 +338,7 @@ pub(super) fn place(text: &str, byte: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use discnice_policy::{Limits, Resource, When};
+    use discnice_ledger::policy::{Limits, Resource, When};
     use discnice_units::Rate;
 
     use super::*;

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
-use discnice_manners::Setting;
-use discnice_policy::Limits;
+use discnice_ledger::policy::Limits;
+use discnice_progress::model::Setting;
 
 pub use busy::Busy;
 pub use file::File;
@@ -200,7 +200,7 @@ fn read_site() -> File {
 
 #[cfg(test)]
 mod tests {
-    use discnice_policy::{Resource, When};
+    use discnice_ledger::policy::{Resource, When};
     use discnice_units::{Bytes, Rate};
 
     use super::*;

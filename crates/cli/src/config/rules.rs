@@ -21,8 +21,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use discnice_policy::{Limits, Resources};
-use discnice_policyd::rules::{Conditions, Loaded, Outcome, Rule};
+use discnice_ledger::policy::{Limits, Resources};
+use discnice_watcher::daemon::rules::{Conditions, Loaded, Outcome, Rule};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -210,10 +210,10 @@ impl Reader {
 mod tests {
     use std::sync::Arc;
 
-    use discnice_policy::{Resource, When};
-    use discnice_policyd::rules::first;
-    use discnice_policyd::rules::subject::Subject;
+    use discnice_ledger::policy::{Resource, When};
     use discnice_units::Rate;
+    use discnice_watcher::daemon::rules::first;
+    use discnice_watcher::daemon::rules::subject::Subject;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use discnice_escape::Foreign;
-use discnice_policy::{Limits, Resources};
+use discnice_ledger::policy::{Limits, Resources};
 
 use super::{Explanation, limits};
 use crate::holding::Holding;

@@ -9,7 +9,7 @@ pub mod others;
 pub mod running;
 pub mod waiting;
 
-use discnice_policy::{Limits, Pace, Resource, When};
+use discnice_ledger::policy::{Limits, Pace, Resource, When};
 use discnice_registry::Board;
 use discnice_units::Rate;
 use serde::Serialize;

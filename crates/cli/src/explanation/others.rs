@@ -5,11 +5,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use discnice_budget::board::Medium;
 use discnice_escape::Foreign;
-use discnice_external::{account, process as external};
+use discnice_ledger::board::Medium;
 use discnice_sys::{process, procfs, time};
 use discnice_units::Rate;
+use discnice_watcher::{account, process as external};
 
 use crate::classes;
 
@@ -88,7 +88,7 @@ pub fn look() -> Vec<Other> {
 fn accounts() -> BTreeMap<u32, u64> {
     let classes = classes::all().unwrap_or_default();
     let is_member = |id: u32| classes.iter().any(|found| found.class.listed(id).is_some());
-    let ids = discnice_benice::tree::every_process();
+    let ids = discnice_processes::tree::every_process();
     let others = ids.filter(|id| *id != process::id() && !is_member(*id));
     let all = others.filter_map(|id| Some((id, moved(id)?))).collect();
     classes::let_go(classes);
@@ -131,7 +131,7 @@ fn hidden() -> String {
 /// Names of processes of any user that wait for a disk at this moment: their state is shown to all.
 fn procfs_waiting() -> Vec<String> {
     let waits = |id: &u32| procfs::stat(*id).is_some_and(|stat| stat.state == b'D');
-    let ids = discnice_benice::tree::every_process().filter(waits).take(NAMED);
+    let ids = discnice_processes::tree::every_process().filter(waits).take(NAMED);
     ids.map(|id| format!("{} ({id}, user {})", Foreign::text(&name(id)), user(id))).collect()
 }
 

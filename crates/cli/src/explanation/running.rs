@@ -1,10 +1,10 @@
 //! A class, or a process that runs.
 
-use discnice_benice::report::posted;
 use discnice_escape::Foreign;
-use discnice_external::process::{Pinned, examine};
-use discnice_testpoint::paths;
+use discnice_progress::control::report::posted;
+use discnice_progress::testpoint::paths;
 use discnice_units::{Bytes, Nanos};
+use discnice_watcher::process::{Pinned, examine};
 
 use super::{Explanation, limits, others, waiting};
 use crate::classes::Found;

@@ -1,11 +1,11 @@
 //! What a class, or a process, waits for at this moment.
 
-use discnice_budget::outside::Reason;
-use discnice_external::process::{call, threads};
-use discnice_policy::{Resource, Resources};
+use discnice_ledger::outside::Reason;
+use discnice_ledger::policy::{Resource, Resources};
 use discnice_registry::Board;
 use discnice_sys::time;
 use discnice_units::Nanos;
+use discnice_watcher::process::{call, threads};
 
 use super::others;
 use crate::binding::conditions;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use discnice_budget::Class;
-use discnice_budget::waits::Counts;
-use discnice_policy::Resource;
+use discnice_ledger::Class;
+use discnice_ledger::policy::Resource;
+use discnice_ledger::waits::Counts;
 use discnice_units::Rate;
 use serde::Serialize;
 

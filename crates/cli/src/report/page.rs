@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
+use discnice_ledger::policy::Resource;
 use discnice_plot::html::document;
 use discnice_plot::svg::{draw, escape, stack};
-use discnice_policy::Resource;
 use discnice_units::{Bytes, Rate};
 
 use super::plots;

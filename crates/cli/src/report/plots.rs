@@ -1,8 +1,8 @@
 //! The plots of a report: rates over time as Rate Windows, figure 7, and sleep times as figure 6.
 
-use discnice_budget::waits::{self, BUCKETS, Counts};
+use discnice_ledger::policy::Resource;
+use discnice_ledger::waits::{self, BUCKETS, Counts};
 use discnice_plot::{Chart, Plot, Series};
-use discnice_policy::Resource;
 
 use super::course::Sample;
 use super::record::Record;

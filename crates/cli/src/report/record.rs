@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use discnice_budget::waits::{self, BUCKETS, Counts};
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
+use discnice_ledger::waits::{self, BUCKETS, Counts};
 use serde::Serialize;
 
 use super::course::{Course, Sample, limit};

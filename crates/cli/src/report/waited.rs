@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use discnice_external::process::{threads, tracer};
 use discnice_sys::procfs;
+use discnice_watcher::process::{threads, tracer};
 use serde::Serialize;
 
 use crate::binding::Binding;

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime};
 
-use discnice_policy::{Condition, Conditions};
+use discnice_ledger::policy::{Condition, Conditions};
 use discnice_units::Nanos;
 
 use super::calendar::Civil;

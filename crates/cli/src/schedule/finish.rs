@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use discnice_policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource};
 use discnice_sys::{futex, time};
 use discnice_units::Rate;
 

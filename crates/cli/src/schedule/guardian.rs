@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use discnice_benice::fork;
-use discnice_policy::Conditions;
+use discnice_ledger::policy::Conditions;
+use discnice_processes::fork;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 

@@ -1,8 +1,8 @@
 //! The job that a schedule is about: its processes, and how they stand, go on and end.
 
-use discnice_benice::tree::{Process, Tree};
 use discnice_escape::Foreign;
-use discnice_policy::Limits;
+use discnice_ledger::policy::Limits;
+use discnice_processes::tree::{Process, Tree};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::classes::Found;

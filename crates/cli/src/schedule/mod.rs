@@ -20,7 +20,7 @@ mod until;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_policy::{Conditions, Limits, Resource};
+use discnice_ledger::policy::{Conditions, Limits, Resource};
 
 pub use job::Job;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use discnice_policy::Conditions;
+use discnice_ledger::policy::Conditions;
 
 use super::conditions::{OnlyWhen, Watcher};
 use super::guardian;

@@ -1,9 +1,9 @@
 //! What a key asks for beyond the view itself: other limits, pauses, ends.
 
 use anyhow::{Context, bail};
-use discnice_external::process::pin;
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
 use discnice_units::Rate;
+use discnice_watcher::process::pin;
 use rustix::process::Signal;
 
 use crate::classes::{self, Found};

@@ -1,6 +1,6 @@
 //! What is being typed or asked, and what keys mean meanwhile.
 
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
 use discnice_units::Rate;
 use ratatui::crossterm::event::KeyCode;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::{self, Action, Change, Target};

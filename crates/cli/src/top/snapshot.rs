@@ -1,6 +1,6 @@
 //! What all classes show at one moment.
 
-use discnice_policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource};
 use discnice_sys::time;
 use discnice_units::Nanos;
 

@@ -1,4 +1,4 @@
-use discnice_policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource};
 use discnice_units::{Nanos, Rate};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

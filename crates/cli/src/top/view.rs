@@ -1,7 +1,7 @@
 //! How it is drawn: a head line, the list, and a line of what keys do.
 
 use discnice_escape::{Foreign, visible};
-use discnice_policy::Resource;
+use discnice_ledger::policy::Resource;
 use discnice_units::Rate;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

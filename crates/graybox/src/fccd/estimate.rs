@@ -1,6 +1,6 @@
 //! An estimate by counting: an order needs no more.
 
-use discnice_pagecache::{Oracle, page_size};
+use crate::pagecache::{Oracle, page_size};
 
 /// Windows that speak for a large file, and bytes in each.
 const WINDOWS: u64 = 32;

@@ -1,6 +1,6 @@
 //! Regions by counting: halving with cachestat, one pass with mincore.
 
-use discnice_pagecache::{Means, Oracle, mincore, page_size};
+use crate::pagecache::{Means, Oracle, mincore, page_size};
 
 use super::{Region, push_merged};
 

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use discnice_pagecache::{Errno, Means, Oracle, page_size};
+use crate::pagecache::{Errno, Means, Oracle, page_size};
 use discnice_units::Nanos;
 
 use crate::toolbox::Timer;
@@ -115,7 +115,7 @@ pub struct Options {
 /// As fstat(2) and pread(2).
 pub fn residency(file: &File, options: &Options) -> io::Result<Residency> {
     let fd = file.as_raw_fd();
-    let size = discnice_pagecache::file_size(fd).map_err(from_errno)?;
+    let size = crate::pagecache::file_size(fd).map_err(from_errno)?;
     let mut oracle = Oracle::of(fd);
     if oracle.is_exact() && !options.probes_only {
         let grain = options.grain.unwrap_or_else(|| default_grain(size)).max(page_size());
@@ -145,7 +145,7 @@ fn by_sweep(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
     let timer = Timer::start();
     let page = page_size();
     let mut look = |start: u64, at: u64| {
-        discnice_pagecache::look(fd, start * page, at * page).map_err(from_errno)
+        crate::pagecache::look(fd, start * page, at * page).map_err(from_errno)
     };
     let mut found = sweep::sweep(size.div_ceil(page), size / unit, &mut look)?;
     if let Some(last) = found.regions.last_mut() {

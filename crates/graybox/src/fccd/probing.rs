@@ -7,7 +7,7 @@
 
 use std::io;
 
-use discnice_pagecache::{Errno, Means, Probe, page_size, probe};
+use crate::pagecache::{Errno, Means, Probe, page_size, probe};
 
 use super::{Heisenberg, Region, Residency, from_errno, push_merged};
 use crate::toolbox::{Timer, split};

@@ -8,7 +8,7 @@
 
 use std::io;
 
-use discnice_pagecache::{FAULT_AROUND, Seen, page_size};
+use crate::pagecache::{FAULT_AROUND, Seen, page_size};
 
 use super::{Region, push_merged};
 

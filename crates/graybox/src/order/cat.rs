@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use discnice_pagecache::Oracle;
+use crate::pagecache::Oracle;
 use rustix::fs::{Advice, fadvise};
 
 use super::units::{Unit, units};
@@ -139,7 +139,7 @@ fn best_first(residency: &Residency, options: &CatOptions) -> Vec<Unit> {
 mod tests {
     use super::*;
     use crate::fccd::{Heisenberg, Region};
-    use discnice_pagecache::Means;
+    use crate::pagecache::Means;
     use proptest::prelude::*;
 
     fn half_cached(size: u64, cached_from: u64) -> Residency {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use discnice_pagecache::{Oracle, Probe};
+use crate::pagecache::{Oracle, Probe};
 
 use super::names::Names;
 use crate::fccd::{PREDICTION_UNIT, Verdicts, estimate, sample};

@@ -2,8 +2,8 @@
 
 use core::ffi::{c_char, c_void};
 
-use discnice_budget::Class;
-use discnice_policy::Resource;
+use discnice_ledger::Class;
+use discnice_ledger::policy::Resource;
 use discnice_regulator::{Access, Thread, Ticket};
 use discnice_sys::{cycles, file, process};
 

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use discnice_budget::trace::Why;
+use discnice_ledger::trace::Why;
 use discnice_regulator::{Flow, Limits, Linux, Regulator, Turn, Woken};
 use discnice_sys::{Errno, signal};
 use discnice_units::Nanos;

@@ -1,6 +1,6 @@
 //! The program's own advice on read-ahead, beside ours.
 
-use discnice_budget::member::Books;
+use discnice_ledger::member::Books;
 
 use super::{RATE, machine};
 use crate::simulation::class;
@@ -15,7 +15,7 @@ fn a_lifted_limit_gives_the_programs_own_advice_back() {
     assert!(file.is_shaped());
     regulator.program_advised(3, &file, Advice::Sequential);
     assert!(file.is_shaped(), "ours again, while the limit holds");
-    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED);
+    class.set_limits(machine.now(), &discnice_ledger::policy::Limits::UNLIMITED);
     let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
     assert!(!file.is_shaped() && file.wants_sequential());
 }
@@ -30,7 +30,7 @@ fn windows_that_a_program_doubles_are_halved_while_a_limit_holds() {
     // It maps the file, or reads it by io_uring: no read is seen.
     regulator.program_advised(3, &file, Advice::Sequential);
     assert_eq!(advised(), Some(Advice::Normal));
-    class.set_limits(machine.now(), &discnice_policy::Limits::UNLIMITED);
+    class.set_limits(machine.now(), &discnice_ledger::policy::Limits::UNLIMITED);
     let _ = regulator.admit_read(&thread, 3, &file, 4096, None);
     assert_eq!(advised(), Some(Advice::Sequential));
     regulator.program_advised(3, &file, Advice::Sequential);

@@ -1,9 +1,9 @@
 //! What is in the page cache costs nothing, and finding that out costs little.
 
-use discnice_budget::Direction;
-use discnice_budget::member::Books;
 use discnice_estimator::behind::InodeTable;
 use discnice_estimator::{Estimator, Modules, Verdict};
+use discnice_ledger::Direction;
+use discnice_ledger::member::Books;
 use discnice_units::Nanos;
 
 use super::{RATE, machine};

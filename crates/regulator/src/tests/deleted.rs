@@ -1,7 +1,7 @@
 //! What is deleted or rewritten before it reaches the disk is credited.
 
-use discnice_budget::Direction;
-use discnice_budget::member::Books;
+use discnice_ledger::Direction;
+use discnice_ledger::member::Books;
 
 use super::{machine, written::class_written};
 use crate::simulation::{class, write};

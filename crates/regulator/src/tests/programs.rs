@@ -1,6 +1,6 @@
 //! A program that is about to be executed is brought in smoothly.
 
-use discnice_budget::member::Books;
+use discnice_ledger::member::Books;
 use discnice_units::{Nanos, Rate};
 
 use super::{RATE, machine};

@@ -1,8 +1,8 @@
 //! What is read: held smoothly, read together, charged by what it costs.
 
-use discnice_budget::Direction;
-use discnice_budget::member::Books;
 use discnice_estimator::{Estimator, Modules, System, Verdict};
+use discnice_ledger::Direction;
+use discnice_ledger::member::Books;
 use discnice_units::Nanos;
 use proptest::prelude::*;
 

@@ -1,8 +1,8 @@
 //! What is written: written back in portions, with what other calls dirtied.
 
-use discnice_budget::Direction;
-use discnice_budget::member::Books;
 use discnice_estimator::{Estimator, Modules};
+use discnice_ledger::Direction;
+use discnice_ledger::member::Books;
 
 use super::{RATE, machine};
 use crate::simulation::{Machine, class, write};

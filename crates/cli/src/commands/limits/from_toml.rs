@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use discnice_policy::When;
+use discnice_ledger::policy::When;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 

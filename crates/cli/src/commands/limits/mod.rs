@@ -5,7 +5,7 @@ mod over;
 mod value;
 
 use clap::Args;
-use discnice_policy::{Limits, Resource, Resources, When};
+use discnice_ledger::policy::{Limits, Resource, Resources, When};
 use discnice_units::{Bytes, Nanos};
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! Limits on top of those before, and within others.
 
 use anyhow::Context;
-use discnice_policy::{Choice, Limits, Memory, Pace, Resource, When};
+use discnice_ledger::policy::{Choice, Limits, Memory, Pace, Resource, When};
 use discnice_units::Rate;
 
 use super::value::{Ceiling, PolicyArg, SleepBound, Total};

@@ -4,9 +4,9 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use discnice_policy::choice::{LONGEST_SLEEPS, SHORTEST_SLEEPS};
-use discnice_policy::limits::WEIGHT_MAX;
-use discnice_policy::{Choice, When};
+use discnice_ledger::policy::choice::{LONGEST_SLEEPS, SHORTEST_SLEEPS};
+use discnice_ledger::policy::limits::WEIGHT_MAX;
+use discnice_ledger::policy::{Choice, When};
 use discnice_units::{Bytes, DurationError, Nanos, ParseError, Rate};
 use serde::{Deserialize, Serialize};
 

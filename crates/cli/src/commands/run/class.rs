@@ -1,6 +1,6 @@
 //! The class of a command, and its limits.
 
-use discnice_policy::Limits;
+use discnice_ledger::policy::Limits;
 use discnice_sys::process;
 
 use super::Run;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, ValueHint};
-use discnice_policy::Limits;
+use discnice_ledger::policy::Limits;
 
 use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;

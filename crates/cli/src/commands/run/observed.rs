@@ -2,7 +2,7 @@
 
 use std::io;
 
-use discnice_benice::tree::Process;
+use discnice_processes::tree::Process;
 
 use super::Run;
 use crate::classes::Found;

@@ -4,11 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use discnice_benice::beside::HeldBack;
 use discnice_escape::Foreign;
-use discnice_policyd::client::Answer;
+use discnice_progress::control::beside::HeldBack;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
+use discnice_watcher::daemon::client::Answer;
 
 use super::{NOT_EXECUTABLE, NOT_FOUND, Run};
 use crate::classes::Found;

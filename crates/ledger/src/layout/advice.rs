@@ -1,0 +1,36 @@
+//! What the user's own policy says, as a ceiling of the class's traffic.
+
+use discnice_units::{Nanos, Rate};
+
+use crate::advice::Advice;
+use crate::layout::Class;
+use crate::policy::{Resource, Resources};
+
+impl Class {
+    /// What the user's own policy says.
+    #[must_use]
+    pub fn advice(&self) -> &Advice {
+        &self.advice
+    }
+
+    //= discnice/4.1-own-policy
+    /// Puts rates in force until a moment, below the thresholds; the caller then wakes the threads that wait on
+    /// [`Class::changes`] if that changed any.
+    pub fn advise(&self, now: Nanos, rates: &[Rate; Resource::COUNT], until: Nanos) -> bool {
+        self.advice.write(rates, until);
+        self.apply_ceilings(now)
+    }
+
+    /// Takes the rates of an answer away that has ended. A member asks before it reserves.
+    #[inline]
+    pub fn mind_advice(&self, now: Nanos) -> bool {
+        self.advice.expire(now) && self.apply_ceilings(now)
+    }
+
+    /// Puts what ceilings allow in force, and the thresholds that hold already.
+    pub(super) fn apply_ceilings(&self, now: Nanos) -> bool {
+        let yields = self.yields();
+        let held = if yields { self.limited() } else { Resources::ALL };
+        self.hold(now, held, yields, (1, 1))
+    }
+}

@@ -1,0 +1,408 @@
+//! One threshold of a class, and what was charged to it.
+
+use discnice_units::{Nanos, Rate};
+
+use crate::policy::choice::Chosen;
+use crate::policy::{Pace, Past};
+use crate::primitive::{AtomicU64, Ordering};
+use crate::recent::Recent;
+
+/// No call of ours owes longer than this many bytes take, and the queue's two seconds. A frontier
+/// further ahead was scribbled, or is the debt of one enormous page fault: then the rest is waived.
+const BELIEVABLE: u64 = 64 << 20;
+
+/// Nor do all the members that are charged from outside, each for what it did since it was looked at
+/// last, owe longer than this many bytes take.
+const BELIEVABLE_OUTSIDE: u64 = 1 << 30;
+
+/// What an operation weighs where amounts are weighed in bytes: as much as the smallest piece that
+/// passes at once.
+const OPERATION: u64 = 128 << 10;
+
+//= rate-windows/3.1-aggregate
+/// One threshold.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Meter {
+    /// Units per second that hold now; `u64::MAX` for none.
+    rate: AtomicU64,
+    /// See `crate::policy::pace`.
+    frontier: AtomicU64,
+    /// Units charged since the class was made.
+    total: AtomicU64,
+    recent: Recent,
+    /// What is set, whether it holds now or not.
+    threshold: AtomicU64,
+}
+
+impl Meter {
+    #[cfg(any(test, loom))]
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self {
+            rate: AtomicU64::new(rate.get()),
+            frontier: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            recent: Recent::new(),
+            threshold: AtomicU64::new(rate.get()),
+        }
+    }
+
+    /// The rate that holds now.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        claimed(&self.rate)
+    }
+
+    /// The threshold that is set; it may hold only in part, or only while others are busy.
+    #[must_use]
+    pub fn threshold(&self) -> Rate {
+        claimed(&self.threshold)
+    }
+
+    /// Sets the threshold, which holds from the next [`Meter::set_rate`] on.
+    pub fn set_threshold(&self, threshold: Rate) {
+        self.threshold.store(threshold.get(), Ordering::Relaxed);
+    }
+
+    /// Units charged since the class was made.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// What passed in the last seconds.
+    #[must_use]
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// When everything charged so far is paid for; zero when nothing is owed.
+    #[inline]
+    #[must_use]
+    pub fn frontier(&self) -> Nanos {
+        Nanos(self.frontier.load(Ordering::Relaxed))
+    }
+
+    //= discnice/5.1-messages
+    /// Takes a place in the queue for so many bytes; `None` where the policy gives none yet
+    /// ([`Meter::retry_at`]).
+    pub fn reserve(&self, pace: Pace, now: Nanos, bytes: u64) -> Option<Nanos> {
+        self.reserve_by(&pace.at(self.rate()), now, bytes, 1)
+    }
+
+    /// Takes a place in the queue for operations. They pass one by one, so none is ever a large
+    /// part of what may pass in a window, and more unused allowance can be kept than beside a large
+    /// piece ([`crate::policy::Rule::credit`]).
+    pub fn reserve_operations(&self, pace: Pace, now: Nanos, count: u64) -> Option<Nanos> {
+        self.reserve_by(&pace.at(self.rate().times(OPERATION)), now, count, OPERATION)
+    }
+
+    /// Reserves `count` units that weigh `each`.
+    fn reserve_by(&self, policy: &Chosen, now: Nanos, count: u64, each: u64) -> Option<Nanos> {
+        if policy.rate().is_unlimited() {
+            return Some(now);
+        }
+        self.heal(now, policy.rate());
+        let passed = self.passed(policy, now).saturating_mul(each);
+        let amount = count.saturating_mul(each);
+        let mut start = None;
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            let past = Past { frontier: Nanos(frontier), passed };
+            let asked = policy.reserve(past, now, amount);
+            start = asked.start;
+            Some(asked.frontier.0)
+        });
+        if start.is_some() && policy.looks_back() > Nanos(0) {
+            self.recent.add(now, count);
+        }
+        start
+    }
+
+    /// What has passed in the time over which a policy looks back.
+    fn passed(&self, policy: &Chosen, now: Nanos) -> u64 {
+        match policy.looks_back() {
+            Nanos(0) => 0,
+            time => self.recent.within(now, time),
+        }
+    }
+
+    /// When everything charged so far is paid for, `bytes` just now from outside; zero without a
+    /// threshold. A scribbled frontier is brought back first.
+    #[must_use]
+    pub fn paid_at(&self, now: Nanos, bytes: u64) -> Nanos {
+        self.paid_by(self.rate(), now, bytes)
+    }
+
+    /// Returns when everything charged so far is paid for, `count` operations just now
+    /// ([`Meter::reserve_operations`]).
+    #[must_use]
+    pub fn operations_paid_at(&self, now: Nanos, count: u64) -> Nanos {
+        self.paid_by(self.rate().times(OPERATION), now, count.saturating_mul(OPERATION))
+    }
+
+    fn paid_by(&self, rate: Rate, now: Nanos, amount: u64) -> Nanos {
+        if rate.is_unlimited() {
+            return Nanos(0);
+        }
+        let longest = rate.time_for(amount.saturating_add(BELIEVABLE_OUTSIDE));
+        if self.frontier() > now.plus(longest) {
+            self.heal(now, rate);
+        }
+        self.frontier()
+    }
+
+    /// Brings a frontier back that cannot be ours.
+    fn heal(&self, now: Nanos, rate: Rate) {
+        let (frontier, limit) =
+            (self.frontier.load(Ordering::Relaxed), now.plus(longest_debt(rate)).0);
+        if frontier > limit {
+            // A lost race means that another process did it.
+            let _ = self.frontier.compare_exchange(
+                frontier,
+                limit,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    /// When to try [`Meter::reserve`] again.
+    #[must_use]
+    pub fn retry_at(&self, pace: Pace, now: Nanos) -> Nanos {
+        pace.at(self.rate()).retry_at(self.frontier(), now)
+    }
+
+    //= rate-windows/4-lost-bandwidth
+    /// Records that `actual` units passed, of which `reserved` had been reserved.
+    pub fn settle(&self, pace: Pace, now: Nanos, reserved: u64, actual: u64) {
+        let policy = pace.at(self.rate());
+        if actual > 0 {
+            self.total.fetch_add(actual, Ordering::Relaxed);
+        }
+        // A policy that looks back has had entered what was reserved.
+        let entered = if self.enters(&policy) { reserved } else { 0 };
+        self.recent.add(now, actual.saturating_sub(entered));
+        self.recent.take(now, entered.saturating_sub(actual));
+        self.correct(&policy, now, reserved, actual);
+    }
+
+    /// Whether what is reserved is entered at once.
+    fn enters(&self, policy: &Chosen) -> bool {
+        policy.looks_back() > Nanos(0) && !policy.rate().is_unlimited()
+    }
+
+    //= rate-windows/8-feedback
+    /// Takes back `units` that were charged and then never reached the disk.
+    pub fn credit(&self, pace: Pace, now: Nanos, units: u64) {
+        let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
+            Some(total.saturating_sub(units))
+        });
+        let policy = pace.at(self.rate());
+        if self.enters(&policy) {
+            self.recent.take(now, units);
+        }
+        self.correct(&policy, now, units, 0);
+    }
+
+    /// Records that `amount` units, which are charged already, are paid for only after `time`; where
+    /// the class has only a part of its threshold, after so much more. They are paid for earlier where the least rate
+    /// has them from the moment when they began; then returns when that is.
+    pub(crate) fn prolong(
+        &self,
+        pace: Pace,
+        now: Nanos,
+        (amount, time): (u64, Nanos),
+        least: Option<(Rate, Nanos)>,
+    ) -> Option<Nanos> {
+        let rule = pace.rule(self.rate());
+        if rule.rate.is_unlimited() {
+            return None;
+        }
+        let whole = u128::from(time.0) * u128::from(self.threshold().get());
+        let time = whole.checked_div(u128::from(rule.rate.get())).unwrap_or(whole);
+        let time = Nanos(u64::try_from(time).unwrap_or(u64::MAX));
+        let longest = longest_debt(rule.rate);
+        let mut kept = None;
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            let frontier = Nanos(frontier);
+            let long = rule.prolong(frontier, now, amount, (time, longest));
+            let least = least.map(|(rate, begun)| rule.no_later(frontier, begun, amount, rate));
+            kept = least.filter(|least| *least < long);
+            Some(kept.unwrap_or(long).0)
+        });
+        kept
+    }
+
+    fn correct(&self, policy: &Chosen, now: Nanos, reserved: u64, actual: u64) {
+        if policy.rate().is_unlimited() || reserved == actual {
+            return;
+        }
+        let passed = self.passed(policy, now);
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            let frontier = Nanos(frontier);
+            let corrected = if actual > reserved {
+                policy.charge(Past { frontier, passed }, now, actual - reserved)
+            } else {
+                policy.refund(frontier, reserved - actual)
+            };
+            Some(corrected.0)
+        });
+    }
+
+    /// Forgets a frontier that has passed with all its credit, so that the way of a cached call
+    /// need not look at the clock.
+    pub fn calm_down(&self, pace: Pace, now: Nanos) {
+        let frontier = self.frontier.load(Ordering::Relaxed);
+        let credit = pace.at(Rate::UNLIMITED).forgets();
+        if frontier != 0 && frontier < now.minus(credit).0 {
+            // A lost race means that another process charged: then nothing is calm.
+            let _ =
+                self.frontier.compare_exchange(frontier, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// Nothing passes as unused allowance of the time before `moment`.
+    pub fn forfeit(&self, moment: Nanos) {
+        if !self.rate().is_unlimited() {
+            let _ = self.frontier.fetch_max(moment.0, Ordering::AcqRel);
+        }
+    }
+
+    /// Changes the rate that holds; the debt in units stays.
+    pub fn set_rate(&self, pace: Pace, now: Nanos, rate: Rate) {
+        let old = pace.rule(self.rate());
+        self.heal(now, old.rate);
+        self.rate.store(rate.get(), Ordering::Release);
+        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
+            Some(old.rescale(Nanos(frontier), now, rate).0)
+        });
+    }
+}
+
+/// See [`BELIEVABLE`].
+const fn longest_debt(rate: Rate) -> Nanos {
+    rate.time_for(BELIEVABLE).plus(Nanos(2 * Nanos::SECOND.0))
+}
+
+/// A rate of zero would never end; we never write one, so it is not ours.
+fn claimed(word: &AtomicU64) -> Rate {
+    match word.load(Ordering::Relaxed) {
+        0 => Rate::UNLIMITED,
+        units => Rate::per_second(units),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::policy::Choice;
+
+    const PACE: Pace = Pace::DEFAULT;
+    const NOW: Nanos = Nanos(1000 * Nanos::SECOND.0);
+
+    //= discnice/5.1-messages
+    //= rate-windows/3.1-aggregate
+    #[test]
+    fn reservations_queue_up() {
+        let meter = Meter::new(Rate::per_second(1_000_000));
+        let first = meter.reserve(PACE, NOW, 100_000).unwrap();
+        let second = meter.reserve(PACE, NOW, 100_000).unwrap();
+        assert_eq!(first, NOW);
+        assert_eq!(second.minus(NOW).0 / 1_000_000, 75, "100 ms of work less 25 ms of credit");
+        while meter.reserve(PACE, NOW, 100_000).is_some() {}
+        assert!(meter.retry_at(PACE, NOW) > NOW);
+    }
+
+    #[test]
+    fn operations_catch_up_after_a_pause() {
+        let meter = Meter::new(Rate::per_second(1000));
+        let pass = |now| {
+            let passes = || meter.reserve_operations(PACE, now, 1).filter(|start| *start <= now);
+            (0..).take_while(|_| passes().is_some()).count()
+        };
+        let first = pass(NOW);
+        assert!((74..=76).contains(&first), "75 ms of unused allowance, not {first}");
+        let then = pass(NOW.plus(Nanos::from_millis(50)));
+        assert!((48..=50).contains(&then), "50 ms less the one that waits already, not {then}");
+    }
+
+    #[test]
+    fn a_scribbled_frontier_holds_no_thread_for_long() {
+        let meter = Meter::new(Rate::per_second(BELIEVABLE));
+        for scribbled in [u64::MAX, NOW.0 + 3000 * Nanos::SECOND.0] {
+            meter.frontier.store(scribbled, Ordering::Relaxed);
+            assert_eq!(meter.reserve(PACE, NOW, 1), None);
+            let later = meter.retry_at(PACE, NOW);
+            assert!(later <= NOW.plus(Nanos(3 * Nanos::SECOND.0)));
+            assert!(meter.reserve(PACE, later, 1).is_some());
+        }
+        let debt = |scribbled: Nanos| {
+            meter.frontier.store(scribbled.0, Ordering::Relaxed);
+            meter.paid_at(NOW, 1).minus(NOW)
+        };
+        let many = Nanos(15 * Nanos::SECOND.0);
+        assert_eq!(debt(NOW.plus(many)), many, "the windows of many members");
+        assert_eq!(debt(Nanos(u64::MAX)), Nanos(3 * Nanos::SECOND.0));
+        assert_eq!(meter.frontier(), NOW.plus(Nanos(3 * Nanos::SECOND.0)), "brought back");
+        meter.rate.store(0, Ordering::Relaxed);
+        assert_eq!(debt(Nanos(u64::MAX)), Nanos(0), "nothing is owed without a threshold");
+        assert_eq!(meter.reserve(PACE, NOW, u64::MAX), Some(NOW));
+    }
+
+    #[test]
+    fn what_is_forfeited_does_not_pass() {
+        let meter = Meter::new(Rate::per_second(1_000_000));
+        meter.forfeit(NOW);
+        meter.reserve(PACE, NOW, 100_000).unwrap();
+        let second = meter.reserve(PACE, NOW, 100_000).unwrap();
+        assert_eq!(second.minus(NOW).0 / 1_000_000, 100, "100 ms of work and no credit");
+        let owed = meter.frontier();
+        meter.forfeit(NOW);
+        assert_eq!(meter.frontier(), owed, "what is owed stays");
+        let free = Meter::new(Rate::UNLIMITED);
+        free.forfeit(NOW);
+        assert_eq!(free.frontier(), Nanos(0));
+    }
+
+    //= rate-windows/8-feedback
+    //= rate-windows/4-lost-bandwidth
+    #[test]
+    fn settling_corrects_both_ways() {
+        let meter = Meter::new(Rate::per_second(1 << 20));
+        meter.reserve(PACE, NOW, 1 << 18);
+        meter.settle(PACE, NOW, 1 << 18, 0);
+        assert!(meter.frontier() <= NOW, "nothing passed, nothing owed");
+        meter.settle(PACE, NOW, 0, 1 << 20);
+        assert!(meter.frontier() > NOW.plus(Nanos::from_millis(900)));
+        meter.credit(PACE, NOW, 1 << 20);
+        assert!(meter.frontier() <= NOW);
+        assert_eq!(meter.total(), 0);
+    }
+
+    //= discnice/4.1-own-policy
+    //= discnice/5.3-function
+    #[test]
+    fn a_policy_that_looks_back_remembers_what_was_reserved() {
+        const SLEEP: Pace = Pace::DEFAULT.with_policy(Choice::Sleep);
+        let meter = Meter::new(Rate::per_second(1_000_000));
+        let pass = |now| (0..).take_while(|_| meter.reserve(SLEEP, now, 100_000).is_some()).count();
+        assert_eq!(pass(NOW), 10, "what N = 1 s allows at once, where the rate window has 2 wait");
+        let retry = meter.retry_at(SLEEP, NOW);
+        assert_eq!(retry.minus(NOW), Nanos::from_millis(100), "B/R - N");
+        meter.settle(SLEEP, NOW, 100_000, 0);
+        assert_eq!(meter.total(), 0);
+        assert_eq!(pass(retry), 1, "one did not pass after all");
+        let later = NOW.plus(Nanos::from_millis(1060));
+        assert_eq!(pass(later), 9, "what passed a second ago is forgotten");
+        meter.settle(SLEEP, later, 0, 10_000_000);
+        assert!(meter.retry_at(SLEEP, later) > later.plus(Nanos(9 * Nanos::SECOND.0)));
+    }
+
+    #[test]
+    fn operations_are_paced_by_any_policy() {
+        const SLEEP: Pace = Pace::DEFAULT.with_policy(Choice::Sleep);
+        let meter = Meter::new(Rate::per_second(50));
+        let passes = || meter.reserve_operations(SLEEP, NOW, 1).is_some();
+        assert_eq!((0..).take_while(|_| passes()).count(), 50);
+    }
+}

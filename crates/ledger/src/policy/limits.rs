@@ -1,0 +1,417 @@
+//! What a class is allowed.
+
+use core::fmt;
+
+use discnice_units::{Bytes, Nanos, Rate};
+
+use crate::policy::choice::{Pace, SHORTEST_WINDOW};
+use crate::policy::memory::Memory;
+use crate::policy::resource::{Resource, Resources};
+
+//= rate-windows/3.1-unfettered
+/// When thresholds hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum When {
+    /// Whatever the others do.
+    #[default]
+    Always,
+    /// While others are busy; see [`crate::policy::throttle`].
+    Busy,
+}
+
+/// Weight of a class that was given none.
+pub const WEIGHT: u32 = 100;
+/// The largest weight.
+pub const WEIGHT_MAX: u32 = 10_000;
+
+/// What the least rate is compared to, as any of them would keep the class below it.
+const LEAST_OF: [Resource; 3] = [Resource::Total, Resource::Read, Resource::Write];
+
+//= discnice/1-idle-use
+/// Thresholds of a class; all hold at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    rates: [Rate; Resource::COUNT],
+    loopback: bool,
+    when: When,
+    weight: u32,
+    guest: bool,
+    protects_cache: bool,
+    yields_uplink: bool,
+    per_child: bool,
+    memory: Memory,
+    disk_total: Option<Bytes>,
+    at_least: Option<Rate>,
+    pace: Pace,
+}
+
+impl Limits {
+    /// Everything is allowed.
+    pub const UNLIMITED: Self = Self {
+        rates: [Rate::UNLIMITED; Resource::COUNT],
+        loopback: false,
+        when: When::Always,
+        weight: WEIGHT,
+        guest: false,
+        protects_cache: false,
+        yields_uplink: false,
+        per_child: false,
+        memory: Memory::DEFAULT,
+        disk_total: None,
+        at_least: None,
+        pace: Pace::DEFAULT,
+    };
+
+    /// The threshold of a resource, in its units per second.
+    #[must_use]
+    pub const fn rate(&self, resource: Resource) -> Rate {
+        self.rates[resource as usize]
+    }
+
+    //= discnice/5.3-threshold
+    /// Returns these limits with another threshold for one resource.
+    #[must_use]
+    pub const fn with(mut self, resource: Resource, rate: Rate) -> Self {
+        self.rates[resource as usize] = rate;
+        self
+    }
+
+    /// Returns true if traffic within the machine counts as network traffic.
+    #[must_use]
+    pub const fn loopback(&self) -> bool {
+        self.loopback
+    }
+
+    /// Returns these limits with traffic within the machine counted or not.
+    #[must_use]
+    pub const fn with_loopback(mut self, loopback: bool) -> Self {
+        self.loopback = loopback;
+        self
+    }
+
+    /// When the thresholds hold.
+    #[must_use]
+    pub const fn when(&self) -> When {
+        self.when
+    }
+
+    /// Returns these limits, in force at other times.
+    #[must_use]
+    pub const fn with_when(mut self, when: When) -> Self {
+        self.when = when;
+        self
+    }
+
+    /// Returns true if the class gives way in processor time and memory too.
+    #[must_use]
+    pub const fn guest(&self) -> bool {
+        self.guest
+    }
+
+    /// Returns these limits with the class giving way in processor time and memory or not.
+    #[must_use]
+    pub const fn with_guest(mut self, guest: bool) -> Self {
+        self.guest = guest;
+        self
+    }
+
+    /// Returns true if what the class reads into the page cache leaves with it.
+    #[must_use]
+    pub const fn protects_cache(&self) -> bool {
+        self.protects_cache
+    }
+
+    /// Returns these limits with the page cache protected or not.
+    #[must_use]
+    pub const fn with_cache_protected(mut self, protected: bool) -> Self {
+        self.protects_cache = protected;
+        self
+    }
+
+    /// Returns true if the class gives way on the network by the queue that its connections see.
+    #[must_use]
+    pub const fn yields_uplink(&self) -> bool {
+        self.yields_uplink
+    }
+
+    /// Returns these limits with the class giving way on the network, or not.
+    #[must_use]
+    pub const fn with_uplink_yielded(mut self, yields: bool) -> Self {
+        self.yields_uplink = yields;
+        self
+    }
+
+    /// Returns true if each child of a member gets a class of its own with these limits.
+    #[must_use]
+    pub const fn per_child(&self) -> bool {
+        self.per_child
+    }
+
+    //= discnice/5.1-separate-children
+    /// Returns these limits with the children of members apart or together.
+    #[must_use]
+    pub const fn with_per_child(mut self, per_child: bool) -> Self {
+        self.per_child = per_child;
+        self
+    }
+
+    /// The thresholds of resident memory.
+    #[must_use]
+    pub const fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Returns these limits with other thresholds of resident memory.
+    #[must_use]
+    pub const fn with_memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// The bytes to and from disks that pass in all; then the class is held.
+    #[must_use]
+    pub const fn disk_total(&self) -> Option<Bytes> {
+        self.disk_total
+    }
+
+    /// Returns these limits with another bound of the bytes that pass in all.
+    #[must_use]
+    pub const fn with_disk_total(mut self, most: Option<Bytes>) -> Self {
+        self.disk_total = most;
+        self
+    }
+
+    /// The least rate: the disk traffic that the class may have however much others wait for its disks.
+    #[must_use]
+    pub const fn at_least(&self) -> Option<Rate> {
+        self.at_least
+    }
+
+    //= rate-windows/3.1-keeps-threshold
+    /// Returns these limits with another least rate.
+    #[must_use]
+    pub const fn with_at_least(mut self, least: Option<Rate>) -> Self {
+        self.at_least = least;
+        self
+    }
+
+    /// The policy, and its window.
+    #[must_use]
+    pub const fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    //= discnice/4.1-own-policy
+    /// Returns these limits with another policy or window.
+    #[must_use]
+    pub const fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// This class's part, relative to others' weights, while several that give way are held at
+    /// once; from 1 to [`WEIGHT_MAX`].
+    #[must_use]
+    pub const fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// Returns these limits with another weight.
+    #[must_use]
+    pub const fn with_weight(mut self, weight: u32) -> Self {
+        self.weight = if weight == 0 {
+            1
+        } else if weight > WEIGHT_MAX {
+            WEIGHT_MAX
+        } else {
+            weight
+        };
+        self
+    }
+
+    /// The resources that have a threshold.
+    #[must_use]
+    pub fn limited(&self) -> Resources {
+        let limited = Resource::ALL.into_iter().filter(|one| !self.rate(*one).is_unlimited());
+        limited.fold(Resources::NONE, |set, one| set.and(one.only()))
+    }
+
+    /// Refuses thresholds that can never take effect.
+    ///
+    /// # Errors
+    /// Which part is allowed more than the whole, that the least rate is above a limit, or the shortest
+    /// sleep above the longest, that memory's low threshold
+    /// is above the high one, or that the policy cannot have the window.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        for part in Resource::ALL {
+            let Some(whole) = part.whole() else { continue };
+            let (rate, most) = (self.rate(part), self.rate(whole));
+            if !rate.is_unlimited() && rate > most {
+                return Err(Contradiction::Part { part, rate, whole, most });
+            }
+        }
+        if let Some(least) = self.at_least
+            && let Some(limit) = LEAST_OF.into_iter().find(|one| least > self.rate(*one))
+        {
+            return Err(Contradiction::Least { least, limit, most: self.rate(limit) });
+        }
+        if let Some(window) = self.pace.given_window()
+            && !self.pace.is_possible(window)
+        {
+            return Err(Contradiction::Window { window, pace: self.pace });
+        }
+        if let (Some(shortest), Some(longest)) =
+            (self.pace.given_shortest_sleep(), self.pace.given_longest_sleep())
+            && shortest > longest
+        {
+            return Err(Contradiction::Sleeps { shortest, longest });
+        }
+        let elsewhere = |one: &Resource| !Resources::DISK.contains(*one);
+        if self.per_child
+            && let Some(limit) = Resource::ALL
+                .into_iter()
+                .find(|one| elsewhere(one) && !self.rate(*one).is_unlimited())
+        {
+            return Err(Contradiction::PerChild { limit });
+        }
+        match (self.memory.low(), self.memory.high()) {
+            (Some(low), Some(high)) if self.memory.contradicts_itself() => {
+                Err(Contradiction::Memory { low, high })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Thresholds that can never take effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contradiction {
+    /// A part is allowed more than the whole.
+    Part {
+        /// The part.
+        part: Resource,
+        /// What it is allowed.
+        rate: Rate,
+        /// The whole.
+        whole: Resource,
+        /// What that is allowed.
+        most: Rate,
+    },
+    /// The low threshold of memory is above the high one.
+    Memory {
+        /// The low one.
+        low: Bytes,
+        /// The high one.
+        high: Bytes,
+    },
+    /// The least rate is above a limit.
+    Least {
+        /// The least rate.
+        least: Rate,
+        /// What is limited.
+        limit: Resource,
+        /// What that is allowed.
+        most: Rate,
+    },
+    /// The shortest sleep is longer than the longest.
+    Sleeps {
+        /// The shortest one.
+        shortest: Nanos,
+        /// The longest one.
+        longest: Nanos,
+    },
+    /// Children are apart, and what is not disk traffic is limited, which cannot be held from outside.
+    PerChild {
+        /// What is limited.
+        limit: Resource,
+    },
+    /// The policy cannot have this window.
+    Window {
+        /// The window.
+        window: Nanos,
+        /// The policy.
+        pace: Pace,
+    },
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (part, rate, whole, most) = match self {
+            Self::Part { part, rate, whole, most } => (part, rate, whole, most),
+            Self::Least { least, limit, most } => {
+                let limit = limit.option();
+                return write!(
+                    f,
+                    "--at-least {least} is more than {limit} {most} allows; lower it or raise {limit}"
+                );
+            }
+            Self::Sleeps { shortest, longest } => {
+                return write!(
+                    f,
+                    "--shortest-sleep {shortest} is more than --longest-sleep {longest}; lower it or raise the other"
+                );
+            }
+            Self::PerChild { limit } => {
+                let limit = limit.option();
+                return write!(f, "--per-child limits disk traffic only; leave out {limit}");
+            }
+            Self::Memory { low, high } => {
+                return write!(
+                    f,
+                    "--memory-low {low} is more than --memory-high {high}; lower it or raise the other"
+                );
+            }
+            Self::Window { window, pace } => {
+                return write!(
+                    f,
+                    "--window {} is not possible with --policy {}; give {} to {} ms",
+                    window,
+                    pace.policy.name(),
+                    SHORTEST_WINDOW.0 / 1_000_000,
+                    pace.longest().0 / 1_000_000
+                );
+            }
+        };
+        let (part, whole) = (part.option(), whole.option());
+        write!(f, "{part} {rate} is more than {whole} {most} allows; lower {part} or raise {whole}")
+    }
+}
+
+impl core::error::Error for Contradiction {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_may_not_exceed_the_whole() {
+        for (part, whole) in Resource::ALL.into_iter().filter_map(|one| Some((one, one.whole()?))) {
+            let limits =
+                Limits::UNLIMITED.with(whole, Rate::per_second(5)).with(part, Rate::per_second(10));
+            let why = limits.check().unwrap_err().to_string();
+            assert!(why.contains(part.option()) && why.contains(whole.option()), "{why}");
+            assert!(limits.with(part, Rate::per_second(5)).check().is_ok());
+            assert!(limits.with(whole, Rate::UNLIMITED).check().is_ok());
+        }
+    }
+
+    //= rate-windows/3.1-keeps-threshold
+    #[test]
+    fn the_least_rate_is_not_above_a_limit() {
+        let least = Limits::UNLIMITED.with_at_least(Some(Rate::per_second(10)));
+        assert!(least.check().is_ok());
+        for one in LEAST_OF {
+            let why = least.with(one, Rate::per_second(9)).check().unwrap_err().to_string();
+            assert!(why.contains("--at-least") && why.contains(one.option()), "{why}");
+            assert!(least.with(one, Rate::per_second(10)).check().is_ok());
+        }
+    }
+
+    #[test]
+    fn what_has_a_threshold_is_limited() {
+        assert!(Limits::UNLIMITED.limited().is_empty());
+        let limits = Limits::UNLIMITED.with(Resource::NetUp, Rate::per_second(7));
+        assert_eq!(limits.limited(), Resource::NetUp.only());
+        assert_eq!(limits.rate(Resource::NetUp), Rate::per_second(7));
+    }
+}

@@ -1,0 +1,315 @@
+//! The rate window as a frontier.
+//!
+//! The paper (Rate Windows, 3.2, figures 2 and 3) keeps the last 100 operations of the last five
+//! seconds and delays the next one by B/R - T, where B is what the window holds, T how long it
+//! has lasted and R the threshold. Shared by any number of processes, a queue of operations
+//! would need a lock, and a burst after idling may be as long as the window.
+//!
+//! The same delay follows from one number, the *frontier*: the moment at which everything that
+//! has passed is paid for at rate R. An amount may pass once the frontier is reached, and moves
+//! it by amount/R. A frontier in the past is unused allowance; only a little of it is kept
+//! ([`Rule::credit`]), so that over any window of length W at most that more than R W passes, plus the
+//! one amount that crosses the border, which callers keep small ([`Rule::slice`]).
+//!
+//! DiscNice's own N = 1 s (DiscNice, 5.3) is the same rule with a window of one second.
+
+use discnice_units::{Nanos, Rate};
+
+use crate::policy::choice::{Past, Policy, Reservation};
+
+//= discnice/5.3-n
+/// The window of the Rate Windows paper, 3.2.
+pub const WINDOW: Nanos = Nanos(5 * Nanos::SECOND.0);
+
+/// Furthest start that is promised to a caller; see [`Rule::reserve`].
+const QUEUE: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+//= rate-windows/3.2-shortest
+/// A sleep shorter than this is not worth its context switches (Rate Windows, 3.2: the lower
+/// bound of a sleep); the debt stays, so that nothing is lost.
+pub const SHORTEST_SLEEP: Nanos = Nanos::from_millis(1);
+
+/// How much of the rate one piece of work should be at most: the upper bound of a sleep that
+/// splits large operations (Rate Windows, 3.2).
+const SLICE_TIME: Nanos = Nanos::from_millis(40);
+/// Share of the rate for one piece of a class that gives way, where each piece is a seek there and
+/// back at the others' expense.
+const LONG_SLICE_TIME: Nanos = Nanos::from_millis(100);
+/// Whatever its size, a piece costs the others on a rotating disk a seek there and one back, some 18 ms
+/// (docs/adr/0001-frontier.md). So pieces below this size may take [`WELL_TIME`] of the rate,
+const SLICE_WELL: u64 = 512 << 10;
+const WELL_TIME: Nanos = Nanos::from_millis(100);
+/// smaller ones even 4 % of five seconds,
+const SLICE_SMALL: u64 = 192 << 10;
+const SMALL_TIME: Nanos = Nanos::from_millis(192);
+/// and none is smaller than this.
+const SLICE_MIN: u64 = 128 << 10;
+/// None is smaller than a page, whatever the user gives.
+const SLICE_LEAST: u64 = 4096;
+/// Larger pieces gain nothing: a disk is at full speed well before.
+const SLICE_MAX: u64 = 4 << 20;
+
+//= rate-windows/5.2-not-to-exceed
+/// A threshold and the window over which it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The threshold.
+    pub rate: Rate,
+    /// Over which time it holds.
+    pub window: Nanos,
+    /// The longest sleep that one piece of work should cause, if the user has given one.
+    pub longest: Option<Nanos>,
+}
+
+const fn at_least(value: u64, bound: u64) -> u64 {
+    if value < bound { bound } else { value }
+}
+
+const fn at_most(value: u64, bound: u64) -> u64 {
+    if value > bound { bound } else { value }
+}
+
+impl Rule {
+    /// The rate that is aimed at: a limit is a promise not to exceed, so a little stays free for
+    /// the amounts that cross the window's border.
+    const fn aim(&self) -> Rate {
+        if self.rate.is_unlimited() {
+            return self.rate;
+        }
+        Rate::per_second(self.rate.get() - self.rate.get() / 128)
+    }
+
+    //= rate-windows/5.2-forget
+    /// Returns the unused allowance that is kept, so that a thread that computes for a moment loses
+    /// nothing: as much as keeps any window below 1.025 of the rate beside the one piece that
+    /// crosses its border; below 1.02 where that is one of [`SLICE_TIME`].
+    #[must_use]
+    pub const fn credit(&self) -> Nanos {
+        let room = Nanos(self.window.0 / 1000 * 30).minus(self.rate.time_for(self.slice()));
+        let least = Nanos(self.window.0 / 200);
+        let most = Nanos(least.0 * 3);
+        if room.0 < least.0 {
+            return least;
+        }
+        if room.0 > most.0 { most } else { room }
+    }
+
+    //= discnice/6.5-gradual
+    /// The largest piece, in bytes, in which work should be done under this rule.
+    #[must_use]
+    pub const fn slice(&self) -> u64 {
+        self.slice_of(SLICE_TIME)
+    }
+
+    /// Returns the largest piece, in bytes, for a class that gives way.
+    #[must_use]
+    pub const fn long_slice(&self) -> u64 {
+        self.slice_of(LONG_SLICE_TIME)
+    }
+
+    //= rate-windows/3.2-longest
+    const fn slice_of(&self, time: Nanos) -> u64 {
+        if let Some(longest) = self.longest {
+            let bytes = at_least(self.rate.units_in(longest), SLICE_LEAST);
+            return at_most(bytes, SLICE_MAX) / SLICE_LEAST * SLICE_LEAST;
+        }
+        let least = at_least(
+            at_least(at_most(self.rate.units_in(SMALL_TIME), SLICE_SMALL), SLICE_MIN),
+            at_most(self.rate.units_in(WELL_TIME), SLICE_WELL),
+        );
+        let bytes = at_least(self.rate.units_in(time), least);
+        at_most(bytes, SLICE_MAX) / 4096 * 4096
+    }
+
+    //= discnice/5.3-window
+    /// Returns the moment from which `amount` units may pass, or none when the queue is too long
+    /// to promise one: then wait until `retry_at` and ask again. The bound keeps a crowd of
+    /// waiters that is killed from leaving a debt that was never spent.
+    const fn take_place(&self, frontier: Nanos, now: Nanos, amount: u64) -> Reservation {
+        let from = self.from(frontier, now);
+        let start = if from.0 > now.0 { from } else { now };
+        if start.0 > now.plus(QUEUE).0 {
+            return Reservation { start: None, frontier };
+        }
+        Reservation { start: Some(start), frontier: from.plus(self.aim().time_for(amount)) }
+    }
+
+    /// The frontier after `amount` units, which are charged already, turned out to be paid for only
+    /// after `time`, but no further than `longest` from now.
+    #[must_use]
+    pub const fn prolong(
+        &self,
+        frontier: Nanos,
+        now: Nanos,
+        amount: u64,
+        (time, longest): (Nanos, Nanos),
+    ) -> Nanos {
+        let later = self.from(frontier, now).plus(time.minus(self.aim().time_for(amount)));
+        let limit = now.plus(longest);
+        if later.0 > limit.0 && limit.0 > frontier.0 { limit } else { later }
+    }
+
+    /// The frontier after `amount` units, which are charged already and began to pass at `begun`, where they are paid
+    /// for at `least`, a lower rate.
+    #[must_use]
+    pub const fn no_later(&self, frontier: Nanos, begun: Nanos, amount: u64, least: Rate) -> Nanos {
+        let before = self.from(frontier.minus(self.aim().time_for(amount)), begun);
+        let paid = before.plus(least.time_for(amount));
+        if paid.0 < frontier.0 { frontier } else { paid }
+    }
+
+    /// The frontier after the rate changed from `self.rate` to `rate`: the debt in units stays.
+    #[must_use]
+    pub const fn rescale(&self, frontier: Nanos, now: Nanos, rate: Rate) -> Nanos {
+        let debt = frontier.minus(now);
+        if rate.is_unlimited() || self.rate.is_unlimited() {
+            return Nanos(0);
+        }
+        let units = self.rate.units_in(debt);
+        if units == 0 { frontier } else { now.plus(rate.time_for(units)) }
+    }
+
+    /// Returns where the frontier starts: unused allowance older than the credit is forgotten.
+    const fn from(&self, frontier: Nanos, now: Nanos) -> Nanos {
+        let oldest = now.minus(self.credit());
+        if frontier.0 < oldest.0 { oldest } else { frontier }
+    }
+}
+
+impl Policy for Rule {
+    fn looks_back(&self) -> Nanos {
+        Nanos(0)
+    }
+
+    fn forgets(&self) -> Nanos {
+        self.credit()
+    }
+
+    fn reserve(&self, past: Past, now: Nanos, amount: u64) -> Reservation {
+        self.take_place(past.frontier, now, amount)
+    }
+
+    //= rate-windows/3.2-delay
+    fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
+        frontier.minus(Nanos(QUEUE.0 / 2)).max(now)
+    }
+
+    fn charge(&self, past: Past, now: Nanos, amount: u64) -> Nanos {
+        self.from(past.frontier, now).plus(self.aim().time_for(amount))
+    }
+
+    fn refund(&self, frontier: Nanos, amount: u64) -> Nanos {
+        frontier.minus(self.aim().time_for(amount))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULE: Rule = Rule { rate: Rate::per_second(5 << 20), window: WINDOW, longest: None };
+
+    /// The frontier says it all.
+    const fn past(frontier: Nanos) -> Past {
+        Past { frontier, passed: 0 }
+    }
+
+    /// Lets a stream of (gap, amount) pass and returns (moment, amount) for each.
+    fn simulate(rule: Rule, work: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let (mut now, mut frontier) = (Nanos::SECOND, Nanos(0));
+        let mut passed = Vec::new();
+        for &(gap, amount) in work {
+            now = now.plus(Nanos(gap));
+            let reserved = loop {
+                let reserved = rule.reserve(past(frontier), now, amount);
+                match reserved.start {
+                    Some(start) => break (start, reserved.frontier),
+                    None => now = rule.retry_at(frontier, now),
+                }
+            };
+            (now, frontier) = reserved;
+            passed.push((now.0, amount));
+        }
+        passed
+    }
+
+    fn most_in_any(window: u64, passed: &[(u64, u64)]) -> u64 {
+        passed
+            .iter()
+            .map(|&(from, _)| {
+                passed.iter().filter(|p| p.0 >= from && p.0 < from + window).map(|p| p.1).sum()
+            })
+            .max()
+            .unwrap_or(0)
+    }
+
+    proptest! {
+        //= discnice/5.3-window
+        //= discnice/5.3-n
+        //= discnice/6.5-gradual
+        //= rate-windows/3.2-delay
+        //= rate-windows/5.2-not-to-exceed
+        #[test]
+        fn no_window_exceeds_its_limit(
+            work in prop::collection::vec((0u64..300_000_000, 1u64..200_000), 1..600)
+        ) {
+            let passed = simulate(RULE, &work);
+            let most = most_in_any(WINDOW.0, &passed) as f64;
+            prop_assert!(most <= 1.02 * 5.0 * RULE.rate.get() as f64, "{most}");
+        }
+
+        //= discnice/5.3-window
+        #[test]
+        fn a_busy_job_gets_its_rate(amounts in prop::collection::vec(4096u64..200_000, 400..600)) {
+            let work: Vec<_> = amounts.iter().map(|&amount| (0, amount)).collect();
+            let passed = simulate(RULE, &work);
+            let bytes: u64 = amounts.iter().rev().skip(1).sum();
+            let seconds = (passed.last().unwrap().0 - passed[0].0) as f64 / 1e9;
+            let rate = bytes as f64 / seconds;
+            prop_assert!(rate >= 0.98 * RULE.rate.get() as f64, "{rate}");
+        }
+
+        #[test]
+        fn arithmetic_never_overflows(
+            frontier: u64, now: u64, amount: u64, rate: u64, window: u64, other: u64
+        ) {
+            let rule = Rule { rate: Rate::per_second(rate), window: Nanos(window), longest: None };
+            let (frontier, now) = (Nanos(frontier), Nanos(now));
+            let _ = rule.reserve(past(frontier), now, amount);
+            let _ = rule.charge(past(frontier), now, amount);
+            let _ = rule.refund(frontier, amount);
+            let _ = rule.rescale(frontier, now, Rate::per_second(other));
+            prop_assert!((4096..=4 << 20).contains(&rule.slice()));
+        }
+    }
+
+    //= rate-windows/5.2-forget
+    #[test]
+    fn idling_saves_up_no_more_than_the_credit() {
+        let start = Nanos(100 * Nanos::SECOND.0);
+        let after_idling = RULE.charge(past(Nanos(0)), start, 0);
+        assert_eq!(start.minus(after_idling), Nanos::from_millis(50));
+    }
+
+    #[test]
+    fn the_credit_leaves_room_for_the_piece_that_crosses_the_border() {
+        for (mebibytes, bound) in
+            [(2, 1.025), (3, 1.025), (5, 1.025), (13, 1.02), (20, 1.02), (100, 1.02), (1000, 1.02)]
+        {
+            let rule = Rule { rate: Rate::per_second(mebibytes << 20), ..RULE };
+            let most = WINDOW.plus(rule.credit()).plus(rule.rate.time_for(rule.slice()));
+            let share = rule.aim().get() as f64 / rule.rate.get() as f64;
+            assert!(share * most.as_secs_f64() <= bound * 5.0, "{mebibytes} MiB/s: {most:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_rate_keeps_the_debt() {
+        let now = Nanos(10 * Nanos::SECOND.0);
+        let debt = now.plus(Nanos::SECOND);
+        let faster = RULE.rescale(debt, now, Rate::per_second(50 << 20));
+        assert_eq!(faster.minus(now), Nanos::from_millis(100));
+        assert_eq!(RULE.rescale(debt, now, Rate::UNLIMITED), Nanos(0));
+    }
+}

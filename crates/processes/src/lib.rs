@@ -1,0 +1,14 @@
+//! Process trees: which processes belong to a job, how they are stopped and continued, and helper processes that undo
+//! it if their parent is killed.
+//!
+//! - [`tree`]: the processes of a job, and whether a PID still means the same process;
+//! - [`fork`]: helper processes: children without exec that outlive or accompany their parent;
+//! - [`guardian`]: a helper that continues what a killed process had stopped;
+//! - [`stopper`]: stops and continues the processes of a tree.
+
+pub mod fork;
+pub mod guardian;
+pub mod stopper;
+pub mod tree;
+
+pub use stopper::Stopper;

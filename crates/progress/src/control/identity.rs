@@ -1,0 +1,62 @@
+//! Which job is this? Targets are kept by the answer.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use discnice_processes::tree::Process;
+
+/// Programs that run other programs' texts: what they do depends on the first file that they are
+/// given. A number at the end (`python3.12`) is not part of the name.
+const INTERPRETERS: [&str; 16] = [
+    "bash", "dash", "ksh", "sh", "zsh", "fish", "busybox", "python", "perl", "ruby", "node", "php",
+    "lua", "Rscript", "java", "tclsh",
+];
+
+/// The executable and, of an interpreter, the script.
+#[must_use]
+pub fn of(process: Process) -> String {
+    let proc = PathBuf::from(format!("/proc/{}", process.id()));
+    let executable = fs::read_link(proc.join("exe")).unwrap_or_default();
+    let words = fs::read(proc.join("cmdline")).unwrap_or_default();
+    let folder = fs::read_link(proc.join("cwd")).unwrap_or_default();
+    let script = script(&executable, &words, &folder).unwrap_or_default();
+    format!("{}\0{}", executable.display(), script.display())
+}
+
+fn script(executable: &Path, words: &[u8], folder: &Path) -> Option<PathBuf> {
+    let name = executable.file_name()?.to_str()?;
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    if !INTERPRETERS.contains(&name) {
+        return None;
+    }
+    let arguments = words.split(|byte| *byte == 0).skip(1).filter(|word| !word.is_empty());
+    let paths = arguments.map(|word| folder.join(OsStr::from_bytes(word)));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_interpreters_have_scripts() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("job"), "").unwrap();
+        let wanted = Some(folder.path().join("job"));
+        let found =
+            |executable: &str, words: &[u8]| script(Path::new(executable), words, folder.path());
+        assert_eq!(found("/usr/bin/python3.11", b"python3\0-O\0job\0other\0"), wanted);
+        assert_eq!(found("/bin/sh", b"sh\0-e\0./job\0").map(|p| p.is_file()), Some(true));
+        assert_eq!(found("/bin/sh", b"sh\0-c\0true\0"), None);
+        assert_eq!(found("/usr/bin/tar", b"tar\0-cf\0job\0"), None);
+        assert_eq!(found("", b""), None);
+    }
+
+    #[test]
+    fn of_a_living_process() {
+        let own = Process::find(std::process::id()).unwrap();
+        assert_eq!(of(own), format!("{}\0", std::env::current_exe().unwrap().display()));
+    }
+}

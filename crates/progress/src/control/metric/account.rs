@@ -1,0 +1,135 @@
+//! The kernel's account of the job's processes.
+
+use std::io;
+
+use discnice_processes::tree::Tree;
+use discnice_sys::procfs::{self, Stat};
+
+use crate::control::metric::Source;
+
+/// Clock ticks a second of `/proc/PID/stat`.
+const TICKS: f64 = 100.0;
+
+/// The number of the account that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Cpu,
+    Bytes,
+    Read,
+    Written,
+    Operations,
+    Faults,
+}
+
+impl What {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "cpu" => Self::Cpu,
+            "bytes" => Self::Bytes,
+            "read" => Self::Read,
+            "written" => Self::Written,
+            "operations" => Self::Operations,
+            "faults" => Self::Faults,
+            _ => return None,
+        })
+    }
+
+    fn of(self, stat: &Stat) -> Option<f64> {
+        match self {
+            Self::Cpu => Some(stat.cpu_ticks as f64 / TICKS),
+            Self::Faults => Some(stat.faults as f64),
+            Self::Bytes => io(stat, |io| io.characters[0] + io.characters[1]),
+            Self::Read => io(stat, |io| io.bytes[0]),
+            Self::Written => io(stat, |io| io.bytes[1]),
+            Self::Operations => io(stat, |io| io.calls[0] + io.calls[1]),
+        }
+    }
+}
+
+fn io(stat: &Stat, field: impl Fn(procfs::Io) -> u64) -> Option<f64> {
+    procfs::io(stat.id).map(|io| field(io) as f64)
+}
+
+/// Sums what all processes of the job did, also those that have ended.
+///
+/// The kernel adds what a child did to its parent's account when the parent reaps it, so the sum
+/// over the living lacks only those that no process of the job reaped. Their share is kept aside: a
+/// sum that has become smaller lost just that.
+pub(crate) struct Account {
+    what: What,
+    last: f64,
+    lost: f64,
+}
+
+impl Account {
+    pub(crate) fn new(what: What) -> Self {
+        Self { what, last: 0.0, lost: 0.0 }
+    }
+}
+
+impl Source for Account {
+    //= ms-manners/11-account
+    fn read(&mut self, tree: &Tree) -> io::Result<f64> {
+        let mut readings = tree.iter().filter_map(|stat| self.what.of(stat)).peekable();
+        if readings.peek().is_none() && !tree.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        let sum = readings.sum::<f64>();
+        self.lost += (self.last - sum).max(0.0);
+        self.last = sum;
+        Ok(sum + self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discnice_processes::tree::Process;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
+    //= ms-manners/3-metric-needed
+    /// A shell that does what it is told, line by line, and answers each with a line.
+    #[test]
+    fn children_count_once_whether_waited_for_or_not() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "while read -r line; do eval \"$line\"; echo; done"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut orders = shell.stdin.take().unwrap();
+        let mut answers = BufReader::new(shell.stdout.take().unwrap());
+        let mut tree = Tree::new(&[Process::find(shell.id()).unwrap()]);
+        let mut bytes = Account::new(What::Bytes);
+        let mut after = |order: &str| {
+            writeln!(orders, "{order}").unwrap();
+            answers.read_line(&mut String::new()).unwrap();
+            tree.refresh();
+            bytes.read(&tree).unwrap()
+        };
+        let copy = "dd if=/dev/zero of=/dev/null bs=1M count=20 2>/dev/null";
+        let moved = 2.0 * 20.0 * 1048576.0;
+        let before = after(":");
+        // Born, ended and waited for between two looks.
+        let waited = after(copy);
+        assert!((waited - before - moved).abs() < 1e6, "{before} {waited}");
+        // Seen alive, then waited for.
+        let seen = after(&format!("{copy}; sleep 0.3 & wait"));
+        assert!((seen - waited - moved).abs() < 1e6, "{waited} {seen}");
+        // Seen alive with a child of its own, then killed, and the child inherited by another
+        // process.
+        let alive = after(&format!("(sh -c '{copy}; sleep 100' & wait) & sleep 0.5"));
+        assert!((alive - seen - moved).abs() < 1e6, "{seen} {alive}");
+        let orphaned = after("kill -9 $!; sleep 0.1");
+        assert!((orphaned - alive).abs() < 1e6, "{alive} {orphaned}");
+        for member in tree.iter().filter(|member| member.id != shell.id()) {
+            let _ = Command::new("kill").args(["-9", &member.id.to_string()]).status();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        tree.refresh();
+        assert!(bytes.read(&tree).unwrap() >= orphaned);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+}

@@ -1,0 +1,468 @@
+//! The regulator's loop (MS Manners, section 7.2): look, judge, stop, continue.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::process::parent_id;
+use std::path::PathBuf;
+
+use discnice_processes::stopper::Stopper;
+use discnice_processes::tree::{Process, Tree};
+use discnice_sys::{deadline, procfs};
+use discnice_units::Nanos;
+use rustix::process::Pid;
+
+use crate::control::awaited::is_awaited;
+use crate::control::claimed::Claimed;
+use crate::control::kept::{self, Kept};
+use crate::control::metric::{Metric, Source};
+use crate::control::phase::{Follower, Phases};
+use crate::control::report::Board;
+use crate::control::used::Used;
+use crate::model::polling::Polling;
+use crate::model::superintendent::Resources;
+use crate::model::{
+    Config, Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict,
+};
+use crate::testpoint::arbiter::{self, Seat};
+use crate::testpoint::watch::{Pose, Watch};
+use crate::testpoint::{clock, thread};
+
+//= ms-manners/4.1-frequency
+/// The polling interval's limits.
+const SHORTEST: Nanos = Nanos(200_000_000);
+const LONGEST: Nanos = Nanos(5_000_000_000);
+/// New descendants are looked for this often, and what others do; at each look at the job while its
+/// progress lags. Together, because the work of a descendant that is not known yet would count as
+/// others'.
+const REFRESH: Nanos = Nanos(1_000_000_000);
+/// A stopped job is kept so at this pace.
+const KEEP: Nanos = Nanos(40_000_000);
+/// Signals by which people want a job to end, or to stop: they wait while it is stopped.
+const WISHES: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+/// Time for which a job that got one of these signals is left alone, to clean up and to exit.
+const GRACE: Nanos = Nanos(10_000_000_000);
+/// A job that limits held for this share of the time between two looks is as fast as they allow.
+const HELD_FRAC: f64 = 0.1;
+/// The default priority, as of a thread that uses the library.
+const PRIORITY: u32 = 100;
+
+/// What to regulate, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The processes; their descendants belong to the job.
+    pub roots: Vec<Process>,
+    /// What counts as progress; at least one.
+    pub metrics: Vec<Metric>,
+    /// What tells which phase the job is in; `None`: it has one.
+    pub phases: Option<Phases>,
+    /// What else the job's pace depends on (the limits that it is under): targets are kept by it.
+    pub circumstances: String,
+    /// Parameters of the regulation.
+    pub config: Config,
+    /// Directory for targets; `None` keeps none.
+    pub targets: Option<PathBuf>,
+    /// Set if polite jobs of this user take turns.
+    pub take_turns: bool,
+    /// Priority relative to other polite jobs; `None` is that of the class that the job is in, else 100.
+    pub priority: Option<u32>,
+    /// The directory for reports to other programs; `None` writes none.
+    pub reports: Option<PathBuf>,
+}
+
+/// What the loop needs of its caller.
+pub trait Outside {
+    /// Takes one line for each thing that the user should know and that does not end the
+    /// regulation.
+    fn tell(&mut self, line: &str);
+
+    /// How long limits have made the job's processes wait so far, all added up. Zero without
+    /// limits.
+    fn held(&mut self, tree: &Tree) -> Nanos;
+
+    /// The priority of the class that the job is in, which may change while it runs.
+    fn priority(&self) -> Option<u32>;
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How long the job was regulated.
+    pub lasted: Nanos,
+    /// How long it was stopped because its progress was poor.
+    pub suspended: Nanos,
+    /// How often.
+    pub suspensions: u64,
+    /// How often it was not stopped, or continued early, because others waited for a lock that it holds.
+    pub let_on: u64,
+    /// Looks at which a metric could not be read, so that the job went on unregulated.
+    pub blind: u64,
+}
+
+//= ms-manners/7.2-unmodified
+/// Regulates until all processes of the job have ended.
+pub fn regulate(
+    options: &Options,
+    stopper: &mut dyn Stopper,
+    outside: &mut dyn Outside,
+) -> Summary {
+    let mut job = Job::new(options, stopper, outside);
+    let start = clock::now();
+    let mut polling = Polling::new(SHORTEST, LONGEST);
+    loop {
+        // Only the next looks can tell if that is contention, and until they do another program may
+        // be waiting for us.
+        let hurried = job.regulator.lags();
+        clock::sleep(if hurried { Nanos(polling.interval().0 / 2) } else { polling.interval() });
+        let fresh = job.members();
+        if job.tree.is_empty() {
+            break;
+        }
+        let progress = job.look(fresh);
+        if !hurried {
+            polling.looked(progress);
+        }
+        let saved = job.kept.tend();
+        job.tell_unsaved(saved);
+    }
+    let saved = job.kept.save();
+    job.tell_unsaved(saved);
+    job.summary.lasted = clock::now().minus(start);
+    job.summary
+}
+
+/// The process that is not a part of the job whatever it descends from: this one, or its keeper.
+fn regulator() -> u32 {
+    if deadline::has_begun() { parent_id() } else { std::process::id() }
+}
+
+struct Job<'a> {
+    outside: &'a mut dyn Outside,
+    board: Board,
+    tree: Tree,
+    sources: Vec<(String, Box<dyn Source>)>,
+    phases: Follower,
+    stopper: &'a mut dyn Stopper,
+    regulator: Regulator,
+    detector: QuietDetector,
+    watch: Watch,
+    others: Others,
+    /// What the last look at others has seen, until progress is judged.
+    seen: Option<Signals>,
+    kept: Kept,
+    seat: Option<Seat>,
+    /// What was asked for, and what is declared.
+    priority: (Option<u32>, u32),
+    used: Used,
+    claimed: Claimed,
+    refreshed: Nanos,
+    blind: bool,
+    /// Set while the phase cannot be read.
+    lost: bool,
+    /// How long limits had held the job at the last look, and when that was.
+    held: (Nanos, Nanos),
+    /// Until then nothing is asked of the job.
+    let_be_until: Nanos,
+    summary: Summary,
+}
+
+impl<'a> Job<'a> {
+    fn new(options: &Options, stopper: &'a mut dyn Stopper, outside: &'a mut dyn Outside) -> Self {
+        let tree = Tree::without(&options.roots, Some(regulator()));
+        let first = options.roots.first().copied();
+        let reports = options.reports.as_deref().filter(|_| first.is_some());
+        let priority = options.priority.or_else(|| outside.priority()).unwrap_or(PRIORITY).max(1);
+        let seat = || {
+            let table = arbiter::table().ok()?;
+            Seat::take(table, f64::from(priority), Resources::ALL, options.config.hung).ok()
+        };
+        let now = clock::now();
+        let process = first.unwrap_or(Process { pid: Pid::INIT, started: 0 });
+        let mut board = Board::new(reports, process);
+        board.set_priority(priority);
+        Self {
+            outside,
+            board,
+            used: Used::new(&tree),
+            claimed: Claimed::new(),
+            tree,
+            sources: options.metrics.iter().map(|m| (m.to_string(), m.open())).collect(),
+            phases: Follower::new(options.phases.as_ref(), &options.metrics),
+            stopper,
+            regulator: Regulator::new(&options.config),
+            detector: QuietDetector::default(),
+            watch: Watch::default(),
+            others: Others::Unknown,
+            seen: None,
+            kept: Kept::new(options),
+            seat: options.take_turns.then(seat).flatten(),
+            priority: (options.priority, priority),
+            // At the first look.
+            refreshed: Nanos(0),
+            blind: false,
+            lost: false,
+            held: (Nanos(0), now),
+            let_be_until: Nanos(0),
+            summary: Summary::default(),
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.outside.tell(line);
+        self.board.notice(line);
+    }
+
+    /// Reads the members; whether new ones were looked for.
+    fn members(&mut self) -> bool {
+        let now = clock::now();
+        let due = self.regulator.lags() || now.minus(self.refreshed) >= REFRESH;
+        if due {
+            self.refreshed = now;
+            self.tree.refresh();
+            self.follow();
+            self.follow_priority();
+        } else {
+            self.tree.update();
+        }
+        due
+    }
+
+    /// The pace of another program is judged by itself.
+    fn follow(&mut self) {
+        let Some(notices) = self.kept.follow() else { return };
+        self.regulator = Regulator::new(&self.regulator.config().clone());
+        notices.iter().for_each(|line| self.tell(line));
+    }
+
+    //= ms-manners/4.5-outside-priority
+    /// Declares the priority of the class where that has changed.
+    fn follow_priority(&mut self) {
+        let (wanted, declared) = self.priority;
+        let now = wanted.or_else(|| self.outside.priority()).unwrap_or(PRIORITY).max(1);
+        if now != declared {
+            self.priority.1 = now;
+            self.board.set_priority(now);
+            if let Some(seat) = &self.seat {
+                seat.declare(f64::from(now), Resources::ALL);
+            }
+        }
+    }
+
+    /// One look at the job: a testpoint on its behalf; at others too, if all members are known.
+    /// Whether there was progress.
+    fn look(&mut self, fresh: bool) -> bool {
+        let metrics = self.read();
+        let at = clock::now();
+        if fresh {
+            let own = self.used.total(&self.tree, self.seat.as_ref());
+            if let Some(signals) = self.watch.look(at, own, Pose::Running) {
+                self.others = self.detector.while_running(&signals);
+                self.seen = Some(signals);
+            }
+        }
+        let (index, metrics) = self.phase(metrics);
+        let call = Testpoint { at, index, metrics: &metrics, others: self.others };
+        let verdict = self.regulator.testpoint(&mut self.kept.targets, &call);
+        if verdict == Verdict::Proceed(Judgment::Good) {
+            self.detector.good(self.seen.take().as_ref());
+        }
+        self.obey(verdict, at);
+        verdict != Verdict::Skipped(Skip::NoProgress)
+    }
+
+    fn obey(&mut self, verdict: Verdict, at: Nanos) {
+        let held = self.was_held(at);
+        if at < self.let_be_until {
+            return self.regulator.resumed(at, false);
+        }
+        match verdict {
+            // The job is slow, but because of its limits and not because of others.
+            Verdict::Suspend(_) if held => self.regulator.resumed(at, false),
+            Verdict::Suspend(_) | Verdict::Hold(_) if is_awaited(&self.tree) => {
+                self.let_on();
+                self.regulator.resumed(at, false);
+            }
+            Verdict::Suspend(suspend) => {
+                // It shows no good times.
+                self.seen = None;
+                self.summary.suspensions += 1;
+                self.post(true);
+                let stopped = self.step_aside(suspend.until, suspend.early_from);
+                self.summary.suspended = self.summary.suspended.plus(stopped);
+                self.post(false);
+            }
+            Verdict::Hold(until) => drop(self.step_aside(until, None)),
+            Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(),
+        }
+    }
+
+    fn post(&mut self, suspended: bool) {
+        self.board.update(suspended, &self.summary);
+    }
+
+    fn let_on(&mut self) {
+        self.summary.let_on += 1;
+        self.post(false);
+    }
+
+    /// Returns true if it was limits that the job waited for since the last look.
+    fn was_held(&mut self, at: Nanos) -> bool {
+        let now = self.outside.held(&self.tree);
+        let (before, since) = std::mem::replace(&mut self.held, (now, at));
+        now.minus(before).0 as f64 > HELD_FRAC * at.minus(since).0 as f64
+    }
+
+    /// The metrics; one that cannot be read is not a number, which the regulator passes over.
+    fn read(&mut self) -> Vec<f64> {
+        let mut failed = None;
+        let mut values = Vec::with_capacity(self.sources.len());
+        for (name, source) in &mut self.sources {
+            values.push(source.read(&self.tree).unwrap_or_else(|error| {
+                failed = Some(format!("metric {name}: {error}; the job runs unregulated"));
+                f64::NAN
+            }));
+        }
+        self.summary.blind += u64::from(failed.is_some());
+        match failed {
+            Some(line) if !self.blind => self.tell(&line),
+            None if self.blind => self.tell("all metrics can be read again"),
+            _ => {}
+        }
+        self.blind = values.iter().any(|value| value.is_nan());
+        self.doubt(&values);
+        values
+    }
+
+    /// The phase that the job is in, and its metrics.
+    fn phase(&mut self, values: Vec<f64>) -> (u32, Vec<f64>) {
+        let (phase, problem) = self.phases.look(values);
+        match problem {
+            Some(line) if !self.lost => {
+                self.tell(&line);
+                self.lost = true;
+            }
+            None => self.lost = false,
+            Some(_) => {}
+        }
+        if let Some(from) = &phase.from {
+            self.regulator.count_from(phase.index, from);
+        }
+        self.board.set_phase(&phase.name);
+        (phase.index, phase.values)
+    }
+
+    //= ms-manners/3-false-progress
+    /// Tells of progress that cannot be the job's.
+    fn doubt(&mut self, values: &[f64]) {
+        let Some(metric) = self.claimed.look(values, &self.tree) else { return };
+        let name = self.sources.get(metric).map_or("", |(name, _)| name);
+        let line = format!(
+            "metric {name} rises while the job neither computes nor reads nor writes: it is not its progress; give another one"
+        );
+        self.tell(&line);
+    }
+
+    /// Stops the job until it may go on; for how long it was stopped.
+    fn step_aside(&mut self, until: Nanos, early_from: Option<Nanos>) -> Nanos {
+        if let Some(seat) = &self.seat {
+            seat.away();
+        }
+        let start = clock::now();
+        if let Err(error) = self.stopper.stop(&mut self.tree) {
+            self.tell(&format!("cannot stop the job: {error}; it runs unregulated"));
+            return Nanos(0);
+        }
+        let Self { stopper, tree, watch, used, seat, detector, .. } = self;
+        let mut cut = None;
+        let early = thread::wait(detector, until, early_from, KEEP, |now| {
+            cut = keep_stopped(*stopper, tree);
+            if cut.is_some() {
+                return ControlFlow::Break(());
+            }
+            // Each look counts once.
+            let due = now.minus(watch.looked_at()) >= thread::LOOK;
+            let look = || watch.look(now, used.total(tree, seat.as_ref()), Pose::Suspended);
+            ControlFlow::Continue(due.then(look).flatten())
+        });
+        if let Some(seat) = self.seat.as_ref().filter(|_| cut.is_none()) {
+            seat.turn(|| {
+                cut = keep_stopped(*stopper, tree);
+                if cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        }
+        self.go_on(early, cut);
+        clock::now().minus(start)
+    }
+
+    fn take_turn(&mut self) {
+        let Some(seat) = &self.seat else { return };
+        let (stopper, tree) = (&mut *self.stopper, &mut self.tree);
+        let (mut waited, mut cut, mut failed) = (false, None, None);
+        seat.turn(|| {
+            if !waited && is_awaited(tree) {
+                cut = Some(Cut::Awaited);
+                return ControlFlow::Break(());
+            }
+            if !std::mem::replace(&mut waited, true)
+                && let Err(error) = stopper.stop(tree)
+            {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
+            cut = keep_stopped(stopper, tree);
+            if cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if let Some(error) = failed {
+            self.tell(&format!("cannot stop the job: {error}; it takes no turns"));
+            self.seat = None;
+        }
+        if waited {
+            self.go_on(false, cut);
+        } else if cut.is_some() {
+            self.let_on();
+        }
+    }
+
+    /// Continues the job at the end of a suspension, or because that was cut short.
+    fn go_on(&mut self, early: bool, cut: Option<Cut>) {
+        self.stopper.resume();
+        let now = clock::now();
+        self.regulator.resumed(now, early);
+        match cut {
+            Some(Cut::Asked) => self.let_be_until = now.plus(GRACE),
+            Some(Cut::Awaited) => self.let_on(),
+            None => {}
+        }
+    }
+
+    fn tell_unsaved(&mut self, saved: io::Result<()>) {
+        if let Err(error) = saved {
+            self.tell(&kept::unsaved(&error));
+        }
+    }
+}
+
+/// Why a job is continued before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// It was asked to end or to stop, was killed, or cannot be kept stopped.
+    Asked,
+    /// Others wait for a lock that it holds.
+    Awaited,
+}
+
+/// Keeps the job stopped; returns why it has to be continued, if it has.
+fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> Option<Cut> {
+    tree.update();
+    if tree.is_empty() {
+        return Some(Cut::Asked);
+    }
+    let wanted = |id: u32| {
+        let pending = procfs::pending_signals(id);
+        WISHES.iter().any(|signal| pending & 1 << (signal - 1) != 0)
+    };
+    // After an error the job runs.
+    if stopper.keep(tree).is_err() || tree.iter().any(|member| wanted(member.id)) {
+        return Some(Cut::Asked);
+    }
+    is_awaited(tree).then_some(Cut::Awaited)
+}

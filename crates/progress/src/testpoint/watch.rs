@@ -1,0 +1,377 @@
+//! Looks at the machine: what do others do right now?
+//!
+//! Everything comes from files that any user may read: `/proc/stat`, `/proc/diskstats`,
+//! `/proc/net/dev` and `/proc/pressure` (proc(5)). What cannot be read counts as zero, except that
+//! without `/proc/stat` nothing can be told. A look costs about a tenth of a millisecond; half
+//! of that while the job runs.
+
+use std::ffi::CStr;
+
+use discnice_sys::pressure::{self, Resource};
+use discnice_sys::{file, process};
+use discnice_units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::model::Signals;
+
+/// Clock ticks a second in `/proc/stat`; 100 on every Linux that user space can see.
+const TICKS: f64 = 100.0;
+/// Sectors of `/proc/diskstats` are 512 bytes whatever the device.
+const SECTOR: f64 = 512.0;
+/// Block devices with traffic that shows again on the device beneath, or is none of a disk.
+const STACKED: [&str; 5] = ["ram", "zram", "dm-", "md", "sr"];
+/// What is beneath such a device may be no disk of this machine, but a file that a file server or a
+/// program keeps; or a disk, where its traffic shows again.
+const LOOP: &str = "loop";
+
+/// What the job itself has used since it started; subtracted from the machine's totals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Processor time in seconds.
+    pub cpu: f64,
+    /// Bytes read from disks.
+    pub read: f64,
+    /// Bytes dirtied, which will be written some time.
+    pub written: f64,
+}
+
+impl Usage {
+    /// The calling process's own, with all of its threads; of the disks' bytes also what children did
+    /// that it has waited for.
+    #[must_use]
+    pub fn own() -> Self {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+        let (own, children) = (process::usage(), process::children_usage());
+        let read = own.read as f64 + children.read as f64;
+        Self { cpu, read, written: own.written as f64 + children.written as f64 }
+    }
+
+    /// What was used since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            cpu: self.cpu - earlier.cpu,
+            read: self.read - earlier.read,
+            written: self.written - earlier.written,
+        }
+    }
+}
+
+/// Bytes of block devices.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Traffic {
+    read: f64,
+    written: f64,
+}
+
+/// The machine's totals since boot, in seconds and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Totals {
+    cpu: f64,
+    disks: Traffic,
+    loops: Traffic,
+    /// The largest of all disks' times with requests in flight.
+    busiest_disk: f64,
+}
+
+/// What a job raises that runs, so that it tells of others only while the job is suspended.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Rest {
+    network: f64,
+    cpu_stalled: f64,
+    io_stalled: f64,
+    memory_stalled: f64,
+}
+
+impl Rest {
+    fn now(text: &mut Text) -> Self {
+        Self {
+            network: network(text.read(c"/proc/net/dev")),
+            cpu_stalled: stalled(Resource::Cpu),
+            io_stalled: stalled(Resource::Io),
+            memory_stalled: stalled(Resource::Memory),
+        }
+    }
+
+    /// Adds to `signals` what happened in the `seconds` since `was`.
+    fn tell(&self, was: &Self, seconds: f64, signals: Signals) -> Signals {
+        let rate = |of: fn(&Self) -> f64| ((of(self) - of(was)) / seconds).max(0.0);
+        Signals {
+            network: rate(|one| one.network),
+            cpu_pressure_frac: rate(|one| one.cpu_stalled),
+            io_pressure_frac: rate(|one| one.io_stalled),
+            memory_pressure_frac: rate(|one| one.memory_stalled),
+            ..signals
+        }
+    }
+}
+
+/// What the job does at a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pose {
+    /// The job runs: network traffic and pressure stay zero in the signals.
+    Running,
+    /// The job does nothing.
+    Suspended,
+}
+
+impl Totals {
+    /// `None` where not even `/proc/stat` can be read.
+    fn now(text: &mut Text) -> Option<Self> {
+        let mut totals = Self { cpu: busy_cpu(text.read(c"/proc/stat"))?, ..Self::default() };
+        totals.disks(text.read(c"/proc/diskstats"));
+        Some(totals)
+    }
+
+    fn disks(&mut self, text: &str) {
+        for line in text.lines() {
+            let mut fields = line.split_ascii_whitespace().skip(2);
+            let Some(name) = fields.next() else { continue };
+            // A partition follows its disk, and its name begins with the disk's.
+            if STACKED.iter().any(|stacked| name.starts_with(stacked)) {
+                continue;
+            }
+            if is_partition(name) {
+                continue;
+            }
+            let mut number = |skip| fields.nth(skip).and_then(|f| f.parse().ok()).unwrap_or(0.0);
+            // Fields 6, 10 and 13 of the line.
+            let (read, written, busy): (f64, f64, f64) = (number(2), number(3), number(2));
+            let traffic = if name.starts_with(LOOP) { &mut self.loops } else { &mut self.disks };
+            traffic.read += read * SECTOR;
+            traffic.written += written * SECTOR;
+            self.busiest_disk = self.busiest_disk.max(busy / 1e3);
+        }
+    }
+
+    /// What was read and written since `was`: by disks, or by loop devices where those moved more,
+    /// beneath which then is no disk.
+    fn traffic_since(&self, was: &Self) -> Traffic {
+        let moved = |of: fn(&Traffic) -> f64| {
+            let since = |now: &Traffic, was: &Traffic| (of(now) - of(was)).max(0.0);
+            since(&self.disks, &was.disks).max(since(&self.loops, &was.loops))
+        };
+        Traffic { read: moved(|one| one.read), written: moved(|one| one.written) }
+    }
+}
+
+/// `sda1`, `vda15`, `nvme0n1p2`, `mmcblk0p1`, `loop0p1` are partitions; `sda`, `nvme0n1`, `mmcblk0`,
+/// `loop0` are not.
+fn is_partition(name: &str) -> bool {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() == name.len() {
+        return false;
+    }
+    let numbered = ["nvme", "mmcblk", LOOP].into_iter().find(|kind| name.starts_with(kind));
+    numbered.is_none_or(|kind| stem[kind.len()..].ends_with('p'))
+}
+
+/// Busy processor seconds in the first line of `/proc/stat`: all but idle, iowait and guest.
+fn busy_cpu(text: &str) -> Option<f64> {
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<f64> = line.split_ascii_whitespace().filter_map(|f| f.parse().ok()).collect();
+    let busy: f64 =
+        ticks.iter().take(8).enumerate().filter(|(i, _)| *i != 3 && *i != 4).map(|t| t.1).sum();
+    (ticks.len() >= 5).then_some(busy / TICKS)
+}
+
+/// Bytes over all interfaces but the loopback, both ways.
+fn network(text: &str) -> f64 {
+    let interfaces = text.lines().filter_map(|line| line.split_once(':'));
+    interfaces
+        .filter(|(name, _)| name.trim() != "lo")
+        .map(|(_, counters)| {
+            let fields: Vec<f64> =
+                counters.split_ascii_whitespace().filter_map(|f| f.parse().ok()).collect();
+            fields.first().unwrap_or(&0.0) + fields.get(8).unwrap_or(&0.0)
+        })
+        .sum()
+}
+
+/// Seconds in which some task was stalled.
+fn stalled(resource: Resource) -> f64 {
+    pressure::of(resource).map_or(0.0, |pressure| pressure.total.as_secs_f64())
+}
+
+/// Room for the longest of the files on a large machine; what is beyond it is not looked at.
+const ROOM: usize = 64 * 1024;
+
+/// A buffer that files are read to, over and over.
+#[derive(Debug, Clone, Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    /// Empty where the file cannot be read.
+    fn read(&mut self, path: &CStr) -> &str {
+        self.0.resize(ROOM, 0);
+        let length = file::read_all(path, &mut self.0).unwrap_or(0);
+        std::str::from_utf8(&self.0[..length]).unwrap_or_default()
+    }
+}
+
+/// Turns totals into rates of what others do.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    text: Text,
+    last: Option<(Nanos, Totals, Usage)>,
+    rest: Option<(Nanos, Rest)>,
+    signals: Option<(Pose, Signals)>,
+    /// Bytes that the job dirtied and that no disk has seen yet: their writing is the job's.
+    owed: f64,
+    /// Bytes that the job's account has and that the disk had not read at the last look.
+    in_flight: f64,
+}
+
+/// Two looks closer than this give the first one's result: processor ticks are 10 ms.
+const SHORTEST: Nanos = Nanos(200_000_000);
+/// What was looked at longer ago than this is of before the suspension.
+const LONGEST: Nanos = Nanos(Nanos::SECOND.0);
+
+impl Watch {
+    /// Returns what others did since the last look; `own` is what the job used so far. `None` at
+    /// first, at the first look of a suspension, and where it cannot be told.
+    pub fn look(&mut self, at: Nanos, own: Usage, pose: Pose) -> Option<Signals> {
+        if let Some((last, ..)) = self.last
+            && at.minus(last) < SHORTEST
+        {
+            return self.signals.filter(|(of, _)| *of == pose).map(|(_, signals)| signals);
+        }
+        let totals = Totals::now(&mut self.text)?;
+        let mut signals = self.last.map(|(last, was, used)| {
+            self.rates(at.minus(last).as_secs_f64(), &was, &totals, &used, &own)
+        });
+        if pose == Pose::Suspended {
+            signals = signals.and_then(|signals| self.look_at_the_rest(at, signals));
+        }
+        self.last = Some((at, totals, own));
+        self.signals = signals.map(|signals| (pose, signals));
+        signals
+    }
+
+    fn look_at_the_rest(&mut self, at: Nanos, signals: Signals) -> Option<Signals> {
+        let rest = Rest::now(&mut self.text);
+        let (last, was) = self.rest.replace((at, rest))?;
+        let since = at.minus(last);
+        (since < LONGEST).then(|| rest.tell(&was, since.as_secs_f64(), signals))
+    }
+
+    /// When the last look was taken.
+    #[must_use]
+    pub fn looked_at(&self) -> Nanos {
+        self.last.map_or(Nanos(0), |(at, ..)| at)
+    }
+
+    fn rates(
+        &mut self,
+        seconds: f64,
+        was: &Totals,
+        now: &Totals,
+        used: &Usage,
+        own: &Usage,
+    ) -> Signals {
+        let rate = |now: f64, was: f64| ((now - was) / seconds).max(0.0);
+        self.owed += (own.written - used.written).max(0.0);
+        let Traffic { read, written } = now.traffic_since(was);
+        let paid = written.min(self.owed);
+        self.owed -= paid;
+        let read = self.read_by_others(read, (own.read - used.read).max(0.0));
+        // While the job's own data is being written, a busy disk says nothing of others.
+        let busy = if paid > 0.0 { 0.0 } else { rate(now.busiest_disk, was.busiest_disk) };
+        Signals {
+            cpu: rate(now.cpu - own.cpu, was.cpu - used.cpu),
+            disk: (read + written - paid) / seconds,
+            disk_busy_frac: busy,
+            ..Signals::default()
+        }
+    }
+
+    /// Returns the bytes that disks have read and the job did not ask for. The job's account counts
+    /// a request when it is made, the disk when it is done: one window of read-ahead at a look
+    /// would count as others'. What is older than a look was read from what is no disk here.
+    fn read_by_others(&mut self, read: f64, own: f64) -> f64 {
+        let due = self.in_flight + own;
+        self.in_flight = (due - read).clamp(0.0, own);
+        (read - due).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_formats() {
+        let stat = "cpu  100 5 200 9000 77 3 4 8 50 0\ncpu0 1 2 3\n";
+        assert_eq!(busy_cpu(stat), Some(3.2));
+        assert_eq!(busy_cpu(""), None);
+        let dev = "Inter-| Receive\n face |bytes\n  lo: 9 0 0 0 0 0 0 0 9 0\neth0: 70 1 0 0 0 0 0 0 30 1\n";
+        assert!((network(dev) - 100.0).abs() < 1e-9);
+        let mut totals = Totals::default();
+        totals.disks(
+            "254 0 vda 9 0 10 0 9 0 20 0 0 3000 1\n254 1 vda1 9 0 10 0 9 0 20 0 0 9 1\n\
+             7 0 loop0 9 0 10 0 9 0 20 0 0 9000 1\n\
+             7 1 loop0p1 9 0 10 0 9 0 20 0 0 9 1\n259 0 nvme0n1 1 0 2 0 1 0 2 0 0 1 1\n",
+        );
+        assert!((totals.disks.read - 12.0 * 512.0).abs() < 1e-9, "{totals:?}");
+        assert!((totals.loops.written - 20.0 * 512.0).abs() < 1e-9, "{totals:?}");
+        assert!((totals.busiest_disk - 9.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn own_work_is_not_others() {
+        let mut watch = Watch::default();
+        let was = Totals::default();
+        let disks = Traffic { read: 2e6, written: 5e6 };
+        let now = Totals { cpu: 1.0, disks, busiest_disk: 0.9, ..was };
+        let own = Usage { cpu: 0.9, read: 2e6, written: 8e6 };
+        let signals = watch.rates(1.0, &was, &now, &Usage::default(), &own);
+        assert!((signals.cpu - 0.1).abs() < 1e-9 && signals.disk.abs() < 1e-9, "{signals:?}");
+        // The rest of what the job dirtied is written while it is suspended, and 1 MB more.
+        let later = Totals { disks: Traffic { written: 9e6, ..disks }, ..now };
+        let signals = watch.rates(1.0, &now, &later, &own, &own);
+        assert!((signals.disk - 1e6).abs() < 1e-9, "{signals:?}");
+    }
+
+    #[test]
+    fn what_the_job_asked_for_before_the_look_and_got_after_it_is_not_others() {
+        let mut watch = Watch::default();
+        assert!(watch.read_by_others(9e6, 10e6).abs() < 1e-9);
+        assert!(watch.read_by_others(11e6, 10e6).abs() < 1e-9);
+        assert!((watch.read_by_others(11e6, 10e6) - 1e6).abs() < 1e-9);
+        // What comes from memory or a network never reaches a disk, and hides no other program for
+        // long.
+        (0..100).for_each(|_| assert!(watch.read_by_others(0.0, 10e6).abs() < 1e-9));
+        assert!((watch.read_by_others(30e6, 10e6) - 10e6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_disk_beneath_a_loop_device_counts_once_and_a_file_server_too() {
+        let was = Totals::default();
+        let of = |read| Traffic { read, written: 0.0 };
+        for (disks, loops) in [(5e6, 4e6), (5e6, 5e6), (0.0, 5e6)] {
+            let now = Totals { disks: of(disks), loops: of(loops), ..was };
+            assert!((now.traffic_since(&was).read - 5e6).abs() < 1e-9, "{disks} {loops}");
+        }
+    }
+
+    #[test]
+    fn a_real_look_sees_a_real_spinner() {
+        let mut watch = Watch::default();
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        assert!(watch.look(crate::testpoint::clock::now(), Usage::own(), Pose::Running).is_none());
+        crate::testpoint::clock::sleep(Nanos::from_millis(600));
+        let signals = watch.look(crate::testpoint::clock::now(), Usage::own(), Pose::Running);
+        // Pressure is told from the second look of a suspension on.
+        let mut pose = |millis| {
+            crate::testpoint::clock::sleep(Nanos::from_millis(millis));
+            watch.look(crate::testpoint::clock::now(), Usage::own(), Pose::Suspended)
+        };
+        assert!(pose(0).is_none() && pose(300).is_none());
+        assert!(pose(300).is_some_and(|signals| signals.cpu > 0.3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(signals.unwrap().cpu > 0.3, "{signals:?}");
+    }
+}

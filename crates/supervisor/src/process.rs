@@ -1,0 +1,225 @@
+//! A supervised process: its books, and what is known of its descriptors.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use discnice_ledger::member::{Books, Charged};
+use discnice_ledger::outside::Mechanism;
+use discnice_ledger::{Board, Class, Member, MemberId, State};
+use discnice_regulator::{File, Regulator};
+use discnice_sys::file::Status;
+use discnice_sys::{process, procfs};
+
+use crate::host::Target;
+use crate::lead::may_take_long;
+use crate::proc;
+
+/// What is known of one descriptor.
+#[derive(Debug, Default)]
+pub struct Descriptor {
+    /// The regulator's hints.
+    pub file: File,
+    /// The file that they are about.
+    device: AtomicU64,
+    inode: AtomicU64,
+    /// Set if a daemon or server other than the kernel serves it.
+    is_served: AtomicBool,
+}
+
+impl Descriptor {
+    /// Passes the lead on if examining the file may ask its daemon or server.
+    pub fn may_ask(&self) {
+        if self.is_served.load(Ordering::Relaxed) {
+            may_take_long();
+        }
+    }
+
+    /// Forgets what was known, if the number means another file now.
+    pub fn recognise(&self, status: &Status, is_local: bool) {
+        self.is_served.store(!is_local, Ordering::Relaxed);
+        let known = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
+        if known != (status.device, status.inode) {
+            self.file.forget();
+            self.device.store(status.device, Ordering::Relaxed);
+            self.inode.store(status.inode, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Notes when a member's process started, so that a later one of its number is not taken for it.
+fn note_start(class: &Class, slot: MemberId, member: &Member) {
+    if proc::shows_our_numbers()
+        && let (Some(held), Some(stat)) = (class.held(slot), procfs::stat(member.process()))
+    {
+        held.begin(member, stat.started);
+    }
+}
+
+/// What regulates a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// This supervisor.
+    Supervisor,
+    /// Our library, from inside: no other process may enter the process's account.
+    Library,
+    /// Our library did until the process began to execute another program.
+    Nobody,
+}
+
+/// Keeps a process's charges.
+#[derive(Debug)]
+enum Ledger {
+    /// In its slot of the class.
+    Member(&'static Member),
+    /// Here, because there was no slot.
+    Own(Books),
+}
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id.
+    pub id: u32,
+    /// Itself; none where there was no descriptor left.
+    pinned: Option<OwnedFd>,
+    class: &'static Class,
+    /// Board that tells if others are busy.
+    board: Option<&'static Board>,
+    ledger: Ledger,
+    read: AtomicU64,
+    written: AtomicU64,
+    /// Nothing was charged for it before we knew it, so all that its threads did is to be charged.
+    pub is_new: bool,
+    descriptors: Mutex<HashMap<i32, Arc<Descriptor>>>,
+}
+
+impl Process {
+    /// Enters a process into the class's list, or finds it there.
+    pub fn enlist(class: &'static Class, board: Option<&'static Board>, id: u32) -> Self {
+        let found = class.member_of(id).filter(|member| member.state() != State::Free);
+        let ledger = match found {
+            Some(member) => Ledger::Member(member),
+            None => match class.register(id, Charged::default(), process::exists) {
+                Some((slot, member)) => {
+                    note_start(class, slot, member);
+                    Ledger::Member(member)
+                }
+                None => Ledger::Own(Books::new()),
+            },
+        };
+        if let Ledger::Member(member) = &ledger
+            && (found.is_none() || member.state() == State::Executing)
+        {
+            member.set_name(&proc::name_of(id));
+            member.set_state(State::Notified);
+        }
+        let charged = match &ledger {
+            Ledger::Member(member) => member.books().charged(),
+            Ledger::Own(books) => books.charged(),
+        };
+        Self {
+            id,
+            pinned: proc::pin(id),
+            class,
+            board,
+            ledger,
+            read: AtomicU64::new(charged.read),
+            written: AtomicU64::new(charged.written),
+            is_new: charged == Charged::default(),
+            descriptors: Mutex::default(),
+        }
+    }
+
+    /// The regulator of one of its calls, of a class that a new program may have changed.
+    pub fn regulator<'a>(
+        &'a self,
+        target: &'a Target<'a>,
+        class: &'a Class,
+    ) -> Regulator<'a, Target<'a>> {
+        let regulator = Regulator::new(target, class, self.books());
+        regulator.with_board(self.board).with_held(target.held)
+    }
+
+    /// Its books.
+    pub fn books(&self) -> &Books {
+        match &self.ledger {
+            Ledger::Member(member) => member.books(),
+            Ledger::Own(books) => books,
+        }
+    }
+
+    /// Returns what regulates the process.
+    pub fn holder(&self) -> Holder {
+        match &self.ledger {
+            Ledger::Member(member) if member.process() == self.id => match member.state() {
+                State::Active => Holder::Library,
+                State::Executing => Holder::Nobody,
+                _ => Holder::Supervisor,
+            },
+            _ => Holder::Supervisor,
+        }
+    }
+
+    /// Goes on where our library has left off, in a program that it cannot enter.
+    pub fn take_over(&self) {
+        if let Ledger::Member(member) = &self.ledger {
+            let charged = member.books().charged();
+            self.read.store(charged.read, Ordering::Relaxed);
+            self.written.store(charged.written, Ordering::Relaxed);
+            member.set_name(&proc::name_of(self.id));
+            member.set_state(State::Notified);
+        }
+    }
+
+    /// Adds what a thread did, or we did for it; returns all that the process did.
+    pub fn add(&self, new: Charged) -> Charged {
+        self.class.watcher().note_charged(Mechanism::Seccomp, new.read + new.written);
+        let read = self.read.fetch_add(new.read, Ordering::Relaxed) + new.read;
+        let written = self.written.fetch_add(new.written, Ordering::Relaxed) + new.written;
+        Charged { read, written }
+    }
+
+    /// Borrows one of its descriptors: see [`proc::borrow`].
+    pub fn borrow(&self, fd: i32) -> Option<OwnedFd> {
+        match &self.pinned {
+            Some(pinned) => proc::borrow(self.id, pinned, fd),
+            None => proc::borrow(self.id, &proc::pin(self.id)?, fd),
+        }
+    }
+
+    /// What is known of a descriptor.
+    pub fn descriptor(&self, fd: i32) -> Arc<Descriptor> {
+        let mut all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(fd).or_default())
+    }
+
+    /// Returns what is known of a descriptor that was used before.
+    pub fn known(&self, fd: i32) -> Option<Arc<Descriptor>> {
+        let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&fd).map(Arc::clone)
+    }
+
+    /// Forgets a closed descriptor: its number may mean another file later, or the same one opened
+    /// anew.
+    pub fn forget(&self, fd: i32) {
+        self.descriptors.lock().unwrap_or_else(PoisonError::into_inner).remove(&fd);
+    }
+
+    /// All that anything is known of.
+    pub fn descriptors(&self) -> Vec<(i32, Arc<Descriptor>)> {
+        let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(fd, descriptor)| (*fd, Arc::clone(descriptor))).collect()
+    }
+
+    /// Notes the end of the process: its slot is free again.
+    pub fn leave(&self) {
+        if let Ledger::Member(member) = &self.ledger
+            && member.process() == self.id
+            && member.state() == State::Notified
+        {
+            member.release();
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Classes of children: each child of a member gets its own, with the same limits, where the limits say so.
+
+use discnice_ledger::member::Charged;
+use discnice_ledger::outside::Reason;
+use discnice_ledger::policy::{Choice, Pace};
+use discnice_registry::{Class, class, name};
+
+use crate::daemon::kept::Kept;
+use crate::watch::{Child, enlist};
+
+/// So many children of one class have classes of their own at once; those beyond share their parent's.
+const MOST: usize = 256;
+
+/// Makes the class of a child, which is a member of it; where that is not possible, of its parent's.
+pub(crate) fn settle(parent: &Class, child: &Child, kept: &[Kept]) -> Option<Class> {
+    let siblings = kept.iter().filter(|kept| is_child(kept, parent)).count();
+    let made = (siblings < MOST).then(|| make(parent, child)).flatten();
+    if made.is_none() {
+        // Without a slot it is found again, and charged to its parent when that waits for it.
+        let _ = enlist(parent.class, &child.pinned, Charged::default(), Reason::Descendant);
+    }
+    made
+}
+
+fn make(parent: &Class, child: &Child) -> Option<Class> {
+    let (made, _) =
+        class::find_or_create(&name::of_child(&parent.name(), child.pinned.id())).ok()?;
+    made.class.set_parent(parent.block);
+    follow(parent, &made);
+    let slot = enlist(made.class, &child.pinned, Charged::default(), Reason::Descendant);
+    if slot.is_none() {
+        let _ = made.remove();
+    }
+    slot.map(|_| made)
+}
+
+/// Gives a child's class what its parent's has: the limits, and whether it is paused.
+pub(crate) fn follow(parent: &Class, child: &Class) {
+    let limits = parent.class.limits().with_per_child(false);
+    // A program is the policy of the one class that it was named for.
+    let own = limits.pace().policy == Choice::Program;
+    let pace = if own { Pace::DEFAULT } else { limits.pace() };
+    child.set_limits(&limits.with_pace(pace));
+    if child.class.is_paused() != parent.class.is_paused() {
+        child.set_paused(parent.class.is_paused());
+    }
+}
+
+/// Whether this is the class of a child of members of `parent`.
+pub(crate) fn is_child(kept: &Kept, parent: &Class) -> bool {
+    kept.mapped.class.parent() == Some(parent.block)
+}

@@ -1,0 +1,209 @@
+//! One class that policyd watches, and what all of them come to.
+
+use std::rc::Rc;
+
+use discnice_ledger::policy::memory::Regulation;
+use discnice_ledger::primitive::Ordering;
+use discnice_registry::Class;
+use discnice_sys::{process, time};
+use discnice_units::Nanos;
+
+use crate::census::{self, Census, Newcomer};
+use crate::daemon::memory::Guest;
+use crate::process::lives;
+use crate::{Helpers, Watch, watch};
+
+/// An empty class is kept for so long: its next member may be on the way.
+const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
+/// What is seldom touched of a class is taken out of memory this often: of a thousand classes each page counts.
+const TIDY: Nanos = Nanos(20 * Nanos::SECOND.0);
+/// Longest time between two looks at a class: its watcher must show that it lives.
+pub(crate) const SHOW: Nanos = Nanos(Nanos::SECOND.0);
+/// What is not urgent is done at multiples of this, for all classes at once: to wake up costs more.
+const BEAT: Nanos = Nanos::from_millis(10);
+/// What has this much time is done at multiples of it.
+const PATIENT: Nanos = Nanos::from_millis(50);
+/// In a crowd what has as much time as its looks are apart is done at multiples of up to this.
+const SLOW_BEAT: Nanos = Nanos::from_millis(250);
+/// Time for which a class is asked at each step after a member forked: by then the child has joined
+/// it, or begun to execute a program.
+const JOINING: Nanos = Nanos::from_millis(250);
+
+/// One class.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) mapped: Class,
+    /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
+    pub(crate) watch: Box<Watch>,
+    /// Says if the class is paused for its memory.
+    memory: Regulation,
+    /// When to look at it next.
+    pub(crate) due: Nanos,
+    /// Longest time for which its members need not be asked for children.
+    patience: Nanos,
+    /// Until when its members are likely to have children that only the census finds.
+    lively_until: Nanos,
+    /// Until when a process that was just forked is likely to join it.
+    pub(crate) joining_until: Nanos,
+    /// Set if a process in it is held.
+    pub(crate) holds: bool,
+    /// Set if a process in it is held while others of it may run.
+    alert: bool,
+    /// Since when it has no members.
+    empty_since: Option<Nanos>,
+    /// How many are in it.
+    pub(crate) watched: usize,
+    /// When its pages are let go next.
+    tidy_at: Nanos,
+    /// It need not, or cannot, be watched any more.
+    pub(crate) over: bool,
+    /// Changes of its limits that the classes of its members' children have followed.
+    followed: u32,
+}
+
+impl Kept {
+    /// Begins to watch the class.
+    pub(crate) fn new(mapped: Class, helpers: Helpers) -> Self {
+        let mut watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
+        watch.serve_children();
+        let (due, patience) = (Nanos(0), Nanos(0));
+        let (lively_until, joining_until) = (Nanos(0), Nanos(0));
+        let (holds, alert, empty_since, watched, over) = (false, false, None, 0, false);
+        let memory = Regulation::default();
+        let tidy_at = time::now().plus(TIDY);
+        Self {
+            mapped,
+            watch,
+            memory,
+            due,
+            patience,
+            lively_until,
+            joining_until,
+            holds,
+            alert,
+            empty_since,
+            watched,
+            tidy_at,
+            over,
+            followed: mapped.class.changes().load(Ordering::Acquire),
+        }
+    }
+
+    /// Notes that a process has joined the class, or is about to.
+    pub(crate) fn expect_members(&mut self, now: Nanos) {
+        self.watch.look_for_members();
+        (self.due, self.patience, self.empty_since) = (Nanos(0), Nanos(0), None);
+        (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
+        self.joining_until = now.plus(JOINING);
+    }
+
+    /// Whether each child of a member gets a class of its own.
+    pub(crate) fn is_per_child(&self) -> bool {
+        self.mapped.class.is_per_child()
+    }
+
+    /// Whether its limits have changed since this was asked last.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        let changes = self.mapped.class.changes().load(Ordering::Acquire);
+        changes != std::mem::replace(&mut self.followed, changes)
+    }
+
+    /// The class as far as its memory goes.
+    pub(crate) fn as_guest(&mut self) -> Guest<'_> {
+        let Self { mapped, watch, memory, due, .. } = self;
+        Guest { class: mapped.class, watch, regulation: memory, due }
+    }
+
+    /// Takes in those newcomers that have become members, and looks at them now.
+    pub(crate) fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+        self.joining_until = now.plus(JOINING);
+        if self.watch.meet(newcomers) {
+            self.due = Nanos(0);
+        }
+    }
+
+    /// Returns true if its last member ended so lately that children of it may not have been found
+    /// yet.
+    pub(crate) fn may_have_orphans(&self, now: Nanos) -> bool {
+        self.empty_since.is_none_or(|since| now < since.plus(census::ORPHANS))
+    }
+
+    /// Releases pages that were not touched for a while, at the same time as all other classes.
+    pub(crate) fn tidy(&mut self, now: Nanos) {
+        if now >= self.tidy_at && !self.holds {
+            self.tidy_at = now.plus(TIDY);
+            self.mapped.let_pages_go();
+        }
+    }
+
+    /// Does what is due, of so many processes that are watched in all.
+    pub(crate) fn step(&mut self, now: Nanos, watched: usize, census: &mut Census) {
+        let due = self.watch.step(watched, census).min(now.plus(SHOW));
+        self.lively_until = self.watch.lively_until();
+        self.holds = self.watch.holds();
+        let apart = due.minus(now);
+        self.due = if self.holds { due } else { on_beat(due, apart, watched) };
+        self.patience = if self.watch.has_members_outside() { Nanos(0) } else { apart };
+        self.watched = self.watch.len();
+        // What stands as a whole has no children that are to be found soon.
+        self.alert = self.holds && !self.mapped.class.is_paused();
+        let since = self.empty_since.get_or_insert(now);
+        if !self.watch.is_empty() {
+            *since = now;
+        }
+        let taken = !self.mapped.class.watcher().claim(process::id(), now.0, lives);
+        self.over = taken || now >= since.plus(EMPTY);
+    }
+}
+
+impl AsMut<Watch> for Kept {
+    fn as_mut(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+}
+
+/// Puts off to a time at which all classes are looked at what is due so far from now, of so many processes that are watched.
+fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
+    let beat = match apart {
+        soon if soon < BEAT => return due,
+        soon if soon < PATIENT => BEAT,
+        // Looks at the idle of a crowd are so far apart that this is a small part of it.
+        _ => watch::batch(watched).clamp(PATIENT, SLOW_BEAT),
+    };
+    Nanos(due.0.div_ceil(beat.0) * beat.0)
+}
+
+/// What all classes come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    /// When the first of them is to be looked at.
+    pub(crate) due: Nanos,
+    /// Longest time for which none of their members need be asked for children.
+    pub(crate) patience: Nanos,
+    /// Until when children that only the census finds, and members that were just forked, are
+    /// likely.
+    pub(crate) lively_until: Nanos,
+    pub(crate) joining_until: Nanos,
+    /// How many processes are watched.
+    pub(crate) watched: usize,
+    /// Set if any process is held.
+    pub(crate) holds: bool,
+    /// Set if any process is held of a class that is not paused as a whole.
+    pub(crate) alert: bool,
+}
+
+impl Sum {
+    pub(crate) fn of(every: &[Kept]) -> Self {
+        let never = Nanos(u64::MAX);
+        let nothing = Self { due: never, patience: never, ..Self::default() };
+        every.iter().fold(nothing, |sum, kept| Self {
+            due: sum.due.min(kept.due),
+            patience: sum.patience.min(kept.patience),
+            lively_until: sum.lively_until.max(kept.lively_until),
+            joining_until: sum.joining_until.max(kept.joining_until),
+            watched: sum.watched + kept.watched,
+            holds: sum.holds || kept.holds,
+            alert: sum.alert || kept.alert,
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! Finds the processes of this user that a rule matches.
+//!
+//! The kernel tells an ordinary user of no birth, or only on some machines, so this looks: at the number that was
+//! given out last, four times a second; at processes of higher numbers; and, for two seconds after its birth, again at
+//! each new one, because most execute their program only then. All others are looked through in turn, once in ten seconds.
+//! However many processes there are, this takes a four-hundredth of a processor at most: each look ends after a
+//! millisecond, and what is left waits for the next one.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use discnice_processes::tree;
+use discnice_sys::block::BlockId;
+use discnice_sys::process::user;
+use discnice_units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::subject::{Identity, Key, Subject};
+use super::{Candidate, Loaded, Outcome, Rule, Rulebook, first};
+use crate::census::LastId;
+
+/// Shortest and longest time between two looks.
+const TICK: Nanos = Nanos::from_millis(250);
+const LONGEST: Nanos = Nanos::from_millis(800);
+/// Processor time after which a look ends.
+const BUDGET: Nanos = Nanos(1_000_000);
+/// The next look comes after so many times what the last one took.
+const SHARE: u64 = 400;
+/// Time after its birth in which a process is looked at each time.
+const YOUNG: Nanos = Nanos(2 * Nanos::SECOND.0);
+/// Shortest time between the starts of two rounds through all processes.
+const ROUND: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Processes of a round that are looked at each time.
+const PORTION: usize = 32;
+/// Numbers given out between two looks from which on the living are listed instead.
+const MANY: u32 = 100;
+/// How often it is asked whether the configuration has changed.
+const FILES: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// What tells that a file has changed: device, inode, size, time of its last change.
+type Stamp = Option<(u64, u64, u64, i64, i64)>;
+
+/// What is known of a process of this user.
+#[derive(Debug)]
+struct Known {
+    identity: Identity,
+    /// Set while it has been compared with the rules that are in force.
+    judged: bool,
+    /// Hash of what the rules asked about it.
+    print: u64,
+    /// When it is tried again, if it could not enter its class.
+    retry: Option<Nanos>,
+    /// A rule has put it into a class: not a second time, as the user may have detached it.
+    entered: bool,
+}
+
+/// Looks through this user's processes for those that a rule matches.
+#[derive(Debug)]
+pub(crate) struct Patrol {
+    book: Rulebook,
+    rules: Vec<Rule>,
+    keys: Vec<Key>,
+    files: Vec<(PathBuf, Stamp)>,
+    files_at: Nanos,
+    due: Nanos,
+    last: LastId,
+    before: Option<u32>,
+    /// Processes to look at now, and those that are looked at again, with the end of their youth.
+    fresh: VecDeque<u32>,
+    young: VecDeque<(u32, Nanos)>,
+    /// What is left of the present round, and when the next begins.
+    round: Vec<u32>,
+    round_at: Nanos,
+    known: HashMap<u32, Known>,
+}
+
+impl Patrol {
+    /// Begins with what the configuration says now.
+    pub(crate) fn new(book: Rulebook) -> Self {
+        Self {
+            book,
+            rules: Vec::new(),
+            keys: Vec::new(),
+            files: Vec::new(),
+            files_at: Nanos(0),
+            due: Nanos(0),
+            last: LastId::default(),
+            before: None,
+            fresh: VecDeque::new(),
+            young: VecDeque::new(),
+            round: Vec::new(),
+            round_at: Nanos(0),
+            known: HashMap::new(),
+        }
+    }
+
+    /// How many rules there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// When to look next.
+    pub(crate) fn next(&self) -> Nanos {
+        self.due
+    }
+
+    /// Looks, if it is time; returns the blocks of classes that processes were put into.
+    pub(crate) fn step(&mut self, now: Nanos) -> Vec<BlockId> {
+        if now < self.due {
+            return Vec::new();
+        }
+        let begun = used();
+        if now >= self.files_at {
+            self.files_at = now.plus(FILES);
+            self.follow_files();
+        }
+        if self.rules.is_empty() {
+            self.due = self.files_at;
+            return Vec::new();
+        }
+        self.gather(now);
+        let entered = self.look_at_all(now, begun);
+        let spent = used().minus(begun);
+        self.due = now.plus(Nanos(spent.0.saturating_mul(SHARE)).clamp(TICK, LONGEST));
+        entered
+    }
+
+    /// Reads the rules again if a file has changed. Wrong ones leave those in force that there were.
+    fn follow_files(&mut self) {
+        let has_changed = |(path, known): &(PathBuf, Stamp)| stamp(path) != *known;
+        if !self.files.is_empty() && !self.files.iter().any(has_changed) {
+            return;
+        }
+        let Loaded { rules, files } = (self.book.load)();
+        self.files = files.into_iter().map(|path| (path.clone(), stamp(&path))).collect();
+        let Ok(rules) = rules else { return };
+        self.keys = Key::ALL.into_iter().filter(|key| is_asked(&rules, *key)).collect();
+        self.rules = rules;
+        // Each is to be looked at by the new rules, and those that are in a class are known as such.
+        self.known.values_mut().for_each(|known| known.judged = false);
+        (self.round, self.round_at) = (Vec::new(), Nanos(0));
+    }
+
+    /// Lists what to look at: the new, the young, and a part of all others.
+    fn gather(&mut self, now: Nanos) {
+        let last = self.last.read().unwrap_or_default();
+        let before = self.before.replace(last).unwrap_or(last);
+        if last < before {
+            // The numbers begin anew.
+            self.fresh.extend(tree::every_process().filter(|id| *id <= last));
+        } else if last - before > MANY {
+            self.fresh.extend(tree::every_process().filter(|id| (before + 1..=last).contains(id)));
+        } else {
+            self.fresh.extend(before + 1..=last);
+        }
+        self.young.retain(|(_, until)| now < *until);
+        let again = self.young.iter().map(|(id, _)| *id).filter(|id| !self.fresh.contains(id));
+        let again: Vec<u32> = again.collect();
+        self.fresh.extend(again);
+        if self.round.is_empty() && now >= self.round_at {
+            self.round_at = now.plus(ROUND);
+            self.round = tree::every_process().collect();
+            self.round.sort_unstable();
+            self.known.retain(|id, _| self.round.binary_search(id).is_ok());
+        }
+    }
+
+    /// Looks at those until the budget is used up.
+    fn look_at_all(&mut self, now: Nanos, begun: Nanos) -> Vec<BlockId> {
+        let mut entered = Vec::new();
+        let end = begun.plus(BUDGET);
+        let mut portion = PORTION;
+        while used() < end {
+            let from_round = |round: &mut Vec<u32>| (portion > 0).then(|| round.pop()).flatten();
+            let is_fresh = !self.fresh.is_empty();
+            let Some(id) = self.fresh.pop_front().or_else(|| from_round(&mut self.round)) else {
+                break;
+            };
+            portion -= usize::from(!is_fresh);
+            entered.extend(self.look(id, now, is_fresh));
+        }
+        entered
+    }
+
+    /// Looks at one process; returns the block of the class that it was put into.
+    fn look(&mut self, id: u32, now: Nanos, is_fresh: bool) -> Option<BlockId> {
+        let known = self.known.get(&id);
+        // Of another user's processes no more than that is asked.
+        if known.is_none() && !is_own(id) {
+            return None;
+        }
+        let identity = Identity::read(id)?;
+        let known = known.filter(|known| known.identity.started == identity.started);
+        let is_settled = |known: &Known| {
+            known.judged && known.retry.is_none_or(|at| now < at) && known.identity == identity
+        };
+        // What is young may still change its control group.
+        if known.is_some_and(|known| known.entered || !is_fresh && is_settled(known)) {
+            return None;
+        }
+        let subject = Subject::read(id, self.keys.iter().copied()).filter(|_| is_own(id))?;
+        let print = print(&subject);
+        if known.is_some_and(|known| known.print == print && is_settled(known)) {
+            return None;
+        }
+        if known.is_none() && is_fresh {
+            self.young.push_back((id, now.plus(YOUNG)));
+        }
+        let (entered, retry) = match self.admit(id, identity.started, &subject) {
+            Some(Ok(Some(block))) => (Some(block), None),
+            // It is in a class, or cannot be held now, which may change.
+            Some(Ok(None) | Err(_)) => (None, Some(now.plus(ROUND))),
+            None => (None, None),
+        };
+        let entered_one = entered.is_some();
+        let known = Known { identity, judged: true, print, retry, entered: entered_one };
+        self.known.insert(id, known);
+        entered
+    }
+
+    /// Puts a process into the class of the rule that decides about it; `None` if there is no such rule.
+    fn admit(
+        &self,
+        id: u32,
+        started: u64,
+        subject: &Subject,
+    ) -> Option<Result<Option<BlockId>, String>> {
+        match &first(&self.rules, subject)?.outcome {
+            Outcome::LeaveAlone => None,
+            Outcome::Enter(class, limits) => {
+                Some((self.book.admit)(Candidate { id, started, class, limits }))
+            }
+        }
+    }
+}
+
+fn is_asked(rules: &[Rule], key: Key) -> bool {
+    rules.iter().any(|rule| rule.conditions.keys().any(|one| one == key))
+}
+
+fn is_own(id: u32) -> bool {
+    fs::metadata(format!("/proc/{id}")).is_ok_and(|facts| facts.uid() == user())
+}
+
+fn print(subject: &Subject) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    subject.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn stamp(path: &PathBuf) -> Stamp {
+    let facts = fs::metadata(path).ok()?;
+    Some((facts.dev(), facts.ino(), facts.size(), facts.ctime(), facts.ctime_nsec()))
+}
+
+/// Processor time of this thread.
+fn used() -> Nanos {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Nanos(time.tv_sec.unsigned_abs() * Nanos::SECOND.0 + time.tv_nsec.unsigned_abs())
+}

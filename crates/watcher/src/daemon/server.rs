@@ -1,0 +1,162 @@
+//! policyd's loop.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use discnice_processes::fork;
+use discnice_sys::block::BlockId;
+use discnice_sys::{deadline, time};
+use discnice_units::Nanos;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::daemon::activation;
+use crate::daemon::adviser::Programs;
+use crate::daemon::connections::Connections;
+use crate::daemon::keeper::Keeper;
+use crate::daemon::place::{Only, Place};
+use crate::daemon::rules::Rulebook;
+use crate::daemon::rules::patrol::Patrol;
+use crate::daemon::tenant::Addresses;
+use crate::hold;
+use crate::reactor::Reactor;
+
+/// The keeper of the process that watches has nothing to do but to wait for its end.
+const SELDOM: Duration = Duration::from_secs(3600);
+
+/// The line that asks how many rules are followed.
+pub(crate) const RULES: &[u8] = b"rules";
+
+/// What the configuration says, read anew each time.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Which classes share a budget with other machines, and where that is.
+    pub addresses: Addresses,
+    /// Which classes have a policy of the user's own.
+    pub programs: Programs,
+    /// Which processes that no command of ours started enter a class.
+    pub rules: Rulebook,
+}
+
+/// How the daemon ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Another one is there already.
+    NotNeeded,
+    /// It had nothing to do, or was asked to end.
+    Done,
+}
+
+/// The right to be the only one; one that was just killed may keep it for a moment, until its worker has ended, too.
+fn claim(place: &Place) -> io::Result<Option<Only>> {
+    for _ in 0..200 {
+        if let Some(only) = place.claim()? {
+            return Ok(Some(only));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.claim()
+}
+
+/// Watches classes until there has been nothing to watch, and no rule, for `idle`. `first` is a class to begin with.
+///
+/// # Errors
+/// There is no private runtime directory, or descriptors are short.
+pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Result<End> {
+    let passed = activation::passed();
+    let place = Place::find()?;
+    let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
+    let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
+    raise_descriptors();
+    hold::step_out();
+    // The keeper holds the lock and the socket, so that clients wait for the next watcher.
+    fork::kept(
+        SELDOM,
+        || ControlFlow::Continue(()),
+        || {
+            // Where descriptors are short the next one may have more luck, or a command's request for another daemon.
+            let _ =
+                listener.try_clone().and_then(|listener| watch(first, (idle, settings), listener));
+        },
+    )?;
+    drop(only);
+    Ok(End::Done)
+}
+
+/// Watches, in a process that has a keeper.
+fn watch(
+    first: Option<BlockId>,
+    (idle, settings): (Nanos, Settings),
+    listener: UnixListener,
+) -> io::Result<()> {
+    let mut connections = Connections::new(listener)?;
+    let mut reactor = Reactor::new()?;
+    let mut keeper = Keeper::new(settings);
+    let mut patrol = Patrol::new(settings.rules);
+    if let Some(block) = first {
+        keeper.watch(block);
+    }
+    let mut busy_at = time::now();
+    while !reactor.is_ended() {
+        for block in patrol.step(time::now()) {
+            keeper.watch(block);
+        }
+        let next = keeper.step().min(patrol.next());
+        let now = time::now();
+        if !keeper.is_empty() || patrol.len() > 0 {
+            busy_at = now;
+        } else if now >= busy_at.plus(idle) {
+            break;
+        }
+        let next = next.min(busy_at.plus(idle)).min(connections.next(now));
+        let clients = connections.descriptors(now);
+        let others: Vec<_> = clients.iter().copied().chain(keeper.descriptors(now)).collect();
+        let ready = reactor.wait(next, &others);
+        let (waited, announced) = ready.split_at(clients.len().min(ready.len()));
+        let (waited, announced) = (waited.contains(&true), announced.contains(&true));
+        if announced {
+            keeper.hurry();
+        }
+        let now = time::now();
+        if (waited || now >= connections.next(now))
+            && connections.serve(now, |line| answer(line, &mut keeper, patrol.len()))
+        {
+            busy_at = time::now();
+        }
+        keeper.tend();
+        if !keeper.holds() {
+            deadline::disarm();
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor or two for each process that is watched.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Refused: then accounts are opened for each look.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Does what a line asks for; returns the reply.
+fn answer(line: &[u8], keeper: &mut Keeper, rules: usize) -> String {
+    if line.trim_ascii_end() == RULES {
+        return format!("rules {rules}\n");
+    }
+    match parse(line) {
+        Some(block) if keeper.watch(block) => {
+            keeper.step();
+            "watching\n".into()
+        }
+        Some(block) => format!("no class in block {block:x}\n"),
+        None => "say: watch BLOCK\n".into(),
+    }
+}
+
+/// The block that a client's line asks to be watched: `watch BLOCK`, in hexadecimal.
+#[must_use]
+pub fn parse(line: &[u8]) -> Option<BlockId> {
+    let digits = std::str::from_utf8(line).ok()?.trim_end().strip_prefix("watch ")?;
+    u64::from_str_radix(digits, 16).ok().map(BlockId::from_claim)
+}

@@ -1,0 +1,163 @@
+//! One look at a process: what is new is charged, and it is held or let go.
+
+use discnice_ledger::State;
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use super::role::{Role, rest};
+use super::{Gone, Watched, mark};
+use crate::awaited;
+use crate::duty::{self, Decision};
+use crate::process;
+
+/// One that has just run ahead is looked at closely for so long.
+const CLOSELY: Nanos = Nanos::from_millis(20);
+/// Preloaded processes are looked at this often at most: they charge themselves.
+const PRELOADED: Nanos = Nanos::from_millis(2);
+/// Of so many looks at a process that does nothing, one finds out whether it has ended.
+const GLANCES: u32 = 8;
+/// Interval of looks from which on a process is first asked if it has run at all: ten ticks of the
+/// slowest kernel, so that a process that runs just now is not overlooked for much longer.
+const SELDOM: Nanos = Nanos::from_millis(100);
+
+impl Watched {
+    /// Whether the process does nothing, as far as one look at its account tells: then when to look
+    /// again. In a crowd most do nothing at most times.
+    fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+        let next = self.duty.idle(now, crowd)?;
+        let state = self.member()?.state();
+        let same = state != State::Free
+            && self.part_in(state) == (self.role, self.reason)
+            && self.paused == self.is_paused();
+        let sure = same && !self.letting_go && !self.may_be_bereaved();
+        if !sure || self.glances >= GLANCES {
+            return None;
+        }
+        let preloaded = self.role == Role::Preloaded;
+        if preloaded && self.class.watcher().is_strict() {
+            return None;
+        }
+        let seldom = next >= now.plus(SELDOM);
+        if seldom && self.account.has_slept() {
+            return Some(next);
+        }
+        self.glances += 1;
+        if !self.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
+            return None;
+        }
+        self.note_seen();
+        Some(if preloaded { next.max(now.plus(PRELOADED)) } else { next })
+    }
+
+    /// Tells `status` what was seen, so that it need not look itself while the process does not run.
+    fn note_seen(&self) {
+        if let (Some(ran), Some(held), Some(member)) =
+            (self.account.ran(), self.held(), self.member())
+        {
+            let (own, charged) = (self.account.own(), member.books().charged());
+            held.set_seen(ran.0, own.read.max(charged.read) + own.written.max(charged.written));
+        }
+    }
+
+    /// Looks at the process, charges what is new, holds it or lets it go; returns when to look again.
+    /// `now` may be a moment ago.
+    ///
+    /// # Errors
+    /// It need not be watched any more: nothing of one that was detached is held then; of one that ended the account is
+    /// still to be closed ([`Self::end`]).
+    pub fn step(&mut self, now: Nanos, crowd: Nanos) -> Result<Nanos, Gone> {
+        if let Some(next) = self.glance(now, crowd) {
+            return Ok(next);
+        }
+        self.glances = 0;
+        let Some(state) = self.follow() else {
+            self.leave();
+            return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
+        };
+        self.take_part(state);
+        if self.unknown_until > Nanos(0) && now > self.unknown_until {
+            self.unknown_until = Nanos(0);
+            self.account.set_rest(rest(self.role));
+        }
+        if self.account.look().is_err() || self.pinned.has_ended() {
+            return Err(Gone::Ended);
+        }
+        let moved = match self.role {
+            Role::Outside => self.charge_own(),
+            Role::Preloaded => self.charge_if_ahead(),
+        };
+        let now = time::now();
+        self.follow_written(now);
+        self.follow_pause(now);
+        self.see_moving(now);
+        let (id, paused) = (self.id(), self.paused);
+        // What is paused handles signals when it goes on, as what SIGSTOP has stopped does.
+        let called = || if paused { process::is_doomed(id) } else { process::is_signalled(id) };
+        let next = match self.duty.decide(now, crowd, called) {
+            Decision::Hold(until) if now < self.refused_until => until.min(self.refused_until),
+            Decision::Hold(until) if self.may_be_held(now) => self.press(now, until, moved),
+            Decision::Hold(until) => until,
+            Decision::Run(next) => self.go_on(now, next),
+        };
+        self.write_back();
+        self.note_seen();
+        if self.letting_go {
+            self.let_go();
+        }
+        Ok(if self.letting_go {
+            next.min(duty::close(now))
+        } else if self.awaits_until > Nanos(0) {
+            next.min(now.plus(awaited::LOOK))
+        } else {
+            next
+        })
+    }
+
+    /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
+    /// it already; then what is left there of no known process `is_own`.
+    pub fn end(&mut self, is_own: bool) {
+        // Unreadable when its parent has waited for it: then what is new is that of the parent.
+        let _ = self.account.update();
+        if is_own {
+            self.account.settle();
+        }
+        self.nameless.forget();
+        self.charge_own();
+        self.let_go();
+    }
+
+    /// Whether anything that it can stand for is in force.
+    fn may_be_held(&self, now: Nanos) -> bool {
+        let waits = now < self.rests_until || now < self.awaits_until;
+        self.class.is_limited() || self.paused || waits
+    }
+
+    /// Lets it run; returns when to look again, at `next` at the latest.
+    fn go_on(&mut self, now: Nanos, next: Nanos) -> Nanos {
+        self.let_go();
+        self.read_ahead.doubt(&self.pinned, self.class, now);
+        let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
+        if suspected && self.caught_until < now {
+            duty::close(now)
+        } else if self.role == Role::Preloaded && self.caught_until < now {
+            next.max(now.plus(PRELOADED))
+        } else {
+            next
+        }
+    }
+
+    /// Finds the process's slot again when it registered anew; `None` when it is no member.
+    fn follow(&mut self) -> Option<State> {
+        let member = match self.member() {
+            Some(member) => member,
+            None => {
+                let (slot, member) = self.class.listed(self.number)?;
+                self.slot = slot;
+                self.held()?.begin(member, mark(&self.pinned, self.number));
+                self.note_how(self.reason);
+                member
+            }
+        };
+        Some(member.state()).filter(|state| *state != State::Free)
+    }
+}

@@ -1,0 +1,82 @@
+//! What charges a process, and why.
+
+use discnice_ledger::outside::{Mechanism, Reason};
+use discnice_ledger::{Class, State};
+use discnice_sys::time;
+
+use super::Watched;
+use crate::account::Rest;
+
+/// What charges the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// We do.
+    Outside,
+    /// Our library in it, unless it does I/O that no call shows.
+    Preloaded,
+}
+
+impl Watched {
+    /// Returns true if its role has changed since the last look, so that another party charges it.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.member().is_some_and(|member| role(self.class, member.state()) != self.role)
+    }
+
+    /// Tells the class how the process is held, and why.
+    pub(super) fn note_how(&mut self, reason: Reason) {
+        if self.stands {
+            return self.note_paused();
+        }
+        let mechanism = match self.role {
+            Role::Outside => self.hold.mechanism(),
+            Role::Preloaded if reason == Reason::RanAhead => self.hold.mechanism(),
+            Role::Preloaded => Mechanism::None,
+        };
+        if let Some(held) = self.held() {
+            held.set_how(mechanism, reason);
+        }
+    }
+
+    /// Returns what charges a process in this state, and why.
+    pub(super) fn part_in(&self, state: State) -> (Role, Reason) {
+        let role = role(self.class, state);
+        let reason = match (role, state) {
+            (Role::Preloaded, _) if self.reason == Reason::RanAhead => Reason::RanAhead,
+            (Role::Preloaded, _) => Reason::None,
+            (_, State::Executing) => Reason::NoLibrary,
+            (_, State::Confined) => Reason::Confined,
+            _ => self.reason,
+        };
+        (role, reason)
+    }
+
+    /// Takes over, or leaves to the library, what the process is charged for in this state.
+    pub(super) fn take_part(&mut self, state: State) {
+        let (role, reason) = self.part_in(state);
+        if (role, reason) != (self.role, self.reason) {
+            (self.role, self.reason) = (role, reason);
+            self.duty.stir(time::now());
+            self.account.set_rest(rest(role));
+            self.note_how(reason);
+        }
+    }
+}
+
+/// What charges a process in this state.
+pub(super) fn role(class: &Class, state: State) -> Role {
+    match state {
+        // It reads by calls of its own, some of which would return short counts if it were interrupted.
+        State::Confined if !class.watcher().is_strict() => Role::Preloaded,
+        State::Active | State::Claimed | State::Notified | State::Free => Role::Preloaded,
+        State::Executing | State::Confined | State::Outside => Role::Outside,
+    }
+}
+
+/// What of a process's account is not its own, with this role.
+pub(super) fn rest(role: Role) -> Rest {
+    match role {
+        Role::Outside => Rest::Known,
+        Role::Preloaded => Rest::Children,
+    }
+}

@@ -1,0 +1,246 @@
+//! Which processes belong to a class: those that it lists and that are shown to be the ones it lists, and whatever
+//! descends from them.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use discnice_ledger::member::Charged;
+use discnice_ledger::outside::{Mechanism, Reason};
+use discnice_ledger::{Class, MemberId, State};
+use discnice_sys::procfs::{self, Stat};
+use discnice_sys::{process, time};
+use discnice_units::Nanos;
+
+use super::{LIVELY, Watch};
+use crate::census::Newcomer;
+use crate::member::Watched;
+use crate::number::{self, Stranger};
+use crate::process::{Pinned, is_hidden, lives, pin};
+
+impl Watch {
+    /// All that the class lists.
+    pub(super) fn roll_call(&mut self) {
+        self.meet_strangers();
+        self.forget_groups();
+        let known = |id| self.members.contains_key(&id) || self.inside.contains_key(&id);
+        let listed: Vec<(MemberId, u32)> = self
+            .class
+            .living_slots(|id| !known(id) && process::exists(id))
+            .map(|(slot, member)| (slot, member.process()))
+            .collect();
+        for (slot, id) in listed {
+            if let Ok(pinned) = pin(id.cast_signed())
+                && let Some(stat) = procfs::stat(id)
+            {
+                if self.is_listed(slot, &stat.into()) {
+                    self.adopt(pinned, (slot, id), Reason::None, stat.parent);
+                } else {
+                    self.free_if_dead(slot, &stat);
+                    self.note_if_hidden(slot, &pinned);
+                }
+            }
+        }
+    }
+
+    /// Notes for the user a process that is neither charged nor readable: a watcher that was
+    /// started in another group (newgrp(1)) may not look (ptrace(2), access mode checking).
+    fn note_if_hidden(&self, slot: MemberId, listed: &Pinned) {
+        if let Some(member) = self.class.member(slot, listed.id())
+            && matches!(member.state(), State::Executing | State::Outside)
+            && self.started(slot, listed.id()).is_none_or(|one| one == listed.process.started)
+            && let Some(held) = self.class.held(slot)
+            && is_hidden(listed.id())
+        {
+            held.begin(member, listed.process.started);
+            held.set_how(Mechanism::None, Reason::Hidden);
+        }
+    }
+
+    /// Takes in processes in namespaces of their own that have given the class their number since.
+    fn meet_strangers(&mut self) {
+        self.strangers.retain(Stranger::lives);
+        for stranger in self.strangers.clone() {
+            if let Some((slot, _)) = self.class.listed(stranger.number)
+                && !self.inside.contains_key(&stranger.number)
+                && let Ok(pinned) = pin(stranger.id.cast_signed())
+            {
+                self.strangers.retain(|other| other.id != stranger.id);
+                self.inside.insert(stranger.number, stranger.id);
+                self.adopt(pinned, (slot, stranger.number), Reason::None, stranger.parent);
+            }
+        }
+    }
+
+    /// Whether the process that has the number of this slot here is shown to be the one that the slot lists: a number
+    /// alone may be a later process's, or mean another one in a PID namespace.
+    fn is_listed(&self, slot: MemberId, found: &Newcomer) -> bool {
+        match self.started(slot, found.stat.id) {
+            Some(started) => started == found.stat.started,
+            None => {
+                self.class.member(slot, found.stat.id).is_some()
+                    && (self.is_named(&found.stat)
+                        || self.bore(found)
+                        || number::shows_membership(found, self.block, &self.mark))
+            }
+        }
+    }
+
+    /// Returns when the process started that a slot lists, if a watcher, or the process that listed
+    /// it, has noted that.
+    fn started(&self, slot: MemberId, id: u32) -> Option<u64> {
+        let member = self.class.member(slot, id)?;
+        Some(self.class.held(slot)?.of(member)?.started)
+    }
+
+    /// Frees the slot of a process that has ended, as another one has its number. Only attached
+    /// processes and their descendants are listed by the numbers that they have here for sure.
+    fn free_if_dead(&self, slot: MemberId, found: &Stat) {
+        if let Some(member) = self.class.member(slot, found.id)
+            && member.state() == State::Outside
+            && self.started(slot, found.id).is_some_and(|started| started != found.started)
+        {
+            member.release();
+        }
+    }
+
+    /// Takes those among the newcomers that belong to the class; whether there were any.
+    pub fn meet(&mut self, newcomers: &[Rc<Newcomer>]) -> bool {
+        let before = self.members.len();
+        // Those that announced themselves since the last look come first: newcomers may be their children.
+        self.answer_arrivals(time::now());
+        for newcomer in newcomers {
+            let (stat, id) = (&newcomer.stat, newcomer.stat.id);
+            if self.members.contains_key(&id) {
+                continue;
+            }
+            self.disown(id);
+            let parent = stat.parent;
+            let listed = self.class.listed(id).map(|(slot, _)| slot);
+            listed.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
+            if let Some(slot) = listed
+                && !self.inside.contains_key(&id)
+                && self.is_listed(slot, newcomer)
+            {
+                if let Ok(pinned) = pin(id.cast_signed()) {
+                    self.adopt(pinned, (slot, id), Reason::None, parent);
+                }
+            } else if !self.is_kin(newcomer) || id == process::id() || self.is_anothers(newcomer) {
+                continue;
+            } else if self.bears_outside(parent, newcomer) {
+                if self.sets_apart(stat) {
+                    continue;
+                }
+                if let Ok(pinned) = pin(id.cast_signed())
+                    && let Some(slot) =
+                        enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
+                {
+                    self.adopt(pinned, (slot, id), Reason::Descendant, parent);
+                }
+            } else {
+                self.strangers.extend(Stranger::meet(id));
+            }
+        }
+        if !self.strangers.is_empty() {
+            self.meet_strangers();
+        }
+        self.members.len() > before
+    }
+
+    /// Returns true if our library does not enter children of this parent.
+    fn bears_outside(&self, parent: u32, child: &Newcomer) -> bool {
+        let parent = self.members.get(&parent);
+        parent.is_none_or(|parent| parent.bears_outside() || child.is_apart())
+    }
+
+    /// Whether a process descends from a member, as far as can be seen. One that our library is in and
+    /// that shows nothing of this is found by the next roll call.
+    fn is_kin(&self, newcomer: &Newcomer) -> bool {
+        self.is_named(&newcomer.stat) || self.is_orphan(newcomer) || newcomer.carries(&self.mark)
+    }
+
+    /// Whether a member bore it, or an ancestor of it that has ended, and our library, which would register it, is not
+    /// in it.
+    fn is_orphan(&self, newcomer: &Newcomer) -> bool {
+        self.bore(newcomer) && !number::maps(newcomer, self.block)
+    }
+
+    /// Whether the last of those that bore it and live is a member, or one of those that have ended was.
+    pub(super) fn bore(&self, newcomer: &Newcomer) -> bool {
+        for forebear in &newcomer.forebears {
+            // A member from before this fork only had the same number.
+            if self.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {
+                return true;
+            }
+            if forebear.id == newcomer.stat.parent || lives(forebear.id) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether its parent is a member, or its group or session is named after one.
+    fn is_named(&self, stat: &Stat) -> bool {
+        // A group and a session are named after the process that made them, and no other process
+        // can get its number while they exist.
+        let named = |name: u32| self.ever.contains_key(&name);
+        self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
+    }
+
+    /// Numbers of members that have ended, and that no process group has any more, may be given to others.
+    fn forget_groups(&mut self) {
+        let (members, all) = (&self.members, self.ever.keys().copied());
+        let gone = all.filter(|id| !members.contains_key(id) && !process::group_exists(*id));
+        for id in gone.collect::<Vec<_>>() {
+            self.disown(id);
+        }
+    }
+
+    /// No process is kin by this number.
+    pub(super) fn disown(&mut self, id: u32) {
+        if self.ever.remove(&id).is_some() {
+            self.helpers.kindred.remove(id, self.block);
+        }
+    }
+
+    fn adopt(&mut self, pinned: Pinned, slot: (MemberId, u32), reason: Reason, parent: u32) {
+        let id = pinned.id();
+        let watched = Watched::new(pinned, self.class, slot, reason, self.helpers.clone());
+        let Some(mut watched) = watched else { return };
+        watched.parent = parent;
+        if let Some(parent) = self.members.get_mut(&parent) {
+            parent.expect_children();
+            if parent.is_paused_itself() {
+                watched.inherit_pause();
+            }
+        }
+        if self.members.values().any(|member| member.parent == id) {
+            watched.expect_children();
+        }
+        if watched.bears_outside() {
+            self.lively_until = time::now().plus(LIVELY);
+        }
+        self.ever.insert(id, time::now());
+        self.helpers.kindred.add(id, self.block);
+        self.members.insert(id, watched);
+        self.queue.push(Reverse((Nanos(0), id)));
+    }
+}
+
+/// Lists a process that our library will never register; its account up to `charged` is not charged
+/// to this class.
+#[must_use]
+pub fn enlist(
+    class: &Class,
+    pinned: &Pinned,
+    charged: Charged,
+    reason: Reason,
+) -> Option<MemberId> {
+    let (slot, member) = class.register(pinned.id(), charged, process::exists)?;
+    member.set_name(&crate::process::name(pinned.id()));
+    if let Some(held) = class.held(slot) {
+        held.begin(member, pinned.process.started);
+        held.set_how(Mechanism::Freeze, reason);
+    }
+    member.set_state(State::Outside);
+    Some(slot)
+}
