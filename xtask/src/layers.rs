@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "discnice-estimator",
     "discnice-ledger",
     "discnice-regulator",
+    "discnice-interpose",
     "discnice-preload",
     "discnice-supervisor",
     "discnice-escape",

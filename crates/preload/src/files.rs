@@ -2,15 +2,10 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use discnice_interpose::table::{CHUNK, LIMIT, Table};
 use discnice_regulator::File;
 
-use crate::table::{CHUNK, Entry, LIMIT, Table};
 use crate::{mappings, net};
-
-// SAFETY: a `File` is made of atomic integers, and zero is what `File::new` gives each.
-unsafe impl Entry for File {
-    const BLANK: Self = Self::new();
-}
 
 static FILES: Table<File> = Table::new();
 

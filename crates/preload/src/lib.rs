@@ -22,6 +22,8 @@
 //! - `sanitizer`: programs that check which library comes first;
 //! - `trace`: records of calls, while something reads them.
 //!
+//! What needs no hook, no class and no thread of the program is in `discnice-interpose`, with unit tests.
+//!
 //! # Safety
 //! The whole library is a boundary: its functions are called by other people's code with
 //! pointers that it cannot check. It never looks through such a pointer where the kernel could
@@ -48,7 +50,6 @@ mod sanitizer;
 mod start;
 mod stdio;
 mod symbols;
-mod table;
 mod thread;
 mod trace;
 mod valgrind;

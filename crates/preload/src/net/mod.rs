@@ -27,9 +27,9 @@ pub use socket::Socket;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use discnice_interpose::table::Table;
 use discnice_regulator::File;
 
-use crate::table::Table;
 use crate::{engine, files};
 
 static SOCKETS: Table<Socket> = Table::new();

@@ -9,12 +9,12 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use discnice_interpose::table::LIMIT;
 use discnice_sys::socket;
 use discnice_units::Rate;
 
 use crate::engine;
 use crate::net::{SOCKETS, Socket};
-use crate::table::LIMIT;
 
 /// A mark in the lowest bits of a rate that we set.
 const MARK: u64 = 0x2a5;

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use discnice_interpose::table::LIMIT;
 use discnice_regulator::{Flow, Limits};
 use discnice_sys::{epoll, time};
 use discnice_units::Nanos;
@@ -9,7 +10,6 @@ use discnice_units::Nanos;
 use crate::engine;
 use crate::net::socket;
 use crate::net::socket::{Changing, Flows, Socket};
-use crate::table::LIMIT;
 
 const WORDS: usize = LIMIT / 64;
 

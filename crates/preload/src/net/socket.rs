@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use discnice_interpose::table::Entry;
 use discnice_regulator::Flow;
 use discnice_sys::epoll::Event;
 use discnice_sys::socket;
@@ -9,7 +10,6 @@ use discnice_units::Nanos;
 
 use crate::net::epoll;
 use crate::net::waiting::Waits;
-use crate::table::Entry;
 
 /// Family and type have been asked for.
 const KNOWN: u32 = 1;

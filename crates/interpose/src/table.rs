@@ -3,8 +3,11 @@
 //! In two levels: programs with few descriptors touch one page of it, programs with 65,536 get
 //! further chunks when they use them; what lies above has no entry. Nothing here is ever freed.
 
+#![allow(unsafe_code, reason = "chunks are mapped memory, of which zero is valid")]
+
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use discnice_regulator::File;
 use discnice_sys::memory;
 
 /// Entries of a chunk.
@@ -22,6 +25,11 @@ pub unsafe trait Entry: Sync + Sized + 'static {
     const BLANK: Self;
 }
 
+// SAFETY: a `File` is made of atomic integers, and zero is what `File::new` gives each.
+unsafe impl Entry for File {
+    const BLANK: Self = Self::new();
+}
+
 /// The table.
 #[derive(Debug)]
 pub struct Table<T> {
@@ -31,6 +39,7 @@ pub struct Table<T> {
 
 impl<T: Entry> Table<T> {
     /// A table of blank entries.
+    #[allow(clippy::new_without_default, reason = "only statics hold one")]
     pub const fn new() -> Self {
         Self {
             first: [const { T::BLANK }; CHUNK],

@@ -1,0 +1,10 @@
+//! The parts of `libdiscnice.so` that can be tested without being preloaded.
+//!
+//! The library itself (`discnice-preload`) cannot carry a test harness, because it takes the place of libc's functions. What it
+//! decides by arithmetic, by reading or by writing memory is here, under the rules of the library: no allocation, no panic, no lock
+//! over a call, errno unchanged, all of it safe in a signal handler and between fork and exec.
+//!
+//! - `table`: something for each descriptor, by its number.
+#![cfg_attr(not(test), no_std)]
+
+pub mod table;
