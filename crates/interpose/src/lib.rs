@@ -4,9 +4,11 @@
 //! decides by arithmetic, by reading or by writing memory is here, under the rules of the library: no allocation, no panic, no lock
 //! over a call, errno unchanged, all of it safe in a signal handler and between fork and exec.
 //!
+//! - `environment`: how the library gets from a program into its children;
 //! - `filter`: what a filter of system calls answers to a call;
 //! - `table`: something for each descriptor, by its number.
 #![cfg_attr(not(test), no_std)]
 
+pub mod environment;
 pub mod filter;
 pub mod table;

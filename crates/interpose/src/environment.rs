@@ -5,6 +5,8 @@
 //! what its parent gave it; when it starts another program they are put back, whatever
 //! environment it passes, `env -i` included.
 
+#![allow(unsafe_code, reason = "environment blocks are raw pointers of the program")]
+
 use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 use core::ptr::{self, NonNull};
