@@ -6,9 +6,13 @@
 //!
 //! - `environment`: how the library gets from a program into its children;
 //! - `filter`: what a filter of system calls answers to a call;
+//! - `symbols`: finds functions behind ours;
+//! - `timeout`: how long a program wants to wait;
 //! - `table`: something for each descriptor, by its number.
 #![cfg_attr(not(test), no_std)]
 
 pub mod environment;
 pub mod filter;
+pub mod symbols;
 pub mod table;
+pub mod timeout;

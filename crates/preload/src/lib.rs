@@ -16,7 +16,7 @@
 //! - `loading`: programs and libraries are read before they are loaded;
 //! - `faults`: page faults of mapped files read no read-ahead windows;
 //! - `stdio`: how it gets below libc's own buffers;
-//! - `real`: libc's functions behind ours; `symbols`: how they are found;
+//! - `real`: libc's functions behind ours;
 //! - `free`: the calls that go straight there;
 //! - `gated`: how calls leave below a filter of ours;
 //! - `sanitizer`: programs that check which library comes first;
@@ -48,7 +48,6 @@ mod real;
 mod sanitizer;
 mod start;
 mod stdio;
-mod symbols;
 mod thread;
 mod trace;
 mod valgrind;

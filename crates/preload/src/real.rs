@@ -1,14 +1,14 @@
 //! libc's functions behind ours.
 //!
 //! All are looked up once, when the library is loaded: dlsym(3) takes the dynamic linker's lock,
-//! which a forked child of a threaded program may find held for ever. And it is slow ([`symbols`]).
+//! which a forked child of a threaded program may find held for ever. And it is slow ([`discnice_interpose::symbols`]).
 
 use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::symbols::{self, Found, Scope};
+use discnice_interpose::symbols::{self, Found, Scope};
 
 unsafe extern "C" {
     fn __errno_location() -> *mut c_int;
@@ -102,6 +102,8 @@ impl Real {
 }
 
 /// The first definition of a symbol in the program that starts, or null.
+#[cold]
+#[inline(never)]
 pub fn find(name: &CStr) -> *mut c_void {
     let (hash, mut first) = (symbols::hash(name), Found::Nothing);
     let whole = symbols::for_each(Scope::All, |tables| {

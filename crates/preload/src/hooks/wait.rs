@@ -3,10 +3,10 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
+use discnice_interpose::timeout::{Claim, claimed, from_millis, to_millis, to_pair};
 use discnice_sys::epoll::Event;
 use discnice_units::Nanos;
 
-use crate::net::timeout::{Claim, claimed, from_millis, to_millis, to_pair};
 use crate::net::waiting::Waits;
 use crate::net::{epoll, poll, select, waiting};
 use crate::real::hooks;

@@ -9,8 +9,8 @@
 //! - `transfer`, `vector`: the shapes of calls that send or receive;
 //! - `parked`: sockets that wait for their turn;
 //! - `pacing`: the kernel spreads what a connection sends;
-//! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`, `timeout`:
-//!   what these share.
+//! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`: what
+//!   these share.
 
 pub mod epoll;
 pub mod pacing;
@@ -18,7 +18,6 @@ pub mod parked;
 pub mod poll;
 pub mod select;
 mod socket;
-pub mod timeout;
 pub mod transfer;
 pub mod vector;
 pub mod waiting;

@@ -7,6 +7,8 @@
 //! `DT_GNU_HASH`. Names in tables of another kind, and functions that choose themselves
 //! (`STT_GNU_IFUNC`), are left to dlsym.
 
+#![allow(unsafe_code, reason = "tables of loaded objects are raw memory")]
+
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 

@@ -1,5 +1,7 @@
 //! How long a program wants to wait, in the forms that the calls have; `None` is for ever.
 
+#![allow(unsafe_code, reason = "a timeout lies in the memory of the program")]
+
 use core::ffi::c_int;
 use core::ptr;
 
@@ -26,6 +28,10 @@ pub enum Claim {
 }
 
 /// `struct timespec`, or `struct timeval` if a second has a million `parts`.
+#[allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "it is read only where the kernel says that it can be"
+)]
 pub fn claimed(timeout: *const [i64; 2], parts: u64) -> Claim {
     if timeout.is_null() {
         return Claim::Valid(None);
