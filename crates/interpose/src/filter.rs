@@ -1,10 +1,12 @@
 //! What a filter of system calls answers to a call, seccomp(2).
 //!
 //! A filter is a program in classic BPF, of which the kernel accepts a part (kernel/seccomp.c, `seccomp_check_filter`). It is
-//! interpreted here as the kernel will do it.
+//! interpreted here as the kernel will do it; tests/filter.rs compares the two.
 #![allow(unsafe_code, reason = "a filter lies in the memory of the program that installs it")]
 
 use core::ffi::c_long;
+
+pub use libc::{sock_filter as Instruction, sock_fprog as Program};
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
@@ -14,23 +16,8 @@ const ARCHITECTURE: u32 = 0xc000_00b7;
 /// The kernel's longest program (`BPF_MAXINSNS`).
 const LONGEST: usize = 4096;
 
-/// One instruction, `struct sock_filter`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct Instruction {
-    code: u16,
-    then: u8,
-    otherwise: u8,
-    value: u32,
-}
-
-/// `struct sock_fprog`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Program {
-    length: u16,
-    instructions: *const Instruction,
-}
+/// Bytes of `struct seccomp_data`.
+const LENGTH: u32 = 64;
 
 /// Returns true if the filter's answer to each of these calls is one that `accepts` accepts.
 ///
@@ -44,13 +31,14 @@ pub unsafe fn judge_all(
 ) -> bool {
     // SAFETY: the caller vouches for the program.
     let instructions = unsafe {
-        let Program { length, instructions } = program.read_unaligned();
-        if instructions.is_null() || !instructions.is_aligned() {
+        let Program { len, filter } = program.read_unaligned();
+        if filter.is_null() || !filter.is_aligned() {
             return false;
         }
-        core::slice::from_raw_parts(instructions, LONGEST.min(length.into()))
+        core::slice::from_raw_parts(filter, LONGEST.min(len.into()))
     };
-    calls.iter().all(|number| judge(instructions, *number as u32).is_some_and(&accepts))
+    let action = |number: u32| Some(judge(instructions, number)? & libc::SECCOMP_RET_ACTION_FULL);
+    calls.iter().all(|number| action(*number as u32).is_some_and(&accepts))
 }
 
 /// Returns true if a call that is answered so is made.
@@ -63,44 +51,47 @@ pub fn spares(action: u32) -> bool {
     allows(action) || action == libc::SECCOMP_RET_ERRNO
 }
 
-/// What the filter answers to a call of this number without arguments: classic BPF as
-/// seccomp(2) restricts it (kernel/seccomp.c, `seccomp_check_filter`). `None` for what the
-/// kernel would not accept.
-fn judge(program: &[Instruction], number: u32) -> Option<u32> {
+/// What the filter answers to a call of this number without arguments: an action, and in the lower half its data. `None` for what
+/// the kernel would not accept as a filter, as far as that decides the answer, and where it would kill for a division by zero.
+pub fn judge(program: &[Instruction], number: u32) -> Option<u32> {
     let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; 16]);
     let mut at = 0usize;
     loop {
-        let Instruction { code, then, otherwise, value } = *program.get(at)?;
+        let Instruction { code, jt, jf, k } = *program.get(at)?;
         at += 1;
-        let slot = value as usize;
+        let slot = k as usize;
         match code {
             // LD
-            0x20 => a = load(value, number),
-            0x00 => a = value,
-            0x80 => a = 64,
+            0x20 => a = load(k, number),
+            0x00 => a = k,
+            0x80 => a = LENGTH,
             0x60 => a = *memory.get(slot)?,
             // LDX
-            0x01 => x = value,
-            0x81 => x = 64,
+            0x01 => x = k,
+            0x81 => x = LENGTH,
             0x61 => x = *memory.get(slot)?,
             // ST, STX
             0x02 => *memory.get_mut(slot)? = a,
             0x03 => *memory.get_mut(slot)? = x,
             // RET
-            0x06 => return Some(value & libc::SECCOMP_RET_ACTION_FULL),
-            0x16 => return Some(a & libc::SECCOMP_RET_ACTION_FULL),
+            0x06 => return Some(k),
+            0x16 => return Some(a),
             // MISC: TAX, TXA
             0x07 => x = a,
             0x87 => a = x,
             0x05 => at = at.checked_add(slot)?,
+            // ALU: NEG, which has no operand
+            0x84 => a = a.wrapping_neg(),
+            // LSH, RSH: by a value, the kernel accepts what shifts; by X, it takes the lower bits.
+            0x64 | 0x74 if k >= u32::BITS => return None,
             // The low bits say ALU or JMP, bit 3 whether with X or a value, the rest the operation.
             _ => {
-                let operand = if code & 0x08 == 0 { value } else { x };
+                let operand = if code & 0x08 == 0 { k } else { x };
                 match code & 0xf7 {
-                    0x15 => at += usize::from(if a == operand { then } else { otherwise }),
-                    0x25 => at += usize::from(if a > operand { then } else { otherwise }),
-                    0x35 => at += usize::from(if a >= operand { then } else { otherwise }),
-                    0x45 => at += usize::from(if a & operand != 0 { then } else { otherwise }),
+                    0x15 => at += usize::from(if a == operand { jt } else { jf }),
+                    0x25 => at += usize::from(if a > operand { jt } else { jf }),
+                    0x35 => at += usize::from(if a >= operand { jt } else { jf }),
+                    0x45 => at += usize::from(if a & operand != 0 { jt } else { jf }),
                     operation => a = arithmetic(operation, a, operand)?,
                 }
             }
@@ -126,9 +117,8 @@ fn arithmetic(operation: u16, a: u32, operand: u32) -> Option<u32> {
         0x34 => a.checked_div(operand)?,
         0x44 => a | operand,
         0x54 => a & operand,
-        0x64 => a.checked_shl(operand)?,
-        0x74 => a.checked_shr(operand)?,
-        0x84 => a.wrapping_neg(),
+        0x64 => a.wrapping_shl(operand),
+        0x74 => a.wrapping_shr(operand),
         0xa4 => a ^ operand,
         _ => return None,
     })
