@@ -38,33 +38,21 @@ pub enum Carry {
 /// Longest text of the variable without the directory: the name, the numbers, a colon, the end.
 const TOKEN_MAX: usize = VARIABLE.len() + NUMBERS_MAX + 2;
 
-fn write_token(token: &Token<'_>, to: &mut Writer<'_>) {
-    to.bytes(VARIABLE);
-    token.write(|part| to.bytes(part));
-    if DIRECTORY.length() > 0 {
-        to.bytes(b":");
-        DIRECTORY.write(to);
-    }
-    to.bytes(b"\0");
+/// What is known of our two variables, once they have been taken out of the environment: programs may overwrite their environment's
+/// memory, so it is copied.
+#[derive(Debug)]
+pub struct Variables {
+    /// Path of the library; empty while nothing was taken.
+    library: PathBuffer,
+    /// The directory of blocks that are files; empty where none of the class's is.
+    directory: PathBuffer,
 }
 
-/// The token without the program's memory: the directory is noted apart.
-fn kept(token: Token<'_>) -> Token<'static> {
-    if let Some(directory) = token.directory {
-        DIRECTORY.set(directory);
-    }
-    let Token { block, nonce, member, .. } = token;
-    Token { block, nonce, member, directory: None }
-}
-
-/// Path of the library: copied, because programs may overwrite their environment's memory.
-static PATH: PathBuffer = PathBuffer::new();
-/// The directory of blocks that are files; empty where none of the class's is.
-static DIRECTORY: PathBuffer = PathBuffer::new();
 const PATH_MAX: usize = 1024;
 /// Longest path of a block: the directory, a slash, the file's name and its end.
 pub const BLOCK_PATH: usize = PATH_MAX + 1 + FILE_NAME.len() + 16 + 1;
 
+#[derive(Debug)]
 struct PathBuffer {
     /// With a zero behind the path.
     bytes: [core::sync::atomic::AtomicU8; PATH_MAX + 1],
@@ -101,55 +89,148 @@ impl PathBuffer {
     }
 }
 
-/// Writes the path of the block that is the file of this number, with the zero at its end; `false` where the
-/// directory is not known.
-pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
-    let mut writer = Writer { text: to, length: 0 };
-    DIRECTORY.write(&mut writer);
-    writer.bytes(b"/");
-    writer.bytes(FILE_NAME.as_bytes());
-    token::hexadecimal(number, &mut |part| writer.bytes(part));
-    writer.bytes(b"\0");
-    DIRECTORY.length() > 0
-}
+impl Variables {
+    /// Nothing is known.
+    #[allow(clippy::new_without_default, reason = "only statics hold it")]
+    pub const fn new() -> Self {
+        Self { library: PathBuffer::new(), directory: PathBuffer::new() }
+    }
 
-/// Takes our variables out of a program's environment; returns what they said.
-///
-/// # Safety
-/// `block` is the environment that the kernel made for this program: an array of C strings that
-/// ends with a null pointer, all of it writable and not yet in use.
-pub unsafe fn take(block: *mut *mut c_char) -> Option<Token<'static>> {
-    let mut token = None;
-    let mut keep = block;
-    let mut at = block;
-    // SAFETY: the caller vouches for the block; `keep` never overtakes `at`.
-    unsafe {
-        while !(*at).is_null() {
-            let entry = *at;
-            let text = CStr::from_ptr(entry).to_bytes();
-            if let Some(value) = text.strip_prefix(VARIABLE) {
-                token = Token::parse(value).map(kept);
-                erase(entry, text.len());
-            } else if let Some(value) = text.strip_prefix(PRELOAD)
-                && let Some(rest) = take_library(value)
-            {
-                // What else was preloaded stays, under the same name, in the same memory.
-                erase(entry, if rest > 0 { rest } else { text.len() });
-                if rest > 0 {
-                    let name = entry.add(rest);
-                    ptr::copy(PRELOAD.as_ptr().cast(), name, PRELOAD.len());
-                    *keep = name;
+    /// Writes the path of the block that is the file of this number, with the zero at its end; `false` where the
+    /// directory is not known.
+    pub fn block_path(&self, number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
+        let mut writer = Writer { text: to, length: 0 };
+        self.directory.write(&mut writer);
+        writer.bytes(b"/");
+        writer.bytes(FILE_NAME.as_bytes());
+        token::hexadecimal(number, &mut |part| writer.bytes(part));
+        writer.bytes(b"\0");
+        self.directory.length() > 0
+    }
+
+    /// Takes our variables out of a program's environment; returns what they said.
+    ///
+    /// # Safety
+    /// `block` is the environment that the kernel made for this program: an array of C strings that
+    /// ends with a null pointer, all of it writable and not yet in use.
+    pub unsafe fn take(&self, block: *mut *mut c_char) -> Option<Token<'static>> {
+        let mut token = None;
+        let mut keep = block;
+        let mut at = block;
+        // SAFETY: the caller vouches for the block; `keep` never overtakes `at`.
+        unsafe {
+            while !(*at).is_null() {
+                let entry = *at;
+                let text = CStr::from_ptr(entry).to_bytes();
+                if let Some(value) = text.strip_prefix(VARIABLE) {
+                    token = Token::parse(value).map(|token| self.keep(token));
+                    erase(entry, text.len());
+                } else if let Some(value) = text.strip_prefix(PRELOAD)
+                    && let Some(rest) = self.take_library(value)
+                {
+                    // What else was preloaded stays, under the same name, in the same memory.
+                    erase(entry, if rest > 0 { rest } else { text.len() });
+                    if rest > 0 {
+                        let name = entry.add(rest);
+                        ptr::copy(PRELOAD.as_ptr().cast(), name, PRELOAD.len());
+                        *keep = name;
+                        keep = keep.add(1);
+                    }
+                } else {
+                    *keep = entry;
                     keep = keep.add(1);
                 }
-            } else {
-                *keep = entry;
-                keep = keep.add(1);
+                at = at.add(1);
             }
-            at = at.add(1);
+            *keep = ptr::null_mut();
         }
-        *keep = ptr::null_mut();
+        token
     }
-    token
+
+    /// If the list of libraries begins with ours: notes its path and returns how long the part is
+    /// that goes, or zero when nothing else is in the list.
+    fn take_library(&self, list: &[u8]) -> Option<usize> {
+        let end = list.iter().position(|byte| matches!(byte, b':' | b' ')).unwrap_or(list.len());
+        let (path, rest) = list.split_at_checked(end)?;
+        if !path.ends_with(LIBRARY) || !self.library.set(path) {
+            return None;
+        }
+        Some(if rest.len() > 1 { end + 1 } else { 0 })
+    }
+
+    /// Returns true if the dynamic linker would find the library from here, and may map it: a program
+    /// may have changed its root directory or its mounts since it loaded it.
+    pub fn is_reachable(&self) -> bool {
+        if self.library.length() == 0 {
+            return false;
+        }
+        let library = Opened::open(libc::AT_FDCWD, self.library.bytes.as_ptr().cast());
+        library.is_ok_and(|library| !execution::is_forbidden(library.fd()))
+    }
+
+    /// Adds to `block` those of our two variables that are carried; the result is valid until the
+    /// thread's next call. A block that names a class already, as that of a nested `discnice run`, is
+    /// left alone; so is one for a program that is not executed but has its libraries listed.
+    ///
+    /// # Safety
+    /// The block does not change meanwhile. It may be anything: `None` is returned where the kernel
+    /// would answer EFAULT.
+    pub unsafe fn with_ours(
+        &self,
+        block: *const *const c_char,
+        scratch: &Scratch,
+        token: &Token<'_>,
+        carry: Carry,
+    ) -> Option<*const *const c_char> {
+        if carry == Carry::Nothing || self.library.length() == 0 {
+            return None;
+        }
+        // SAFETY: the caller vouches for the block.
+        let (entries, preload) = unsafe { survey(block)? };
+        let others = preload.map_or(&[][..], |value| value);
+        let pointers = (entries + 3) * size_of::<*const c_char>();
+        let class = TOKEN_MAX + self.directory.length();
+        let text = PRELOAD.len() + self.library.length() + 1 + others.len() + 1 + class;
+        let start = scratch.reserve(pointers + text)?;
+        // SAFETY: the memory is ours alone, large enough for both parts, aligned to a page.
+        let (table, text) = unsafe {
+            let table = start.cast::<*const c_char>();
+            (table.as_ptr(), core::slice::from_raw_parts_mut(start.add(pointers).as_ptr(), text))
+        };
+        let mut writer = Writer { text, length: 0 };
+        let library = writer.here();
+        writer.bytes(PRELOAD);
+        self.library.write(&mut writer);
+        if !others.is_empty() {
+            writer.bytes(b":");
+            writer.bytes(others);
+        }
+        writer.bytes(b"\0");
+        let class = writer.here();
+        self.write_token(token, &mut writer);
+        // SAFETY: the table has room for all entries, our two and the end.
+        unsafe { fill(table, block, (carry == Carry::Library).then_some(library), class) };
+        Some(table)
+    }
+
+    /// The token without the program's memory: the directory is noted apart.
+    fn keep(&self, token: Token<'_>) -> Token<'static> {
+        if let Some(directory) = token.directory {
+            self.directory.set(directory);
+        }
+        let Token { block, nonce, member, .. } = token;
+        Token { block, nonce, member, directory: None }
+    }
+
+    fn write_token(&self, token: &Token<'_>, to: &mut Writer<'_>) {
+        to.bytes(VARIABLE);
+        token.write(|part| to.bytes(part));
+        if self.directory.length() > 0 {
+            to.bytes(b":");
+            self.directory.write(to);
+        }
+        to.bytes(b"\0");
+    }
 }
 
 /// Makes text that is ours disappear also from `/proc/PID/environ`, which shows this memory.
@@ -159,17 +240,6 @@ pub unsafe fn take(block: *mut *mut c_char) -> Option<Token<'static>> {
 unsafe fn erase(text: *mut c_char, length: usize) {
     // SAFETY: the caller vouches for the bytes.
     unsafe { text.write_bytes(0, length) };
-}
-
-/// If the list of libraries begins with ours: notes its path and returns how long the part is
-/// that goes, or zero when nothing else is in the list.
-fn take_library(list: &[u8]) -> Option<usize> {
-    let end = list.iter().position(|byte| matches!(byte, b':' | b' ')).unwrap_or(list.len());
-    let (path, rest) = list.split_at_checked(end)?;
-    if !path.ends_with(LIBRARY) || !PATH.set(path) {
-        return None;
-    }
-    Some(if rest.len() > 1 { end + 1 } else { 0 })
 }
 
 /// Memory for one environment block, kept for the thread's next one. A child of vfork(2) uses
@@ -197,60 +267,6 @@ impl Scratch {
         self.start.set(Some(start));
         Some(start)
     }
-}
-
-/// Returns true if the dynamic linker would find the library from here, and may map it: a program
-/// may have changed its root directory or its mounts since it loaded it.
-pub fn is_reachable() -> bool {
-    if PATH.length() == 0 {
-        return false;
-    }
-    let library = Opened::open(libc::AT_FDCWD, PATH.bytes.as_ptr().cast());
-    library.is_ok_and(|library| !execution::is_forbidden(library.fd()))
-}
-
-/// Adds to `block` those of our two variables that are carried; the result is valid until the
-/// thread's next call. A block that names a class already, as that of a nested `discnice run`, is
-/// left alone; so is one for a program that is not executed but has its libraries listed.
-///
-/// # Safety
-/// The block does not change meanwhile. It may be anything: `None` is returned where the kernel
-/// would answer EFAULT.
-pub unsafe fn with_ours(
-    block: *const *const c_char,
-    scratch: &Scratch,
-    token: &Token<'_>,
-    carry: Carry,
-) -> Option<*const *const c_char> {
-    if carry == Carry::Nothing || PATH.length() == 0 {
-        return None;
-    }
-    // SAFETY: the caller vouches for the block.
-    let (entries, preload) = unsafe { survey(block)? };
-    let others = preload.map_or(&[][..], |value| value);
-    let pointers = (entries + 3) * size_of::<*const c_char>();
-    let class = TOKEN_MAX + DIRECTORY.length();
-    let text = PRELOAD.len() + PATH.length() + 1 + others.len() + 1 + class;
-    let start = scratch.reserve(pointers + text)?;
-    // SAFETY: the memory is ours alone, large enough for both parts, aligned to a page.
-    let (table, text) = unsafe {
-        let table = start.cast::<*const c_char>();
-        (table.as_ptr(), core::slice::from_raw_parts_mut(start.add(pointers).as_ptr(), text))
-    };
-    let mut writer = Writer { text, length: 0 };
-    let library = writer.here();
-    writer.bytes(PRELOAD);
-    PATH.write(&mut writer);
-    if !others.is_empty() {
-        writer.bytes(b":");
-        writer.bytes(others);
-    }
-    writer.bytes(b"\0");
-    let class = writer.here();
-    write_token(token, &mut writer);
-    // SAFETY: the table has room for all entries, our two and the end.
-    unsafe { fill(table, block, (carry == Carry::Library).then_some(library), class) };
-    Some(table)
 }
 
 /// Answers whether memory can be read, asking the kernel once for each page.

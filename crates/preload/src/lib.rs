@@ -12,7 +12,7 @@
 //! - `net`: sockets, and waiting until they are ready;
 //! - `confinement`: programs that forbid themselves system calls;
 //! - `mappings`: mapped files with page faults that must be predicted;
-//! - `start`: a program starts and ends;
+//! - `environment`, `start`: how the library gets into a program and its children;
 //! - `loading`: programs and libraries are read before they are loaded;
 //! - `faults`: page faults of mapped files read no read-ahead windows;
 //! - `stdio`: how it gets below libc's own buffers;
@@ -35,6 +35,7 @@
 mod calls;
 mod confinement;
 mod engine;
+mod environment;
 mod faults;
 mod files;
 mod free;
@@ -51,8 +52,6 @@ mod stdio;
 mod thread;
 mod trace;
 mod valgrind;
-
-use discnice_interpose::environment;
 
 // Satisfies the linker where nothing has dropped the unwinding tables of `core`, which name it: without it a library that is not
 // optimised as a whole could not be loaded. Nothing here unwinds.

@@ -1,0 +1,43 @@
+//! The variables that lead programs which this one starts to its class.
+
+pub use discnice_interpose::environment::{BLOCK_PATH, Carry, Scratch};
+
+use core::ffi::c_char;
+
+use discnice_interpose::environment::Variables;
+use discnice_ledger::Token;
+
+static VARIABLES: Variables = Variables::new();
+
+/// Takes them out of this program's environment; returns what they said.
+///
+/// # Safety
+/// As [`Variables::take`].
+pub unsafe fn take(block: *mut *mut c_char) -> Option<Token<'static>> {
+    // SAFETY: the caller's own promise.
+    unsafe { VARIABLES.take(block) }
+}
+
+/// Adds to `block` those that are carried.
+///
+/// # Safety
+/// As [`Variables::with_ours`].
+pub unsafe fn with_ours(
+    block: *const *const c_char,
+    scratch: &Scratch,
+    token: &Token<'_>,
+    carry: Carry,
+) -> Option<*const *const c_char> {
+    // SAFETY: the caller's own promise.
+    unsafe { VARIABLES.with_ours(block, scratch, token, carry) }
+}
+
+/// Returns true if the dynamic linker would find the library from here.
+pub fn is_reachable() -> bool {
+    VARIABLES.is_reachable()
+}
+
+/// Writes the path of the block that is the file of this number; false where the directory is not known.
+pub fn block_path(number: u64, to: &mut [u8; BLOCK_PATH]) -> bool {
+    VARIABLES.block_path(number, to)
+}
