@@ -75,6 +75,10 @@ pub unsafe fn protect(start: usize, length: usize, writable: bool) -> Result<(),
 fn each_page(start: usize, length: usize, mut ask: impl FnMut(usize) -> bool) -> bool {
     let Some(last) = start.checked_add(length.saturating_sub(1)) else { return false };
     let (mut at, last) = (start & !7, last & !7);
+    if at == 0 {
+        // The kernel would take it for no address, and look at nothing.
+        return false;
+    }
     while at < last {
         if !ask(at) {
             return false;
@@ -105,4 +109,21 @@ pub fn can_write(start: usize, length: usize) -> bool {
         // SAFETY: the kernel checks the address; the caller is about to write there anyway.
         unsafe { call!(libc::SYS_rt_sigprocmask, 0, 0, at, size) }.is_ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_read_and_written_is_known() {
+        let (mut own, constant) = ([0u8; 16], c"constant");
+        assert!(can_read(own.as_ptr() as usize, 16) && can_write(own.as_mut_ptr() as usize, 16));
+        let constant = constant.as_ptr() as usize;
+        assert!(can_read(constant, 9) && !can_write(constant, 9));
+        // Below eight the kernel takes an address, without its lowest bits, for none.
+        for nowhere in [0, 1, 7, 8, 4095, usize::MAX] {
+            assert!(!can_read(nowhere, 1) && !can_write(nowhere, 1), "{nowhere}");
+        }
+    }
 }

@@ -109,7 +109,7 @@ struct Readable {
 }
 
 impl Readable {
-    /// Returns true if the eight bytes around `address` can be read.
+    /// Returns true if what an aligned address points to can be read.
     fn at<T>(&mut self, address: *const T) -> bool {
         let page = address as usize / memory::PAGE;
         if self.page == Some(page) {
@@ -138,8 +138,8 @@ impl Readable {
     }
 }
 
-/// Counts the entries and finds the value of `LD_PRELOAD`; `None` when a class is named, when libraries are to be listed,
-/// or when the kernel would answer EFAULT.
+/// Counts the entries and finds the value of `LD_PRELOAD`, of several the last, as ld.so(8) does; `None` when a class is
+/// named, when libraries are to be listed, or when the kernel would answer EFAULT.
 unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [u8]>)> {
     let (mut entries, mut preload) = (0, None);
     let mut at = block;
@@ -147,7 +147,8 @@ unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [
     // SAFETY: the table and the strings are readable, as the kernel said.
     unsafe {
         while !at.is_null() {
-            if !table.at(at) {
+            // One that is not aligned may lie across two pages, of which the second cannot be read.
+            if !at.is_aligned() || !table.at(at) {
                 return None;
             }
             if (*at).is_null() {
@@ -162,7 +163,7 @@ unsafe fn survey<'a>(block: *const *const c_char) -> Option<(usize, Option<&'a [
             {
                 return None;
             }
-            preload = preload.or(text.strip_prefix(PRELOAD));
+            preload = text.strip_prefix(PRELOAD).or(preload);
             entries += 1;
             at = at.add(1);
         }

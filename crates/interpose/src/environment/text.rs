@@ -23,7 +23,7 @@ impl PathBuffer {
         if path.len() > PATH_MAX {
             return false;
         }
-        for (to, from) in self.bytes.iter().zip(path) {
+        for (to, from) in self.bytes.iter().zip(path.iter().chain([&0])) {
             to.store(*from, Ordering::Relaxed);
         }
         self.length.store(path.len() as u32, Ordering::Release);
