@@ -28,11 +28,14 @@ struct Object {
     next: *const Object,
 }
 
-/// `Elf64_Dyn`.
+/// An entry of a dynamic section, `Elf64_Dyn`.
 #[repr(C)]
-struct Entry {
-    tag: isize,
-    value: usize,
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// What it says.
+    pub tag: isize,
+    /// An address or a number.
+    pub value: usize,
 }
 
 /// `Elf64_Sym`.
@@ -123,7 +126,8 @@ pub fn for_each(scope: Scope, mut with: impl FnMut(&Tables)) -> bool {
         // SAFETY: an object of the list, which is never unloaded before the program starts.
         let this = unsafe { &*object };
         if (found || scope == Scope::All) && !this.dynamic.is_null() {
-            match Tables::of(this) {
+            // SAFETY: the dynamic linker has loaded the object.
+            match unsafe { Tables::read(this.base, this.dynamic) } {
                 Some(tables) => with(&tables),
                 None => whole = false,
             }
@@ -135,15 +139,19 @@ pub fn for_each(scope: Scope, mut with: impl FnMut(&Tables)) -> bool {
 }
 
 impl Tables {
-    fn of(object: &Object) -> Option<Self> {
+    /// Finds the tables of an object that is loaded at `base`; `None` where there are none that can be searched.
+    ///
+    /// # Safety
+    /// `dynamic` is the dynamic section of a loaded object, which stays.
+    pub unsafe fn read(base: usize, dynamic: *const Entry) -> Option<Self> {
         let (mut names, mut symbols, mut versions, mut hashes) = (0, 0, 0, 0);
-        let mut entry = object.dynamic;
+        let mut entry = dynamic;
         // SAFETY: a dynamic section ends with an entry of this tag.
         while unsafe { (*entry).tag } != DT_NULL {
             // SAFETY: as above.
             let Entry { tag, value } = unsafe { entry.read() };
             // glibc has added the base already, except where the section is read-only (the vDSO's).
-            let address = if value < object.base { object.base + value } else { value };
+            let address = if value < base { base + value } else { value };
             match tag {
                 DT_STRTAB => names = address,
                 DT_SYMTAB => symbols = address,
@@ -155,7 +163,7 @@ impl Tables {
             entry = unsafe { entry.add(1) };
         }
         (names != 0 && symbols != 0 && hashes != 0)
-            .then(|| Self::with(object.base, names, symbols, versions, hashes))
+            .then(|| Self::with(base, names, symbols, versions, hashes))
     }
 
     fn with(base: usize, names: usize, symbols: usize, versions: usize, hashes: usize) -> Self {

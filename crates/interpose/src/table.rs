@@ -90,3 +90,61 @@ impl<T: Entry> Table<T> {
         &self.first
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+    use std::thread;
+
+    use super::*;
+
+    // SAFETY: zero is what `BLANK` is.
+    unsafe impl Entry for AtomicU32 {
+        const BLANK: Self = Self::new(0);
+    }
+
+    /// A table that stays, as a static does.
+    fn table() -> &'static Table<AtomicU32> {
+        Box::leak(Box::new(Table::new()))
+    }
+
+    #[test]
+    fn each_descriptor_has_its_own_entry() {
+        let table = table();
+        let fds: Vec<i32> = (0..5000).chain(LIMIT as i32 - 10..LIMIT as i32).collect();
+        for fd in &fds {
+            table.get(*fd).unwrap().store(*fd as u32 + 1, Ordering::Relaxed);
+        }
+        for fd in fds {
+            assert_eq!(table.get(fd).unwrap().load(Ordering::Relaxed), fd as u32 + 1);
+        }
+        assert_eq!(table.first()[7].load(Ordering::Relaxed), 8);
+    }
+
+    #[test]
+    fn what_is_no_descriptor_has_none() {
+        for fd in [-1, i32::MIN, LIMIT as i32, i32::MAX] {
+            assert!(table().get(fd).is_none(), "{fd}");
+        }
+    }
+
+    #[test]
+    fn chunks_that_were_never_used_are_skipped() {
+        let table = table();
+        assert_eq!((table.skip_unused(5), table.skip_unused(CHUNK)), (5, 2 * CHUNK));
+        table.get(3 * CHUNK as i32 + 1);
+        assert_eq!(table.skip_unused(2 * CHUNK + 9), 3 * CHUNK);
+        assert_eq!(table.skip_unused(3 * CHUNK + 9), 3 * CHUNK + 9);
+        // Past the end it goes on, for loops to end.
+        assert!(table.skip_unused(LIMIT) > LIMIT);
+    }
+
+    #[test]
+    fn threads_agree_about_a_chunk() {
+        let table = table();
+        let of = |fd: i32| move || std::ptr::from_ref(table.get(fd).unwrap()) as usize;
+        let threads: Vec<_> = (0..4).map(|_| thread::spawn(of(9 * CHUNK as i32))).collect();
+        let places: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(places.iter().all(|place| *place == places[0]), "{places:?}");
+    }
+}

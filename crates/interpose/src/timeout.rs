@@ -55,3 +55,59 @@ pub const fn to_pair(time: Nanos, parts: u64) -> [i64; 2] {
     let time = time.0.saturating_add(part - 1);
     [(time / second) as i64, (time % second / part) as i64]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: u64 = 1_000_000_000;
+    const VAL: u64 = 1_000_000;
+
+    fn wanted(timeout: [i64; 2], parts: u64) -> Option<Option<Nanos>> {
+        match claimed(&raw const timeout, parts) {
+            Claim::Valid(time) => Some(time),
+            Claim::Refused => None,
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_for_ever_where_they_are_negative() {
+        assert_eq!(
+            (from_millis(-1), from_millis(i32::MIN), from_millis(0)),
+            (None, None, Some(Nanos(0)))
+        );
+        assert_eq!(
+            (to_millis(None), to_millis(Some(Nanos(1))), to_millis(Some(Nanos(0)))),
+            (-1, 1, 0)
+        );
+        assert_eq!(to_millis(Some(Nanos(u64::MAX))), c_int::MAX);
+        for millis in [0, 1, 1000, c_int::MAX] {
+            assert_eq!(to_millis(from_millis(millis)), millis);
+        }
+    }
+
+    #[test]
+    fn a_pair_is_read_where_it_can_be() {
+        assert_eq!(wanted([2, 5], SPEC), Some(Some(Nanos(2_000_000_005))));
+        assert_eq!(wanted([2, 5], VAL), Some(Some(Nanos(2_000_005_000))));
+        assert_eq!(wanted([i64::MAX, 0], SPEC), Some(Some(Nanos(u64::MAX))));
+        assert_eq!((wanted([-1, 0], SPEC), wanted([0, -1], VAL)), (None, None));
+        assert!(matches!(claimed(ptr::null(), SPEC), Claim::Valid(None)));
+        assert!(matches!(claimed(ptr::without_provenance(16), SPEC), Claim::Refused));
+    }
+
+    #[test]
+    fn a_wait_is_never_shorter_than_asked() {
+        for time in [0, 1, 999, 1000, 999_999_999, 1_000_000_001, u64::MAX] {
+            for parts in [SPEC, VAL] {
+                let Some(Some(again)) = wanted(to_pair(Nanos(time), parts), parts) else {
+                    panic!("{time}")
+                };
+                assert!(
+                    again.0 >= time && again.0 - time < Nanos::SECOND.0 / parts || time == u64::MAX,
+                    "{time} {again:?}"
+                );
+            }
+        }
+    }
+}
