@@ -95,7 +95,7 @@ pub fn refresh(
     force: bool,
     order: Vec<OsString>,
 ) -> PyResult<Refreshed> {
-    let options = rewriting::Options { dry_run, force, order: &order };
+    let options = rewriting::Options { dry_run, force, only_better: false, order: &order };
     match py.detach(|| rewriting::refresh(&path, &options, &mut |_, _, _| ())) {
         Ok(report) => Ok((report.files, report.bytes, report.left, report.notes)),
         Err(error @ RefreshError::Refused(_)) => {

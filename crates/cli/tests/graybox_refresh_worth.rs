@@ -3,28 +3,38 @@
 mod graybox_support;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use discnice_requirements::skip;
 use graybox_support::{Out, Scratch, discnice, run};
 
 const FILES: usize = 40;
+/// Pieces in which each of them is written.
+const PIECES: usize = 4;
 
-/// Makes a directory with files far apart on the disk: those between them have been removed.
+/// Makes a directory with files in pieces far apart on the disk: what lay between them has been removed. So a rewriting
+/// gains, however little free space in one piece there is.
 fn scattered(scratch: &Scratch) {
     for folder in ["tree", "between"] {
         fs::create_dir(scratch.path(folder)).unwrap();
     }
-    for number in 0..FILES {
-        for (folder, size) in [("tree", 128 << 10), ("between", 512 << 10)] {
-            let path = scratch.path(format!("{folder}/{number}"));
-            fs::write(&path, vec![number as u8; size]).unwrap();
-            fs::File::open(path).unwrap().sync_all().unwrap();
+    for piece in 0..PIECES {
+        for number in 0..FILES {
+            append(&scratch.path(format!("tree/{number}")), &vec![number as u8; 32 << 10]);
+            append(&scratch.path(format!("between/{number}-{piece}")), &[0; 256 << 10]);
         }
     }
     fs::remove_dir_all(scratch.path("between")).unwrap();
+}
+
+/// Appends to a file, which has its place on the disk before anything else is written.
+fn append(path: &Path, data: &[u8]) {
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(data).unwrap();
+    file.sync_all().unwrap();
 }
 
 fn look(scratch: &Scratch, words: &[&str]) -> Out {

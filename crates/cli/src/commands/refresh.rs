@@ -121,7 +121,12 @@ impl Refresh {
             None => Vec::new(),
             Some(path) => read_list(path)?,
         };
-        let options = Options { dry_run: self.dry_run, force: self.force, order: &order };
+        let options = Options {
+            dry_run: self.dry_run,
+            force: self.force,
+            only_better: self.when_worth,
+            order: &order,
+        };
         if self.when_worth {
             return self.run_when_worth(&options);
         }
@@ -192,14 +197,24 @@ impl Refresh {
         }
         let (files, bytes) = (report.files, Bytes::new(report.bytes));
         let verb = if self.dry_run { "would rewrite" } else { "rewrote" };
-        say!("{dir}: {verb} {files} files, {bytes}")?;
-        match (report.before, report.after) {
+        if report.worse.is_some() {
+            say!("{dir}: rewrote nothing, as the free space here is in too many pieces")?;
+        } else {
+            say!("{dir}: {verb} {files} files, {bytes}")?;
+        }
+        let (was, is) = match report.worse {
+            Some(_) => ("now   ", "else  "),
+            None if self.dry_run => ("before", "hoped "),
+            None => ("before", "after "),
+        };
+        match (report.before, report.worse.or(report.after)) {
             (Some(before), Some(after)) => {
-                say!("  before  {}", disk.describe(&before))?;
-                let name = if self.dry_run { "hoped " } else { "after " };
-                say!("  {name}  {}", disk.describe(&after))?;
+                say!("  {was}  {}", disk.describe(&before))?;
+                say!("  {is}  {}", disk.describe(&after))?;
             }
-            _ => say!("  this file system does not tell where files lie")?,
+            _ => {
+                say!("  this file system does not tell where files lie")?;
+            }
         }
         if !report.left.is_empty() {
             say!("  left as they are: {}", report.left.len())?;

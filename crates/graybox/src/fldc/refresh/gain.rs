@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::fs::FileType;
 
@@ -42,6 +42,15 @@ impl Survey {
 
 /// Surveys the tree at `root`; `None` where the file system does not tell.
 pub fn survey(tree: &Tree, root: BorrowedFd<'_>) -> Option<Survey> {
+    survey_with(tree, root, |_| None)
+}
+
+/// Surveys the tree at `root` as it would be with a copy in place of each member that `copy` opens one for.
+pub fn survey_with(
+    tree: &Tree,
+    root: BorrowedFd<'_>,
+    copy: impl Fn(usize) -> Option<OwnedFd>,
+) -> Option<Survey> {
     let mut cursor = Cursor::new(tree, root);
     let mut seen = HashSet::new();
     let mut files = Vec::new();
@@ -50,10 +59,12 @@ pub fn survey(tree: &Tree, root: BorrowedFd<'_>) -> Option<Survey> {
         if node.meta.kind() != FileType::RegularFile || !seen.insert(node.meta.ino) {
             continue;
         }
+        let opened = copy(index).or_else(|| {
+            let dir = cursor.directory_of(index).ok()?;
+            open_quietly(dir, &node.name).ok()
+        });
         // A file that vanishes or cannot be opened is missed by the refresh itself.
-        let Ok(dir) = cursor.directory_of(index) else { continue };
-        let Ok(file) = open_quietly(dir, &node.name) else { continue };
-        let file = File::from(file);
+        let Some(file) = opened.map(File::from) else { continue };
         let mut pieces = extents(&file).ok()?;
         if pieces.is_empty() && node.meta.size > 0 && !synced {
             // Written of late, and not given a place yet.

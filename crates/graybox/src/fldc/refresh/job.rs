@@ -14,6 +14,7 @@ use super::error::{Context, RefreshError, Result};
 use super::gain::{self, Survey};
 use super::left::Why;
 use super::marker::Entry;
+use super::meta::open_quietly;
 use super::place::{Place, cstring};
 use super::swap::{Settled, Spot};
 use super::tree::{Cursor, Meta, Tree, stat};
@@ -56,6 +57,9 @@ pub struct Job<'a> {
     pub pending: Vec<usize>,
     left: Vec<(usize, Why)>,
     rewritten: Vec<usize>,
+    /// How the copies lay, if that was worse than how the originals lie: then none was exchanged.
+    worse: Option<Survey>,
+    only_better: bool,
     /// Members exchanged for their copies, with the inode of the copy, that still have an original in the work area.
     unsettled: Vec<(usize, u64)>,
 }
@@ -79,6 +83,8 @@ impl<'a> Job<'a> {
             pending,
             left,
             rewritten: Vec::new(),
+            worse: None,
+            only_better: options.only_better,
             unsettled: Vec::new(),
         };
         if job.pending.is_empty() && !job.left.is_empty() {
@@ -104,6 +110,12 @@ impl<'a> Job<'a> {
             let copied = self.copy(area, &mut again, progress)?;
             area.sync()?;
             let copied = self.verify(area, copied, &mut again, progress)?;
+            if round == 0 && self.only_better {
+                self.worse = self.worse_layout(area, &copied);
+            }
+            if self.worse.is_some() {
+                return discard(area, &copied);
+            }
             self.exchange(area, &copied, &mut again)?;
             self.pending.clear();
             for (index, why) in again {
@@ -138,7 +150,7 @@ impl<'a> Job<'a> {
         }
         let (files, bytes) =
             (self.rewritten.len() as u64, check::bytes(&self.tree, &self.rewritten));
-        if files == 0 && !self.left.is_empty() {
+        if files == 0 && !self.left.is_empty() && self.worse.is_none() {
             return Err(RefreshError::Refused(check::shorten(self.lines(), LINES)));
         }
         Ok((files, bytes))
@@ -183,6 +195,19 @@ impl<'a> Job<'a> {
             progress("copying", done, total);
         }
         Ok(copied)
+    }
+
+    /// Returns how the files would lie with these copies, if reading them would take more seeks than it does now: on a
+    /// disk with little free space in one piece.
+    fn worse_layout(&self, area: &Area<'_>, copied: &[Copied]) -> Option<Survey> {
+        let before = self.before?;
+        let names: HashMap<usize, &CString> =
+            copied.iter().map(|copy| (copy.index, &copy.name)).collect();
+        let root = self.place.dir.as_fd();
+        let after = gain::survey_with(&self.tree, root, |index| {
+            names.get(&index).and_then(|name| open_quietly(area.fd(), name).ok())
+        })?;
+        (after.seeks > before.seeks).then_some(after)
     }
 
     /// Checks the copies; returns those that are right.
@@ -298,8 +323,8 @@ impl<'a> Job<'a> {
         why: &Why,
         again: &mut Vec<(usize, Why)>,
     ) -> Result<Vec<T>> {
+        discard(area, group)?;
         for copy in group {
-            area.unlink(&copy.name).doing("clear", || area.shown())?;
             self.note_or_fail("exchange", copy.index, why.clone(), again)?;
         }
         Ok(Vec::new())
@@ -349,8 +374,14 @@ impl<'a> Job<'a> {
             left,
             notes: Vec::new(),
             kept: false,
+            worse: self.worse,
         }
     }
+}
+
+/// Removes copies that are not wanted.
+fn discard(area: &Area<'_>, copied: &[Copied]) -> Result<()> {
+    copied.iter().try_for_each(|copy| area.unlink(&copy.name).doing("clear", || area.shown()))
 }
 
 fn make_empty(area: &Area<'_>, name: &CString) -> Result<()> {

@@ -88,6 +88,8 @@ pub struct Options<'a> {
     /// Also files that have hard links outside, which are then separated, and files of which the
     /// file system does not tell whether they are in use.
     pub force: bool,
+    /// Exchange nothing if the files would then lie worse than now.
+    pub only_better: bool,
     /// Paths below the directory in the order wanted; what is not named follows, small files
     /// first.
     pub order: &'a [OsString],
@@ -112,6 +114,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Under one of these names is something that another program changed meanwhile.
     pub kept: bool,
+    /// How the copies lay that were thrown away, as the originals lie better.
+    pub worse: Option<Survey>,
 }
 
 /// Told of progress: the step, bytes done, bytes in all.

@@ -1,6 +1,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use discnice_requirements::skip;
+
 use super::*;
 
 /// A directory with the files `one` and `other`, and its place.
@@ -44,4 +46,23 @@ fn a_refresh_is_refused_if_all_originals_went_back() {
     let Err(RefreshError::Refused(lines)) = job.finish() else { panic!("was not refused") };
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].ends_with(": in use by another process"), "{lines:?}");
+}
+
+#[test]
+fn copies_that_lie_worse_are_thrown_away() {
+    let (parent, place) = directory();
+    let area = Area::create(&place).unwrap();
+    let mut job = Job::begin(&place, &Options { only_better: true, ..Options::default() }).unwrap();
+    let Some(before) = job.before else {
+        skip!("this file system does not tell where files lie");
+    };
+    let originals = ["one", "other"].map(|name| inode(parent.path(), name));
+    // As if reading took no seek at all until now.
+    job.before = Some(Survey { seeks: 0, ..before });
+    job.run(&area, &mut |_, _, _| {}).unwrap();
+    assert_eq!(job.finish().unwrap(), (0, 0));
+    let worse = job.report(0, 0, None).worse.expect("told");
+    assert!(worse.seeks > 0 && worse.files == 2, "{worse:?}");
+    assert_eq!(["one", "other"].map(|name| inode(parent.path(), name)), originals);
+    assert!(area.left_over().unwrap().is_empty());
 }
