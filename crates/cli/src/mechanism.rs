@@ -15,17 +15,17 @@ use crate::program::{Kind, obstacle};
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Mechanism {
-    /// By the library in the program, where it can be loaded, else by seccomp; children without the library are
-    /// stopped from outside
+    /// By the library inside the program if it can be loaded, otherwise by seccomp; children without the library are
+    /// paused from outside
     #[default]
     Auto,
     /// Only by the library; a program that cannot load it is not limited
     Preload,
-    /// By the library; for what it does not see (page faults, io_uring, static programs) processes are stopped from
-    /// outside
+    /// By the library; processes are paused from outside for what it does not see (page faults, io_uring, static
+    /// programs)
     Freeze,
-    /// By seccomp, the command and all its children: nothing but page faults escapes. None of them
-    /// can gain rights (sudo, ping), and io_uring does not exist for them
+    /// By seccomp, for the command and all its children: only page faults escape. None of the processes can gain
+    /// privileges (sudo, ping) or use io_uring
     Seccomp,
 }
 

@@ -54,13 +54,13 @@ const EXAMPLES: &str = "\
 Examples:
   discnice tar -cf /backup/home.tar ~    give way to all others that use the disk
   discnice -d 5M rsync -a ~ /backup      at most 5 MiB/s of disk traffic
-  discnice status                        what runs, how fast, and what holds it
-  discnice help run                      all options of the first two";
+  discnice status                        what runs, how fast, and what limits it
+  discnice help run                      all options of `run`, which the first two examples use";
 
-/// Let background work run on a machine in use without its users noticing
+/// Run background work without slowing down other programs on the machine
 ///
-/// COMMAND runs with all its children; without a limit it gives way to others. `discnice COMMAND` is short for
-/// `discnice run COMMAND`.
+/// The limits hold for COMMAND and all its children; without a limit they give way to other programs.
+/// `discnice COMMAND` is short for `discnice run COMMAND`.
 #[derive(Debug, Parser)]
 #[command(name = "discnice", version, max_term_width = 100, styles = STYLES, after_help = EXAMPLES)]
 #[command(

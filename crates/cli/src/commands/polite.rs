@@ -21,7 +21,7 @@ use crate::terminal::Tap;
 /// How a job is regulated by its progress.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PoliteArgs {
-    /// Stop the job while others need what it uses: watch its progress, step aside when it drops
+    /// Watch the job's progress, and suspend the job while others slow it down
     #[arg(long, help_heading = "When")]
     polite: bool,
 
@@ -37,9 +37,9 @@ pub struct PoliteArgs {
     )]
     metrics: Vec<Metric>,
 
-    /// What tells which phase the job is in, each with targets of its own: file:PATH (its first line), match:PATH:REGEX
-    /// (the last match in a log), or moving (which metrics rise). A metric written PHASE@SPEC counts in that
-    /// phase only
+    /// How to tell which phase the job is in; each phase has targets of its own. SPEC is file:PATH (its first line),
+    /// match:PATH:REGEX (the last match in a log), or moving (which metrics rise). A metric written PHASE@SPEC counts
+    /// in that phase only
     #[arg(
         long = "phase",
         value_name = "SPEC",
@@ -49,13 +49,13 @@ pub struct PoliteArgs {
     )]
     phases: Option<Phases>,
 
-    /// Use the plain back-off and calibration of the MS Manners paper, to compare
+    /// Use the plain back-off and calibration of the MS Manners paper, for comparison
     #[arg(long, requires = "polite", help_heading = "Expert", hide_short_help = true)]
     paper: bool,
 
     //= ms-manners/9.1-no-probation
-    /// Priority relative to other polite jobs, which run one at a time: with 200 it gets twice the time of one
-    /// with 100; from 1 to 10000 [default: that of its class (`--weight`), which `class set` changes, else 100]
+    /// Priority relative to other polite jobs, which run one at a time: a job with 200 gets twice the time of one
+    /// with 100; from 1 to 10000 [default: the `--weight` of its class, which `class set` changes, else 100]
     #[arg(
         long,
         value_name = "N",
@@ -66,7 +66,7 @@ pub struct PoliteArgs {
     )]
     priority: Option<u32>,
 
-    /// Set a parameter of the regulation, as in the section `polite` of config.toml: alpha, beta,
+    /// Set a parameter of the regulation, as the section `polite` of config.toml does: alpha, beta,
     /// false-stop-hours, average-over, hung (seconds) or probation (seconds); may be repeated
     #[arg(
         long,

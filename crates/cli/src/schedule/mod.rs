@@ -37,18 +37,18 @@ const WHEN: &str = "When";
 /// When it runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ScheduleArgs {
-    /// Run only while all of these hold, and stand still otherwise: ac (mains power), unmetered (network), idle or idle=10m, 22:00-06:00,
-    /// load<2, cmd:COMMAND (exit status 0); DiscNice then stays as the parent
+    /// Run only while all of these conditions hold, and pause otherwise: ac (mains power), unmetered (network), idle or
+    /// idle=10m, 22:00-06:00, load<2, cmd:COMMAND (exit status 0); DiscNice stays as the parent
     #[arg(long, value_name = "COND[,COND...]", help_heading = WHEN, hide_short_help = true)]
     only_when: Option<OnlyWhen>,
-    /// Until then: a time such as 06:00, "2026-11-27 06:00" or +2h; DiscNice then stays as the parent
+    /// Run until this time, such as 06:00, "2026-11-27 06:00" or +2h; DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     until: Option<Moment>,
     /// What happens at the time of --until
     #[arg(long, value_enum, value_name = "WHAT", requires = "until", default_value_t, help_heading = WHEN, hide_short_help = true)]
     then: Then,
-    /// End by then, at the lowest rate that does, and never above --disk; what is left must be known, by --disk-total or
-    /// the offset in the largest file that it reads. DiscNice then stays as the parent
+    /// Run at the lowest rate that ends the job by this time, never above --disk. What is left is derived from
+    /// --disk-total, or from the offset in the largest file that the job reads. DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     finish_by: Option<Moment>,
 }

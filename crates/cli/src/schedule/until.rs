@@ -10,12 +10,12 @@ use crate::output::tell;
 /// What happens then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Then {
-    /// It stands still, as by `discnice pause`.
+    /// Pause the job, as `discnice pause` does.
     Stop,
-    /// It is asked to end, by SIGTERM.
+    /// Ask the job to end, by SIGTERM.
     #[default]
     Term,
-    /// It goes on without limits.
+    /// Let the job go on without limits.
     Continue,
 }
 

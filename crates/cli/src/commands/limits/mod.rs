@@ -38,7 +38,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = DISK)]
     #[serde(deserialize_with = "from_toml::parsed")]
     disk_write: Option<Given>,
-    /// Disk operations per second; one moves at most 512 KiB
+    /// Disk operations per second; one operation moves at most 512 KiB
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::count")]
     disk_iops: Option<Given>,
@@ -46,8 +46,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::count")]
     meta_ops: Option<Given>,
-    /// Bytes that it may move in total, reads and writes together; once they are used up it is held until it gets more,
-    /// by `class set NAME --disk-total +5G`, a new total or `unlimited`
+    /// Total bytes that may be moved, reads and writes together. Once they are used up, all further disk traffic waits
+    /// for `class set NAME --disk-total` with an addition (+5G), a new total or `unlimited`
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = DISK, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::parsed")]
     disk_total: Option<Total>,
@@ -67,64 +67,66 @@ pub struct LimitArgs {
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
     net_loopback: Option<bool>,
-    /// What happens on the network without a number: share it as any program does, or yield it to others, those on other
-    /// machines behind the same uplink included [default: share; of jobs without a number yield]
+    /// Without a network limit, share the network as any program does, or give way to others, including other
+    /// machines behind the same uplink [default: share; for jobs without a limit, yield]
     #[arg(long, value_enum, value_name = "share|yield", help_heading = NETWORK, hide_short_help = true)]
     uplink: Option<Shared>,
-    /// Hold the limits always, or only while others use its disks or network
+    /// Enforce limits always, or only while others use the disk or network
     #[arg(long, value_name = "always|busy", value_parser = when, help_heading = WHEN)]
     #[serde(deserialize_with = "from_toml::when")]
     when: Option<When>,
-    /// Disk traffic that it keeps while it gives way to others; or `none`
+    /// Least disk traffic while giving way to others; or `none`
     ///
-    /// However busy the others are. As a rate, such as 1M, or 10% of what `calibrate` measured.
+    /// This rate is kept however busy the others are. Give a rate, such as 1M, or 10% of what `calibrate` measured.
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
     #[serde(deserialize_with = "from_toml::parsed")]
     at_least: Option<GivenLeast>,
-    /// Its share while several classes that give way are held at once: together they get what one alone would get,
-    /// in proportion to these numbers, from 1 to 10000 [default: 100]
+    /// Relative share when several classes give way at once: together they get what one alone would get, divided in
+    /// proportion to these numbers, from 1 to 10000 [default: 100]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::weight")]
     weight: Option<u32>,
-    /// How calls are delayed: `window`, the rate window, which is smooth; `sleep`, a sleep of B/R - N, which lets what a
-    /// second allows through at once; `program`, the rate window at the rates that are set by the program which
-    /// config.toml names for the class [default: window]
+    /// How calls are delayed: `window` spreads them smoothly over the rate window; `sleep` lets through at once what a
+    /// second allows, and then sleeps for B/R - N; `program` is like `window`, but the program that config.toml names
+    /// for the class sets the rates [default: window]
     #[arg(long, value_name = "window|sleep|program", value_parser = policy, help_heading = WHEN, hide_short_help = true)]
     policy: Option<PolicyArg>,
-    /// Time over which a limit holds, 100ms to 1min; with the policy `sleep` to 4900ms [default: 5s; of `sleep` 1s]
+    /// Time over which the limits hold, 100ms to 1min, or 4900ms with the policy `sleep` [default: 5s; for `sleep`, 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::parsed")]
     window: Option<Nanos>,
-    /// Waits that would be shorter are put off, 100us to 100ms; or `usual`: 1ms
+    /// Put off waits shorter than this, 100us to 100ms; or `usual`, which is 1ms
     #[arg(long, value_name = "TIME", value_parser = shortest_sleep, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::shortest_sleep")]
     shortest_sleep: Option<SleepBound>,
-    /// Large reads and writes are cut into pieces that cause waits of at most this time, 5ms to 500ms; or `usual`, which
-    /// depends on the rate: 40ms for most
+    /// Cut large reads and writes into pieces, each of which waits at most this long, 5ms to 500ms; or `usual`, which
+    /// depends on the rate and is 40ms for most
     #[arg(long, value_name = "TIME", value_parser = longest_sleep, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::longest_sleep")]
     longest_sleep: Option<SleepBound>,
-    /// Give each child of the command the limits for itself, in a class of its own, instead of one budget for all;
-    /// disk traffic only, held from outside
+    /// Give each child of the command the full limits, in a class of its own, instead of one budget for all; limits
+    /// disk traffic only, and from outside
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = WHEN, hide_short_help = true)]
     per_child: Option<bool>,
-    /// Resident memory that it keeps while others wait for memory [default: half of the high threshold; of
-    /// guests a twentieth of the machine's]
+    /// Resident memory that is left alone while others wait for memory [default: half of the high threshold; for
+    /// guests, a twentieth of the machine's memory]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::parsed")]
     memory_low: Option<Bytes>,
-    /// Resident memory above which it is paused while others wait for memory, so that its pages are
-    /// taken first; or `unlimited` [default: twice the low threshold; of guests a tenth of the machine's]
+    /// Resident memory above which the job is paused while others wait for memory; or `unlimited` [default: twice the
+    /// low threshold; for guests, a tenth of the machine's memory]
+    ///
+    /// The kernel then reclaims the job's pages first.
     #[arg(short = 'm', long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY)]
     #[serde(deserialize_with = "from_toml::parsed")]
     memory_high: Option<Ceiling>,
-    /// Give way in processor time and memory too: idle scheduling class, idle disk priority
+    /// Give way in processor time and memory, too: idle scheduling class, idle disk priority
     #[arg(short = 'g', long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = MEMORY)]
     guest: Option<bool>,
-    /// What happens to the page cache: keep what the job reads, or protect what was there before, so that what the
-    /// job reads leaves with it; a file that it opens again soon stays [default: keep; of jobs without a number protect]
+    /// What happens to the page cache: `keep` caches what the job reads; `protect` drops it again, except for files that
+    /// the job soon reopens, and so protects what was cached before [default: keep; for jobs without a limit, protect]
     #[arg(long, value_enum, value_name = "keep|protect", help_heading = MEMORY, hide_short_help = true)]
     cache: Option<Cache>,
     /// Only in the configuration: the address of a budget that the class shares with those of other machines.

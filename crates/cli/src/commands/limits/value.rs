@@ -19,9 +19,9 @@ const WITHOUT_UNIT: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
-    /// What the job reads stays as long as the kernel likes.
+    /// What the job reads stays cached as long as the kernel likes.
     Keep,
-    /// What the job reads leaves with it.
+    /// What the job reads is dropped from the cache again.
     Protect,
 }
 
@@ -38,7 +38,7 @@ impl Cache {
 pub enum Shared {
     /// The job takes what its connections get.
     Share,
-    /// It gives way to others, by the queue that its connections see.
+    /// The job gives way to others whenever its connections see a queue.
     Yield,
 }
 

@@ -27,24 +27,24 @@ const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 const EXAMPLES: &str = "\
 Examples:
-  discnice run tar -cf home.tar ~             give way to all others that use the disk
+  discnice run tar -cf home.tar ~             gives way to all others that use the disk
   discnice run -d 5M rsync -a ~ /backup       at most 5 MiB/s of disk traffic
-  discnice run -c nightly -d 5M restic ...    shares its limit with all others of class nightly
+  discnice run -c nightly -d 5M restic ...    shares one limit with the other jobs of class nightly
   discnice run --when busy -d 2M make         2 MiB/s while others use the disk, unlimited otherwise
-  discnice run --summary git gc               says at the end what it moved and how long it waited";
+  discnice run --summary git gc               reports at the end what was moved and waited for";
 
 /// Run a command, with all its children, within limits
 ///
-/// Without a limit the command gives way: it is held while others use the disks that it uses, or the network.
-/// Everything from the first word that is not an option is the command.
+/// Without a limit the command gives way: it is slowed down while other programs use its disks or the network.
+/// The command begins at the first word that is not an option.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// Run it in this class, sharing its limits; made if it does not exist
+    /// Run in this class, which shares its limits; created if it is missing
     #[arg(short, long, value_name = "NAME", value_parser = classes::name_parser())]
     class: Option<String>,
-    /// Limits for a kind of job: backup, sync, build, scan, agent, download, or [preset.NAME] of config.toml; other options
-    /// take precedence
+    /// Use the limits for one kind of job: backup, sync, build, scan, agent, download, or NAME if config.toml has
+    /// [preset.NAME]; other options take precedence
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     preset: Option<String>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub struct Run {
     estimator: EstimatorArgs,
     #[command(flatten)]
     polite: PoliteArgs,
-    /// How the command is held
+    /// How the limits are enforced
     #[arg(
         long,
         value_enum,
@@ -65,21 +65,20 @@ pub struct Run {
         hide_short_help = true
     )]
     mechanism: Mechanism,
-    /// Do not start the command if a limit cannot hold for it, and let it and its children gain no rights by
-    /// which they would escape; also by DISCNICE_STRICT=1, or `strict = true` in config.toml
+    /// Refuse to start the command if a limit cannot be enforced, and keep it and its children from gaining
+    /// privileges by which they would escape; also set by DISCNICE_STRICT=1, or by `strict = true` in config.toml
     #[arg(long, help_heading = "Expert", hide_short_help = true)]
     strict: bool,
-    /// Say at the end what was read, written and waited; DiscNice then stays as the parent
+    /// Print at the end what was read and written, and how long it waited; DiscNice stays as the parent
     #[arg(short, long, help_heading = "Report")]
     summary: bool,
-    /// Write at the end what was read, written and waited over time; DiscNice then stays as the
-    /// parent
+    /// Write at the end a report of traffic and waits over time; DiscNice stays as the parent
     #[arg(long, value_name = "FILE.html|.svg|.json", help_heading = "Report")]
     report: Option<Target>,
-    /// Show on a terminal, while it runs, its rate, what it waits for and the time left; DiscNice then stays as the parent
+    /// Show rate, waits and time left on the terminal while it runs; DiscNice stays as the parent
     #[arg(long, help_heading = "Report")]
     progress: bool,
-    /// Only tell what would hold the command, and what would escape
+    /// Run nothing; show how the command would be limited, and what would escape
     #[arg(long, help_heading = "Report")]
     dry_run: bool,
     /// The command and its arguments
@@ -95,9 +94,7 @@ impl Run {
     /// with `--summary`.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         if self.command.is_empty() {
-            bail!(
-                "no command given; it stands behind the options, as in: discnice run --disk 5M ls"
-            );
+            bail!("no command given; it goes after the options, as in: discnice run --disk 5M ls");
         }
         inheritance::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
