@@ -23,9 +23,9 @@ Examples:
   discnice explain nightly    the same for class nightly
   discnice explain restic     what would hold it; with a limit: discnice run --dry-run -d 5M restic";
 
-/// Explain what holds a class or process and what it waits for, or what would hold a command
+/// Explain what limits a class or process and what it waits for, or what would limit a command
 ///
-/// A number stands for the process with that PID, the name of a class for that class, and anything else for a command.
+/// A number means the process with that PID, the name of a class means that class, and anything else is a command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {

@@ -21,7 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   discnice linger --wait --rate 100M 4711 && move-job 4711    moves process 4711 once that is worth it";
 
-/// Tell whether to move a job to another machine, or to let it linger here
+/// Tell whether to move a job to another machine or let it linger here
 ///
 /// A machine that became busy is expected to stay so for as long as it has been. Says `go` if the job would get
 /// further elsewhere in that time, the time of moving deducted, else `stay`; exit status 0 for go, 1 for stay.

@@ -52,7 +52,7 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  discnice tar -cf /backup/home.tar ~    give way to all others that use the disk
+  discnice tar -cf /backup/home.tar ~    gives way to all others that use the disk
   discnice -d 5M rsync -a ~ /backup      at most 5 MiB/s of disk traffic
   discnice status                        what runs, how fast, and what limits it
   discnice help run                      all options of `run`, which the first two examples use";

@@ -24,7 +24,7 @@ Examples:
   find . -type f -print0 | discnice order -0 | xargs -0 cat
   discnice order --cat big.log | grep error     cached parts first";
 
-/// Print the names of files in the order in which reading the files costs the disk least
+/// Print file names in the order in which the files cost the disk least to read
 ///
 /// Without FILE, names are read from standard input.
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ Examples:
   discnice top                     live, until q is pressed; ? shows all keys
   discnice top --interval 5s       updated less often";
 
-/// Watch classes and processes, and change their limits by keys
+/// Watch classes and processes live, and change their limits with keys
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Top {
