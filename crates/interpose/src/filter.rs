@@ -4,9 +4,9 @@
 //! interpreted here as the kernel will do it; tests/filter.rs compares the two.
 #![allow(unsafe_code, reason = "a filter lies in the memory of the program that installs it")]
 
-use core::ffi::c_long;
-
 pub use libc::{sock_filter as Instruction, sock_fprog as Program};
+
+use crate::needs::Need;
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
@@ -19,14 +19,15 @@ const LONGEST: usize = 4096;
 /// Bytes of `struct seccomp_data`.
 const LENGTH: u32 = 64;
 
-/// Returns true if the filter's answer to each of these calls is one that `accepts` accepts.
+/// Returns true if the filter's answer to each of these calls that is so needed is one that `accepts` accepts.
 ///
 /// # Safety
 /// The program can be read: the kernel has just done so.
 #[inline(never)]
 pub unsafe fn judge_all(
     program: *const Program,
-    calls: &[c_long],
+    calls: &[u16],
+    need: Need,
     accepts: impl Fn(u32) -> bool,
 ) -> bool {
     // SAFETY: the caller vouches for the program.
@@ -38,7 +39,8 @@ pub unsafe fn judge_all(
         core::slice::from_raw_parts(filter, LONGEST.min(len.into()))
     };
     let action = |number: u32| Some(judge(instructions, number)? & libc::SECCOMP_RET_ACTION_FULL);
-    calls.iter().all(|number| action(*number as u32).is_some_and(&accepts))
+    let mut needed = calls.iter().filter(|number| Need::of(**number) == need);
+    needed.all(|number| action((*number).into()).is_some_and(&accepts))
 }
 
 /// Returns true if a call that is answered so is made.

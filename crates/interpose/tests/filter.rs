@@ -3,7 +3,8 @@
 
 use std::ptr;
 
-use discnice_interpose::filter::{Instruction, Program, judge};
+use discnice_interpose::filter::{Instruction, Program, allows, judge, judge_all, spares};
+use discnice_interpose::needs::Need;
 use proptest::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
@@ -262,5 +263,34 @@ proptest! {
         let is_told_apart = !matches!(answer, Some(libc::SECCOMP_RET_TRACE | libc::SECCOMP_RET_USER_NOTIF));
         prop_assume!(is_told_apart);
         prop_assert_eq!(expected(&filter, UNKNOWN), kernel);
+    }
+}
+
+/// What a filter refuses costs what the call is needed for, and no more.
+#[test]
+fn a_refused_call_costs_what_it_is_needed_for() {
+    let [futex, prctl, option] =
+        [libc::SYS_futex, libc::SYS_prctl, libc::SYS_getsockopt].map(|number| number as u16);
+    let calls = [futex, prctl, option, futex];
+    for (refused, answer, spared) in [
+        (futex, REFUSED, [false, true, true]),
+        (prctl, REFUSED, [true, true, true]),
+        (prctl, KILL, [true, false, true]),
+        (option, REFUSED, [true, true, false]),
+        (0, KILL, [true, true, true]),
+    ] {
+        let number = refused.into();
+        let mut filter = [load(0), jump(0x15, number, 0, 1), ret(answer), ret(ALLOW)];
+        let program = Program { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: a filter in memory of this test.
+        let judged = |need, accepts: fn(u32) -> bool| unsafe {
+            judge_all(&raw const program, &calls, need, accepts)
+        };
+        let found = [
+            judged(Need::Always, allows),
+            judged(Need::IfPossible, spares),
+            judged(Need::ForTraffic, allows),
+        ];
+        assert_eq!(found, spared, "{refused} answered by {answer:x}");
     }
 }

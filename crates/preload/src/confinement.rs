@@ -3,61 +3,24 @@
 //! Such a filter judges our calls too, and may kill the program for one that it would not have
 //! made itself. So the filter is asked first, by interpreting it as the kernel will: unless it
 //! allows each call of ours, the program goes on unregulated, and so do those that it starts.
-//! What we can do without it may also refuse with an error, as old kernels do.
+//! What we can do without it may also refuse with an error, as old kernels do. Which calls are ours is listed where they are made
+//! ([`discnice_sys::list_call`]).
 
-use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::ffi::{c_int, c_uint, c_void};
+use core::slice;
 
 use discnice_interpose::filter::{allows, judge_all, spares};
+use discnice_interpose::needs::Need;
 
 use crate::engine;
 
-/// What we call, besides what the program's own calls are.
-const OURS: [c_long; 22] = [
-    libc::SYS_clock_gettime,
-    libc::SYS_close,
-    libc::SYS_fcntl,
-    libc::SYS_fstat,
-    libc::SYS_futex,
-    libc::SYS_geteuid,
-    libc::SYS_getpid,
-    libc::SYS_kill,
-    libc::SYS_lseek,
-    libc::SYS_mmap,
-    libc::SYS_mprotect,
-    libc::SYS_munmap,
-    libc::SYS_openat,
-    libc::SYS_pread64,
-    libc::SYS_prlimit64,
-    libc::SYS_read,
-    libc::SYS_readlinkat,
-    libc::SYS_rt_sigprocmask,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_shmdt,
-    libc::SYS_write,
-];
-
-/// What we call and can do without.
-const OPTIONAL: [c_long; 7] = [
-    libc::SYS_fadvise64,
-    libc::SYS_getrusage,
-    libc::SYS_madvise,
-    libc::SYS_mincore,
-    libc::SYS_readahead,
-    libc::SYS_sync_file_range,
-    // cachestat(2)
-    451,
-];
-
-/// What we call besides when the class has a threshold of network traffic.
-const OF_NETWORK: [c_long; 6] = [
-    libc::SYS_epoll_ctl,
-    libc::SYS_getpeername,
-    libc::SYS_getsockname,
-    libc::SYS_getsockopt,
-    libc::SYS_ioctl,
-    libc::SYS_rt_sigaction,
-];
+unsafe extern "C" {
+    // The linker defines these around every section with a name that is a C identifier.
+    #[link_name = "__start_discnice_calls"]
+    static FIRST: u16;
+    #[link_name = "__stop_discnice_calls"]
+    static END: u16;
+}
 
 /// Sends the calls of all code but a range to the program itself, ours among them (linux/prctl.h, Linux 5.11).
 const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
@@ -105,16 +68,28 @@ fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnc
     let result = real();
     // With SECCOMP_FILTER_FLAG_NEW_LISTENER success is a descriptor.
     let installed = result.into() >= 0;
-    let judged = |calls: &[c_long], accepts: fn(u32) -> bool| {
+    let judged = |need: Need, accepts: fn(u32) -> bool| {
         // SAFETY: the kernel has just read the program, so it can be read.
-        program.is_some_and(|program| unsafe { judge_all(program.cast(), calls, accepts) })
+        program.is_some_and(|program| unsafe { judge_all(program.cast(), made(), need, accepts) })
     };
-    if installed && !judged(&[libc::SYS_statx], allows) {
+    if installed && !judged(Need::Replaceable, allows) {
         discnice_sys::file::forgo_statx();
     }
-    if !installed || judged(&OURS, allows) && judged(&OPTIONAL, spares) {
-        let traffic = !installed || judged(&OF_NETWORK, allows);
+    // A program that it starts is below the filter, too, and has not seen it.
+    let is_spared = || judged(Need::IfPossible, spares) && judged(Need::Replaceable, spares);
+    if !installed || judged(Need::Always, allows) && is_spared() {
+        let traffic = !installed || judged(Need::ForTraffic, allows);
         engine::resume(paused, traffic);
     }
     result
+}
+
+/// What we call: a word for each place in the library that makes a call ([`discnice_sys::list_call`]).
+fn made() -> &'static [u16] {
+    // `calls::size_is_limited` makes it by itself.
+    // SAFETY: nothing but an entry in a table.
+    unsafe { discnice_sys::list_call!(libc::SYS_prlimit64) };
+    let (first, end) = (&raw const FIRST, &raw const END);
+    // SAFETY: the section is an array of words.
+    unsafe { slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
 }

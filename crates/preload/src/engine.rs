@@ -309,9 +309,12 @@ pub struct Departure {
     borrowed: bool,
 }
 
-/// Returns true in a child of vfork(2), which shares all memory with its parent.
+/// Returns true in a child of vfork(2), which shares all memory with its parent; false in a process that is not regulated, which may
+/// have forbidden itself to ask.
 pub fn is_borrowed() -> bool {
-    PAGE.known.load(Ordering::Acquire) != 0 && PAGE.process.load(Ordering::Relaxed) != process::id()
+    class().is_some()
+        && PAGE.known.load(Ordering::Acquire) != 0
+        && PAGE.process.load(Ordering::Relaxed) != process::id()
 }
 
 /// Prepares to execute another program. The member says so until the program reports: one that

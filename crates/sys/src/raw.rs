@@ -85,10 +85,42 @@ pub const fn pad<const GIVEN: usize>(given: [usize; GIVEN]) -> [usize; 6] {
     all
 }
 
-/// `call!(number, arguments…)`: pointers and numbers as the kernel's registers hold them.
-macro_rules! call {
-    ($number:expr $(, $argument:expr)* $(,)?) => {
-        $crate::raw::syscall($crate::raw::Syscall($number, $crate::raw::pad([$($argument as usize),*])))
+/// Lists a call in the section `discnice_calls`, an array of call numbers, once for each object file.
+///
+/// The entry is part of the code that makes the call: where the optimizer drops the one, it drops the other. So what the preload
+/// library calls, linked as a whole, can be read from its own memory (`preload/src/confinement.rs`), and cannot differ from what it
+/// contains.
+#[macro_export]
+macro_rules! list_call {
+    ($number:expr) => {
+        ::core::arch::asm!(
+            ".ifndef .Ldiscnice_calls_{number}",
+            ".set .Ldiscnice_calls_{number}, 1",
+            // Retained: the linker does not see that all that lies between its two symbols is used.
+            ".pushsection discnice_calls, \"aR\", @progbits",
+            ".2byte {number}",
+            ".popsection",
+            ".endif",
+            number = const $number,
+            options(nomem, nostack, preserves_flags),
+        )
     };
 }
+
+/// `call!(number, arguments…)`: pointers and numbers as the kernel's registers hold them.
+macro_rules! call {
+    ($number:expr $(, $argument:expr)* $(,)?) => {{
+        $crate::list_call!($number);
+        $crate::raw::syscall($crate::raw::Syscall($number, $crate::raw::pad([$($argument as usize),*])))
+    }};
+}
 pub(crate) use call;
+
+/// `pass!(number, arguments…)`: a call through the gate, if there is one.
+macro_rules! pass {
+    ($number:expr $(, $argument:expr)* $(,)?) => {{
+        $crate::list_call!($number);
+        $crate::gate::pass($crate::raw::Syscall($number, $crate::raw::pad([$($argument as usize),*])))
+    }};
+}
+pub(crate) use pass;

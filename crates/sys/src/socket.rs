@@ -173,8 +173,8 @@ impl Machine {
 /// # Errors
 /// `ENOTCONN`.
 pub fn is_local(fd: i32) -> Result<bool, Errno> {
-    let peer = name(fd, libc::SYS_getpeername)?;
-    Ok(peer.is_loopback() || name(fd, libc::SYS_getsockname)? == peer)
+    let peer = name::<{ libc::SYS_getpeername }>(fd)?;
+    Ok(peer.is_loopback() || name::<{ libc::SYS_getsockname }>(fd)? == peer)
 }
 
 /// Machine at the other end of a connection. getpeername(2)
@@ -182,14 +182,14 @@ pub fn is_local(fd: i32) -> Result<bool, Errno> {
 /// # Errors
 /// `ENOTCONN`.
 pub fn peer(fd: i32) -> Result<Machine, Errno> {
-    name(fd, libc::SYS_getpeername)
+    name::<{ libc::SYS_getpeername }>(fd)
 }
 
-fn name(fd: i32, which: core::ffi::c_long) -> Result<Machine, Errno> {
+fn name<const CALL: core::ffi::c_long>(fd: i32) -> Result<Machine, Errno> {
     let mut address = MaybeUninit::<Address>::zeroed();
     let mut length = size_of::<Address>() as u32;
     // SAFETY: the kernel writes at most `length` bytes of address, and the length.
-    unsafe { call!(which, fd, address.as_mut_ptr(), &raw mut length)? };
+    unsafe { call!(CALL, fd, address.as_mut_ptr(), &raw mut length)? };
     // SAFETY: zero bytes, some of which the kernel replaced.
     Ok(Machine::of(&unsafe { address.assume_init() }.bytes))
 }

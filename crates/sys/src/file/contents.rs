@@ -2,8 +2,7 @@
 
 use core::ffi::CStr;
 
-use crate::gate;
-use crate::raw::{Errno, Syscall, call, pad};
+use crate::raw::{Errno, call, pass};
 
 /// Reads a file of /proc, which comes in pieces of a page, into `buffer`, as far as there is room;
 /// returns the length.
@@ -39,9 +38,7 @@ pub fn read_small(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the path is a C string that outlives the call.
     let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
     // SAFETY: the kernel writes at most the buffer's length into it.
-    let length = unsafe {
-        gate::pass(Syscall(libc::SYS_read, pad([fd, buffer.as_mut_ptr() as usize, buffer.len()])))
-    };
+    let length = unsafe { pass!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len()) };
     // SAFETY: the descriptor is the one opened above.
     let _ = unsafe { call!(libc::SYS_close, fd) };
     length

@@ -1,7 +1,6 @@
 //! Pages of a file: read ahead, given advice on, written back.
 
-use crate::gate;
-use crate::raw::{Errno, Syscall, call, pad};
+use crate::raw::{Errno, call, pass};
 
 use super::file_system::{FUSE, file_system, is_on_overlay};
 
@@ -31,13 +30,7 @@ pub fn flags(fd: i32) -> Result<i32, Errno> {
 /// `EINVAL` where the object has no page cache.
 pub fn read_ahead(fd: i32, offset: u64, length: u64) -> Result<(), Errno> {
     // SAFETY: numbers only.
-    unsafe {
-        gate::pass(Syscall(
-            libc::SYS_readahead,
-            pad([fd as usize, offset as usize, length as usize]),
-        ))
-    }
-    .map(drop)
+    unsafe { pass!(libc::SYS_readahead, fd, offset, length) }.map(drop)
 }
 
 /// Waits until the page at `offset` has been read, if it is being read or has not been yet. pread(2)
