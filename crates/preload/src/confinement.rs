@@ -12,7 +12,7 @@ use core::slice;
 use discnice_interpose::filter::{allows, judge_all, spares};
 use discnice_interpose::needs::Need;
 
-use crate::engine;
+use crate::lifecycle;
 
 unsafe extern "C" {
     // The linker defines these around every section with a name that is a C identifier.
@@ -57,11 +57,11 @@ pub fn by_seccomp<T: Copy + Into<i64>>(
 
 /// Installs a filter, or the strict mode, which allows nothing of ours.
 fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnce() -> T) -> T {
-    let paused = engine::pause();
+    let paused = lifecycle::pause();
     match program {
         // It cannot be judged, and nothing of ours is allowed afterwards.
-        None => engine::await_outside(paused, true),
-        Some(program) if !program.is_null() => engine::await_outside(paused, false),
+        None => lifecycle::await_outside(paused, true),
+        Some(program) if !program.is_null() => lifecycle::await_outside(paused, false),
         // Without a filter it is the question whether there are filters at all.
         Some(_) => {}
     }
@@ -79,7 +79,7 @@ fn confine<T: Copy + Into<i64>>(program: Option<*const c_void>, real: impl FnOnc
     let is_spared = || judged(Need::IfPossible, spares) && judged(Need::Replaceable, spares);
     if !installed || judged(Need::Always, allows) && is_spared() {
         let traffic = !installed || judged(Need::ForTraffic, allows);
-        engine::resume(paused, traffic);
+        lifecycle::resume(paused, traffic);
     }
     result
 }

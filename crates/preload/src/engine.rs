@@ -11,17 +11,13 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use discnice_ledger::member::{Books, Charged};
-use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::Resources;
 use discnice_ledger::{Board, Class, Member, MemberId, State, Token};
 use discnice_regulator::Regulator;
 use discnice_sys::block::{self, Block, BlockId, Store};
 use discnice_sys::{futex, memory, process, valgrind};
 
-use crate::environment::{self, Carry};
-use crate::loading::Target;
-use crate::outside::{self, Entry};
-use crate::thread;
+use crate::{environment, thread};
 use discnice_regulator::Linux;
 
 /// The class; null while the process is not regulated.
@@ -140,6 +136,14 @@ pub fn regulator() -> Option<Regulator<'static, Linux>> {
     Some(Regulator::new(&HOST, class, books).with_board(board(class)).with_held(held))
 }
 
+/// The regulator of a member of the class, or of a process without one.
+pub fn regulator_of(
+    class: &'static Class,
+    member: Option<&'static Member>,
+) -> Regulator<'static, Linux> {
+    Regulator::new(&HOST, class, member.map_or(&PAGE.books, Member::books))
+}
+
 /// The board of this user's classes. A class that gives way needs it at once; any other only tells
 /// the others what it was charged, once that is worth telling.
 fn board(class: &'static Class) -> Option<&'static Board> {
@@ -246,7 +250,7 @@ fn remember(pid: u32, member: Option<MemberId>) {
 }
 
 /// This process's member, registering it if need be.
-fn member(class: &'static Class) -> Option<&'static Member> {
+pub fn member(class: &'static Class) -> Option<&'static Member> {
     let known = PAGE.known.load(Ordering::Acquire) != 0
         && (!NO_WIPE.load(Ordering::Relaxed)
             || PAGE.process.load(Ordering::Relaxed) == process::id());
@@ -257,7 +261,7 @@ fn member(class: &'static Class) -> Option<&'static Member> {
 }
 
 /// This process's slot, if it has one.
-fn id() -> Option<MemberId> {
+pub fn id() -> Option<MemberId> {
     let index = PAGE.slot.load(Ordering::Relaxed).checked_sub(1)?;
     Some(MemberId { index, generation: PAGE.generation.load(Ordering::Relaxed) })
 }
@@ -270,7 +274,8 @@ fn register(class: &'static Class) {
     remember(pid, register_member(class, pid).map(|(id, _)| id));
 }
 
-fn register_member(class: &'static Class, pid: u32) -> Option<(MemberId, &'static Member)> {
+/// Makes a member for a process, which is named after its program.
+pub fn register_member(class: &'static Class, pid: u32) -> Option<(MemberId, &'static Member)> {
     let (id, member) = class.register(pid, Charged::default(), process::exists)?;
     name(member);
     Some((id, member))
@@ -297,18 +302,6 @@ pub fn expect(child: u32) {
     }
 }
 
-/// This process is about to become another program, as a member of the class.
-#[derive(Debug)]
-pub struct Departure {
-    /// What the program needs to find the class and its member.
-    pub token: Token<'static>,
-    /// What of that goes into its environment.
-    pub carried: Carry,
-    member: Option<&'static Member>,
-    /// A child of vfork(2), for which the member was made.
-    borrowed: bool,
-}
-
 /// Returns true in a child of vfork(2), which shares all memory with its parent; false in a process that is not regulated, which may
 /// have forbidden itself to ask.
 pub fn is_borrowed() -> bool {
@@ -317,140 +310,26 @@ pub fn is_borrowed() -> bool {
         && PAGE.process.load(Ordering::Relaxed) != process::id()
 }
 
-/// Prepares to execute another program. The member says so until the program reports: one that
-/// our library cannot enter never does.
-///
-/// What it reads to start is brought in before that, in the name of the member that it
-/// will be: a child of vfork(2) has an account of its own already.
-pub fn depart(target: Target) -> Option<Departure> {
-    let class = class()?;
-    let token = token()?;
-    let borrowed = is_borrowed();
-    let (id, member) = if borrowed {
-        // What is known about descriptors is the parent's too: it is left alone.
-        register_member(class, process::id()).unzip()
-    } else {
-        // A child of fork(2) that has done nothing yet has its slot only when it is asked for.
-        let member = member(class);
-        (id(), member)
-    };
-    target.bring_in(&Regulator::new(&HOST, class, member.map_or(&PAGE.books, Member::books)));
-    if !borrowed {
-        let_go();
-    }
-    if let Some(member) = member {
-        member.set_state(State::Executing);
-        class.watcher().announce();
-    }
-    let entry = Entry::of(target);
-    let known = id.zip(member).is_some_and(|(id, member)| {
-        if entry.escapes() {
-            outside::await_notice(class, id, member, Reason::NoLibrary);
-        }
-        outside::is_known(class, id, member)
-    });
-    let carried = entry.carry(class, known);
-    Some(Departure { token: Token { member: id, ..token }, carried, member, borrowed })
-}
-
-/// What of ours a program finds that this process is about to start as a child.
-pub fn carry_to_child(target: Target) -> Carry {
-    let Some(class) = class() else { return Carry::Nothing };
-    let (entry, member) = (Entry::of(target), member(class));
-    let known = id().zip(member).is_some_and(|(id, member)| {
-        if entry.escapes() {
-            outside::await_known(class, id, member);
-        }
-        outside::is_known(class, id, member)
-    });
-    entry.carry(class, known)
-}
-
-impl Departure {
-    /// The program could not be executed.
-    pub fn failed(self) {
-        match self.member {
-            Some(member) if self.borrowed => member.release(),
-            Some(member) => member.set_state(State::Active),
-            None => {}
-        }
-    }
-}
-
-/// Settles what is open and gives the kernel's read-ahead back; before a program ends or is
-/// replaced.
-pub fn let_go() {
-    let Some(regulator) = regulator() else { return };
-    crate::mappings::settle_all();
-    regulator.look_at_end(&thread::local().thread);
-    crate::files::for_each_shaped(|fd, file| {
-        regulator.unshape(fd, file);
-        regulator.leave_cache(fd, file);
-    });
-    crate::net::parked::release_all();
-    crate::net::pacing::give_all_back();
-}
-
-/// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]
-/// needs is returned; without it the process stays listed as one that is not limited.
-#[must_use]
-pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
-    let class = class()?;
-    let_go();
-    crate::faults::give_back();
-    let member = member(class);
-    if let Some(member) = member {
-        member.set_state(State::Confined);
-    }
+/// Stops regulating this process: calls of ours end here.
+pub fn suspend() {
     CLASS.store(ptr::null_mut(), Ordering::Relaxed);
-    Some((class, member))
 }
 
-/// Waits until the watcher outside knows the process, and where it is `left` to the watcher or must be held by it at once, until
-/// the watcher has noticed that it is [`pause`]d. Without the wait, the process could end before that.
-pub fn await_outside(paused: Option<(&'static Class, Option<&'static Member>)>, left: bool) {
-    let Some((class, Some(member))) = paused else { return };
-    let Some(id) = id() else { return };
-    if left || class.watcher().is_strict() {
-        outside::await_notice(class, id, member, Reason::Confined);
-    } else {
-        outside::await_known(class, id, member);
-    }
-}
-
-/// Regulates the process again, but network traffic only if that is still allowed.
-pub fn resume(paused: Option<(&'static Class, Option<&'static Member>)>, traffic: bool) {
-    let Some((class, member)) = paused else { return };
+/// Regulates the process again, by this class, but network traffic only if that is still allowed.
+pub fn go_on(class: &'static Class, traffic: bool) {
     if !traffic {
         NO_TRAFFIC.store(true, Ordering::Relaxed);
-    }
-    let escapes = !traffic && class.is_limited_in(Resources::NETWORK);
-    if let Some(member) = member.filter(|_| !escapes) {
-        member.set_state(State::Active);
     }
     CLASS.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
 }
 
-/// The process ends. Destructors of other libraries, and libc's own flushing of streams, come
-/// after this: what they cause is charged on top of what has been, without a member.
-pub fn leave() {
-    if is_borrowed() {
-        return;
-    }
-    let_go();
+/// Frees this process's slot; what comes after that is charged without a member.
+pub fn deregister() {
     if let (Some(class), Some(id)) = (class(), id())
         && let Some(member) = class.member(id, process::id())
     {
         let _ = PAGE.books.enter(member.books().charged());
         PAGE.slot.store(0, Ordering::Relaxed);
         member.release();
-    }
-}
-
-/// The first thing that a new program pays: what loading it cost, and what its class owes.
-pub fn arrive() {
-    if let Some(regulator) = regulator() {
-        regulator.look(&thread::local().thread);
-        regulator.wait_for_debt();
     }
 }

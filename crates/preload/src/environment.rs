@@ -7,7 +7,18 @@ use core::ffi::c_char;
 use discnice_interpose::environment::Variables;
 use discnice_ledger::Token;
 
+unsafe extern "C" {
+    /// The program's environment, environ(7).
+    pub static mut environ: *mut *mut c_char;
+}
+
 static VARIABLES: Variables = Variables::new();
+
+/// The environment of this moment.
+pub fn current() -> *const *const c_char {
+    // SAFETY: reading the pointer as every getenv(3) does.
+    unsafe { environ.cast_const().cast() }
+}
 
 /// Takes them out of this program's environment; returns what they said.
 ///

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use discnice_sys::{Syscall, gate};
 
-use crate::files;
+use crate::descriptors;
 use crate::real::{Real, find, set_errno};
 
 type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
@@ -124,7 +124,7 @@ unsafe extern "C" fn pass<const NUMBER: c_long, const AT: usize>(
 fn may_wait(number: c_long, first: i32, third: i32) -> bool {
     // SAFETY: libc's variable lives as long as the program.
     let single = unsafe { SINGLE.load(Ordering::Relaxed).read_volatile() } != 0;
-    let is_disk = |fd| files::get(fd).is_some_and(|file| file.is_disk());
+    let is_disk = |fd| descriptors::get(fd).is_some_and(|file| file.is_disk());
     !single
         && match number {
             libc::SYS_sendfile => false,

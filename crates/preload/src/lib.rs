@@ -8,7 +8,9 @@
 //! - `hooks`: one file for each family of libc's functions: decode, decide, real call;
 //! - `calls`: the few shapes that such calls have (read, write, copy, metadata);
 //! - `engine`: the regulator of this process, and what happens to it at fork;
-//! - `files`, `thread`: state of a descriptor and of a thread;
+//! - `lifecycle`: the process starts, becomes another program, ends;
+//! - `descriptors`, `thread`: state of a descriptor and of a thread;
+//! - `files`: a descriptor gets another meaning;
 //! - `net`: sockets, and waiting until they are ready;
 //! - `confinement`: programs that forbid themselves system calls;
 //! - `mappings`: mapped files with page faults that must be predicted;
@@ -34,6 +36,7 @@
 
 mod calls;
 mod confinement;
+mod descriptors;
 mod engine;
 mod environment;
 mod faults;
@@ -41,6 +44,7 @@ mod files;
 mod free;
 mod gated;
 mod hooks;
+mod lifecycle;
 mod loading;
 mod mappings;
 mod net;

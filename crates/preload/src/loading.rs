@@ -6,9 +6,8 @@ use core::ffi::{CStr, c_char};
 use discnice_regulator::startup::Kind;
 use discnice_regulator::{Linux, Regulator};
 
-use crate::engine;
-use crate::hooks::current_environment;
 use crate::thread::local;
+use crate::{engine, environment};
 
 /// The regulator through which files are brought into the cache.
 pub type Loader<'a> = Regulator<'a, Linux>;
@@ -88,7 +87,7 @@ pub unsafe fn library(name: *const c_char) {
 
 /// The program's variable `PATH`.
 fn search_path<'a>() -> Option<&'a [u8]> {
-    let mut at = current_environment();
+    let mut at = environment::current();
     // SAFETY: the program's environment, read as every getenv(3) does, and as execvp(3) will next.
     unsafe {
         while !at.is_null() && !(*at).is_null() {

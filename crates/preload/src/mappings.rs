@@ -14,7 +14,8 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use discnice_estimator::blocks::{PAGE, Pages};
 use discnice_estimator::faults::{Faulted, LOOK, Sample};
-use discnice_regulator::Mapped;
+use discnice_interpose::table::CHUNK;
+use discnice_regulator::{File, Mapped};
 use discnice_sys::{mapped, residency};
 
 use crate::thread::local;
@@ -57,8 +58,9 @@ static MAPPINGS: [Mapping; PLACES] = [const {
     }
 }; PLACES];
 
-/// All of them, in bytes.
-pub const SIZE: usize = size_of::<[Mapping; PLACES]>();
+/// What prediction takes in a process with up to 1,024 descriptors, in bytes. What the processes of a class must
+/// know together (which pages are dirty) is in its shared memory, once.
+const _: () = assert!(CHUNK * File::PREDICTION + size_of::<[Mapping; PLACES]>() <= 64 << 10);
 
 /// A place that is being filled or emptied.
 const BUSY: usize = 1;

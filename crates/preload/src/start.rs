@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use discnice_regulator::startup::Kind;
 
-use crate::{engine, environment, gated, real, sanitizer, stdio, valgrind};
+use crate::{engine, environment, gated, lifecycle, real, sanitizer, stdio, valgrind};
 
 /// The program of this process.
 const OURSELVES: &CStr = c"/proc/self/exe";
@@ -39,9 +39,9 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     engine::join(&token);
     gated::enter();
     stdio::enter();
-    engine::arrive();
+    lifecycle::arrive();
 }
 
 extern "C" fn end() {
-    engine::leave();
+    lifecycle::leave();
 }

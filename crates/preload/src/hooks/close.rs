@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 
 use crate::real::{descriptor, hooks};
-use crate::{calls, engine, files};
+use crate::{calls, files, lifecycle};
 
 hooks! {
     /// close(2).
@@ -37,7 +37,7 @@ hooks! {
 
     /// _exit(2): no destructor runs.
     fn [_exit _Exit] (status: c_int), real => {
-        engine::leave();
+        lifecycle::leave();
         // SAFETY: the program's own argument.
         unsafe { real(status) }
     }

@@ -2,28 +2,18 @@
 
 use core::ffi::{c_char, c_int};
 
+use crate::environment::current;
 use crate::loading::Target;
 use crate::real::{hooks, reals};
 use crate::thread::local;
-use crate::{engine, environment};
+use crate::{environment, lifecycle};
 
 type Block = *const *const c_char;
-
-unsafe extern "C" {
-    /// The program's environment, environ(7).
-    pub(super) static mut environ: *mut *mut c_char;
-}
-
-/// The environment of this moment.
-pub(crate) fn current() -> Block {
-    // SAFETY: reading the pointer as every getenv(3) does.
-    unsafe { environ.cast_const().cast() }
-}
 
 /// Executes another program by `real`, given its environment with our variables, when what it reads to
 /// start has been brought in.
 pub(super) fn execute<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
-    let Some(departure) = engine::depart(target) else { return real(block) };
+    let Some(departure) = lifecycle::depart(target) else { return real(block) };
     // SAFETY: the program gives its own block, which the kernel would read next.
     let ours = unsafe {
         environment::with_ours(block, &local().scratch, &departure.token, departure.carried)

@@ -24,5 +24,3 @@ mod spawn;
 mod sync;
 mod wait;
 mod write;
-
-pub(crate) use exec::current as current_environment;

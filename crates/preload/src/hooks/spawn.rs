@@ -4,11 +4,11 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::hooks::exec::{current, environ};
+use crate::environment::{current, environ};
 use crate::loading::Target;
 use crate::real::hooks;
 use crate::thread::local;
-use crate::{engine, environment, files};
+use crate::{engine, environment, files, lifecycle};
 
 type Block = *const *const c_char;
 
@@ -18,7 +18,7 @@ fn spawn<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
     if let Some(regulator) = engine::regulator() {
         target.bring_in(&regulator);
     }
-    let carried = engine::carry_to_child(target);
+    let carried = lifecycle::carry_to_child(target);
     // SAFETY: the program gives its own block, which libc would read next.
     let ours = unsafe { environment::with_ours(block, &local().scratch, &token, carried) };
     real(ours.unwrap_or(block))

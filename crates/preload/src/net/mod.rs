@@ -29,7 +29,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use discnice_interpose::table::Table;
 use discnice_regulator::File;
 
-use crate::{engine, files};
+use crate::{descriptors, engine};
 
 static SOCKETS: Table<Socket> = Table::new();
 
@@ -76,7 +76,7 @@ pub fn connected(fd: i32) {
 
 /// Finds out what the descriptor is, unless that is known.
 fn classify(fd: i32) -> Option<&'static File> {
-    let file = files::get(fd)?;
+    let file = descriptors::get(fd)?;
     if !file.is_classified() {
         engine::regulator()?.classify(fd, file);
     }
