@@ -266,11 +266,26 @@ pub fn id() -> Option<MemberId> {
     Some(MemberId { index, generation: PAGE.generation.load(Ordering::Relaxed) })
 }
 
+/// What a forked child forgets before it is regulated; null for nothing.
+static INHERITED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// Has a forked child call `forget` before it is regulated.
+pub fn forget_in_child(forget: fn()) {
+    INHERITED.store(forget as *mut (), Ordering::Relaxed);
+}
+
+fn forget_inherited() {
+    let forget = INHERITED.load(Ordering::Relaxed);
+    if !forget.is_null() {
+        // SAFETY: the function that `forget_in_child` was given.
+        unsafe { core::mem::transmute::<*mut (), fn()>(forget)() };
+    }
+}
+
 /// A process that was born with its account at zero: everything it does is the class's.
 fn register(class: &'static Class) {
     let pid = process::id();
-    // What is parked is the parent's.
-    crate::net::parked::forget_all();
+    forget_inherited();
     remember(pid, register_member(class, pid).map(|(id, _)| id));
 }
 

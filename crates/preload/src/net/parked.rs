@@ -53,6 +53,7 @@ pub fn recently(now: Nanos) -> bool {
 
 /// Parks a flow until `due`, with so many bytes reserved for then.
 pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limits: Limits) {
+    engine::forget_in_child(forget_all);
     socket.park(flow, due, granted, limits.0);
     LAST.store(time::now().0, Ordering::Relaxed);
     let (word, bit) = place(fd);
@@ -213,7 +214,7 @@ pub fn release_all() {
 }
 
 /// Forgets what is parked: this is a forked child, and the parent's sockets are its parent's.
-pub fn forget_all() {
+fn forget_all() {
     for (number, word) in SET.iter().take(END.load(Ordering::Relaxed)).enumerate() {
         let mut rest = word.swap(0, Ordering::Relaxed);
         while rest != 0 {
