@@ -9,7 +9,8 @@ export RUSTFLAGS
 # Naming the target keeps build scripts free of the instrumentation.
 host=$(rustc -vV | sed -n 's/^host: //p')
 cargo build --release --quiet --target "$host" --target-dir ../target/fuzz
-for target in adoption config elf entry line quantities refresh_marker scribbled_class token update_regions; do
+for target in adoption config elf entry environment filter line quantities refresh_marker scribbled_class symbols token \
+    update_regions; do
     mkdir -p "../target/fuzz/corpus/$target"
     echo "== $target, $seconds s"
     "../target/fuzz/$host/release/$target" -max_total_time="$seconds" -verbosity=0 -print_final_stats=1 \
