@@ -7,9 +7,9 @@ use discnice_processes::tree::{Process, Tree};
 use discnice_sys::block::BlockId;
 use discnice_sys::process::{self, user};
 use discnice_sys::{procfs, time};
-use discnice_watcher::census::Newcomer;
 use discnice_watcher::daemon::rules::{Candidate, Rulebook};
-use discnice_watcher::number::mark;
+use discnice_watcher::discovery::census::Newcomer;
+use discnice_watcher::discovery::pid_namespace::mark;
 use discnice_watcher::process::{
     Pinned, Refusal, examine, is_this_program, pin, real_user, threads,
 };

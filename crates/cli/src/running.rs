@@ -4,8 +4,8 @@ use discnice_ledger::outside::{Account, Mechanism, Reason};
 use discnice_ledger::{Class, Member, MemberId, State};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, procfs, time};
-use discnice_watcher::account::{OwnAccount, Rest};
-use discnice_watcher::number;
+use discnice_watcher::accounting::{OwnAccount, Rest};
+use discnice_watcher::discovery::pid_namespace;
 use discnice_watcher::process::lives;
 
 use crate::classes::Found;
@@ -90,7 +90,9 @@ fn is_member(class: &Class, block: BlockId, member: &Member, outside: Option<Acc
         // The number means another process here.
         Some(account) => account.is_apart() || account.started == stat.started,
         None if member.state() == State::Executing => true,
-        None => number::shows_membership(&stat.into(), block, &number::mark(class, block)),
+        None => {
+            pid_namespace::shows_membership(&stat.into(), block, &pid_namespace::mark(class, block))
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 use discnice_ledger::Board;
 use discnice_sys::block::BlockId;
 
-use crate::census::Newcomer;
-use crate::hold::Guards;
-use crate::kindred::Kindred;
-use crate::write_back::WriteBack;
+use crate::discovery::census::Newcomer;
+use crate::discovery::lineage::Kindred;
+use crate::holding::Guards;
+use crate::writeback::WriteBack;
 
 /// The helpers; processes among them are started when they are first needed, and end with us.
 #[derive(Debug, Clone, Default)]

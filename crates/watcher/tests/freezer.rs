@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use discnice_processes::tree::Process;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
-use discnice_watcher::hold::{Freezer, Grip, Hold, Means, Thawer};
+use discnice_watcher::holding::{Freezer, Grip, Hold, Means, Thawer};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 fn main() {

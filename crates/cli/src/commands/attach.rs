@@ -9,7 +9,7 @@ use clap::Args;
 use discnice_processes::fork;
 use discnice_processes::tree::{Process, Tree};
 use discnice_progress::control::{Summary, regulate};
-use discnice_watcher::hold::Job;
+use discnice_watcher::holding::Job;
 use rustix::process::{Pid, getpid};
 use serde_json::json;
 

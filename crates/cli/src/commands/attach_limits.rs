@@ -14,12 +14,12 @@ use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{deadline, process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use discnice_watcher::Helpers;
-use discnice_watcher::account::{OwnAccount, Rest};
-use discnice_watcher::census::{self, Census};
+use discnice_watcher::accounting::{OwnAccount, Rest};
 use discnice_watcher::daemon::client::Answer;
-use discnice_watcher::onlooker::Onlooker;
+use discnice_watcher::discovery::census::{self, Census};
+use discnice_watcher::others::observer::Onlooker;
 use discnice_watcher::process::{Pinned, examine, lives, pin};
-use discnice_watcher::reactor::Reactor;
+use discnice_watcher::schedule::reactor::Reactor;
 use discnice_watcher::watch::{Watch, enlist};
 use rustix::process::getpid;
 

@@ -11,7 +11,7 @@ use discnice_progress::control::{Metric, Options, Outside, Phases, beside, regul
 use discnice_progress::model::{Config, Setting, settings};
 use discnice_progress::testpoint::{paths, store};
 use discnice_units::Nanos;
-use discnice_watcher::hold::Job;
+use discnice_watcher::holding::Job;
 
 use crate::classes::Found;
 use crate::config;

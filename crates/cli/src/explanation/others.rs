@@ -9,7 +9,7 @@ use discnice_escape::Foreign;
 use discnice_ledger::board::Medium;
 use discnice_sys::{process, procfs, time};
 use discnice_units::Rate;
-use discnice_watcher::{account, process as external};
+use discnice_watcher::{accounting, process as external};
 
 use crate::classes;
 
@@ -97,7 +97,7 @@ fn accounts() -> BTreeMap<u32, u64> {
 
 /// What the threads of a process have moved: its own account has what ended children moved, too.
 fn moved(id: u32) -> Option<u64> {
-    let threads = account::threads(id);
+    let threads = accounting::threads(id);
     (!threads.is_empty()).then(|| threads.values().map(|io| io.read + io.written).sum())
 }
 

@@ -14,15 +14,15 @@ use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::Helpers;
-use crate::announced::Announced;
-use crate::census::{self, Census, Newcomer};
 use crate::daemon::adviser::Adviser;
 use crate::daemon::apart;
 use crate::daemon::kept::{Kept, SHOW, Sum};
 use crate::daemon::memory::Pressure;
 use crate::daemon::server::Settings;
 use crate::daemon::tenant::Tenant;
-use crate::onlooker::Onlooker;
+use crate::discovery::announcements::Announced;
+use crate::discovery::census::{self, Census, Newcomer};
+use crate::others::observer::Onlooker;
 use crate::process::lives;
 
 /// One that was killed is believed to live for a moment; its classes are asked for again.

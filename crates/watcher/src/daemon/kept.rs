@@ -8,8 +8,8 @@ use discnice_registry::Class;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use crate::census::{self, Census, Newcomer};
 use crate::daemon::memory::Guest;
+use crate::discovery::census::{self, Census, Newcomer};
 use crate::process::lives;
 use crate::{Helpers, Watch, watch};
 

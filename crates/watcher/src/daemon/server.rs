@@ -19,8 +19,8 @@ use crate::daemon::place::{Only, Place};
 use crate::daemon::rules::Rulebook;
 use crate::daemon::rules::patrol::Patrol;
 use crate::daemon::tenant::Addresses;
-use crate::hold;
-use crate::reactor::Reactor;
+use crate::holding;
+use crate::schedule::reactor::Reactor;
 
 /// The keeper of the process that watches has nothing to do but to wait for its end.
 const SELDOM: Duration = Duration::from_secs(3600);
@@ -69,7 +69,7 @@ pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Res
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
     let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
     raise_descriptors();
-    hold::step_out();
+    holding::step_out();
     // The keeper holds the lock and the socket, so that clients wait for the next watcher.
     fork::kept(
         SELDOM,

@@ -8,9 +8,9 @@ use discnice_sys::{futex, time};
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
-use crate::awaited;
-use crate::lead::Lead;
-use crate::paced::Pace;
+use crate::accounting::allowed_lead::Lead;
+use crate::writeback::in_flight;
+use crate::writeback::portions::Pace;
 
 /// One that ran ahead is expected to do so again for so long.
 const CAUGHT: Nanos = Nanos::from_millis(1_000);
@@ -96,7 +96,7 @@ impl Watched {
         if !(is_let_go && self.backlog.add(now, bytes)) {
             write_back.of(id, pace);
         } else if write_back.await_written(id, pace, left_of(bytes)) {
-            self.awaits_until = now.plus(awaited::LONGEST);
+            self.awaits_until = now.plus(in_flight::LONGEST);
             self.duty.owe(now, self.awaits_until);
         }
     }

@@ -6,9 +6,9 @@ use discnice_units::Nanos;
 
 use super::role::{Role, rest};
 use super::{Gone, Watched, mark};
-use crate::awaited;
-use crate::duty::{self, Decision};
 use crate::process;
+use crate::schedule::duty::{self, Decision};
+use crate::writeback::in_flight;
 
 /// One that has just run ahead is looked at closely for so long.
 const CLOSELY: Nanos = Nanos::from_millis(20);
@@ -107,7 +107,7 @@ impl Watched {
         Ok(if self.letting_go {
             next.min(duty::close(now))
         } else if self.awaits_until > Nanos(0) {
-            next.min(now.plus(awaited::LOOK))
+            next.min(now.plus(in_flight::LOOK))
         } else {
             next
         })

@@ -1,10 +1,10 @@
 //! One process under watch.
 
 mod charging;
-mod holding;
 mod looking;
 mod role;
-mod told;
+mod stopping;
+mod uncharged;
 
 use role::{Role, rest, role};
 
@@ -15,13 +15,13 @@ use discnice_regulator::Backlog;
 use discnice_sys::time;
 use discnice_units::Nanos;
 
-use crate::account::{Io, OwnAccount, Rest};
-use crate::duty::Duty;
+use crate::accounting::unlinked_files::Nameless;
+use crate::accounting::{Io, OwnAccount, Rest};
 use crate::helpers::Helpers;
-use crate::hold::{self, Hold};
-use crate::nameless::Nameless;
+use crate::holding::{self, Hold};
 use crate::process::Pinned;
 use crate::read_ahead::ReadAhead;
+use crate::schedule::duty::Duty;
 
 /// First hold of a process that has read before it was known: what the kernel reads ahead for it is
 /// switched off then, before it is a burst.
@@ -116,7 +116,7 @@ impl Watched {
             held.set_how(Mechanism::None, Reason::Hidden);
             return None;
         };
-        let hold = hold::best(pinned.process);
+        let hold = holding::best(pinned.process);
         let now = time::now();
         let cancelled = account.own().cancelled;
         let begun = role == Role::Outside && account.own().written > 0;

@@ -5,7 +5,7 @@ use discnice_ledger::{Class, State};
 use discnice_sys::time;
 
 use super::Watched;
-use crate::account::Rest;
+use crate::accounting::Rest;
 
 /// What charges the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use discnice_ledger::policy::{Limits, Resource};
 use discnice_units::Rate;
 
 use super::*;
-use crate::hold::{Grip, Means, Refused};
+use crate::holding::{Grip, Means, Refused};
 
 /// Tells whether it holds. One thread can never be let go.
 #[derive(Debug)]

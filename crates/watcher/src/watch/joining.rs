@@ -12,9 +12,9 @@ use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use super::{LIVELY, Watch};
-use crate::census::Newcomer;
+use crate::discovery::census::Newcomer;
+use crate::discovery::pid_namespace::{self, Stranger};
 use crate::member::Watched;
-use crate::number::{self, Stranger};
 use crate::process::{Pinned, is_hidden, lives, pin};
 
 impl Watch {
@@ -80,7 +80,7 @@ impl Watch {
                 self.class.member(slot, found.stat.id).is_some()
                     && (self.is_named(&found.stat)
                         || self.bore(found)
-                        || number::shows_membership(found, self.block, &self.mark))
+                        || pid_namespace::shows_membership(found, self.block, &self.mark))
             }
         }
     }
@@ -161,7 +161,7 @@ impl Watch {
     /// Whether a member bore it, or an ancestor of it that has ended, and our library, which would register it, is not
     /// in it.
     fn is_orphan(&self, newcomer: &Newcomer) -> bool {
-        self.bore(newcomer) && !number::maps(newcomer, self.block)
+        self.bore(newcomer) && !pid_namespace::maps(newcomer, self.block)
     }
 
     /// Whether the last of those that bore it and live is a member, or one of those that have ended was.

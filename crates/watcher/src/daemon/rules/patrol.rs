@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::subject::{Identity, Key, Subject};
 use super::{Candidate, Loaded, Outcome, Rule, Rulebook, first};
-use crate::census::LastId;
+use crate::discovery::census::LastId;
 
 /// Shortest and longest time between two looks.
 const TICK: Nanos = Nanos::from_millis(250);

@@ -1,0 +1,305 @@
+//! Finds new processes in the system.
+//!
+//! The kernel hands out process ids in ascending order, and tells the last one in `/proc/loadavg`:
+//! one small file says if any process was forked since the last look, and which ids it can have.
+//! One census serves all classes that are watched.
+
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use discnice_ledger::Token;
+use discnice_ledger::token::VARIABLE;
+use discnice_processes::tree;
+use discnice_sys::block::BlockId;
+use discnice_sys::deadline;
+use discnice_sys::procfs::{self, Stat};
+use discnice_units::Nanos;
+
+use crate::discovery::fork_events::{Births, Forebear};
+use crate::holding::debuggers::Debuggers;
+use crate::process::read_file;
+use crate::schedule::duty;
+
+/// Forks between two looks from which on all processes are looked at.
+const MANY: u32 = 1 << 16;
+/// Newcomers looked at in one go: while a process forks ten thousand others, known processes must
+/// still be held.
+const PORTION: u32 = 64;
+/// Forks between two looks up to which newcomers are looked for by number.
+const FEW: u32 = 512;
+/// Interval for newcomers while a watched process is likely to have children that only this finds.
+pub const LIVELY: Nanos = Nanos::from_millis(2);
+/// Interval while others are.
+pub const IDLE: Nanos = Nanos::from_millis(10);
+/// Interval while all watched processes have been idle for long, and announce what they start.
+pub const DORMANT: Nanos = duty::DORMANT;
+/// Interval after the last watched process ended, so that its latest children, and theirs, are
+/// found.
+pub const ORPHANS: Nanos = Nanos::from_millis(100);
+/// Interval while no process is watched and none can be forked that would have to be.
+pub const EMPTY: Nanos = Nanos::SECOND;
+
+/// In each such time, births make the census look at once so often.
+const HURRIES: (Nanos, u32) = (Nanos::from_millis(20), 20);
+
+/// Bytes of an environment, at most as a rule.
+const ENVIRONMENT: usize = 8192;
+
+/// Age up to which a snapshot is used, as few processes have ended or changed their parent since.
+const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// A process that was born lately.
+#[derive(Debug)]
+pub struct Newcomer {
+    /// What `/proc` said of it.
+    pub stat: Stat,
+    /// Classes that its environment names, read when first asked for.
+    marks: OnceCell<Vec<Vec<u8>>>,
+    apart: OnceCell<bool>,
+    /// Its parent at birth, that one's, and so on, where the kernel tells.
+    pub(crate) forebears: Vec<Forebear>,
+}
+
+impl From<Stat> for Newcomer {
+    fn from(stat: Stat) -> Self {
+        let forebears = Vec::new();
+        Self { stat, marks: OnceCell::new(), apart: OnceCell::new(), forebears }
+    }
+}
+
+impl Newcomer {
+    /// Whether the process began its present program with `mark` in its environment: children of
+    /// programs that our library cannot enter keep what it gave to their ancestor.
+    #[must_use]
+    pub fn carries(&self, mark: &[u8]) -> bool {
+        self.marks.get_or_init(|| marks(self.stat.id)).iter().any(|entry| {
+            entry.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
+        })
+    }
+
+    /// The blocks of the classes that it names in its environment.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        let marks = self.marks.get_or_init(|| marks(self.stat.id));
+        marks.iter().filter_map(|entry| Some(Token::parse(entry.strip_prefix(VARIABLE)?)?.block))
+    }
+
+    /// Whether it was born into a container in which the memory of no class of ours can be reached, whatever
+    /// library is in it.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        *self.apart.get_or_init(|| {
+            let theirs = memory_space(&self.stat.id.to_string());
+            theirs.is_some() && theirs != memory_space("self")
+        })
+    }
+}
+
+/// What tells one namespace for System V memory from another, namespaces(7).
+fn memory_space(process: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/ns/ipc")).ok()
+}
+
+fn marks(id: u32) -> Vec<Vec<u8>> {
+    let block = read_file(id, "environ", ENVIRONMENT, u64::MAX).unwrap_or_default();
+    let entries = block.split(|byte| *byte == 0);
+    entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
+}
+
+/// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
+#[derive(Debug, Default)]
+pub struct LastId {
+    /// Kept open: it is read hundreds of times a second.
+    load: Option<File>,
+}
+
+impl LastId {
+    /// Reads it.
+    pub fn read(&mut self) -> Option<u32> {
+        if self.load.is_none() {
+            self.load = File::open("/proc/loadavg").ok();
+        }
+        let mut text = [0; 128];
+        let length = self.load.as_ref()?.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        text.trim_end().rsplit(' ').next()?.parse().ok()
+    }
+}
+
+/// The processes forked since the last look.
+#[derive(Debug, Default)]
+pub struct Census {
+    ids: LastId,
+    /// The last one that was looked at, and whether it is not the last that was born.
+    last: Option<u32>,
+    is_behind: bool,
+    at: Nanos,
+    snapshot: Option<Snapshot>,
+    /// Asked for at the first look.
+    births: Option<Births>,
+    debuggers: Debuggers,
+    /// How often it was hurried, since when.
+    hurried: u32,
+    hurried_from: Nanos,
+}
+
+/// All processes that lived a moment ago, and newcomers found since. Classes that begin to be
+/// watched at the same time share it, as it takes long where thousands of processes live.
+#[derive(Debug)]
+struct Snapshot {
+    taken: Nanos,
+    all: Vec<Rc<Newcomer>>,
+}
+
+impl Census {
+    /// Returns newcomers since the last look, if it is time for another, made once `every` so
+    /// often.
+    pub fn look(&mut self, now: Nanos, every: Nanos) -> Vec<Rc<Newcomer>> {
+        if now < self.at {
+            return Vec::new();
+        }
+        let found = self.newcomers();
+        // At multiples of it, as other things that are not urgent: to wake up costs more.
+        self.at = if self.is_behind { now } else { Nanos((now.0 / every.0 + 1) * every.0) };
+        if let Some(births) = &mut self.births {
+            births.follow();
+            let executed = births.take_executed();
+            if every <= LIVELY {
+                self.debuggers.note(now, found.iter().map(|newcomer| newcomer.stat.id));
+                self.debuggers.note(now, executed.into_iter());
+            }
+        }
+        self.debuggers.look(now);
+        self.at = self.at.min(self.debuggers.next());
+        self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(SNAPSHOT));
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.all.extend_from_slice(&found);
+        }
+        found
+    }
+
+    /// Returns true if the kernel reports each fork, so that newcomers are known by their ancestry.
+    #[must_use]
+    pub fn follows_births(&self) -> bool {
+        self.births.as_ref().is_some_and(Births::are_told)
+    }
+
+    /// The processes that newcomers name, which may be about to trace them. Newcomers are asked only while the census
+    /// looks as often as [`LIVELY`].
+    pub fn named(&self) -> impl Iterator<Item = u32> {
+        self.debuggers.named()
+    }
+
+    /// Can be read when a process was born or executed a program, where the kernel tells. Whatever waits for it and finds
+    /// it so has the next look made at once ([`Census::hurry`]), at most so often that many births cost little.
+    #[must_use]
+    pub fn descriptor(&mut self, now: Nanos) -> Option<BorrowedFd<'_>> {
+        if now >= self.hurried_from.plus(HURRIES.0) {
+            (self.hurried_from, self.hurried) = (now, 0);
+        }
+        let births = self.births.as_ref().filter(|_| self.hurried < HURRIES.1);
+        births.and_then(Births::descriptor)
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn next(&self) -> Nanos {
+        self.at
+    }
+
+    /// The next look is due now.
+    pub fn hurry(&mut self) {
+        self.hurried = self.hurried.saturating_add(1);
+        self.at = Nanos(0);
+    }
+
+    /// Living processes that are new since the last call, or the next of them, parents before their
+    /// children; none at the first call.
+    fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
+        self.births.get_or_insert_with(Births::begin);
+        let Some(last) = self.ids.read() else { return Vec::new() };
+        let before = self.last.unwrap_or(last);
+        if last < before || last - before >= MANY {
+            (self.last, self.is_behind) = (Some(last), false);
+            return self.introduce(all_processes());
+        }
+        let until = last.min(before + PORTION);
+        (self.last, self.is_behind) = (Some(until), until < last);
+        self.introduce(between(before, until))
+    }
+
+    /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
+    fn introduce(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
+        let births = self.births.get_or_insert_with(Births::begin);
+        births.follow();
+        let meet = |stat: Stat| {
+            let forebears = births.forebears(stat.id);
+            Rc::new(Newcomer { forebears, ..Newcomer::from(stat) })
+        };
+        found.into_iter().map(meet).collect()
+    }
+
+    /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
+    /// that are not; what comes after this is new at the next look.
+    pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
+        let is_close = |last: &u32| *last >= id && *last - id < FEW;
+        if let Some(last) = self.ids.read().filter(is_close) {
+            return self.introduce(between(id, last));
+        }
+        if self.snapshot.is_none() {
+            let all = self.introduce(all_processes());
+            self.snapshot = Some(Snapshot { taken: now, all });
+        }
+        let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.all);
+        all.filter(|one| one.stat.started >= started).cloned().collect()
+    }
+}
+
+fn living(id: u32) -> Option<Stat> {
+    procfs::stat(id).filter(|stat| !stat.has_ended())
+}
+
+fn between(before: u32, last: u32) -> Vec<Stat> {
+    in_order((before + 1..=last).filter_map(living))
+}
+
+fn all_processes() -> Vec<Stat> {
+    in_order(tree::every_process().filter_map(living))
+}
+
+fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Stat> {
+    let mut found: Vec<Stat> = found.inspect(|_| deadline::renew()).collect();
+    found.sort_by_key(|stat| (stat.started, stat.id));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn newcomers_are_found_once() {
+        let mut census = Census::default();
+        let own = |found: &[Rc<Newcomer>], id: u32| found.iter().any(|one| one.stat.id == id);
+        assert!(!own(&census.look(Nanos(1), IDLE), std::process::id()), "it is not new");
+        let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
+        assert!(census.look(Nanos(2), IDLE).is_empty(), "it is not time yet");
+        assert!(own(&census.look(Nanos::SECOND, IDLE), child.id()));
+        census.hurry();
+        assert!(!own(&census.look(Nanos::SECOND, IDLE), child.id()));
+        let started = living(std::process::id()).unwrap().started;
+        assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
+        assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let child_seen = Newcomer::from(living(child.id()).unwrap());
+        assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
+        assert!(!child_seen.carries(b"DISCNICE=1"));
+        assert_eq!(child_seen.blocks().collect::<Vec<_>>(), [BlockId::of_segment(0x1f)]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,13 @@
+//! Which processes belong to a class.
+//!
+//! - [`census`]: new processes in the system;
+//! - `fork_events`: parents of processes, as the kernel reports forks;
+//! - `lineage`: the class of a new process by its ancestry;
+//! - [`pid_namespace`]: the number by which a process goes in its class;
+//! - [`announcements`]: wakes the watcher when a member announces itself.
+
+pub mod announcements;
+pub mod census;
+pub(crate) mod fork_events;
+pub(crate) mod lineage;
+pub mod pid_namespace;

@@ -1,0 +1,142 @@
+//! On which disks the files of a process lie, without touching any of them: a file system may be served by a program
+//! that does not answer.
+//!
+//! proc_pid_fdinfo(5) says on which mount a descriptor's file is, proc_pid_mountinfo(5) of which device that is, and
+//! proc_pid_maps(5) of which device what is mapped.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::process::descriptors;
+
+/// Of so many descriptors.
+const MOST: usize = 256;
+/// A shorter mapping is a program's own (locales, message catalogues).
+const SHORTEST: u64 = 4 << 20;
+/// File systems with files in memory.
+const IN_MEMORY: [&str; 12] = [
+    "tmpfs",
+    "devtmpfs",
+    "ramfs",
+    "hugetlbfs",
+    "proc",
+    "sysfs",
+    "devpts",
+    "cgroup",
+    "cgroup2",
+    "mqueue",
+    "debugfs",
+    "tracefs",
+];
+
+/// A line of mountinfo.
+struct Mount {
+    id: u32,
+    /// Major number in the upper half.
+    device: u64,
+}
+
+/// The numbers of the devices, major in the upper half, each once.
+pub(crate) fn of(id: u32) -> Vec<u64> {
+    let read = |name| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+    let mounts = mounts(&read("mountinfo"));
+    let mut devices = mapped(&read("maps"));
+    // An anonymous number is that of memory, unless it is mounted.
+    devices
+        .retain(|device| device >> 32 != 0 || mounts.iter().any(|mount| mount.device == *device));
+    let open = open(id);
+    devices
+        .extend(mounts.iter().filter(|mount| open.contains(&mount.id)).map(|mount| mount.device));
+    devices.sort_unstable();
+    devices.dedup();
+    devices
+}
+
+/// Returns the mounts with files that can lie on a disk.
+fn mounts(text: &str) -> Vec<Mount> {
+    let parse = |line: &str| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let kind = kind.split_ascii_whitespace().next()?;
+        let mut words = mount.split_ascii_whitespace();
+        let (id, device) = (words.next()?.parse().ok()?, number(words.nth(1)?, 10)?);
+        (!IN_MEMORY.contains(&kind)).then_some(Mount { id, device })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+/// The mounts of what it has open.
+fn open(id: u32) -> Vec<u32> {
+    let mount = |link: PathBuf| {
+        let info = format!("/proc/{id}/fdinfo/{}", descriptors::number(&link)?);
+        let info = fs::read_to_string(info).ok()?;
+        info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+    };
+    let mut mounts: Vec<u32> = descriptors::of(id, MOST).filter_map(mount).collect();
+    mounts.sort_unstable();
+    mounts.dedup();
+    mounts
+}
+
+/// The devices of what it has mapped as data: a program and its libraries have executable parts.
+fn mapped(maps: &str) -> Vec<u64> {
+    let parse = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
+        let (length, rights) = (hexadecimal(end)?.checked_sub(hexadecimal(start)?)?, words.next()?);
+        let device = number(words.nth(1)?, 16)?;
+        let inode: u64 = words.next()?.parse().ok().filter(|inode| *inode != 0)?;
+        Some((device, inode, rights.contains('x'), length))
+    };
+    let all: Vec<_> = maps.lines().filter_map(parse).collect();
+    let is_program =
+        |device, inode| all.iter().any(|one| (one.0, one.1, one.2) == (device, inode, true));
+    all.iter()
+        .filter(|(device, inode, _, length)| *length >= SHORTEST && !is_program(*device, *inode))
+        .map(|(device, ..)| *device)
+        .collect()
+}
+
+/// `major:minor`.
+fn number(device: &str, radix: u32) -> Option<u64> {
+    let (major, minor) = device.split_once(':')?;
+    let parse = |digits| u64::from_str_radix(digits, radix).ok();
+    Some(parse(major)? << 32 | parse(minor)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discnice_sys::traffic;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn what_is_open_is_found() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        let device = traffic::id_of(file.as_file().metadata().unwrap().dev());
+        assert!(of(std::process::id()).contains(&device));
+    }
+
+    #[test]
+    fn mapped_data_is_told_from_programs() {
+        let maps = "\
+55d0c0000000-55d0c1000000 r--p 00000000 fe:01 11 /usr/bin/large
+55d0c1000000-55d0c1001000 r-xp 01000000 fe:01 11 /usr/bin/large
+7f0000000000-7f0001000000 r--s 00000000 07:03 12 /mnt/data
+7f0002000000-7f0002001000 r--s 00000000 07:04 13 /mnt/small
+7f0003000000-7f0004000000 rw-p 00000000 00:00 0
+";
+        assert_eq!(mapped(maps), [7 << 32 | 3]);
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        let text = "\
+22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw
+23 22 0:21 / /proc rw shared:2 master:3 - proc proc rw
+24 22 0:44 / /data rw - btrfs /dev/vdb rw
+";
+        let found: Vec<(u32, u64)> = mounts(text).iter().map(|one| (one.id, one.device)).collect();
+        assert_eq!(found, [(22, 254 << 32), (24, 44)]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Observations for all classes under watch.
+//!
+//! What others move is what the disks move less what members did. Members that regulate themselves
+//! look at the disks; those that are held from outside, or that make no calls, cannot. Their
+//! watcher is always there, and knows of all members alike what the kernel accounts, charged or
+//! not.
+
+use discnice_ledger::Board;
+use discnice_ledger::board::Totals;
+use discnice_regulator::{Linux, Witness, observe_after};
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use crate::Watch;
+use crate::others::uplink::Pace;
+use crate::others::waiting_tasks::Strangers;
+
+/// Processes beyond which it cannot be known at once what all have moved.
+const MANY: usize = 200;
+
+/// What looks at the disks for classes under watch.
+#[derive(Debug)]
+pub struct Onlooker {
+    board: Option<&'static Board>,
+    due: Nanos,
+    strangers: Strangers,
+    uplinks: Pace,
+}
+
+impl Onlooker {
+    /// Creates one that looks at this board, or, without one, does nothing.
+    #[must_use]
+    pub fn at(board: Option<&'static Board>) -> Self {
+        Self { board, due: Nanos(0), strangers: Strangers::default(), uplinks: Pace::default() }
+    }
+
+    /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
+    /// when to be called again.
+    pub fn step(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+        let uplinks = self.mind_uplinks(now, watches);
+        self.observe(now, watched, watches).min(uplinks)
+    }
+
+    /// Has classes give way on the network.
+    fn mind_uplinks(&mut self, now: Nanos, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+        let (searches, looks) = self.uplinks.due(now);
+        if !looks {
+            return self.uplinks.next();
+        }
+        let (mut lively, mut searched) = (false, 0);
+        for each in watches {
+            let (moves, links) = each.as_mut().mind_uplink(searches);
+            (lively, searched) = (lively | moves, searched + links);
+        }
+        self.uplinks.done(now, searches.then_some(searched), lively)
+    }
+
+    fn observe(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+        let Some(board) = self.board else { return Nanos(u64::MAX) };
+        let mut interval = None;
+        for each in &mut *watches {
+            interval = [interval, each.as_mut().interval(now)].into_iter().flatten().min();
+        }
+        let Some(interval) = interval else { return Nanos(u64::MAX) };
+        if now < self.due {
+            return self.due.min(now.plus(interval));
+        }
+        self.due = now.plus(interval);
+        let strangers = &mut self.strangers;
+        let mut sight = Sight { watches, watched, board, strangers };
+        observe_after(&Linux, board, (now, interval), &mut sight);
+        // Also what a member has seen meanwhile.
+        watches.iter_mut().for_each(|each| each.as_mut().attend(now, board));
+        self.due
+    }
+}
+
+/// What is seen of the classes under watch, of which so many processes are watched in all, and of all others.
+struct Sight<'a, W> {
+    watches: &'a mut [W],
+    watched: usize,
+    board: &'static Board,
+    strangers: &'a mut Strangers,
+}
+
+impl<W: AsMut<Watch>> Witness for Sight<'_, W> {
+    fn tell(&mut self) -> bool {
+        let mut known = self.watched <= MANY;
+        for each in &mut *self.watches {
+            known &= each.as_mut().tell(time::now(), self.watched, self.board);
+        }
+        known
+    }
+
+    fn add_strangers(&mut self, totals: &mut Totals) {
+        let Self { watches, board, strangers, .. } = self;
+        let is_member = |id| watches.iter_mut().any(|each| each.as_mut().has(id));
+        strangers.look(time::now(), is_member, |disks| totals.add_stranger(board, disks));
+    }
+}

@@ -1,0 +1,215 @@
+//! Tasks of no class that wait for a disk.
+//!
+//! A task that waits for a disk is in state D (proc(5)), whichever user started it. That covers readers, and also an
+//! fsync(2) that waits for the journal, which moves next to no bytes of its own. Kernel threads wait for members' data and
+//! do not count; nor do processes of this program, which write for members.
+
+use std::collections::HashSet;
+
+use discnice_processes::tree;
+use discnice_sys::procfs::{self, Stat};
+use discnice_sys::traffic;
+use discnice_units::Nanos;
+
+use crate::others::disks;
+use crate::process;
+
+/// Time after its last wait for which a process is looked at each time.
+const SUSPECTED: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Most processes that are looked at each time.
+const SUSPECTS: usize = 16;
+/// Processes of a round that are looked at each time.
+const PORTION: usize = 48;
+/// Most threads of one process that are looked at.
+const THREADS: usize = 32;
+/// Shortest time between the starts of two rounds through all processes.
+const ROUND: Nanos = Nanos::from_millis(100);
+/// Time for which the ids of kernel threads are remembered: they may be reused.
+const KERNEL: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Time for which the disks that a process has files on are remembered.
+const PLACES: Nanos = Nanos(Nanos::SECOND.0);
+/// Time in state D without a context switch after which a task waits for a server that does not answer, not for a disk.
+const HUNG: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// `PF_KTHREAD` of the kernel's include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A process that was seen waiting.
+#[derive(Debug)]
+struct Suspect {
+    id: u32,
+    /// The thread that was last seen waiting, and when that was.
+    thread: u32,
+    waited_at: Nanos,
+    /// Voluntary context switches of that thread, and when their number was first seen.
+    switches: (u64, Nanos),
+    /// The disks that its files lie on, and when they were looked up.
+    disks: Option<Vec<u64>>,
+    placed_at: Option<Nanos>,
+}
+
+/// The tasks that are looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Strangers {
+    suspects: Vec<Suspect>,
+    /// Processes left in the present round, and when the next may begin.
+    left: Vec<u32>,
+    round_at: Nanos,
+    /// Kernel threads, and until when they are remembered.
+    kernel: HashSet<u32>,
+    kernel_until: Nanos,
+}
+
+impl Strangers {
+    /// Calls `each` for every process that waits now and is no member, with the disks that its files lie on if those can be
+    /// looked up.
+    pub fn look(
+        &mut self,
+        now: Nanos,
+        mut is_member: impl FnMut(u32) -> bool,
+        mut each: impl FnMut(Option<&[u64]>),
+    ) {
+        self.suspects.retain(|one| now < one.waited_at.plus(SUSPECTED) && !is_member(one.id));
+        for id in self.portion(now) {
+            let known = self.suspects.iter().any(|one| one.id == id);
+            if !known && self.suspects.len() < SUSPECTS && !is_member(id) {
+                self.meet(id, now);
+            }
+        }
+        for suspect in &mut self.suspects {
+            if suspect.look(now) {
+                each(suspect.disks(now));
+            }
+        }
+    }
+
+    /// Takes the next processes of the present round.
+    fn portion(&mut self, now: Nanos) -> Vec<u32> {
+        if now >= self.kernel_until {
+            self.kernel.clear();
+            self.kernel_until = now.plus(KERNEL);
+        }
+        if self.left.is_empty() && now >= self.round_at {
+            self.round_at = now.plus(ROUND);
+            self.left = tree::every_process().filter(|id| !self.kernel.contains(id)).collect();
+        }
+        self.left.split_off(self.left.len().saturating_sub(PORTION))
+    }
+
+    /// Suspects a process if it waits now, and is neither a kernel thread nor one of this program.
+    fn meet(&mut self, id: u32, now: Nanos) {
+        let Some(stat) = procfs::stat(id) else { return };
+        if stat.flags & KERNEL_THREAD != 0 {
+            self.kernel.insert(id);
+        } else if let Some(thread) = waiting_thread(&stat)
+            && !process::is_this_program(id)
+        {
+            self.suspects.push(Suspect::new(id, thread, now));
+        }
+    }
+}
+
+impl Suspect {
+    /// Creates one that was just seen waiting.
+    const fn new(id: u32, thread: u32, now: Nanos) -> Self {
+        Self { id, thread, waited_at: now, switches: (0, now), disks: None, placed_at: None }
+    }
+
+    /// Looks at it again; returns true if it waits and has run within [`HUNG`].
+    fn look(&mut self, now: Nanos) -> bool {
+        let thread = match procfs::stat(self.thread) {
+            Some(stat) if stat.state == b'D' => Some(self.thread),
+            _ => procfs::stat(self.id).and_then(|stat| waiting_thread(&stat)),
+        };
+        let Some(thread) = thread else { return false };
+        self.thread = thread;
+        let switches = process::voluntary_switches(thread).unwrap_or_default();
+        if switches != self.switches.0 {
+            self.switches = (switches, now);
+        }
+        let moves = now < self.switches.1.plus(HUNG);
+        if moves {
+            self.waited_at = now;
+        }
+        moves
+    }
+
+    /// Returns the disks that its files lie on; `None` if they cannot be looked up.
+    fn disks(&mut self, now: Nanos) -> Option<&[u64]> {
+        if self.placed_at.is_none_or(|at| now >= at.plus(PLACES)) {
+            self.placed_at = Some(now);
+            let disks: Option<Vec<u64>> =
+                disks::of(self.id).into_iter().map(traffic::disk_of_id).collect();
+            self.disks = disks.filter(|disks| !disks.is_empty());
+        }
+        self.disks.as_deref()
+    }
+}
+
+/// Returns a thread of the process that waits for a disk.
+fn waiting_thread(stat: &Stat) -> Option<u32> {
+    if stat.state == b'D' {
+        return Some(stat.id);
+    }
+    let threads = (stat.threads > 1).then(|| process::threads(stat.id).take(THREADS));
+    threads?.find(|thread| procfs::stat(*thread).is_some_and(|stat| stat.state == b'D'))
+}
+
+#[cfg(test)]
+mod tests {
+    use discnice_requirements::skip;
+
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+    use std::process::{Child, Command, Stdio};
+
+    /// Starts a process that stays in state D, as the child that shares its memory pauses, with a file open in a folder.
+    fn waiting(folder: &Path) -> Option<Child> {
+        let (source, program) = (folder.join("waiting.c"), folder.join("waiting"));
+        let text = "#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { if (vfork() == 0) { prctl(PR_SET_PDEATHSIG, 9); pause(); _exit(0); } }";
+        fs::write(&source, text).unwrap();
+        let made = Command::new("cc").arg("-w").arg(&source).arg("-o").arg(&program).status();
+        made.ok().filter(|status| status.success())?;
+        let file = fs::File::create(folder.join("file")).unwrap();
+        Some(Command::new(&program).stdin(Stdio::null()).stdout(file).spawn().unwrap())
+    }
+
+    /// Whether this one is told of.
+    fn tells(strangers: &mut Strangers, now: Nanos, wanted: u32) -> bool {
+        let mut told = false;
+        strangers.look(now, |id| id != wanted, |_| told = true);
+        told
+    }
+
+    #[test]
+    fn a_process_that_waits_is_found_with_its_disks_until_it_has_waited_too_long() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let Some(mut child) = waiting(folder.path()) else { skip!("no compiler") };
+        let id = child.id();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // As if all others of this machine were members.
+        let is_other = |other: u32| other != id;
+        let mut found = (0, Vec::new());
+        let mut strangers = Strangers::default();
+        let mut at = Nanos(Nanos::SECOND.0);
+        for _ in 0..200 {
+            at = at.plus(ROUND);
+            strangers.look(at, is_other, |disks| {
+                found = (found.0 + 1, disks.unwrap_or_default().to_vec());
+            });
+            if found.0 > 0 {
+                break;
+            }
+        }
+        assert_eq!(found.0, 1);
+        let device = std::os::unix::fs::MetadataExt::dev(&fs::metadata(folder.path()).unwrap());
+        assert_eq!(found.1, traffic::disk_of(device).into_iter().collect::<Vec<_>>());
+        assert!(tells(&mut strangers, at, id));
+        assert!(!tells(&mut strangers, at.plus(HUNG), id), "it has not run meanwhile");
+        assert!(!tells(&mut strangers, at, 0), "a member");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!tells(&mut strangers, at, id));
+    }
+}

@@ -1,0 +1,126 @@
+//! Children that get classes of their own.
+//!
+//! The kernel adds the account of a child to that of the parent that waits for it. Parent and child are of different
+//! classes here, so that one watch is told by the other.
+
+use discnice_ledger::Class;
+use discnice_sys::procfs::Stat;
+use discnice_units::Nanos;
+
+use super::Watch;
+use crate::accounting::Io;
+use crate::discovery::census::Newcomer;
+use crate::process::{Pinned, pin};
+
+/// Time in which it is found out which child of a parent has ended, before what came to the parent's account is
+/// taken for its own.
+pub(super) const MOURNING: Nanos = Nanos::from_millis(10);
+
+/// A child that is to have a class of its own, and its parent.
+#[derive(Debug)]
+pub struct Child {
+    /// The child.
+    pub pinned: Pinned,
+    /// Its parent's process id.
+    pub parent: u32,
+}
+
+/// A process that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// The process id of the parent that inherits its account.
+    pub parent: u32,
+    /// What it leaves to that account.
+    pub left: Io,
+}
+
+/// What the watches of a class and of those of its members' children tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Apart {
+    /// Whether there is anything that makes classes for children.
+    pub(super) is_served: bool,
+    children: Vec<Child>,
+    ended: Vec<Ended>,
+    mourns: bool,
+}
+
+impl Apart {
+    /// A member may have waited for a child; returns whether that may have a class of its own, which is to be looked at
+    /// first.
+    pub(super) fn mourn(&mut self, is_apart: bool) -> bool {
+        self.mourns |= is_apart;
+        is_apart
+    }
+
+    /// A member without a parent among the members has ended.
+    pub(super) fn note_ended(&mut self, class: &Class, ended: Ended) {
+        if class.parent().is_some() {
+            self.ended.push(ended);
+        }
+    }
+}
+
+impl Watch {
+    /// From now on classes are made for the children of members, if the limits say so.
+    pub fn serve_children(&mut self) {
+        self.apart.is_served = true;
+    }
+
+    /// The children that were found and are in no class yet: each is to get one, or to be made a member by
+    /// [`super::enlist`].
+    pub fn take_children(&mut self) -> Vec<Child> {
+        let children = std::mem::take(&mut self.apart.children);
+        for child in &children {
+            if let Some(parent) = self.members.get_mut(&child.parent) {
+                parent.expect_children();
+            }
+        }
+        children
+    }
+
+    /// The members that have ended, with parents in another class.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.apart.ended)
+    }
+
+    /// Whether a member may have waited for a child of another class, which is to be looked at now.
+    pub fn take_mourning(&mut self) -> bool {
+        std::mem::take(&mut self.apart.mourns)
+    }
+
+    /// A child of a member has ended in another class.
+    pub fn inherit(&mut self, ended: &Ended) {
+        if let Some(parent) = self.members.get_mut(&ended.parent) {
+            parent.inherit(ended.left);
+        }
+    }
+
+    /// Looks at all members at the next step.
+    pub fn look_at_all(&mut self) {
+        self.look_now(|_| ());
+    }
+
+    /// Whether children get classes of their own.
+    pub(super) fn separates(&self) -> bool {
+        self.apart.is_served && self.class.is_per_child()
+    }
+
+    /// Keeps a newcomer for a class of its own, if that is what the class does with children.
+    pub(super) fn sets_apart(&mut self, stat: &Stat) -> bool {
+        let separates = self.separates();
+        if separates && let Ok(pinned) = pin(stat.id.cast_signed()) {
+            self.apart.children.push(Child { pinned, parent: stat.parent });
+        }
+        separates
+    }
+
+    /// Whether a newcomer of a group of members' is none of theirs, as its parent is a child that has, or gets, a class of
+    /// its own.
+    pub(super) fn is_anothers(&self, newcomer: &Newcomer) -> bool {
+        let parent = newcomer.stat.parent;
+        let is_apart = || self.apart.children.iter().any(|child| child.pinned.id() == parent);
+        self.separates()
+            && !self.members.contains_key(&parent)
+            && (is_apart() || !self.bore(newcomer) && self.helpers.kindred.has(parent))
+    }
+}

@@ -1,0 +1,127 @@
+//! A number in a class's list is not yet a member.
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::process::{Child, Command};
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use discnice_ledger::State;
+use discnice_ledger::member::Charged;
+use discnice_ledger::outside::Reason;
+use discnice_sys::procfs::{self, Stat};
+
+use crate::discovery::census::Newcomer;
+use crate::discovery::fork_events::Forebear;
+use crate::process::pin;
+
+use super::*;
+
+#[allow(unsafe_code, reason = "a class lives in raw memory")]
+fn class() -> &'static Class {
+    let layout = Layout::from_size_align(Class::SIZE, 4096).unwrap();
+    // SAFETY: the layout's size is not zero; the memory is fresh, large enough and never freed.
+    unsafe {
+        let start = NonNull::new(alloc_zeroed(layout)).unwrap();
+        Class::create(start, layout.size(), 1, b"watched", 0).unwrap()
+    }
+}
+
+/// A process that belongs to no class.
+struct Innocent(Child);
+
+impl Innocent {
+    fn start() -> Self {
+        Self(Command::new("sleep").arg("60").spawn().unwrap())
+    }
+
+    fn started(&self) -> u64 {
+        procfs::stat(self.0.id()).unwrap().started
+    }
+}
+
+impl Drop for Innocent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How many are watched of a class that lists this process in a state, as one that started then.
+fn watched(innocent: &Innocent, state: State, started: Option<u64>) -> (usize, &'static Class) {
+    let class = class();
+    let (slot, member) =
+        class.register(innocent.0.id(), Charged::default(), process::exists).unwrap();
+    if let Some(started) = started {
+        class.held(slot).unwrap().begin(member, started);
+    }
+    member.set_state(state);
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    (watch.len(), class)
+}
+
+const STATES: [State; 5] =
+    [State::Active, State::Executing, State::Confined, State::Notified, State::Outside];
+
+#[test]
+fn a_later_process_with_a_members_number_is_not_watched_in_any_state() {
+    let innocent = Innocent::start();
+    for state in STATES {
+        let dead = Some(innocent.started() - 1);
+        assert_eq!(watched(&innocent, state, dead).0, 0, "{state:?}: it started later");
+        assert_eq!(watched(&innocent, state, None).0, 0, "{state:?}: it shows nothing");
+        assert_eq!(watched(&innocent, state, Some(innocent.started())).0, 1, "{state:?}");
+    }
+}
+
+#[test]
+fn the_slot_of_a_dead_life_is_freed() {
+    let innocent = Innocent::start();
+    let (_, class) = watched(&innocent, State::Outside, Some(innocent.started() - 1));
+    assert!(class.listed(innocent.0.id()).is_none(), "attach(1) would call it limited already");
+}
+
+#[test]
+fn one_that_ended_gives_its_slot_back_and_leaves_no_kin() {
+    let innocent = Innocent::start();
+    let (id, class) = (innocent.0.id(), class());
+    let pinned = pin(id.cast_signed()).unwrap();
+    enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap();
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    assert_eq!((watch.len(), watch.ever.len()), (1, 1));
+    drop(innocent);
+    for _ in 0..100 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        watch.step(1, &mut Census::default());
+    }
+    assert_eq!((watch.len(), watch.ever.len()), (0, 0), "no group has its number any more");
+    assert!(class.listed(id).is_none());
+}
+
+#[test]
+fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
+    let [first, joined, orphan] = std::array::from_fn(|_| Innocent::start());
+    let class = class();
+    let list = |innocent: &Innocent| {
+        let pinned = pin(innocent.0.id().cast_signed()).unwrap();
+        enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap()
+    };
+    list(&first);
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    list(&joined);
+    // As the kernel reports a process after its parent has ended: its nearest living ancestor is
+    // the one that joined.
+    let born = Nanos(time::now().0);
+    let forebears = [&joined, &first].map(|one| Forebear { id: one.0.id(), born }).to_vec();
+    let stat = Stat { parent: 1, ..procfs::stat(orphan.0.id()).unwrap() };
+    let mut newcomer = Newcomer::from(stat);
+    newcomer.forebears = forebears;
+    assert!(watch.meet(&[Rc::new(newcomer)]));
+    let mut all: Vec<u32> = watch.processes().collect();
+    all.sort_unstable();
+    let mut wanted = [&first, &joined, &orphan].map(|one| one.0.id());
+    wanted.sort_unstable();
+    assert_eq!(all, wanted);
+}

@@ -1,0 +1,135 @@
+//! What a class under watch says on the board, and how it follows what is seen there of the others.
+//!
+//! Programs that are held from outside, or below a filter, or that read by page faults alone, make
+//! no observations. Their watcher does, for all members alike.
+
+use discnice_ledger::Board;
+use discnice_ledger::board::{ALL_DISKS, Moved};
+use discnice_sys::{futex, traffic};
+use discnice_units::Nanos;
+
+use super::Watch;
+use crate::member::Watched;
+use crate::others::disks;
+
+/// A class that moved something this long ago may do so again at any moment.
+const ACTIVE: Nanos = Nanos(Nanos::SECOND.0);
+/// Interval of observations while a class that gives way moves anything, and while it is only held.
+const LOOK: Nanos = Nanos::from_millis(20);
+const HELD: Nanos = Nanos::from_millis(100);
+/// A program reads less to begin with, of itself and its libraries, which may lie elsewhere than what it works on.
+const LOADED: u64 = 4 << 20;
+/// Where the files of a member lie that moves bytes is asked this often at most.
+const PLACES: Nanos = Nanos(Nanos::SECOND.0);
+
+/// What was seen of a class's traffic.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    /// When any of it was seen last.
+    moved_at: Nanos,
+    /// What the class was charged, and its members were ahead of that, when it was told last.
+    told: (u64, Moved),
+    /// When it was last asked where the files lie.
+    placed_at: Nanos,
+    /// Set if it gave way at the last look; and set if that has changed since last asked.
+    held: bool,
+    changed: bool,
+}
+
+impl Traffic {
+    /// A member was last seen to move something then.
+    pub(super) fn note(&mut self, seen: Nanos) {
+        self.moved_at = self.moved_at.max(seen);
+    }
+}
+
+impl Watch {
+    /// How often the others are to be looked at for this class; `None` while it does not matter.
+    pub(crate) fn interval(&self, now: Nanos) -> Option<Nanos> {
+        // The class itself is not touched without need: a thousand of them are in no cache.
+        if !self.minds(now) || !self.class.yields() {
+            return None;
+        }
+        Some(if self.is_active(now) { LOOK } else { HELD })
+    }
+
+    fn minds(&self, now: Nanos) -> bool {
+        self.traffic.held || self.is_active(now)
+    }
+
+    /// Whether it has moved anything of late.
+    fn is_active(&self, now: Nanos) -> bool {
+        now < self.traffic.moved_at.plus(ACTIVE)
+    }
+
+    /// Whether other limits hold than when this was last asked, as others are busy, or are no longer.
+    #[must_use]
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.traffic.changed)
+    }
+
+    /// Looks at all members, of so many processes that are watched in all, and says on the board what they have moved;
+    /// returns whether all are known.
+    pub(crate) fn tell(&mut self, now: Nanos, watched: usize, board: &Board) -> bool {
+        if !self.minds(now) {
+            return true;
+        }
+        let ids: Vec<u32> = self.members.keys().copied().collect();
+        for id in ids {
+            self.step_member(id, now, super::apart(watched));
+        }
+        let ahead = self.members.values().map(Watched::ahead).fold(Moved::default(), |all, own| {
+            all.plus(Moved { inward: own.read, outward: own.written })
+        });
+        let charged = self.class.total().total();
+        if self.traffic.told != (charged, ahead) {
+            self.traffic.told = (charged, ahead);
+            self.traffic.moved_at = now;
+            board.publish_ahead(self.class, now, ahead);
+        }
+        if self.is_active(now) && now >= self.traffic.placed_at.plus(PLACES) {
+            self.traffic.placed_at = now;
+            self.note_places(now, board);
+        }
+        self.begun
+    }
+
+    /// Has the members give way on the network; returns if their connections are to be looked at soon, and how many descriptors
+    /// were looked through.
+    pub(crate) fn mind_uplink(&mut self, searches: bool) -> (bool, u64) {
+        self.uplink.step(self.class, &self.members, searches)
+    }
+
+    /// Whether a process is watched.
+    pub fn has(&self, id: u32) -> bool {
+        self.members.contains_key(&id)
+    }
+
+    /// Notes the disks with files of the members that moved something of late.
+    fn note_places(&self, now: Nanos, board: &Board) {
+        let recent =
+            |member: &&Watched| now < member.seen_moving().plus(ACTIVE) && member.moved() >= LOADED;
+        let recent = self.members.values().filter(recent);
+        let mut devices: Vec<u64> = recent.flat_map(|member| disks::of(member.id())).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        for device in devices {
+            let disk = traffic::disk_of_id(device);
+            // One without a disk of its own (btrfs, overlayfs), as for a member that notes it itself.
+            self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));
+        }
+    }
+
+    /// Follows what is seen on the board.
+    pub(crate) fn attend(&mut self, now: Nanos, board: &Board) {
+        if !self.minds(now) {
+            return;
+        }
+        if self.class.yields() && self.class.follow(now, board) {
+            futex::wake_all(self.class.changes());
+        }
+        // It does not matter which member saw it first.
+        let held = self.class.yields() && self.class.is_limited();
+        self.traffic.changed |= held != std::mem::replace(&mut self.traffic.held, held);
+    }
+}

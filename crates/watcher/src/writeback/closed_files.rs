@@ -1,0 +1,353 @@
+//! Files that were closed before the descriptor could be looked at.
+//!
+//! A program that unpacks an archive has each file open for some microseconds. So the folders in
+//! which a process was seen writing are watched (inotify(7)) for files that are closed there, and
+//! they and those above them for new folders, in which it goes on; those that it has just made are
+//! looked for. What is watched pins nothing: it can be removed and unmounted.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+
+use crate::accounting::created_files::Made;
+use crate::writeback::portions::Pace;
+
+/// More folders than this are not watched; the kernel writes back, later, what is closed in others.
+const FOLDERS: usize = 4096;
+/// Entries of a folder that are looked at.
+const ENTRIES: usize = 4096;
+/// So many files that were made and have not been closed are remembered.
+const OPEN: usize = 4096;
+/// Folders above one in which a process writes that are watched, if they are its owner's.
+const ABOVE: usize = 4;
+/// Age of a change, in a folder that is looked at for the first time, from which on it is not a
+/// member's.
+const LATELY: Duration = Duration::from_secs(2);
+
+/// What is done in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// New folders are watched.
+    Folders,
+    /// Closed files are written back, too.
+    Files,
+}
+
+impl Wanted {
+    fn flags(self) -> WatchFlags {
+        let folders = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+        let safe = WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW | WatchFlags::EXCL_UNLINK;
+        match self {
+            Self::Folders => folders | safe,
+            Self::Files => folders | safe | WatchFlags::CLOSE_WRITE,
+        }
+    }
+}
+
+/// What is known of a folder.
+#[derive(Debug, Clone, Copy)]
+struct Folder {
+    wanted: Wanted,
+    /// Pace of the process that was seen writing there last, or above it.
+    pace: Pace,
+    /// Its file system's number.
+    device: u64,
+}
+
+/// Has a file written back at this pace; what it is, if it is there.
+pub(crate) type WriteBack<'a> = &'a mut dyn FnMut(&Path, Pace) -> Option<Metadata>;
+
+/// What happened in a watched folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    NewFolder,
+    /// A file that was made there is closed for the first time.
+    Made,
+    /// Another is closed, or was moved there.
+    Changed,
+}
+
+/// Files that were made and have not been closed since.
+#[derive(Debug, Default)]
+struct Open(HashSet<PathBuf>);
+
+impl Open {
+    /// What happened to what is at this path; `None` if a file was made.
+    fn follow(&mut self, events: ReadFlags, path: &Path) -> Option<Event> {
+        if events.contains(ReadFlags::ISDIR) {
+            return Some(Event::NewFolder);
+        }
+        if events.contains(ReadFlags::CREATE) {
+            if self.0.len() >= OPEN {
+                // What only got another name (link(2)) is never closed.
+                self.0.clear();
+            }
+            self.0.insert(path.to_path_buf());
+            return None;
+        }
+        Some(if self.0.remove(path) { Event::Made } else { Event::Changed })
+    }
+}
+
+/// The watched folders.
+#[derive(Debug, Default)]
+pub struct Closed {
+    inotify: Option<OwnedFd>,
+    folders: HashMap<i32, PathBuf>,
+    known: HashMap<PathBuf, Folder>,
+    /// Files that were made in them.
+    pub(crate) made: Made,
+    open: Open,
+}
+
+impl Closed {
+    /// Notes that a process has the file at `path` open for writing and is likely to close others
+    /// beside it, or has just done so.
+    pub(crate) fn expect_beside(&mut self, path: &Path, pace: Pace, write_back: WriteBack<'_>) {
+        let Some(folder) = path.parent() else { return };
+        if let Some(known) = self.known.get_mut(folder)
+            && known.wanted == Wanted::Files
+        {
+            known.pace = pace;
+            return;
+        }
+        if !self.watch(folder, Wanted::Files, pace) {
+            return;
+        }
+        for (other, found) in entries(folder) {
+            if found.is_file() && found.created().is_ok_and(is_lately) {
+                self.made.note_found(pace.class, &found);
+            }
+            if other == path {
+                continue;
+            }
+            if found.is_file() && is_lately(changed(&found)) {
+                let _ = write_back(&other, pace);
+            } else if is_new_folder(&found) {
+                self.enter(other, pace, write_back);
+            }
+        }
+        self.expect_above(folder, pace, write_back);
+    }
+
+    /// Notes that a writing process may make folders in this one, which is its owner's, or has just
+    /// done so.
+    pub(crate) fn expect_in(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
+        if self.known.contains_key(folder) || !self.watch(folder, Wanted::Folders, pace) {
+            return;
+        }
+        for (path, _) in entries(folder).filter(|(_, found)| is_new_folder(found)) {
+            self.enter(path, pace, write_back);
+        }
+    }
+
+    fn expect_above(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
+        let Ok(own) = fs::symlink_metadata(folder) else { return };
+        for above in folder.ancestors().skip(1).take(ABOVE) {
+            let his = fs::symlink_metadata(above)
+                .is_ok_and(|found| (found.uid(), found.dev()) == (own.uid(), own.dev()));
+            if !his {
+                return;
+            }
+            self.expect_in(above, pace, write_back);
+        }
+    }
+
+    /// What to wait for; `None` while nothing is watched.
+    pub fn events(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Has what was closed since the last call written back, and looks into new folders.
+    pub(crate) fn follow(&mut self, write_back: WriteBack<'_>) {
+        for (path, event, pace) in self.take_events() {
+            if event == Event::NewFolder {
+                self.enter(path, pace, write_back);
+            } else if let Some(found) = write_back(&path, pace)
+                && event == Event::Made
+            {
+                self.made.note_closed(pace.class, &found);
+            }
+        }
+    }
+
+    /// Which files were closed or moved, and which folders are new.
+    fn take_events(&mut self) -> Vec<(PathBuf, Event, Pace)> {
+        let Self { inotify: Some(inotify), folders, known, made, open } = self else {
+            return Vec::new();
+        };
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
+        let mut reader = Reader::new(inotify.as_fd(), &mut buffer);
+        let mut found = Vec::new();
+        while let Ok(event) = reader.next() {
+            let Some(folder) = folders.get(&event.wd()) else { continue };
+            if event.events().contains(ReadFlags::IGNORED) {
+                known.remove(folder);
+                folders.remove(&event.wd());
+                continue;
+            }
+            let (Some(name), Some(known)) = (event.file_name(), known.get(folder)) else {
+                continue;
+            };
+            let is_folder = event.events().contains(ReadFlags::ISDIR);
+            if !is_folder && known.wanted != Wanted::Files {
+                continue;
+            }
+            let path = folder.join(OsStr::from_bytes(name.to_bytes()));
+            match open.follow(event.events(), &path) {
+                Some(happened) => found.push((path, happened, known.pace)),
+                None => made.note(known.pace.class, known.device),
+            }
+        }
+        found
+    }
+
+    /// A folder that was just made, with all that was made in it since.
+    fn enter(&mut self, folder: PathBuf, pace: Pace, write_back: WriteBack<'_>) {
+        let mut todo = vec![folder];
+        while let Some(folder) = todo.pop() {
+            let known = self.known.get(&folder).is_some_and(|known| known.wanted == Wanted::Files);
+            if known || !self.watch(&folder, Wanted::Files, pace) {
+                continue;
+            }
+            for (path, found) in entries(&folder) {
+                if found.is_dir() {
+                    todo.push(path);
+                } else if found.is_file() {
+                    self.made.note_found(pace.class, &found);
+                    let _ = write_back(&path, pace);
+                }
+            }
+        }
+    }
+
+    /// Whether the folder is watched now.
+    fn watch(&mut self, folder: &Path, wanted: Wanted, pace: Pace) -> bool {
+        if self.folders.len() >= FOLDERS {
+            return false;
+        }
+        if self.inotify.is_none() {
+            self.inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        }
+        let Some(inotify) = &self.inotify else { return false };
+        let Ok(number) = inotify::add_watch(inotify, folder, wanted.flags()) else {
+            return false;
+        };
+        let device = fs::symlink_metadata(folder).map_or(0, |found| found.dev());
+        self.folders.insert(number, folder.to_path_buf());
+        self.known.insert(folder.to_path_buf(), Folder { wanted, pace, device });
+        true
+    }
+}
+
+/// When anything of it was changed; when it was modified programs set to what they like (`rsync --times`).
+fn changed(found: &Metadata) -> SystemTime {
+    let since = (found.ctime().try_into().unwrap_or(0), found.ctime_nsec().try_into().unwrap_or(0));
+    SystemTime::UNIX_EPOCH + Duration::new(since.0, since.1)
+}
+
+/// Whether that was a moment ago, or after now, as far as a clock that was set back tells.
+fn is_lately(when: SystemTime) -> bool {
+    SystemTime::now().duration_since(when).map_or(true, |age| age < LATELY)
+}
+
+/// A folder that was made a moment ago: not one that was only moved, with all that is in it.
+fn is_new_folder(found: &Metadata) -> bool {
+    found.is_dir() && found.created().is_ok_and(is_lately)
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
+    entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discnice_units::Nanos;
+
+    const SLOW: Pace = Pace { class: 1, portion: 4096, period: Nanos::SECOND };
+    const FAST: Pace = Pace { class: 2, ..SLOW };
+
+    /// Runs something that has files written back; which they were, and for which class.
+    fn noted(act: impl FnOnce(WriteBack<'_>)) -> Vec<(String, u64)> {
+        let mut names = Vec::new();
+        act(&mut |path, pace| {
+            names.push((path.file_name().unwrap().to_str().unwrap().to_owned(), pace.class));
+            fs::symlink_metadata(path).ok()
+        });
+        names.sort();
+        names
+    }
+
+    fn written(closed: &mut Closed) -> Vec<(String, u64)> {
+        noted(|note| closed.follow(note))
+    }
+
+    fn slowly<const N: usize>(names: [&str; N]) -> Vec<(String, u64)> {
+        names.map(|name| (name.to_owned(), SLOW.class)).into()
+    }
+
+    /// A folder so deep that what others do beside the scene is not seen from it.
+    fn deep() -> (tempfile::TempDir, PathBuf) {
+        let scene = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = (0..ABOVE).fold(scene.path().to_owned(), |above, _| above.join("below"));
+        fs::create_dir_all(&folder).unwrap();
+        (scene, folder)
+    }
+
+    #[test]
+    fn files_that_are_closed_in_folders_new_and_known_are_found() {
+        let (_scene, folder) = deep();
+        let put = |name: &str| fs::write(folder.join(name), "x").unwrap();
+        put("before");
+        fs::create_dir(folder.join("beside")).unwrap();
+        put("beside/unseen");
+        let mut closed = Closed::default();
+        assert!(closed.events().is_none());
+        let open = folder.join("open");
+        let before = noted(|note| closed.expect_beside(&open, SLOW, note));
+        assert_eq!(before, slowly(["before", "unseen"]), "they were there a moment before");
+        put("first");
+        assert_eq!(written(&mut closed), slowly(["first"]));
+        fs::create_dir_all(folder.join("new/inner")).unwrap();
+        put("new/early");
+        put("new/inner/early");
+        assert_eq!(written(&mut closed), slowly(["early", "early"]));
+        put("new/inner/late");
+        fs::rename(folder.join("first"), folder.join("renamed")).unwrap();
+        put("beside/unseen");
+        assert_eq!(written(&mut closed), slowly(["late", "renamed", "unseen"]));
+        assert!(noted(|note| closed.expect_beside(&open, FAST, note)).is_empty());
+        put("second");
+        assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
+        let made = [SLOW, FAST].map(|pace| closed.made.files(pace.class));
+        assert_eq!(made, [(6, 6), (1, 1)], "not what was only written again, or moved");
+        fs::remove_dir_all(folder.join("new")).unwrap();
+        let _ = written(&mut closed);
+        assert!(!closed.known.contains_key(&folder.join("new")), "it is forgotten");
+    }
+
+    #[test]
+    fn only_new_folders_count_where_no_writer_was_seen() {
+        let (_scene, folder) = deep();
+        fs::create_dir(folder.join("early")).unwrap();
+        fs::write(folder.join("early/inner"), "x").unwrap();
+        let mut closed = Closed::default();
+        assert_eq!(noted(|note| closed.expect_in(&folder, SLOW, note)), slowly(["inner"]));
+        assert!(noted(|note| closed.expect_in(&folder, SLOW, note)).is_empty());
+        fs::write(folder.join("file"), "x").unwrap();
+        assert!(written(&mut closed).is_empty());
+        fs::create_dir(folder.join("new")).unwrap();
+        assert!(written(&mut closed).is_empty());
+        fs::write(folder.join("new/file"), "x").unwrap();
+        assert_eq!(written(&mut closed), slowly(["file"]));
+    }
+}

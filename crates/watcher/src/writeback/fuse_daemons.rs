@@ -1,0 +1,140 @@
+//! What members write through daemons that serve files (FUSE).
+//!
+//! A daemon keeps what it is told to write dirty in files of its own. Write-back that a member
+//! starts ends at the daemon, and waiting for each small file (fdatasync(2)) costs the disk's
+//! journal more than the file. So what the user's own daemons have written is written back as if
+//! they were members. They are never held: others may wait for them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use discnice_estimator::{FileSystem, Kind};
+use discnice_ledger::Class;
+use discnice_units::Nanos;
+
+use crate::process::descriptors;
+use crate::writeback::WriteBack;
+use crate::writeback::portions::Pace;
+
+/// What a daemon and the kernel talk through. fuse(4)
+const DEVICE: &str = "/dev/fuse";
+/// Daemons open that before anything else.
+const DESCRIPTORS: usize = 32;
+/// New daemons are looked for this often at most, as all processes are looked at.
+const AGAIN: Nanos = Nanos(10 * Nanos::SECOND.0);
+
+/// They have a small file open for a millisecond or two, by which their folders are found; looked for this often.
+const CLOSELY: Nanos = Nanos::from_millis(10);
+/// So long after they were told to write.
+const WRITING: Nanos = Nanos::from_millis(500);
+/// What a class writes is looked at this often.
+const LOOK: Nanos = Nanos::from_millis(100);
+
+/// What a class has written through daemons.
+#[derive(Debug, Default)]
+pub(crate) struct Through {
+    /// Bytes, when they were told of it last.
+    told: u64,
+    due: Nanos,
+}
+
+impl Through {
+    /// Has it written back when it is a portion.
+    pub(crate) fn follow(&mut self, now: Nanos, class: &Class, write_back: &WriteBack) {
+        if now < self.due || !class.is_limited() {
+            return;
+        }
+        self.due = now.plus(LOOK);
+        write_back.enter_made(class);
+        let (pace, written) = (Pace::of(class), written(class));
+        if written.saturating_sub(self.told) >= pace.portion {
+            self.told = written;
+            write_back.of_daemons(pace);
+        }
+    }
+}
+
+/// Bytes that the class is predicted to have written on file systems that daemons serve: no account has them.
+fn written(class: &Class) -> u64 {
+    let served = class.estimation().file_systems().iter().filter(|fs| fs.served().is_some());
+    let on = |fs: &FileSystem| {
+        fs.compared(Kind::Write).predicted.saturating_add(fs.compared(Kind::Copy).predicted)
+    };
+    served.map(on).fold(0, u64::saturating_add)
+}
+
+/// The user's daemons.
+#[derive(Debug, Default)]
+pub(crate) struct Daemons {
+    ids: Vec<u32>,
+    again: Nanos,
+    /// Pace of the member they write for, until when, and when to look at what they have open.
+    looks: Option<(Pace, Nanos, Nanos)>,
+}
+
+impl Daemons {
+    /// Returns the daemons that serve files now, or did so a moment ago: they have written for a
+    /// member.
+    pub(crate) fn ids(&mut self, now: Nanos, pace: Pace) -> &[u32] {
+        if now >= self.again {
+            self.ids = find();
+            self.again = now.plus(AGAIN);
+        }
+        self.looks = Some((pace, now.plus(WRITING), now.plus(CLOSELY)));
+        &self.ids
+    }
+
+    /// When to look again at what they have open.
+    pub(crate) fn due(&self) -> Option<Nanos> {
+        self.looks.map(|(.., due)| due)
+    }
+
+    /// Calls `look` with each daemon, and the pace of the member it writes for, if it is time.
+    pub(crate) fn go_on(&mut self, now: Nanos, mut look: impl FnMut(u32, Pace)) {
+        let Some((pace, until, _)) = self.looks.filter(|(.., due)| now >= *due) else { return };
+        self.ids.iter().for_each(|id| look(*id, pace));
+        let due = now.plus(CLOSELY);
+        self.looks = (due <= until).then_some((pace, until, due));
+    }
+}
+
+fn find() -> Vec<u32> {
+    let user = rustix::process::geteuid().as_raw();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        (entry.metadata().ok()?.uid() == user).then_some(id)
+    });
+    ids.filter(|id| serves(*id)).collect()
+}
+
+fn serves(id: u32) -> bool {
+    let leads_there = |link| fs::read_link(link).is_ok_and(|file| file == Path::new(DEVICE));
+    descriptors::of(id, DESCRIPTORS).any(leads_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_an_open_device_serves_nothing() {
+        assert!(!serves(std::process::id()));
+        assert!(!find().contains(&std::process::id()));
+    }
+
+    #[test]
+    fn daemons_are_looked_at_closely_as_long_as_they_write() {
+        let mut daemons = Daemons { ids: vec![7], again: Nanos(u64::MAX), looks: None };
+        let told = Nanos::SECOND;
+        let pace = Pace { class: 1, portion: 4096, period: told };
+        assert_eq!((daemons.due(), daemons.ids(told, pace)), (None, &[7][..]));
+        let mut looks = 0;
+        while let Some(due) = daemons.due() {
+            daemons.go_on(due.minus(Nanos(1)), |_, _| panic!("too early"));
+            daemons.go_on(due, |id, whose| looks += u32::from((id, whose) == (7, pace)));
+        }
+        assert_eq!(looks, 50, "of 10 ms each");
+    }
+}

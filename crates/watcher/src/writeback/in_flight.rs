@@ -1,0 +1,124 @@
+//! Processes that stand until the disk has written most of what they had started to write.
+//!
+//! What a class that gives way has on its way to a disk delays others' reads and commits, however short the class runs
+//! ([`discnice_regulator::Backlog`]). What is held from outside waits for that as a whole.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+use discnice_estimator::blocks::PAGE;
+use discnice_sys::pagecache;
+use discnice_units::Nanos;
+
+use crate::process::descriptors;
+
+/// Time between two looks.
+pub(crate) const LOOK: Nanos = Nanos::from_millis(2);
+/// No process stands for longer, whatever its disk does.
+pub(crate) const LONGEST: Nanos = Nanos::from_millis(1_000);
+
+/// What the processes wait for, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    all: BTreeMap<u32, Wait>,
+    due: Nanos,
+}
+
+#[derive(Debug)]
+struct Wait {
+    /// Links to the files; nothing is kept open.
+    files: Vec<PathBuf>,
+    /// So many bytes may still be on their way.
+    left: u64,
+    until: Nanos,
+}
+
+impl Wait {
+    fn is_over(&self, now: Nanos) -> bool {
+        let on_their_way = self.files.iter().filter_map(|path| {
+            let opened = descriptors::open_anew(path)?;
+            let size = opened.metadata().ok()?.len();
+            // Where the kernel does not tell nothing is waited for.
+            Some(pagecache::cachestat(opened.as_raw_fd(), 0, size).ok()?.writeback * PAGE)
+        });
+        now >= self.until || on_their_way.sum::<u64>() <= self.left
+    }
+}
+
+impl Awaited {
+    /// A process waits for these files.
+    pub(crate) fn add(&mut self, now: Nanos, id: u32, files: Vec<PathBuf>, left: u64) {
+        self.all.insert(id, Wait { files, left, until: now.plus(LONGEST) });
+        self.due = now;
+    }
+
+    /// When to look next.
+    pub(crate) fn due(&self) -> Option<Nanos> {
+        (!self.all.is_empty()).then_some(self.due)
+    }
+
+    /// Tells of those that need not wait any more; again of those that it could not tell of.
+    pub(crate) fn go_on(&mut self, now: Nanos, mut tell: impl FnMut(u32) -> bool) {
+        if now >= self.due {
+            self.due = now.plus(LOOK);
+            self.all.retain(|id, wait| !wait.is_over(now) || !tell(*id));
+        }
+    }
+}
+
+/// What the holder knows of the processes that stand for it.
+#[derive(Debug, Default)]
+pub(crate) struct Standing(BTreeMap<u32, Stand>);
+
+#[derive(Debug)]
+struct Stand {
+    until: Nanos,
+    /// Little is on its way any more.
+    told: bool,
+}
+
+impl Standing {
+    /// A process begins to stand. Those that stood for too long, or have ended, are forgotten.
+    pub(crate) fn begin(&mut self, now: Nanos, id: u32) {
+        self.0.retain(|_, stand| now < stand.until);
+        self.0.insert(id, Stand { until: now.plus(LONGEST), told: false });
+    }
+
+    /// Notes that a process need not wait any more; one that does not stand is of no interest.
+    pub(crate) fn note_told(&mut self, id: u32) {
+        if let Some(stand) = self.0.get_mut(&id) {
+            stand.told = true;
+        }
+    }
+
+    /// Returns true, once, if a process need not wait any more.
+    pub(crate) fn may_go(&mut self, id: u32) -> bool {
+        let told = self.0.get(&id).is_some_and(|stand| stand.told);
+        if told {
+            self.0.remove(&id);
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_do_not_stand_any_more_are_forgotten() {
+        let (mut standing, begun) = (Standing::default(), Nanos(1));
+        for id in 0..1000 {
+            standing.begin(begun, id);
+            standing.note_told(id + 5000);
+        }
+        standing.note_told(7);
+        assert!(standing.may_go(7) && !standing.may_go(7), "told once");
+        assert!(!standing.may_go(8) && !standing.may_go(5007));
+        standing.begin(begun.plus(LONGEST), 4711);
+        assert_eq!(standing.0.len(), 1, "only the one that stands now");
+        standing.note_told(8);
+        assert!(!standing.may_go(8), "it was told too late");
+    }
+}
