@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use discnice_sys::block::BlockId;
 
-use crate::daemon::place;
 use crate::daemon::server::RULES;
+use crate::daemon::singleton;
 
 /// A daemon that was started answers within this, even on a busy machine: with four times as many tasks as processors
 /// ready to run, answers took up to 2 s.
@@ -40,7 +40,7 @@ pub enum Answer {
 /// # Errors
 /// There is no runtime directory, the daemon cannot be started, or it does not answer.
 pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
-    let place = place::Place::find()?;
+    let place = singleton::Place::find()?;
     let path = place.socket();
     match UnixStream::connect(&path).and_then(|stream| ask(stream, block, answer)) {
         Ok(()) => return Ok(()),
@@ -67,7 +67,7 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
 /// # Errors
 /// There is none, or it does not answer.
 pub fn rules() -> io::Result<Option<usize>> {
-    let mut stream = UnixStream::connect(place::Place::find()?.socket())?;
+    let mut stream = UnixStream::connect(singleton::Place::find()?.socket())?;
     stream.set_read_timeout(Some(START))?;
     stream.write_all(&[RULES, b"\n"].concat())?;
     let mut line = String::new();

@@ -7,29 +7,31 @@
 //! All that it knows lies in the classes' shared memory; a daemon that is killed loses nothing, and
 //! the next one finds every member again. That is why its protocol is one line: `watch BLOCK`.
 //!
-//! - [`place`]: the runtime directory, the lock that makes it the only one, the socket;
+//! - [`singleton`]: the runtime directory, the lock that makes it the only one, the socket;
 //! - [`client`]: asking it, and starting it;
-//! - [`activation`]: a socket that systemd has opened for it;
-//! - [`server`]: its loop; `connections`: its clients; [`kept`]: the classes that it watches;
+//! - [`socket_activation`]: a socket that systemd has opened for it;
+//! - [`server`]: its loop; `connections`: its clients;
+//! - [`watched_classes`]: the classes that it watches; `watched_class`: one of them;
+//! - `child_classes`: classes of their own for children;
 //! - [`rules`]: which processes that no command of ours started enter a class;
-//! - `memory`: which of them are paused so that their pages are reclaimed;
-//! - `adviser`: programs that are policies of classes;
-//! - `tenant`: leases of budgets that many machines share.
+//! - `memory_pressure`: which classes are paused so that their pages are reclaimed;
+//! - `policy_program`: programs that are policies of classes;
+//! - `fleet_lease`: leases of budgets that many machines share.
 #![deny(unsafe_code)]
 
-pub mod activation;
-mod adviser;
-mod apart;
+mod child_classes;
 pub mod client;
 mod connections;
-pub mod keeper;
-mod kept;
-mod memory;
-pub mod place;
+mod fleet_lease;
+mod memory_pressure;
+mod policy_program;
 pub mod rules;
 pub mod server;
-mod tenant;
+pub mod singleton;
+pub mod socket_activation;
+mod watched_class;
+pub mod watched_classes;
 
-pub use adviser::Programs;
+pub use fleet_lease::Addresses;
+pub use policy_program::Programs;
 pub use server::{Settings, serve};
-pub use tenant::Addresses;

@@ -11,14 +11,14 @@ use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::daemon::activation;
-use crate::daemon::adviser::Programs;
 use crate::daemon::connections::Connections;
-use crate::daemon::keeper::Keeper;
-use crate::daemon::place::{Only, Place};
+use crate::daemon::fleet_lease::Addresses;
+use crate::daemon::policy_program::Programs;
 use crate::daemon::rules::Rulebook;
 use crate::daemon::rules::patrol::Patrol;
-use crate::daemon::tenant::Addresses;
+use crate::daemon::singleton::{Only, Place};
+use crate::daemon::socket_activation;
+use crate::daemon::watched_classes::Keeper;
 use crate::holding;
 use crate::schedule::reactor::Reactor;
 
@@ -64,7 +64,7 @@ fn claim(place: &Place) -> io::Result<Option<Only>> {
 /// # Errors
 /// There is no private runtime directory, or descriptors are short.
 pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Result<End> {
-    let passed = activation::passed();
+    let passed = socket_activation::passed();
     let place = Place::find()?;
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
     let listener = passed.map_or_else(|| place.listen(&only), Ok)?;

@@ -8,7 +8,7 @@ use discnice_registry::Class;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use crate::daemon::memory::Guest;
+use crate::daemon::memory_pressure::Guest;
 use crate::discovery::census::{self, Census, Newcomer};
 use crate::process::lives;
 use crate::{Helpers, Watch, watch};

@@ -14,12 +14,12 @@ use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::Helpers;
-use crate::daemon::adviser::Adviser;
-use crate::daemon::apart;
-use crate::daemon::kept::{Kept, SHOW, Sum};
-use crate::daemon::memory::Pressure;
+use crate::daemon::child_classes;
+use crate::daemon::fleet_lease::Tenant;
+use crate::daemon::memory_pressure::Pressure;
+use crate::daemon::policy_program::Adviser;
 use crate::daemon::server::Settings;
-use crate::daemon::tenant::Tenant;
+use crate::daemon::watched_class::{Kept, SHOW, Sum};
 use crate::discovery::announcements::Announced;
 use crate::discovery::census::{self, Census, Newcomer};
 use crate::others::observer::Onlooker;
@@ -284,13 +284,16 @@ impl Keeper {
             let Some(kept) = self.kept.get_mut(place) else { break };
             let (parent, children) = (kept.mapped, kept.watch.take_children());
             let (changed, mourns) = (kept.has_changed(), kept.watch.take_mourning());
-            made.extend(children.iter().filter_map(|one| apart::settle(&parent, one, &self.kept)));
+            made.extend(
+                children.iter().filter_map(|one| child_classes::settle(&parent, one, &self.kept)),
+            );
             if !changed && !mourns {
                 continue;
             }
-            for child in self.kept.iter_mut().filter(|kept| apart::is_child(kept, &parent)) {
+            for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, &parent))
+            {
                 if changed {
-                    apart::follow(&parent, &child.mapped);
+                    child_classes::follow(&parent, &child.mapped);
                 }
                 child.watch.look_at_all();
                 (child.due, self.sum.due) = (now, now);

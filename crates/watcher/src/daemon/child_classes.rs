@@ -5,7 +5,7 @@ use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Choice, Pace};
 use discnice_registry::{Class, class, name};
 
-use crate::daemon::kept::Kept;
+use crate::daemon::watched_class::Kept;
 use crate::watch::{Child, enlist};
 
 /// So many children of one class have classes of their own at once; those beyond share their parent's.
