@@ -161,3 +161,44 @@ fn shells_are_told_of_classes_and_processes() {
     assert!(told("classes").lines().any(|name| name == class.name()));
     assert!(!told("processes").contains("\tkthreadd\n"));
 }
+
+/// The constants that the source of the watcher defines as tuning: name and decision record.
+fn tuned_in_source() -> Vec<(String, u64)> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let folders = fs::read_dir(crates).unwrap().map(|one| one.unwrap().path().join("src/tuning"));
+    let mut found = Vec::new();
+    for folder in folders.filter(|folder| folder.is_dir()) {
+        for file in fs::read_dir(folder).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            found.extend(text.lines().filter_map(|line| {
+                let (name, _) = line.trim().split_once(':')?;
+                let adr = line.trim().strip_suffix(';')?.rsplit_once(", adr ")?.1.parse().ok()?;
+                Some((name.to_owned(), adr))
+            }));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn doctor_shows_each_constant_that_tunes_the_watcher() {
+    let said = run(&mut product::discnice(["doctor", "--tuning", "--json"])).succeeded();
+    let rows: Vec<Value> = serde_json::from_slice(&said.output).expect("JSON");
+    let named = |row: &Value| {
+        (row["name"].as_str().expect("a name").to_owned(), row["adr"].as_u64().expect("a number"))
+    };
+    let mut shown: Vec<_> = rows.iter().map(named).collect();
+    shown.sort();
+    assert!(shown.len() > 100, "{shown:?}");
+    assert_eq!(shown, tuned_in_source());
+    let table = run(&mut product::discnice(["doctor", "--tuning"])).succeeded().text();
+    for row in &rows {
+        let (name, meaning) = (row["name"].as_str().unwrap(), row["meaning"].as_str().unwrap());
+        let told = |line: &str| line.trim_start().starts_with(name) && line.ends_with(meaning);
+        assert!(table.lines().any(told), "{name} is not in the table");
+    }
+    let stop = rows.iter().find(|row| row["name"] == "LONGEST_STOP").expect("it is tuned");
+    assert_eq!((&stop["value"], &stop["unit"]), (&Value::from(50_000_000), &Value::from("ns")));
+    assert!(table.contains("50.0 ms  ADR 13  Longest stop"), "{table}");
+}

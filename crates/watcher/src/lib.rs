@@ -14,6 +14,7 @@
 //! - [`schedule`]: when a process is looked at, for how long it is stopped, and sleeping until something is due;
 //! - `writeback`: writes back steadily what held processes dirtied;
 //! - `read_ahead`: turns off kernel read-ahead for held processes;
+//! - [`tuning`]: every amount and time that tunes this;
 //! - [`others`]: what others do on the same disks and uplinks;
 //! - [`process`]: the identity of a process, and what `/proc` says of it;
 //! - `helpers`, `helper_process`: processes that end with us, or do at our end what is left to do;
@@ -34,6 +35,7 @@ pub mod others;
 pub mod process;
 mod read_ahead;
 pub mod schedule;
+pub mod tuning;
 pub mod watch;
 mod writeback;
 

@@ -16,7 +16,8 @@ use discnice_units::{Bytes, Nanos, Rate};
 use discnice_watcher::Helpers;
 use discnice_watcher::accounting::{OwnAccount, Rest};
 use discnice_watcher::daemon::client::Answer;
-use discnice_watcher::discovery::census::{self, Census};
+use discnice_watcher::daemon::tuning;
+use discnice_watcher::discovery::census::Census;
 use discnice_watcher::others::observer::Onlooker;
 use discnice_watcher::process::{Pinned, examine, lives, pin};
 use discnice_watcher::schedule::reactor::Reactor;
@@ -234,7 +235,10 @@ fn keep(found: &Found) {
             let watch =
                 watch.get_or_insert_with(|| Watch::new(class, found.block, helpers.clone()));
             let lively = now < watch.lively_until() || watch.holds();
-            watch.meet(&census.look(now, if lively { census::LIVELY } else { census::IDLE }));
+            watch.meet(&census.look(
+                now,
+                if lively { tuning::discovery::LIVELY } else { tuning::discovery::IDLE },
+            ));
             next = next.min(watch.step(watch.len(), &mut census)).min(census.next());
             if watch.is_empty() {
                 break;

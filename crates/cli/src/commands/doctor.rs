@@ -12,6 +12,7 @@ use discnice_graybox::mac;
 use discnice_sys::block::Store;
 use discnice_sys::process;
 
+use super::tuning;
 use crate::explanation::command;
 use crate::mechanism::Mechanism;
 use crate::output::say;
@@ -20,7 +21,8 @@ use crate::{library, program};
 const EXAMPLES: &str = "\
 Examples:
   discnice doctor           what can be limited on this machine
-  discnice doctor restic    the same, and whether restic can be limited";
+  discnice doctor restic    the same, and whether restic can be limited
+  discnice doctor --tuning  how closely processes are watched from outside";
 
 /// Check what can be limited on this machine, and whether a program can be
 #[derive(Debug, Args)]
@@ -28,6 +30,13 @@ Examples:
 pub struct Doctor {
     /// Program to check
     command: Option<OsString>,
+    /// Print the amounts and times by which processes are watched from outside: value, meaning, and the decision record
+    /// that says why
+    #[arg(long, conflicts_with = "command")]
+    tuning: bool,
+    /// Print them as JSON: times in nanoseconds, rates in bytes per second
+    #[arg(long, requires = "tuning")]
+    json: bool,
 }
 
 /// One finding: what, whether it is well, and what it means.
@@ -36,6 +45,10 @@ struct Finding(&'static str, bool, String);
 impl Doctor {
     /// Prints the findings; exit status 1 when something is wrong.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if self.tuning {
+            tuning::print(self.json)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut findings = vec![
             library(),
             shared_memory(),

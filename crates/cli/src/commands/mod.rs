@@ -36,6 +36,7 @@ mod status_polite;
 mod summary;
 mod top;
 mod trace;
+mod tuning;
 
 use std::process::ExitCode;
 

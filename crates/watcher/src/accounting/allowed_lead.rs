@@ -3,6 +3,7 @@
 use discnice_units::Nanos;
 
 use crate::accounting::unseen_io::Doing;
+use crate::tuning;
 
 /// What a preloaded process may be ahead of its books, and how long, before it is held.
 pub(crate) struct Lead {
@@ -15,14 +16,26 @@ pub(crate) struct Lead {
 
 /// A call that is in progress, or a few fast ones that it has not looked at yet; it takes less than this
 /// to be settled after it did its I/O.
-const STRICT: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(10), most: u64::MAX };
+const STRICT: Lead = Lead {
+    bytes: tuning::accounting::STRICT_LEAD,
+    time: tuning::accounting::STRICT_LEAD_FOR,
+    most: u64::MAX,
+};
 /// A process that may read by page faults alone, or by workers of the kernel, without a call of its
 /// own. One that is in a long call must not be taken for it, as what it reserved would be charged
 /// twice. One that is seen in a fault, and in no call, is taken for it sooner: [`UNSEEN`].
-const RUNAWAY: Lead = Lead { bytes: 8 << 20, time: Nanos::from_millis(100), most: u64::MAX };
+const RUNAWAY: Lead = Lead {
+    bytes: tuning::accounting::RUNAWAY_LEAD,
+    time: tuning::accounting::RUNAWAY_LEAD_FOR,
+    most: u64::MAX,
+};
 /// A process that was seen in a fault, or waiting for the kernel's workers, and in no call. Books that are behind
 /// for other reasons are settled within a call.
-const UNSEEN: Lead = Lead { bytes: 256 << 10, time: Nanos::from_millis(2), most: 2 << 20 };
+const UNSEEN: Lead = Lead {
+    bytes: tuning::accounting::UNSEEN_LEAD,
+    time: tuning::accounting::UNSEEN_LEAD_FOR,
+    most: tuning::accounting::UNSEEN_LEAD_MOST,
+};
 
 impl Lead {
     /// Less is never too much.

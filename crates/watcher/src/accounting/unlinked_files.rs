@@ -18,16 +18,8 @@ use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
 use crate::process::descriptors;
+use crate::tuning;
 
-/// How much of the limit is held back at most.
-const LONGEST: Nanos = Nanos(4 * Nanos::SECOND.0);
-/// More is not held back at any rate.
-const MOST: u64 = 64 << 20;
-/// Descriptors of a process that are looked at.
-const DESCRIPTORS: usize = 256;
-/// Time after which a process without such a file is looked at again, unless it has written what
-/// the limit allows in that time before.
-const AGAIN: Nanos = Nanos::from_millis(20);
 /// No file is longer.
 const WHOLE: u64 = i64::MAX as u64;
 
@@ -61,12 +53,17 @@ impl Nameless {
         let (at, beyond) = self.again;
         if self.has || now >= at || written > beyond {
             let rate = class.rule(Direction::Write).rate;
-            let most = rate.units_in(LONGEST).min(MOST);
+            let most = rate
+                .units_in(tuning::accounting::UNLINKED_FOR)
+                .min(tuning::accounting::UNLINKED_MOST);
             let found = dirty(id);
             self.has |= found > 0;
             self.before = self.before.min(found);
             self.back = (found - self.before).min(most);
-            self.again = (now.plus(AGAIN), written.saturating_add(rate.units_in(AGAIN)));
+            self.again = (
+                now.plus(tuning::accounting::UNLINKED_AGAIN),
+                written.saturating_add(rate.units_in(tuning::accounting::UNLINKED_AGAIN)),
+            );
         }
         self.seen = written;
         self.back
@@ -93,7 +90,7 @@ fn dirty(id: u32) -> u64 {
         let counts = pagecache::cachestat(opened.as_raw_fd(), 0, WHOLE).ok()?;
         Some(counts.dirty * PAGE)
     };
-    descriptors::of(id, DESCRIPTORS).filter_map(|path| of(&path)).sum()
+    descriptors::of(id, tuning::accounting::UNLINKED_DESCRIPTORS).filter_map(|path| of(&path)).sum()
 }
 
 /// Opened anew, if it lies on a disk: pages of memory alone are always dirty, and in no account.

@@ -5,16 +5,14 @@ use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Choice, Pace};
 use discnice_registry::{Class, class, name};
 
+use crate::daemon::tuning;
 use crate::daemon::watched_class::Kept;
 use crate::watch::{Child, enlist};
-
-/// So many children of one class have classes of their own at once; those beyond share their parent's.
-const MOST: usize = 256;
 
 /// Makes the class of a child, which is a member of it; where that is not possible, of its parent's.
 pub(crate) fn settle(parent: &Class, child: &Child, kept: &[Kept]) -> Option<Class> {
     let siblings = kept.iter().filter(|kept| is_child(kept, parent)).count();
-    let made = (siblings < MOST).then(|| make(parent, child)).flatten();
+    let made = (siblings < tuning::daemon::CHILD_CLASSES).then(|| make(parent, child)).flatten();
     if made.is_none() {
         // Without a slot it is found again, and charged to its parent when that waits for it.
         let _ = enlist(parent.class, &child.pinned, Charged::default(), Reason::Descendant);

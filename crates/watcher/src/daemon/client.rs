@@ -6,24 +6,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use discnice_sys::block::BlockId;
 
 use crate::daemon::server::RULES;
 use crate::daemon::singleton;
-
-/// A daemon that was started answers within this, even on a busy machine: with four times as many tasks as processors
-/// ready to run, answers took up to 2 s.
-const START: Duration = Duration::from_millis(5000);
-/// One that lives has answered within this, unless the machine is very busy.
-const MOMENT: Duration = Duration::from_millis(20);
-/// Longest wait for a daemon that was just started, by a command that has another mechanism. On an
-/// idle machine starting takes 3 ms; loaded cold, beside a build, it took longer than a program
-/// that writes 250 MB by io_uring, which nothing held then.
-const SOON: Duration = Duration::from_millis(500);
-/// How often it is asked meanwhile.
-const RETRY: Duration = Duration::from_millis(1);
+use crate::daemon::tuning;
 
 /// Whether to wait until policyd has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,14 +39,15 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
     }
     start(program, block)?;
     let unneeded = answer == Answer::Unneeded;
-    let deadline = Instant::now() + if unneeded { SOON } else { START };
+    let deadline = Instant::now()
+        + if unneeded { tuning::daemon::CLIENT_SOON } else { tuning::daemon::CLIENT_START };
     loop {
         match UnixStream::connect(&path) {
             Ok(stream) => return ask(stream, block, answer),
             // It looks at all classes when it starts.
             Err(_) if unneeded && Instant::now() > deadline => return Ok(()),
             Err(error) if Instant::now() > deadline => return Err(error),
-            Err(_) => std::thread::sleep(RETRY),
+            Err(_) => std::thread::sleep(tuning::daemon::CLIENT_RETRY),
         }
     }
 }
@@ -68,7 +58,7 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
 /// There is none, or it does not answer.
 pub fn rules() -> io::Result<Option<usize>> {
     let mut stream = UnixStream::connect(singleton::Place::find()?.socket())?;
-    stream.set_read_timeout(Some(START))?;
+    stream.set_read_timeout(Some(tuning::daemon::CLIENT_START))?;
     stream.write_all(&[RULES, b"\n"].concat())?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).map_err(late)?;
@@ -82,8 +72,12 @@ fn is_there(error: &io::Error) -> bool {
 }
 
 fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()> {
-    stream.set_write_timeout(Some(START))?;
-    let patience = if answer == Answer::Unneeded { MOMENT } else { START };
+    stream.set_write_timeout(Some(tuning::daemon::CLIENT_START))?;
+    let patience = if answer == Answer::Unneeded {
+        tuning::daemon::CLIENT_ANSWER
+    } else {
+        tuning::daemon::CLIENT_START
+    };
     stream.set_read_timeout(Some(patience))?;
     // In one piece: at each, the daemon would wake up.
     stream.write_all(format!("watch {block:x}\n").as_bytes())?;

@@ -1,7 +1,7 @@
 //! The clients that have connected to policyd and may say something. None is waited for.
 //!
-//! There are at most [`MOST`] at a time: one more takes the place of the one that has been silent
-//! the longest, and each is given up after [`PATIENCE`]. So however many connect and say nothing,
+//! There are at most [`tuning::daemon::CLIENTS`] at a time: one more takes the place of the one that has been silent
+//! the longest, and each is given up after [`tuning::daemon::CLIENT_PATIENCE`]. So however many connect and say nothing,
 //! descriptors are not used up, and a client that says its line is answered at the next look.
 
 use std::collections::VecDeque;
@@ -13,16 +13,10 @@ use discnice_units::Nanos;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Connections that are kept at a time.
-const MOST: usize = 64;
-/// A client that has not said its line after so long is given up.
-const PATIENCE: Nanos = Nanos(2 * Nanos::SECOND.0);
-/// Connections that are taken at a look, so that watched processes are looked at, too.
-const AT_ONCE: usize = 256;
+use crate::daemon::tuning;
+
 /// No line is as long as this.
 const LINE: usize = 64;
-/// When descriptors are short, the listener is left alone for so long.
-const REST: Nanos = Nanos::from_millis(100);
 
 /// The listener and its clients.
 #[derive(Debug)]
@@ -70,7 +64,8 @@ impl Connections {
 
     /// When to look again at the latest.
     pub(crate) fn next(&self, now: Nanos) -> Nanos {
-        let given_up = self.clients.front().map(|client| client.since.plus(PATIENCE));
+        let given_up =
+            self.clients.front().map(|client| client.since.plus(tuning::daemon::CLIENT_PATIENCE));
         let listens = Some(self.listens_at).filter(|at| *at > now);
         given_up.into_iter().chain(listens).min().unwrap_or(Nanos(u64::MAX))
     }
@@ -78,7 +73,7 @@ impl Connections {
     /// Listens to all; `answer` is asked for what to reply to a line. Whether any line was answered.
     pub(crate) fn serve(&mut self, now: Nanos, mut answer: impl FnMut(&[u8]) -> String) -> bool {
         let mut answered = self.listen(now, &mut answer);
-        for _ in 0..AT_ONCE {
+        for _ in 0..tuning::daemon::CLIENTS_AT_ONCE {
             if now < self.listens_at || !self.accept(now) {
                 break;
             }
@@ -115,7 +110,7 @@ impl Connections {
     fn accept(&mut self, now: Nanos) -> bool {
         match self.listener.accept() {
             Ok((stream, _)) => {
-                if self.clients.len() >= MOST {
+                if self.clients.len() >= tuning::daemon::CLIENTS {
                     self.clients.pop_front();
                 }
                 self.clients.extend(Client::new(stream, now));
@@ -126,7 +121,7 @@ impl Connections {
                 let short = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
                 if Errno::from_io_error(&error).is_some_and(|errno| short.contains(&errno)) {
                     self.clients.pop_front();
-                    self.listens_at = now.plus(REST);
+                    self.listens_at = now.plus(tuning::daemon::LISTENER_REST);
                 }
                 false
             }
@@ -164,7 +159,11 @@ impl Client {
                 Err(_) => return Said::Nothing,
             }
         }
-        if now >= self.since.plus(PATIENCE) { Said::Nothing } else { Said::Part }
+        if now >= self.since.plus(tuning::daemon::CLIENT_PATIENCE) {
+            Said::Nothing
+        } else {
+            Said::Part
+        }
     }
 
     /// A client that went away, or does not read, gets no answer; what it asked for is done.
@@ -236,8 +235,9 @@ mod tests {
     #[test]
     fn the_silent_are_bounded_and_given_up_the_oldest_first() {
         let mut scene = Scene::new();
-        let silent: Vec<UnixStream> = (0..3 * MOST).map(|_| scene.connect()).collect();
-        assert_eq!(scene.connections.clients.len(), MOST);
+        let silent: Vec<UnixStream> =
+            (0..3 * tuning::daemon::CLIENTS).map(|_| scene.connect()).collect();
+        assert_eq!(scene.connections.clients.len(), tuning::daemon::CLIENTS);
         let mut honest = scene.connect();
         honest.write_all(b"watch 7\n").unwrap();
         assert_eq!(scene.serve(NOW), [b"watch 7"]);
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!((&*oldest).read(&mut [0]).unwrap(), 0, "hung up on");
         let kept = (&*newest).read(&mut [0]).unwrap_err();
         assert_eq!(kept.kind(), ErrorKind::WouldBlock, "still listened to");
-        assert_eq!(scene.connections.next(NOW), NOW.plus(PATIENCE));
-        scene.serve(NOW.plus(PATIENCE));
+        assert_eq!(scene.connections.next(NOW), NOW.plus(tuning::daemon::CLIENT_PATIENCE));
+        scene.serve(NOW.plus(tuning::daemon::CLIENT_PATIENCE));
         assert!(scene.connections.clients.is_empty());
     }
 

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use discnice_fleet::demand::{self, Done};
 use discnice_fleet::fault::report;
@@ -18,6 +17,7 @@ use discnice_sys::{futex, process, time};
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::daemon::tuning;
 use crate::process::lives;
 
 /// Where the budgets of classes are, by name; `None` for one that the configuration gives none.
@@ -25,17 +25,6 @@ pub type Addresses = fn(&str) -> Result<Option<String>, String>;
 
 /// The stack of the thread: it decrypts, and reads the configuration.
 const STACK: usize = 1 << 20;
-/// How often a class is looked at between two calls.
-const LOOK: Duration = Duration::from_millis(250);
-/// What is wrong with the configuration or the server is looked at again after this.
-const WRONG: Nanos = Nanos(5 * Nanos::SECOND.0);
-/// Most that is wanted before a server told the cap.
-const MOST: u64 = 1 << 50;
-/// The machine was suspended if the one clock went on for so long while the other stood still.
-const SUSPENDED: Nanos = Nanos::from_millis(100);
-
-/// A class without members keeps its lease for so long: the next member may be on the way.
-const EMPTY: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// A thread that holds the lease of a class as long as that has members.
 #[derive(Debug)]
@@ -126,7 +115,7 @@ impl Holder {
             if hurried || self.mapped.class.living(process::exists).next().is_some() {
                 peopled = now;
             }
-            let is_over = now > peopled.plus(EMPTY) || !fleet.is_joined();
+            let is_over = now > peopled.plus(tuning::leases::EMPTY) || !fleet.is_joined();
             if is_over
                 && stage.compare_exchange(stage::HOLDS, stage::ENDS, order.0, order.1).is_ok()
             {
@@ -136,7 +125,7 @@ impl Holder {
             if fleet.claim(process::id(), lives) {
                 self.step();
             }
-            thread::park_timeout(LOOK);
+            thread::park_timeout(tuning::leases::LOOK);
         }
         self.leave();
         fleet.release(process::id());
@@ -145,7 +134,9 @@ impl Holder {
     fn step(&mut self) {
         let now = time::now();
         let suspended = suspended();
-        if suspended.minus(std::mem::replace(&mut self.suspended, suspended)) > SUSPENDED {
+        if suspended.minus(std::mem::replace(&mut self.suspended, suspended))
+            > tuning::leases::SUSPENDED
+        {
             // The lease ran on for the server.
             self.node = Node::new(self.mapped.class.weight(), (0, Nanos(0)));
             let changed = self.mapped.class.end_lease(now);
@@ -191,7 +182,7 @@ impl Holder {
     /// Most that the class could use.
     fn most(&self) -> u64 {
         let class = self.mapped.class;
-        let cap = class.fleet().cap().map_or(MOST, |cap| cap.get());
+        let cap = class.fleet().cap().map_or(tuning::leases::FIRST_WISH, |cap| cap.get());
         class.total().threshold().get().min(cap)
     }
 
@@ -231,7 +222,7 @@ impl Holder {
             self.wake(changed);
         }
         if !matches!(fault, Fault::Unreachable(_)) {
-            self.node.put_off(time::now().plus(WRONG));
+            self.node.put_off(time::now().plus(tuning::leases::RETRY));
         }
     }
 

@@ -10,20 +10,7 @@ use discnice_sys::procfs;
 use discnice_units::Nanos;
 
 use crate::Watch;
-
-/// Interval of looks for tasks that wait for memory, and of looks at each class's memory while some
-/// do.
-const CALM: Nanos = Nanos::from_millis(100);
-/// How often it is looked whether any class has thresholds.
-const NONE: Nanos = Nanos::from_millis(1_000);
-const CLOSE: Nanos = Nanos::from_millis(20);
-/// Time for which a class is paused: until the next look and a little longer.
-const HOLD: Nanos = Nanos::from_millis(200);
-/// Share of the time, one part in so many, from which on waiting for memory counts.
-const PRESSED: u64 = 50;
-/// Others have page faults that read when there are more than so many, and than one part in so many of the classes'.
-const FEW: u64 = 1;
-const PART: u64 = 8;
+use crate::daemon::tuning;
 
 //= rate-windows/2-resident
 /// One class, as far as its memory goes.
@@ -87,7 +74,7 @@ impl Pressure {
             }
         }
         if bounded.is_empty() {
-            self.next = now.plus(NONE);
+            self.next = now.plus(tuning::memory::NONE);
             return self.next;
         }
         let waited = self.waited(now);
@@ -98,7 +85,7 @@ impl Pressure {
                 close |= self.look(now, guest, *bounds, waited, others);
             }
         }
-        self.next = now.plus(if close { CLOSE } else { CALM });
+        self.next = now.plus(if close { tuning::memory::CLOSE } else { tuning::memory::CALM });
         self.next
     }
 
@@ -109,7 +96,7 @@ impl Pressure {
         // A kernel without PSI: that memory is scarce has to do.
         let Some(stalled) = mac::stalled() else { return true };
         let waited = stalled.minus(std::mem::replace(&mut self.stalled, stalled));
-        before > Nanos(0) && waited.0.saturating_mul(PRESSED) > time.0
+        before > Nanos(0) && waited.0.saturating_mul(tuning::memory::PRESSED) > time.0
     }
 
     /// Returns true if others had page faults since the last look that had to read: their pages had
@@ -121,7 +108,7 @@ impl Pressure {
         let own = processes.filter_map(procfs::stat).map(|stat| stat.major_faults).sum();
         let before = std::mem::replace(&mut self.faults, (everybody, own));
         let (all, own) = (everybody.saturating_sub(before.0), own.saturating_sub(before.1));
-        before.0 > 0 && all.saturating_sub(own) > FEW + own / PART
+        before.0 > 0 && all.saturating_sub(own) > tuning::memory::FEW + own / tuning::memory::PART
     }
 
     /// Looks at one class; whether it stands.
@@ -143,7 +130,7 @@ impl Pressure {
         let resident = self.resident(guest.watch.processes());
         let stands = guest.regulation.decide(now, bounds, resident, waited);
         if stands {
-            guest.watch.rest(now.plus(HOLD));
+            guest.watch.rest(now.plus(tuning::memory::HOLD));
         } else if stood {
             guest.watch.wake();
         }

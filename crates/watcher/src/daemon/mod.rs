@@ -16,7 +16,8 @@
 //! - [`rules`]: which processes that no command of ours started enter a class;
 //! - `memory_pressure`: which classes are paused so that their pages are reclaimed;
 //! - `policy_program`: programs that are policies of classes;
-//! - `fleet_lease`: leases of budgets that many machines share.
+//! - `fleet_lease`: leases of budgets that many machines share;
+//! - [`tuning`]: every amount and time that tunes this.
 #![deny(unsafe_code)]
 
 mod child_classes;
@@ -29,6 +30,7 @@ pub mod rules;
 pub mod server;
 pub mod singleton;
 pub mod socket_activation;
+pub mod tuning;
 mod watched_class;
 pub mod watched_classes;
 

@@ -18,12 +18,10 @@ use crate::daemon::rules::Rulebook;
 use crate::daemon::rules::patrol::Patrol;
 use crate::daemon::singleton::{Only, Place};
 use crate::daemon::socket_activation;
+use crate::daemon::tuning;
 use crate::daemon::watched_classes::Keeper;
 use crate::holding;
 use crate::schedule::reactor::Reactor;
-
-/// The keeper of the process that watches has nothing to do but to wait for its end.
-const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The line that asks how many rules are followed.
 pub(crate) const RULES: &[u8] = b"rules";
@@ -72,7 +70,7 @@ pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Res
     holding::step_out();
     // The keeper holds the lock and the socket, so that clients wait for the next watcher.
     fork::kept(
-        SELDOM,
+        tuning::daemon::GUARDIAN_LOOK,
         || ControlFlow::Continue(()),
         || {
             // Where descriptors are short the next one may have more luck, or a command's request for another daemon.

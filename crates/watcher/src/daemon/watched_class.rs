@@ -9,25 +9,10 @@ use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::daemon::memory_pressure::Guest;
-use crate::discovery::census::{self, Census, Newcomer};
+use crate::daemon::tuning;
+use crate::discovery::census::{Census, Newcomer};
 use crate::process::lives;
 use crate::{Helpers, Watch, watch};
-
-/// An empty class is kept for so long: its next member may be on the way.
-const EMPTY: Nanos = Nanos(Nanos::SECOND.0);
-/// What is seldom touched of a class is taken out of memory this often: of a thousand classes each page counts.
-const TIDY: Nanos = Nanos(20 * Nanos::SECOND.0);
-/// Longest time between two looks at a class: its watcher must show that it lives.
-pub(crate) const SHOW: Nanos = Nanos(Nanos::SECOND.0);
-/// What is not urgent is done at multiples of this, for all classes at once: to wake up costs more.
-const BEAT: Nanos = Nanos::from_millis(10);
-/// What has this much time is done at multiples of it.
-const PATIENT: Nanos = Nanos::from_millis(50);
-/// In a crowd what has as much time as its looks are apart is done at multiples of up to this.
-const SLOW_BEAT: Nanos = Nanos::from_millis(250);
-/// Time for which a class is asked at each step after a member forked: by then the child has joined
-/// it, or begun to execute a program.
-const JOINING: Nanos = Nanos::from_millis(250);
 
 /// One class.
 #[derive(Debug)]
@@ -70,7 +55,7 @@ impl Kept {
         let (lively_until, joining_until) = (Nanos(0), Nanos(0));
         let (holds, alert, empty_since, watched, over) = (false, false, None, 0, false);
         let memory = Regulation::default();
-        let tidy_at = time::now().plus(TIDY);
+        let tidy_at = time::now().plus(tuning::daemon::TIDY);
         Self {
             mapped,
             watch,
@@ -93,8 +78,9 @@ impl Kept {
     pub(crate) fn expect_members(&mut self, now: Nanos) {
         self.watch.look_for_members();
         (self.due, self.patience, self.empty_since) = (Nanos(0), Nanos(0), None);
-        (self.watched, self.lively_until) = (self.watched.max(1), now.plus(census::IDLE));
-        self.joining_until = now.plus(JOINING);
+        (self.watched, self.lively_until) =
+            (self.watched.max(1), now.plus(tuning::discovery::IDLE));
+        self.joining_until = now.plus(tuning::daemon::JOINING);
     }
 
     /// Whether each child of a member gets a class of its own.
@@ -116,7 +102,7 @@ impl Kept {
 
     /// Takes in those newcomers that have become members, and looks at them now.
     pub(crate) fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
-        self.joining_until = now.plus(JOINING);
+        self.joining_until = now.plus(tuning::daemon::JOINING);
         if self.watch.meet(newcomers) {
             self.due = Nanos(0);
         }
@@ -125,20 +111,20 @@ impl Kept {
     /// Returns true if its last member ended so lately that children of it may not have been found
     /// yet.
     pub(crate) fn may_have_orphans(&self, now: Nanos) -> bool {
-        self.empty_since.is_none_or(|since| now < since.plus(census::ORPHANS))
+        self.empty_since.is_none_or(|since| now < since.plus(tuning::discovery::ORPHANS))
     }
 
     /// Releases pages that were not touched for a while, at the same time as all other classes.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         if now >= self.tidy_at && !self.holds {
-            self.tidy_at = now.plus(TIDY);
+            self.tidy_at = now.plus(tuning::daemon::TIDY);
             self.mapped.let_pages_go();
         }
     }
 
     /// Does what is due, of so many processes that are watched in all.
     pub(crate) fn step(&mut self, now: Nanos, watched: usize, census: &mut Census) {
-        let due = self.watch.step(watched, census).min(now.plus(SHOW));
+        let due = self.watch.step(watched, census).min(now.plus(tuning::daemon::SHOW));
         self.lively_until = self.watch.lively_until();
         self.holds = self.watch.holds();
         let apart = due.minus(now);
@@ -152,7 +138,7 @@ impl Kept {
             *since = now;
         }
         let taken = !self.mapped.class.watcher().claim(process::id(), now.0, lives);
-        self.over = taken || now >= since.plus(EMPTY);
+        self.over = taken || now >= since.plus(tuning::daemon::EMPTY);
     }
 }
 
@@ -165,10 +151,10 @@ impl AsMut<Watch> for Kept {
 /// Puts off to a time at which all classes are looked at what is due so far from now, of so many processes that are watched.
 fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
     let beat = match apart {
-        soon if soon < BEAT => return due,
-        soon if soon < PATIENT => BEAT,
+        soon if soon < tuning::daemon::BEAT => return due,
+        soon if soon < tuning::daemon::PATIENT => tuning::daemon::BEAT,
         // Looks at the idle of a crowd are so far apart that this is a small part of it.
-        _ => watch::batch(watched).clamp(PATIENT, SLOW_BEAT),
+        _ => watch::batch(watched).clamp(tuning::daemon::PATIENT, tuning::daemon::SLOW_BEAT),
     };
     Nanos(due.0.div_ceil(beat.0) * beat.0)
 }

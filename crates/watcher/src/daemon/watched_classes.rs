@@ -19,19 +19,12 @@ use crate::daemon::fleet_lease::Tenant;
 use crate::daemon::memory_pressure::Pressure;
 use crate::daemon::policy_program::Adviser;
 use crate::daemon::server::Settings;
-use crate::daemon::watched_class::{Kept, SHOW, Sum};
+use crate::daemon::tuning;
+use crate::daemon::watched_class::{Kept, Sum};
 use crate::discovery::announcements::Announced;
-use crate::discovery::census::{self, Census, Newcomer};
+use crate::discovery::census::{Census, Newcomer};
 use crate::others::observer::Onlooker;
 use crate::process::lives;
-
-/// One that was killed is believed to live for a moment; its classes are asked for again.
-const DYING: Nanos = Nanos(Nanos::SECOND.0);
-const RETRY: Nanos = Nanos::from_millis(20);
-
-/// Classes that are asked for new members at each step. With more of them only those are asked that
-/// announced some, as each lies in pages of its own, and of a thousand most are in no cache.
-const ASKED: usize = 20;
 
 /// All of them.
 #[derive(Debug)]
@@ -159,7 +152,7 @@ impl Keeper {
     }
 
     fn keep(&mut self, mapped: Class) {
-        self.keep_or_wait(mapped, time::now().plus(DYING));
+        self.keep_or_wait(mapped, time::now().plus(tuning::daemon::DYING));
     }
 
     /// Watches the class, unless another process does that still lives at `deadline`: `discnice
@@ -195,7 +188,11 @@ impl Keeper {
         for block in std::mem::take(&mut self.awaited) {
             self.hold_lease(block);
         }
-        let next = now.plus(if self.taken.is_empty() { SHOW } else { RETRY });
+        let next = now.plus(if self.taken.is_empty() {
+            tuning::daemon::SHOW
+        } else {
+            tuning::daemon::CLAIM_RETRY
+        });
         if self.kept.is_empty() {
             return next;
         }
@@ -212,7 +209,7 @@ impl Keeper {
             self.sum.due = now;
         }
         let is_quiet = now < self.sum.due && now >= self.sum.joining_until;
-        if !is_quiet || self.kept.len() <= ASKED {
+        if !is_quiet || self.kept.len() <= tuning::daemon::ASKED {
             self.step_all(now, Arrivals::default());
         }
         self.settle_children(now);
@@ -224,11 +221,13 @@ impl Keeper {
     /// How often newcomers are looked for.
     fn pace(&self, now: Nanos) -> Nanos {
         match self.sum.watched {
-            0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => census::ORPHANS,
-            0 => census::EMPTY,
-            _ if now < self.sum.lively_until || self.sum.alert => census::LIVELY,
-            _ if self.announced.is_none() => census::IDLE,
-            _ => self.sum.patience.clamp(census::IDLE, census::DORMANT),
+            0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => {
+                tuning::discovery::ORPHANS
+            }
+            0 => tuning::discovery::EMPTY,
+            _ if now < self.sum.lively_until || self.sum.alert => tuning::discovery::LIVELY,
+            _ if self.announced.is_none() => tuning::discovery::IDLE,
+            _ => self.sum.patience.clamp(tuning::discovery::IDLE, tuning::looks::DORMANT),
         }
     }
 
@@ -254,7 +253,7 @@ impl Keeper {
 
     /// Looks at each class that is due, or that a process may have joined.
     fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
-        let (few, watched) = (self.kept.len() <= ASKED, self.sum.watched);
+        let (few, watched) = (self.kept.len() <= tuning::daemon::ASKED, self.sum.watched);
         for kept in &mut self.kept {
             let announced = || arrivals.may_be_in(kept.mapped.block);
             let asked = few || now < kept.joining_until || announced();
@@ -355,7 +354,7 @@ impl Keeper {
 
     /// What can be read when a member has announced itself, and when a process was born, while a birth may matter at once.
     pub fn descriptors(&mut self, now: Nanos) -> Vec<BorrowedFd<'_>> {
-        let lively = self.pace(now) <= census::LIVELY;
+        let lively = self.pace(now) <= tuning::discovery::LIVELY;
         let births = if lively { self.census.descriptor(now) } else { None };
         self.announced.as_ref().map(Announced::descriptor).into_iter().chain(births).collect()
     }

@@ -22,35 +22,10 @@ use discnice_units::Nanos;
 use crate::discovery::fork_events::{Births, Forebear};
 use crate::holding::debuggers::Debuggers;
 use crate::process::read_file;
-use crate::schedule::duty;
-
-/// Forks between two looks from which on all processes are looked at.
-const MANY: u32 = 1 << 16;
-/// Newcomers looked at in one go: while a process forks ten thousand others, known processes must
-/// still be held.
-const PORTION: u32 = 64;
-/// Forks between two looks up to which newcomers are looked for by number.
-const FEW: u32 = 512;
-/// Interval for newcomers while a watched process is likely to have children that only this finds.
-pub const LIVELY: Nanos = Nanos::from_millis(2);
-/// Interval while others are.
-pub const IDLE: Nanos = Nanos::from_millis(10);
-/// Interval while all watched processes have been idle for long, and announce what they start.
-pub const DORMANT: Nanos = duty::DORMANT;
-/// Interval after the last watched process ended, so that its latest children, and theirs, are
-/// found.
-pub const ORPHANS: Nanos = Nanos::from_millis(100);
-/// Interval while no process is watched and none can be forked that would have to be.
-pub const EMPTY: Nanos = Nanos::SECOND;
-
-/// In each such time, births make the census look at once so often.
-const HURRIES: (Nanos, u32) = (Nanos::from_millis(20), 20);
+use crate::tuning;
 
 /// Bytes of an environment, at most as a rule.
 const ENVIRONMENT: usize = 8192;
-
-/// Age up to which a snapshot is used, as few processes have ended or changed their parent since.
-const SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// A process that was born lately.
 #[derive(Debug)]
@@ -167,14 +142,14 @@ impl Census {
         if let Some(births) = &mut self.births {
             births.follow();
             let executed = births.take_executed();
-            if every <= LIVELY {
+            if every <= tuning::discovery::LIVELY {
                 self.debuggers.note(now, found.iter().map(|newcomer| newcomer.stat.id));
                 self.debuggers.note(now, executed.into_iter());
             }
         }
         self.debuggers.look(now);
         self.at = self.at.min(self.debuggers.next());
-        self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(SNAPSHOT));
+        self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(tuning::discovery::SNAPSHOT));
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.all.extend_from_slice(&found);
         }
@@ -188,7 +163,7 @@ impl Census {
     }
 
     /// The processes that newcomers name, which may be about to trace them. Newcomers are asked only while the census
-    /// looks as often as [`LIVELY`].
+    /// looks as often as [`tuning::discovery::LIVELY`].
     pub fn named(&self) -> impl Iterator<Item = u32> {
         self.debuggers.named()
     }
@@ -197,10 +172,10 @@ impl Census {
     /// it so has the next look made at once ([`Census::hurry`]), at most so often that many births cost little.
     #[must_use]
     pub fn descriptor(&mut self, now: Nanos) -> Option<BorrowedFd<'_>> {
-        if now >= self.hurried_from.plus(HURRIES.0) {
+        if now >= self.hurried_from.plus(tuning::discovery::HURRY_WINDOW) {
             (self.hurried_from, self.hurried) = (now, 0);
         }
-        let births = self.births.as_ref().filter(|_| self.hurried < HURRIES.1);
+        let births = self.births.as_ref().filter(|_| self.hurried < tuning::discovery::HURRIES);
         births.and_then(Births::descriptor)
     }
 
@@ -222,11 +197,11 @@ impl Census {
         self.births.get_or_insert_with(Births::begin);
         let Some(last) = self.ids.read() else { return Vec::new() };
         let before = self.last.unwrap_or(last);
-        if last < before || last - before >= MANY {
+        if last < before || last - before >= tuning::discovery::RELIST_FORKS {
             (self.last, self.is_behind) = (Some(last), false);
             return self.introduce(all_processes());
         }
-        let until = last.min(before + PORTION);
+        let until = last.min(before + tuning::discovery::PORTION);
         (self.last, self.is_behind) = (Some(until), until < last);
         self.introduce(between(before, until))
     }
@@ -245,7 +220,7 @@ impl Census {
     /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
     /// that are not; what comes after this is new at the next look.
     pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
-        let is_close = |last: &u32| *last >= id && *last - id < FEW;
+        let is_close = |last: &u32| *last >= id && *last - id < tuning::discovery::BY_NUMBER;
         if let Some(last) = self.ids.read().filter(is_close) {
             return self.introduce(between(id, last));
         }
@@ -285,12 +260,15 @@ mod tests {
     fn newcomers_are_found_once() {
         let mut census = Census::default();
         let own = |found: &[Rc<Newcomer>], id: u32| found.iter().any(|one| one.stat.id == id);
-        assert!(!own(&census.look(Nanos(1), IDLE), std::process::id()), "it is not new");
+        assert!(
+            !own(&census.look(Nanos(1), tuning::discovery::IDLE), std::process::id()),
+            "it is not new"
+        );
         let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
-        assert!(census.look(Nanos(2), IDLE).is_empty(), "it is not time yet");
-        assert!(own(&census.look(Nanos::SECOND, IDLE), child.id()));
+        assert!(census.look(Nanos(2), tuning::discovery::IDLE).is_empty(), "it is not time yet");
+        assert!(own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
         census.hurry();
-        assert!(!own(&census.look(Nanos::SECOND, IDLE), child.id()));
+        assert!(!own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
         let started = living(std::process::id()).unwrap().started;
         assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
         assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");

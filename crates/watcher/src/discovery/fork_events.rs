@@ -18,14 +18,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-/// Bytes of events that wait for us: as many as an ordinary user gets.
-const QUEUE: usize = 1 << 20;
-/// Of so many births those are forgotten that are older than [`MEMORY`].
-const MANY: usize = 1 << 15;
-/// Time for which a parent is remembered after a fork.
-const MEMORY: Nanos = Nanos(60 * Nanos::SECOND.0);
-/// So many generations are followed.
-const GENERATIONS: usize = 64;
+use crate::tuning;
 
 /// `CN_IDX_PROC` and `CN_VAL_PROC`, linux/connector.h.
 const PROCESSES: (u32, u32) = (1, 1);
@@ -34,8 +27,6 @@ const LISTEN: u32 = 1;
 const ANSWER: u32 = 0;
 const BIRTH: u32 = 1;
 const EXECUTION: u32 = 2;
-/// So many processes that executed a program are remembered until they are asked for.
-const EXECUTED: usize = 64;
 
 /// Where in a message things are: behind `struct nlmsghdr` (16 bytes) and `struct cn_msg` (20 bytes) the event, and
 /// behind its own head of 16 bytes four numbers.
@@ -108,14 +99,14 @@ impl Births {
     }
 
     fn note(&mut self, message: &[u8]) {
-        if kind(message) == Some(EXECUTION) && self.executed.len() < EXECUTED {
+        if kind(message) == Some(EXECUTION) && self.executed.len() < tuning::discovery::EXECUTED {
             self.executed.extend(number(message, NUMBERS + 4));
         }
         let Some(Birth { parent, child, at }) = Birth::parse(message) else { return };
-        if self.parents.len() >= MANY {
-            self.parents.retain(|_, birth| birth.born.plus(MEMORY) > at);
+        if self.parents.len() >= tuning::discovery::FORKS_KEPT {
+            self.parents.retain(|_, birth| birth.born.plus(tuning::discovery::FORKS_KEPT_FOR) > at);
         }
-        if self.parents.len() < 2 * MANY {
+        if self.parents.len() < 2 * tuning::discovery::FORKS_KEPT {
             self.parents.insert(child, Forebear { id: parent, born: at });
         }
     }
@@ -124,7 +115,7 @@ impl Births {
     #[must_use]
     pub fn forebears(&self, id: u32) -> Vec<Forebear> {
         let parent = |id: &u32| self.parents.get(id).map(|birth| birth.id);
-        let line = std::iter::successors(parent(&id), parent).take(GENERATIONS);
+        let line = std::iter::successors(parent(&id), parent).take(tuning::discovery::GENERATIONS);
         line.map(|id| Forebear { id, born: self.parents.get(&id).map_or(Nanos(0), |own| own.born) })
             .collect()
     }
@@ -168,12 +159,12 @@ fn listen() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let family = AddressFamily::NETLINK;
     let socket = socket_with(family, SocketType::DGRAM, flags, Some(netlink::CONNECTOR))?;
-    let _ = sockopt::set_socket_recv_buffer_size(&socket, QUEUE);
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, tuning::discovery::FORK_QUEUE);
     bind(&socket, &SocketAddrNetlink::new(0, PROCESSES.0))?;
     send(&socket, &request(&[LISTEN]), SendFlags::empty())?;
     // A process that gets no events gets no answer either.
     let mut answer = [0; 256];
-    let answered = (0..GENERATIONS).any(|_| {
+    let answered = (0..tuning::discovery::GENERATIONS).any(|_| {
         let length = recvfrom(&socket, &mut answer[..], RecvFlags::DONTWAIT).map_or(0, |got| got.0);
         kind(answer.get(..length).unwrap_or_default()) == Some(ANSWER)
     });
@@ -225,7 +216,11 @@ mod tests {
         // A number that is given to another belongs to that one.
         let births = told(&[(10, 11, 1), (11, 12, 2), (30, 11, 3)]);
         assert_eq!(births.forebears(11), [Forebear { id: 30, born: Nanos(0) }]);
-        assert_eq!(told(&[(1, 2, 1), (2, 1, 2)]).forebears(1).len(), GENERATIONS, "a circle ends");
+        assert_eq!(
+            told(&[(1, 2, 1), (2, 1, 2)]).forebears(1).len(),
+            tuning::discovery::GENERATIONS,
+            "a circle ends"
+        );
     }
 
     #[test]
@@ -244,16 +239,16 @@ mod tests {
         births.note(&event(EXECUTION, 1, [10, 11, 0, 0]));
         assert_eq!((births.take_executed(), births.take_executed()), (vec![11], vec![]));
         (0..100).for_each(|_| births.note(&event(EXECUTION, 1, [10, 11, 0, 0])));
-        assert_eq!(births.take_executed().len(), EXECUTED);
+        assert_eq!(births.take_executed().len(), tuning::discovery::EXECUTED);
     }
 
     #[test]
     fn the_old_are_forgotten() {
         let mut births = Births::default();
-        for child in 0..MANY as u32 {
+        for child in 0..tuning::discovery::FORKS_KEPT as u32 {
             births.note(&event(BIRTH, 1, [u32::MAX, u32::MAX, child, child]));
         }
-        births.note(&event(BIRTH, MEMORY.0 + 2, [1, 1, 2, 2]));
+        births.note(&event(BIRTH, tuning::discovery::FORKS_KEPT_FOR.0 + 2, [1, 1, 2, 2]));
         assert_eq!(births.parents.len(), 1);
     }
 

@@ -4,6 +4,8 @@
 //! Only a cgroup that is delegated to us will do: its directory is our user's, and not that of the root cgroup, which cannot be
 //! frozen. No controller is ever enabled, so a process that had been in a leaf can go back there.
 
+use crate::tuning;
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -21,8 +23,6 @@ use rustix::process::geteuid;
 const MAGIC: u64 = 0x6367_7270;
 /// What the names of our children begin with.
 const PREFIX: &str = "discnice-";
-/// Rounds in which all processes of a cgroup are moved; some may be born meanwhile.
-const ROUNDS: u32 = 8;
 
 /// The name of the child for this process.
 pub(super) fn name(process: Process) -> String {
@@ -121,7 +121,7 @@ impl Home {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..tuning::holding::CGROUP_ROUNDS {
             let procs = format!("{name}/cgroup.procs");
             let ids = io::read_to_string(open_at(&self.directory, &procs, OFlags::RDONLY)?)?;
             // Zero stands for a process that this PID namespace does not show.

@@ -9,14 +9,8 @@
 
 use discnice_units::Nanos;
 
-/// A newcomer is looked at first after this, then at twice its age each time.
-const FIRST: Nanos = Nanos(500_000);
-/// A newcomer is looked at for so long. One that has not begun to trace by then does something else.
-const CHILDHOOD: Nanos = Nanos::SECOND;
-/// One that names processes is looked at this often: it may have begun, or ended.
-const OFTEN: Nanos = Nanos::from_millis(5);
-/// So many newcomers are looked at. The others are born while the machine starts so many that each look would cost.
-const MANY: usize = 64;
+use crate::tuning;
+
 /// So much of a command line is read, and so many numbers in it.
 const LENGTH: usize = 4096;
 const NUMBERS: usize = 8;
@@ -39,7 +33,7 @@ impl Debuggers {
     pub fn note(&mut self, now: Nanos, ids: impl Iterator<Item = u32>) {
         for id in ids {
             self.0.retain(|known| known.id != id);
-            if self.0.len() < MANY {
+            if self.0.len() < tuning::holding::DEBUGGERS {
                 self.0.push(Newborn { id, found: now, due: now, names: Vec::new() });
             }
         }
@@ -76,9 +70,13 @@ impl Newborn {
             return false;
         }
         let age = now.minus(self.found);
-        let apart = if self.names.is_empty() { age.max(FIRST) } else { OFTEN.min(age.max(FIRST)) };
+        let apart = if self.names.is_empty() {
+            age.max(tuning::holding::DEBUGGER_FIRST_LOOK)
+        } else {
+            tuning::holding::DEBUGGER_LOOK.min(age.max(tuning::holding::DEBUGGER_FIRST_LOOK))
+        };
         self.due = now.plus(apart);
-        age < CHILDHOOD
+        age < tuning::holding::DEBUGGER_AGE
     }
 }
 
@@ -131,7 +129,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(50));
         debuggers.look(Nanos(1));
         assert_eq!(debuggers.named().collect::<Vec<_>>(), [me]);
-        assert!(debuggers.next() <= Nanos(1).plus(OFTEN));
+        assert!(debuggers.next() <= Nanos(1).plus(tuning::holding::DEBUGGER_LOOK));
         child.kill().unwrap();
         child.wait().unwrap();
         debuggers.look(debuggers.next());

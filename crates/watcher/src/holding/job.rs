@@ -2,23 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::time::Duration;
 
 use discnice_processes::Stopper;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::deadline;
 
 use super::{Grip, Guards, Hold, Means, Refused, best, next_best};
-
-/// Rounds in which everything of a job that can be held at once is held.
-const ROUNDS: u32 = 20;
-/// From this call of [`Stopper::keep`] on, sleeping threads are held as well: a thread that woke
-/// since then has run long enough, and a job that sleeps all the time between would never be
-/// caught.
-const SLEEPERS: u32 = 5;
-/// Calls between two looks at firmly held processes and for newcomers.
-const SELDOM: u32 = 25;
-const MOMENT: Duration = Duration::from_millis(1);
+use crate::tuning;
 
 /// A job held by ptrace(2), which neither its parent nor a shell sees and which ends with us; by
 /// cgroups or signals where that is not permitted.
@@ -87,12 +77,12 @@ impl Stopper for Job {
         self.calls = 0;
         deadline::arm();
         self.kept.retain(|process, _| process.stat().is_some());
-        for _ in 0..ROUNDS {
+        for _ in 0..tuning::holding::JOB_ROUNDS {
             let new = self.press_or_resume(tree, false)?;
             if !new {
                 return Ok(());
             }
-            std::thread::sleep(MOMENT);
+            std::thread::sleep(tuning::holding::JOB_ROUND);
             tree.refresh();
         }
         self.resume();
@@ -102,13 +92,13 @@ impl Stopper for Job {
     fn keep(&mut self, tree: &mut Tree) -> io::Result<()> {
         self.calls += 1;
         deadline::renew();
-        let seldom = self.calls.is_multiple_of(SELDOM);
-        if seldom || self.calls == SLEEPERS {
+        let seldom = self.calls.is_multiple_of(tuning::holding::JOB_LOOKS);
+        if seldom || self.calls == tuning::holding::JOB_SLEEPERS {
             tree.refresh();
         }
         let loose = self.held.values().any(|(_, grip)| *grip == Grip::Loose);
         if seldom || loose {
-            self.press_or_resume(tree, self.calls >= SLEEPERS)?;
+            self.press_or_resume(tree, self.calls >= tuning::holding::JOB_SLEEPERS)?;
         }
         // A process that is killed while it is held ends only when its tracer takes note.
         self.held.values_mut().for_each(|(hold, _)| hold.tend());
@@ -126,7 +116,7 @@ impl Stopper for Job {
             }
             if !self.held.is_empty() {
                 deadline::renew();
-                std::thread::sleep(MOMENT);
+                std::thread::sleep(tuning::holding::JOB_ROUND);
             }
         }
         deadline::disarm();
@@ -143,6 +133,7 @@ impl Drop for Job {
 mod tests {
     use super::*;
     use std::process::{Child, Command};
+    use std::time::Duration;
 
     fn start(script: &str) -> (Child, Tree) {
         let child = Command::new("sh").args(["-c", script]).spawn().unwrap();

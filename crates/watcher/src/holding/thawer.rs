@@ -13,22 +13,19 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use discnice_processes::fork;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cgroup::Home;
 use crate::helper_process;
+use crate::tuning;
 
 const MADE: u8 = b'M';
 const GONE: u8 = b'G';
 const LEFT: u8 = b'L';
 /// One of these and a path.
 const MESSAGE: usize = 1 + libc::PATH_MAX as usize;
-/// What cannot be removed is tried so often.
-const TRIES: u32 = 50;
-const AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The process that all holds by cgroups share; started when the first is needed. It ends with us.
 #[derive(Debug, Clone, Default)]
@@ -114,9 +111,11 @@ fn serve(mut socket: File) {
     let mut known = HashSet::new();
     let mut left = HashMap::new();
     let mut message = vec![0; MESSAGE];
+    let wait =
+        Timespec { tv_sec: 0, tv_nsec: tuning::holding::CGROUP_REMOVAL_WAIT.subsec_nanos().into() };
     loop {
         let mut fds = [PollFd::new(&socket, PollFlags::IN)];
-        let _ = poll(&mut fds, Some(&AGAIN).filter(|_| !left.is_empty()));
+        let _ = poll(&mut fds, Some(&wait).filter(|_| !left.is_empty()));
         match socket.read(&mut message) {
             Ok(0) => break,
             Ok(length) => follow(message.get(..length).unwrap_or_default(), &mut known, &mut left),
@@ -126,10 +125,10 @@ fn serve(mut socket: File) {
         }
     }
     known.iter().for_each(|cgroup| drop(thaw(cgroup)));
-    left.extend(known.into_iter().map(|cgroup| (cgroup, TRIES)));
+    left.extend(known.into_iter().map(|cgroup| (cgroup, tuning::holding::CGROUP_REMOVALS)));
     try_again(&mut left);
     while !left.is_empty() {
-        std::thread::sleep(Duration::from_nanos(AGAIN.tv_nsec.unsigned_abs()));
+        std::thread::sleep(tuning::holding::CGROUP_REMOVAL_WAIT);
         try_again(&mut left);
     }
 }
@@ -144,7 +143,7 @@ fn follow(message: &[u8], known: &mut HashSet<PathBuf>, left: &mut HashMap<PathB
     }
     known.remove(&path);
     if *what == LEFT {
-        left.insert(path, TRIES);
+        left.insert(path, tuning::holding::CGROUP_REMOVALS);
     }
 }
 

@@ -9,11 +9,8 @@ use discnice_units::Nanos;
 
 use super::{Role, Watched};
 use crate::accounting::allowed_lead::Lead;
-use crate::writeback::in_flight;
+use crate::tuning;
 use crate::writeback::portions::Pace;
-
-/// One that ran ahead is expected to do so again for so long.
-const CAUGHT: Nanos = Nanos::from_millis(1_000);
 
 impl Watched {
     /// Charges all that is new; returns whether anything was.
@@ -96,7 +93,7 @@ impl Watched {
         if !(is_let_go && self.backlog.add(now, bytes)) {
             write_back.of(id, pace);
         } else if write_back.await_written(id, pace, left_of(bytes)) {
-            self.awaits_until = now.plus(in_flight::LONGEST);
+            self.awaits_until = now.plus(tuning::writeback::IN_FLIGHT_LONGEST);
             self.duty.owe(now, self.awaits_until);
         }
     }
@@ -123,7 +120,7 @@ impl Watched {
         let still = self.suspect.filter(|(_, books)| *books == charged);
         if now < self.caught_until && self.held_since.is_some() {
             // It stands: that it is not ahead says nothing.
-            self.caught_until = now.plus(CAUGHT);
+            self.caught_until = now.plus(tuning::accounting::AHEAD_AGAIN);
         } else if now < self.caught_until && still.is_none() {
             // It charges itself again, and waits for that itself.
             self.caught_until = Nanos(0);
@@ -147,7 +144,7 @@ impl Watched {
             self.note_how(Reason::RanAhead);
         }
         if ahead > 0 {
-            self.caught_until = now.plus(CAUGHT);
+            self.caught_until = now.plus(tuning::accounting::AHEAD_AGAIN);
         }
         let moved = self.charge_own();
         self.suspect = Some((now, member.books().charged()));

@@ -8,17 +8,7 @@ use super::role::{Role, rest};
 use super::{Gone, Watched, mark};
 use crate::process;
 use crate::schedule::duty::{self, Decision};
-use crate::writeback::in_flight;
-
-/// One that has just run ahead is looked at closely for so long.
-const CLOSELY: Nanos = Nanos::from_millis(20);
-/// Preloaded processes are looked at this often at most: they charge themselves.
-const PRELOADED: Nanos = Nanos::from_millis(2);
-/// Of so many looks at a process that does nothing, one finds out whether it has ended.
-const GLANCES: u32 = 8;
-/// Interval of looks from which on a process is first asked if it has run at all: ten ticks of the
-/// slowest kernel, so that a process that runs just now is not overlooked for much longer.
-const SELDOM: Nanos = Nanos::from_millis(100);
+use crate::tuning;
 
 impl Watched {
     /// Whether the process does nothing, as far as one look at its account tells: then when to look
@@ -30,14 +20,14 @@ impl Watched {
             && self.part_in(state) == (self.role, self.reason)
             && self.paused == self.is_paused();
         let sure = same && !self.letting_go && !self.may_be_bereaved();
-        if !sure || self.glances >= GLANCES {
+        if !sure || self.glances >= tuning::looks::GLANCES {
             return None;
         }
         let preloaded = self.role == Role::Preloaded;
         if preloaded && self.class.watcher().is_strict() {
             return None;
         }
-        let seldom = next >= now.plus(SELDOM);
+        let seldom = next >= now.plus(tuning::looks::SLEPT_FIRST);
         if seldom && self.account.has_slept() {
             return Some(next);
         }
@@ -46,7 +36,7 @@ impl Watched {
             return None;
         }
         self.note_seen();
-        Some(if preloaded { next.max(now.plus(PRELOADED)) } else { next })
+        Some(if preloaded { next.max(now.plus(tuning::looks::PRELOADED)) } else { next })
     }
 
     /// Tells `status` what was seen, so that it need not look itself while the process does not run.
@@ -107,7 +97,7 @@ impl Watched {
         Ok(if self.letting_go {
             next.min(duty::close(now))
         } else if self.awaits_until > Nanos(0) {
-            next.min(now.plus(in_flight::LOOK))
+            next.min(now.plus(tuning::writeback::IN_FLIGHT_LOOK))
         } else {
             next
         })
@@ -136,11 +126,12 @@ impl Watched {
     fn go_on(&mut self, now: Nanos, next: Nanos) -> Nanos {
         self.let_go();
         self.read_ahead.doubt(&self.pinned, self.class, now);
-        let suspected = self.suspect.is_some_and(|(since, _)| now < since.plus(CLOSELY));
+        let suspected =
+            self.suspect.is_some_and(|(since, _)| now < since.plus(tuning::looks::SUSPECT_FOR));
         if suspected && self.caught_until < now {
             duty::close(now)
         } else if self.role == Role::Preloaded && self.caught_until < now {
-            next.max(now.plus(PRELOADED))
+            next.max(now.plus(tuning::looks::PRELOADED))
         } else {
             next
         }

@@ -6,14 +6,13 @@ mod role;
 mod stopping;
 mod uncharged;
 
-use role::{Role, rest, role};
-
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::{APART, Held, Mechanism, Reason};
 use discnice_ledger::{Class, Member, MemberId};
 use discnice_regulator::Backlog;
 use discnice_sys::time;
 use discnice_units::Nanos;
+use role::{Role, rest, role};
 
 use crate::accounting::unlinked_files::Nameless;
 use crate::accounting::{Io, OwnAccount, Rest};
@@ -22,13 +21,7 @@ use crate::holding::{self, Hold};
 use crate::process::Pinned;
 use crate::read_ahead::ReadAhead;
 use crate::schedule::duty::Duty;
-
-/// First hold of a process that has read before it was known: what the kernel reads ahead for it is
-/// switched off then, before it is a burst.
-const GREETING: Nanos = Nanos::from_millis(10);
-/// Time after a process was attached in which children of its may end that ran before and are not
-/// found yet: what they did in all their lives is not its own.
-const MEETING: Nanos = Nanos::from_millis(100);
+use crate::tuning;
 
 /// Why a process is no longer watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,10 +158,10 @@ impl Watched {
         self.note_how(self.reason);
         if self.reason == Reason::Attached {
             self.account.set_rest(Rest::Children);
-            self.unknown_until = now.plus(MEETING);
+            self.unknown_until = now.plus(tuning::accounting::UNKNOWN_CHILDREN);
         }
         if self.role == Role::Outside && self.read_ahead.expect(self.account.own().read) {
-            self.duty.owe(now, now.plus(GREETING));
+            self.duty.owe(now, now.plus(tuning::read_ahead::FIRST_STOP));
         }
         self
     }

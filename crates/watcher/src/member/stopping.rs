@@ -9,25 +9,7 @@ use discnice_units::Nanos;
 use super::{Role, Watched};
 use crate::holding::{self, Grip, Means, Refused, Tracer};
 use crate::schedule::duty;
-
-/// Of its time, a watcher spends one part in this many looking at threads of a process that sleeps.
-const LOOKING: u64 = 25;
-/// Of one that moved bytes at so many looks though it was held, threads that sleep are stopped as well; in its next hold
-/// already after the first such look.
-const SLIPS: u32 = 4;
-
-/// A paused process stands for so long, again and again.
-const PAUSE: Nanos = Nanos::from_millis(10_000);
-
-/// A process goes on for so long, again and again, while another may be about to trace it.
-const WAY: Nanos = Nanos::from_millis(10);
-/// In all it does so for no more than this, of which a part is forgotten of the time that passes: what names a process
-/// all the time is no debugger.
-const WAYS: Nanos = Nanos::from_millis(2_000);
-const FORGOTTEN: u64 = 4;
-
-/// One that goes on while its tracer stands is not held for so long.
-const UNHELD: Nanos = Nanos::from_millis(10_000);
+use crate::tuning;
 
 impl Watched {
     pub(super) fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
@@ -37,11 +19,11 @@ impl Watched {
         deadline::arm();
         // A process that waits for a pipe most of the time is asleep whenever it is to be stopped.
         self.slips += u32::from(moved && self.held_since.is_some());
-        if self.slips >= SLIPS && self.hold.means() == Means::Tracer {
+        if self.slips >= tuning::holding::SLIPS && self.hold.means() == Means::Tracer {
             // A debugger, which stands for nothing.
-            return self.give_up(Refused::Traced, now, UNHELD);
+            return self.give_up(Refused::Traced, now, tuning::holding::TRACER_RETRY);
         }
-        let all = self.paused || self.slips >= SLIPS;
+        let all = self.paused || self.slips >= tuning::holding::SLIPS;
         let pressed = if all { self.hold.press_all() } else { self.hold.press() };
         match pressed {
             Ok(grip) => {
@@ -56,7 +38,8 @@ impl Watched {
                     self.held_since = Some(now);
                 }
                 let after = time::now();
-                self.press_at = after.plus(Nanos(after.minus(now).0 * LOOKING));
+                self.press_at =
+                    after.plus(Nanos(after.minus(now).0 * tuning::holding::PRESS_SHARE));
                 if grip == Grip::Firm { until } else { until.min(duty::close(after)) }
             }
             Err(refused) => self.resort(refused, now),
@@ -78,7 +61,7 @@ impl Watched {
             self.note_how(self.reason);
             return now;
         }
-        self.give_up(refused, now, duty::SLICE)
+        self.give_up(refused, now, tuning::holding::LONGEST_STOP)
     }
 
     /// Nothing holds it for so long.
@@ -92,19 +75,22 @@ impl Watched {
         }
         self.refused_until = now.plus(time);
         (self.is_unheld, self.stands) = (true, false);
-        self.refused_until.min(duty::close(now).plus(duty::SLICE))
+        self.refused_until.min(duty::close(now).plus(tuning::holding::LONGEST_STOP))
     }
 
     /// Lets go of the process for a moment, so that another can trace it; returns until when. `None` if that is not needed,
     /// or has been granted for long enough.
     pub fn make_way(&mut self, now: Nanos) -> Option<Nanos> {
-        if self.hold.means() != Means::Ptrace || self.refused_until >= now.plus(WAY) {
+        if self.hold.means() != Means::Ptrace
+            || self.refused_until >= now.plus(tuning::holding::DEBUGGER_WINDOW)
+        {
             return None;
         }
         let passed = now.minus(self.way_at);
         let used =
-            Nanos(self.way_used.0.saturating_sub(passed.0 / FORGOTTEN)).plus(passed.min(WAY));
-        if used > WAYS {
+            Nanos(self.way_used.0.saturating_sub(passed.0 / tuning::holding::DEBUGGER_REFILL))
+                .plus(passed.min(tuning::holding::DEBUGGER_WINDOW));
+        if used > tuning::holding::DEBUGGER_BUDGET {
             return None;
         }
         if self.held_since.is_none() && crate::process::tracer(self.id().cast_signed()).is_some() {
@@ -112,7 +98,7 @@ impl Watched {
         }
         (self.way_at, self.way_used) = (now, used);
         self.let_go();
-        self.refused_until = now.plus(WAY);
+        self.refused_until = now.plus(tuning::holding::DEBUGGER_WINDOW);
         Some(self.refused_until)
     }
 
@@ -174,7 +160,7 @@ impl Watched {
         let wanted = self.is_paused();
         let paused = std::mem::replace(&mut self.paused, wanted);
         if wanted {
-            self.duty.owe(now, now.plus(PAUSE));
+            self.duty.owe(now, now.plus(tuning::holding::PAUSE));
         } else if paused {
             self.stands = false;
             self.limits_changed();
@@ -228,7 +214,8 @@ impl Watched {
                 held.add_frozen(now.minus(since).0);
             }
             self.letting_go = true;
-            self.slips = if self.slips < SLIPS { 0 } else { SLIPS - 1 };
+            self.slips =
+                if self.slips < tuning::holding::SLIPS { 0 } else { tuning::holding::SLIPS - 1 };
         }
         if self.letting_go {
             self.letting_go = !self.hold.release();

@@ -8,11 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::process::descriptors;
+use crate::tuning;
 
-/// Of so many descriptors.
-const MOST: usize = 256;
-/// A shorter mapping is a program's own (locales, message catalogues).
-const SHORTEST: u64 = 4 << 20;
 /// File systems with files in memory.
 const IN_MEMORY: [&str; 12] = [
     "tmpfs",
@@ -71,7 +68,8 @@ fn open(id: u32) -> Vec<u32> {
         let info = fs::read_to_string(info).ok()?;
         info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
     };
-    let mut mounts: Vec<u32> = descriptors::of(id, MOST).filter_map(mount).collect();
+    let mut mounts: Vec<u32> =
+        descriptors::of(id, tuning::others::DISK_DESCRIPTORS).filter_map(mount).collect();
     mounts.sort_unstable();
     mounts.dedup();
     mounts
@@ -92,7 +90,9 @@ fn mapped(maps: &str) -> Vec<u64> {
     let is_program =
         |device, inode| all.iter().any(|one| (one.0, one.1, one.2) == (device, inode, true));
     all.iter()
-        .filter(|(device, inode, _, length)| *length >= SHORTEST && !is_program(*device, *inode))
+        .filter(|(device, inode, _, length)| {
+            *length >= tuning::others::LEAST_MAPPING && !is_program(*device, *inode)
+        })
         .map(|(device, ..)| *device)
         .collect()
 }

@@ -14,9 +14,7 @@ use discnice_units::Nanos;
 use crate::Watch;
 use crate::others::uplink::Pace;
 use crate::others::waiting_tasks::Strangers;
-
-/// Processes beyond which it cannot be known at once what all have moved.
-const MANY: usize = 200;
+use crate::tuning;
 
 /// What looks at the disks for classes under watch.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ struct Sight<'a, W> {
 
 impl<W: AsMut<Watch>> Witness for Sight<'_, W> {
     fn tell(&mut self) -> bool {
-        let mut known = self.watched <= MANY;
+        let mut known = self.watched <= tuning::others::KNOWN_AT_ONCE;
         for each in &mut *self.watches {
             known &= each.as_mut().tell(time::now(), self.watched, self.board);
         }

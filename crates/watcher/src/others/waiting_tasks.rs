@@ -13,23 +13,7 @@ use discnice_units::Nanos;
 
 use crate::others::disks;
 use crate::process;
-
-/// Time after its last wait for which a process is looked at each time.
-const SUSPECTED: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Most processes that are looked at each time.
-const SUSPECTS: usize = 16;
-/// Processes of a round that are looked at each time.
-const PORTION: usize = 48;
-/// Most threads of one process that are looked at.
-const THREADS: usize = 32;
-/// Shortest time between the starts of two rounds through all processes.
-const ROUND: Nanos = Nanos::from_millis(100);
-/// Time for which the ids of kernel threads are remembered: they may be reused.
-const KERNEL: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Time for which the disks that a process has files on are remembered.
-const PLACES: Nanos = Nanos(Nanos::SECOND.0);
-/// Time in state D without a context switch after which a task waits for a server that does not answer, not for a disk.
-const HUNG: Nanos = Nanos(2 * Nanos::SECOND.0);
+use crate::tuning;
 
 /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -69,10 +53,12 @@ impl Strangers {
         mut is_member: impl FnMut(u32) -> bool,
         mut each: impl FnMut(Option<&[u64]>),
     ) {
-        self.suspects.retain(|one| now < one.waited_at.plus(SUSPECTED) && !is_member(one.id));
+        self.suspects.retain(|one| {
+            now < one.waited_at.plus(tuning::others::TASK_SUSPECT_FOR) && !is_member(one.id)
+        });
         for id in self.portion(now) {
             let known = self.suspects.iter().any(|one| one.id == id);
-            if !known && self.suspects.len() < SUSPECTS && !is_member(id) {
+            if !known && self.suspects.len() < tuning::others::TASK_SUSPECTS && !is_member(id) {
                 self.meet(id, now);
             }
         }
@@ -87,13 +73,13 @@ impl Strangers {
     fn portion(&mut self, now: Nanos) -> Vec<u32> {
         if now >= self.kernel_until {
             self.kernel.clear();
-            self.kernel_until = now.plus(KERNEL);
+            self.kernel_until = now.plus(tuning::others::KERNEL_THREADS_FOR);
         }
         if self.left.is_empty() && now >= self.round_at {
-            self.round_at = now.plus(ROUND);
+            self.round_at = now.plus(tuning::others::TASK_ROUND);
             self.left = tree::every_process().filter(|id| !self.kernel.contains(id)).collect();
         }
-        self.left.split_off(self.left.len().saturating_sub(PORTION))
+        self.left.split_off(self.left.len().saturating_sub(tuning::others::TASK_PORTION))
     }
 
     /// Suspects a process if it waits now, and is neither a kernel thread nor one of this program.
@@ -115,7 +101,7 @@ impl Suspect {
         Self { id, thread, waited_at: now, switches: (0, now), disks: None, placed_at: None }
     }
 
-    /// Looks at it again; returns true if it waits and has run within [`HUNG`].
+    /// Looks at it again; returns true if it waits and has run within [`tuning::others::TASK_HUNG`].
     fn look(&mut self, now: Nanos) -> bool {
         let thread = match procfs::stat(self.thread) {
             Some(stat) if stat.state == b'D' => Some(self.thread),
@@ -127,7 +113,7 @@ impl Suspect {
         if switches != self.switches.0 {
             self.switches = (switches, now);
         }
-        let moves = now < self.switches.1.plus(HUNG);
+        let moves = now < self.switches.1.plus(tuning::others::TASK_HUNG);
         if moves {
             self.waited_at = now;
         }
@@ -136,7 +122,7 @@ impl Suspect {
 
     /// Returns the disks that its files lie on; `None` if they cannot be looked up.
     fn disks(&mut self, now: Nanos) -> Option<&[u64]> {
-        if self.placed_at.is_none_or(|at| now >= at.plus(PLACES)) {
+        if self.placed_at.is_none_or(|at| now >= at.plus(tuning::others::TASK_DISKS_FOR)) {
             self.placed_at = Some(now);
             let disks: Option<Vec<u64>> =
                 disks::of(self.id).into_iter().map(traffic::disk_of_id).collect();
@@ -151,7 +137,8 @@ fn waiting_thread(stat: &Stat) -> Option<u32> {
     if stat.state == b'D' {
         return Some(stat.id);
     }
-    let threads = (stat.threads > 1).then(|| process::threads(stat.id).take(THREADS));
+    let threads =
+        (stat.threads > 1).then(|| process::threads(stat.id).take(tuning::others::TASK_THREADS));
     threads?.find(|thread| procfs::stat(*thread).is_some_and(|stat| stat.state == b'D'))
 }
 
@@ -194,7 +181,7 @@ mod tests {
         let mut strangers = Strangers::default();
         let mut at = Nanos(Nanos::SECOND.0);
         for _ in 0..200 {
-            at = at.plus(ROUND);
+            at = at.plus(tuning::others::TASK_ROUND);
             strangers.look(at, is_other, |disks| {
                 found = (found.0 + 1, disks.unwrap_or_default().to_vec());
             });
@@ -206,7 +193,10 @@ mod tests {
         let device = std::os::unix::fs::MetadataExt::dev(&fs::metadata(folder.path()).unwrap());
         assert_eq!(found.1, traffic::disk_of(device).into_iter().collect::<Vec<_>>());
         assert!(tells(&mut strangers, at, id));
-        assert!(!tells(&mut strangers, at.plus(HUNG), id), "it has not run meanwhile");
+        assert!(
+            !tells(&mut strangers, at.plus(tuning::others::TASK_HUNG), id),
+            "it has not run meanwhile"
+        );
         assert!(!tells(&mut strangers, at, 0), "a member");
         child.kill().unwrap();
         child.wait().unwrap();

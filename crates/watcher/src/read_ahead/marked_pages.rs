@@ -10,14 +10,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use discnice_sys::{file, pagecache};
 
 use crate::process::{self, Call};
-
-/// Threads with calls that are looked at.
-const THREADS: usize = 1024;
+use crate::tuning;
 
 /// What the threads of a process that stands were doing.
 pub(crate) fn calls_of(id: u32) -> Vec<Call> {
     let call = |thread| process::call(id, thread);
-    process::threads(id).take(THREADS).filter_map(call).collect()
+    process::threads(id).take(tuning::read_ahead::THREADS).filter_map(call).collect()
 }
 
 /// Where the process reads on in the file that it knows as `number`: at its offset, which stays zero for pread(2), and

@@ -23,23 +23,7 @@ use discnice_sys::{file, mapped};
 use discnice_units::{Nanos, Rate};
 
 use crate::process::{Pinned, descriptors};
-
-/// A window that the limit pays for in less time is no burst.
-const BURST: Nanos = Nanos::from_millis(50);
-/// So much was read since descriptors were looked at last: less than that is what calls ask for, one by one.
-const GROWN: u64 = 64 << 10;
-/// Descriptors of a process that are looked at.
-const DESCRIPTORS: usize = 256;
-/// Limit up to which a process that reads page by page reaches it even without read-ahead (facts of
-/// ADR 1: 16 MB/s).
-const PAGE_BY_PAGE: Rate = Rate::per_second(16 << 20);
-/// Above it, a process that reads for so long without being held, though not idle, is taken to need
-/// read-ahead.
-const TRIAL: Nanos = Nanos::from_millis(1_000);
-/// Less than this part of what the limit allows is idle.
-const IDLE: u64 = 16;
-/// So long it keeps its read-ahead then, and twice as long each time it was found to need it.
-const KEEPS: (Nanos, Nanos) = (Nanos::from_millis(8_000), Nanos::from_millis(600_000));
+use crate::tuning;
 
 /// What became of one process's read-ahead.
 #[derive(Debug, Default)]
@@ -68,13 +52,13 @@ impl ReadAhead {
     pub fn expect(&mut self, read: u64) -> bool {
         self.read = self.read.max(read);
         self.total = self.total.max(read);
-        read >= GROWN
+        read >= tuning::read_ahead::GROWN
     }
 
     /// Switches it off where it is a burst under the class's limit. The process still stands.
     pub fn shape(&mut self, process: &Pinned, class: &Class, now: Nanos) {
         let rate = class.rule(Direction::Read).rate;
-        if rate.is_unlimited() || self.read < GROWN || now < self.kept.0 {
+        if rate.is_unlimited() || self.read < tuning::read_ahead::GROWN || now < self.kept.0 {
             return;
         }
         let read = std::mem::take(&mut self.read);
@@ -114,14 +98,21 @@ impl ReadAhead {
 
     /// Whether it has run for a whole trial, read, and not been held; then it keeps its read-ahead for a while.
     fn is_needed(&mut self, rate: Rate, now: Nanos) -> bool {
-        if now < self.switched_at.plus(TRIAL) {
+        if now < self.switched_at.plus(tuning::read_ahead::TRIAL) {
             return false;
         }
         self.switched_at = now;
         let read = std::mem::take(&mut self.read);
-        let needed = rate >= PAGE_BY_PAGE && read >= rate.units_in(TRIAL) / IDLE;
+        let needed = rate >= tuning::read_ahead::PAGE_BY_PAGE
+            && read >= rate.units_in(tuning::read_ahead::TRIAL) / tuning::read_ahead::IDLE_SHARE;
         if needed {
-            let longer = Nanos(self.kept.1.0.saturating_mul(2).clamp(KEEPS.0.0, KEEPS.1.0));
+            let longer = Nanos(
+                self.kept
+                    .1
+                    .0
+                    .saturating_mul(2)
+                    .clamp(tuning::read_ahead::KEEP_LEAST.0, tuning::read_ahead::KEEP_MOST.0),
+            );
             self.kept = (now.plus(longer), longer);
         }
         needed
@@ -143,7 +134,7 @@ impl ReadAhead {
 
 /// The window of a device, in bytes, if that is a burst at this rate.
 fn bursting(device: u64, rate: Rate) -> Option<u64> {
-    mapped::read_around(device).filter(|window| *window > rate.units_in(BURST))
+    mapped::read_around(device).filter(|window| *window > rate.units_in(tuning::read_ahead::BURST))
 }
 
 /// Whether the kernel reads no more than is asked for from now on. `POSIX_FADV_SEQUENTIAL` doubles the windows, and what goes
@@ -178,7 +169,7 @@ fn files(process: &Pinned, wanted: impl Fn(u64) -> Option<u64>) -> Vec<Found> {
         let (number, window) = (descriptors::number(&link)?, window?);
         Some(Found { number, inode: metadata.ino(), window, borrowed: process.borrow(number)? })
     };
-    let links = descriptors::of(process.id(), DESCRIPTORS);
+    let links = descriptors::of(process.id(), tuning::read_ahead::DESCRIPTORS);
     links.filter(|link| descriptors::can_write(link) == Some(false)).filter_map(find).collect()
 }
 
@@ -198,12 +189,18 @@ mod tests {
             let needed = ahead.is_needed(Rate::per_second(mebibytes << 20), now);
             (needed, ahead.kept.0.minus(now))
         };
-        assert!(!needs(5, 3, TRIAL).0, "page by page is enough");
-        assert!(!needs(50, 1, TRIAL).0, "idle");
+        assert!(!needs(5, 3, tuning::read_ahead::TRIAL).0, "page by page is enough");
+        assert!(!needs(50, 1, tuning::read_ahead::TRIAL).0, "idle");
         assert!(!needs(50, 20, Nanos::from_millis(500)).0, "not yet");
-        assert_eq!(needs(50, 0, Nanos::from_millis(500)), (true, KEEPS.0));
-        assert_eq!(needs(50, 20, TRIAL), (true, Nanos(2 * KEEPS.0.0)));
-        assert_eq!((0..20).map(|_| needs(50, 20, TRIAL)).last(), Some((true, KEEPS.1)));
+        assert_eq!(needs(50, 0, Nanos::from_millis(500)), (true, tuning::read_ahead::KEEP_LEAST));
+        assert_eq!(
+            needs(50, 20, tuning::read_ahead::TRIAL),
+            (true, Nanos(2 * tuning::read_ahead::KEEP_LEAST.0))
+        );
+        assert_eq!(
+            (0..20).map(|_| needs(50, 20, tuning::read_ahead::TRIAL)).last(),
+            Some((true, tuning::read_ahead::KEEP_MOST))
+        );
     }
 
     /// Which numbers of a process's descriptors are found.

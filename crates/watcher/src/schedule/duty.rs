@@ -7,27 +7,14 @@
 
 use discnice_units::Nanos;
 
-/// Less debt than this is left for the next look: holding has a price of its own.
-const TOLERANCE: Nanos = Nanos::from_millis(8);
-/// Longest hold without a look for a pending signal.
-pub const SLICE: Nanos = Nanos::from_millis(50);
-/// Long enough to receive a signal.
-const BREATH: Nanos = Nanos(100_000);
+use crate::tuning;
 
-/// Looks at a process that is held with some threads awake, or that moved bytes just now.
-const CLOSE: Nanos = Nanos(500_000);
-/// Looks at a process that moved bytes lately, and at one that did not, as time goes by.
+/// Times since a process moved bytes last, and the interval of looks at it until then.
 const PACES: [(Nanos, Nanos); 3] = [
-    (Nanos::from_millis(20), Nanos(500_000)),
-    (Nanos::from_millis(1_000), Nanos::from_millis(2)),
-    (Nanos::from_millis(10_000), Nanos::from_millis(4)),
+    (tuning::looks::BUSY_FOR, tuning::looks::BUSY),
+    (tuning::looks::RECENT_FOR, tuning::looks::RECENT),
+    (tuning::looks::QUIET_FOR, tuning::looks::QUIET),
 ];
-const SLOWEST: Nanos = Nanos::from_millis(10);
-/// Looks at a process that has done nothing for long are apart by this part of that time, up to [`DORMANT`]: what it moves
-/// before the next look is a small part of what it could have moved.
-const PART: u64 = 512;
-/// Longest time between two looks at a process, whatever it does.
-pub const DORMANT: Nanos = Nanos::from_millis(100);
 
 /// What to do with a process now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +72,7 @@ impl Duty {
     /// or it is or was just held.
     #[must_use]
     pub fn idle(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
-        let busy = self.held_since.is_some() || now < self.breath_until.plus(CLOSE);
+        let busy = self.held_since.is_some() || now < self.breath_until.plus(tuning::looks::BUSY);
         (!busy && self.paid_at <= now).then(|| now.plus(self.pace(now, crowd)))
     }
 
@@ -98,31 +85,37 @@ impl Duty {
         signalled: impl FnOnce() -> bool,
     ) -> Decision {
         if let Some(since) = self.held_since {
-            let end = since.plus(SLICE);
+            let end = since.plus(tuning::holding::LONGEST_STOP);
             if now < self.paid_at && (now < end || !signalled()) {
-                let end = if now < end { end } else { now.plus(SLICE) };
-                self.held_since = Some(end.minus(SLICE));
+                let end = if now < end { end } else { now.plus(tuning::holding::LONGEST_STOP) };
+                self.held_since = Some(end.minus(tuning::holding::LONGEST_STOP));
                 return Decision::Hold(self.paid_at.min(end));
             }
             self.held_since = None;
             // The process goes on with what it was held for.
             self.moved_at = now;
-            self.breath_until = now.plus(BREATH);
+            self.breath_until = now.plus(tuning::holding::SIGNAL_WINDOW);
         }
         if now < self.breath_until {
             return Decision::Run(self.breath_until);
         }
-        let worth = if self.breath_until.plus(CLOSE) > now { Nanos(0) } else { TOLERANCE };
+        let worth = if self.breath_until.plus(tuning::looks::BUSY) > now {
+            Nanos(0)
+        } else {
+            tuning::holding::TOLERATED_DEBT
+        };
         if self.paid_at > now.plus(worth) {
             self.held_since = Some(now);
-            return Decision::Hold(self.paid_at.min(now.plus(SLICE)));
+            return Decision::Hold(self.paid_at.min(now.plus(tuning::holding::LONGEST_STOP)));
         }
         Decision::Run(now.plus(self.pace(now, crowd)))
     }
 
     fn pace(&self, now: Nanos, crowd: Nanos) -> Nanos {
         let idle = now.minus(self.moved_at);
-        let slowest = Nanos(idle.0 / PART).min(DORMANT).max(SLOWEST);
+        let slowest = Nanos(idle.0 / tuning::looks::IDLE_SHARE)
+            .min(tuning::looks::DORMANT)
+            .max(tuning::looks::IDLE);
         let pace = PACES.iter().find(|(until, _)| idle < *until).map_or(slowest, |(_, pace)| *pace);
         // One that moves bytes is looked at closely however many there are.
         if idle < PACES[0].0 { pace } else { pace.max(crowd) }
@@ -132,7 +125,7 @@ impl Duty {
 /// How soon to look again at a process that is held but not wholly asleep.
 #[must_use]
 pub fn close(now: Nanos) -> Nanos {
-    now.plus(CLOSE)
+    now.plus(tuning::looks::BUSY)
 }
 
 #[cfg(test)]
@@ -152,7 +145,7 @@ mod tests {
         loop {
             match duty.decide(now, CROWD, || signalled) {
                 Decision::Hold(until) => {
-                    assert!(until > now && until.minus(now) <= SLICE);
+                    assert!(until > now && until.minus(now) <= tuning::holding::LONGEST_STOP);
                     held = held.plus(until.minus(now));
                     now = until;
                 }
@@ -202,6 +195,9 @@ mod tests {
         };
         assert!(wait(1) < wait(100) && wait(100) < wait(8_000));
         assert_eq!((wait(8_000), wait(25_600)), (Nanos::from_millis(4), Nanos::from_millis(50)));
-        assert_eq!((wait(60_000), wait(3_600_000)), (DORMANT, DORMANT));
+        assert_eq!(
+            (wait(60_000), wait(3_600_000)),
+            (tuning::looks::DORMANT, tuning::looks::DORMANT)
+        );
     }
 }

@@ -11,8 +11,7 @@ use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-/// The shortest slice of processor time that the kernel gives, in nanoseconds.
-const SLICE: u64 = 100_000;
+use crate::tuning;
 
 /// Waits for time, for held threads that stop or end (SIGCHLD), for requests to end, and for
 /// descriptors.
@@ -40,7 +39,7 @@ impl Reactor {
         // Sleeps of less than a millisecond are meant. PR_SET_TIMERSLACK, prctl(2).
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1000));
         // And to wake up in time on a busy machine: what a look comes too late for has escaped.
-        let _ = discnice_sys::process::ask_for_short_slices(SLICE);
+        let _ = discnice_sys::process::ask_for_short_slices(tuning::looks::PROCESSOR_SLICE.0);
         Ok(Self { signals, ended })
     }
 

@@ -5,16 +5,11 @@
 
 use discnice_ledger::Class;
 use discnice_sys::procfs::Stat;
-use discnice_units::Nanos;
 
 use super::Watch;
 use crate::accounting::Io;
 use crate::discovery::census::Newcomer;
 use crate::process::{Pinned, pin};
-
-/// Time in which it is found out which child of a parent has ended, before what came to the parent's account is
-/// taken for its own.
-pub(super) const MOURNING: Nanos = Nanos::from_millis(10);
 
 /// A child that is to have a class of its own, and its parent.
 #[derive(Debug)]

@@ -11,11 +11,12 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use super::{LIVELY, Watch};
+use super::Watch;
 use crate::discovery::census::Newcomer;
 use crate::discovery::pid_namespace::{self, Stranger};
 use crate::member::Watched;
 use crate::process::{Pinned, is_hidden, lives, pin};
+use crate::tuning;
 
 impl Watch {
     /// All that the class lists.
@@ -217,7 +218,7 @@ impl Watch {
             watched.expect_children();
         }
         if watched.bears_outside() {
-            self.lively_until = time::now().plus(LIVELY);
+            self.lively_until = time::now().plus(tuning::discovery::FORKING_FOR);
         }
         self.ever.insert(id, time::now());
         self.helpers.kindred.add(id, self.block);

@@ -20,24 +20,11 @@ use crate::discovery::pid_namespace::{self, Stranger};
 use crate::helpers::Helpers;
 use crate::member::Watched;
 use crate::others::uplink::Uplink;
+use crate::tuning;
 use crate::writeback::fuse_daemons::Through;
 pub use child_classes::{Child, Ended};
 pub use joining::enlist;
 use traffic::Traffic;
-
-/// All slots of the class are looked through this often, should a newcomer have been missed.
-const ROLL_CALL: Nanos = Nanos(Nanos::SECOND.0);
-/// How many times the interval of roll calls doubles in a crowd, until a process joins, which
-/// announces itself.
-const HALVINGS: u32 = 3;
-/// What one look at an idle process costs, in nanoseconds, times two hundred: so that idle
-/// crowds take less than a hundredth of a processor.
-const CROWD: u64 = 3_000 * 200;
-/// Many that do nothing are looked at in so many batches: waking up costs more than looking.
-const BATCHES: u64 = 16;
-/// Time for which the census looks more often after a process was forked, or moved bytes, with
-/// children that only the census finds.
-const LIVELY: Nanos = Nanos(Nanos::SECOND.0);
 
 /// A class under watch. Releases all processes when dropped.
 #[derive(Debug)]
@@ -186,8 +173,9 @@ impl Watch {
         self.follow_limits();
         if !self.answer_arrivals(now) && now >= self.roll_call_at {
             self.roll_call();
-            self.roll_calls = HALVINGS.min(self.roll_calls + 1);
-            self.roll_call_at = now.plus(ROLL_CALL.max(Nanos(crowd.0 << self.roll_calls)));
+            self.roll_calls = tuning::discovery::ROLL_CALL_DOUBLINGS.min(self.roll_calls + 1);
+            self.roll_call_at =
+                now.plus(tuning::discovery::ROLL_CALL.max(Nanos(crowd.0 << self.roll_calls)));
         }
         if now >= self.lively_until {
             self.lively_until = Nanos(0);
@@ -221,7 +209,7 @@ impl Watch {
             self.welcome(now);
             self.roll_call();
             self.roll_calls = 0;
-            self.roll_call_at = now.plus(ROLL_CALL.max(self.crowd));
+            self.roll_call_at = now.plus(tuning::discovery::ROLL_CALL.max(self.crowd));
         }
         arrived
     }
@@ -280,12 +268,14 @@ impl Watch {
         match stepped {
             Ok(next) => {
                 if member.bears_outside() {
-                    self.lively_until = self.lively_until.max(member.moved_at().plus(LIVELY));
+                    self.lively_until = self
+                        .lively_until
+                        .max(member.moved_at().plus(tuning::discovery::FORKING_FOR));
                 }
                 let bereaved = member.may_be_bereaved();
                 let apart = bereaved && self.apart.mourn(separates);
                 member.due = match bereaved {
-                    true if apart => now.plus(child_classes::MOURNING),
+                    true if apart => now.plus(tuning::accounting::CHILD_CLASS_WAIT),
                     true => now.plus(Nanos(1)),
                     false => batched(next, now, crowd),
                 };
@@ -359,17 +349,17 @@ impl Drop for Watch {
 
 /// How far looks at one process that does nothing are apart, of so many that are watched in all.
 fn apart(watched: usize) -> Nanos {
-    Nanos(CROWD * watched as u64)
+    Nanos(tuning::looks::CROWD.0 * watched as u64)
 }
 
 /// How far batches of such looks are apart.
 #[must_use]
 pub fn batch(watched: usize) -> Nanos {
-    Nanos(apart(watched).0 / BATCHES)
+    Nanos(apart(watched).0 / tuning::looks::CROWD_BATCHES)
 }
 
 fn batched(next: Nanos, now: Nanos, crowd: Nanos) -> Nanos {
-    let grain = crowd.0 / BATCHES;
+    let grain = crowd.0 / tuning::looks::CROWD_BATCHES;
     if grain < 1_000_000 || next.0 < now.0 + grain {
         return next;
     }

@@ -11,16 +11,7 @@ use discnice_units::Nanos;
 use super::Watch;
 use crate::member::Watched;
 use crate::others::disks;
-
-/// A class that moved something this long ago may do so again at any moment.
-const ACTIVE: Nanos = Nanos(Nanos::SECOND.0);
-/// Interval of observations while a class that gives way moves anything, and while it is only held.
-const LOOK: Nanos = Nanos::from_millis(20);
-const HELD: Nanos = Nanos::from_millis(100);
-/// A program reads less to begin with, of itself and its libraries, which may lie elsewhere than what it works on.
-const LOADED: u64 = 4 << 20;
-/// Where the files of a member lie that moves bytes is asked this often at most.
-const PLACES: Nanos = Nanos(Nanos::SECOND.0);
+use crate::tuning;
 
 /// What was seen of a class's traffic.
 #[derive(Debug, Default)]
@@ -50,7 +41,11 @@ impl Watch {
         if !self.minds(now) || !self.class.yields() {
             return None;
         }
-        Some(if self.is_active(now) { LOOK } else { HELD })
+        Some(if self.is_active(now) {
+            tuning::others::OBSERVE_ACTIVE
+        } else {
+            tuning::others::OBSERVE_HELD
+        })
     }
 
     fn minds(&self, now: Nanos) -> bool {
@@ -59,7 +54,7 @@ impl Watch {
 
     /// Whether it has moved anything of late.
     fn is_active(&self, now: Nanos) -> bool {
-        now < self.traffic.moved_at.plus(ACTIVE)
+        now < self.traffic.moved_at.plus(tuning::others::ACTIVE_FOR)
     }
 
     /// Whether other limits hold than when this was last asked, as others are busy, or are no longer.
@@ -87,7 +82,7 @@ impl Watch {
             self.traffic.moved_at = now;
             board.publish_ahead(self.class, now, ahead);
         }
-        if self.is_active(now) && now >= self.traffic.placed_at.plus(PLACES) {
+        if self.is_active(now) && now >= self.traffic.placed_at.plus(tuning::others::DISKS_AGAIN) {
             self.traffic.placed_at = now;
             self.note_places(now, board);
         }
@@ -107,8 +102,10 @@ impl Watch {
 
     /// Notes the disks with files of the members that moved something of late.
     fn note_places(&self, now: Nanos, board: &Board) {
-        let recent =
-            |member: &&Watched| now < member.seen_moving().plus(ACTIVE) && member.moved() >= LOADED;
+        let recent = |member: &&Watched| {
+            now < member.seen_moving().plus(tuning::others::ACTIVE_FOR)
+                && member.moved() >= tuning::others::STARTUP_BYTES
+        };
         let recent = self.members.values().filter(recent);
         let mut devices: Vec<u64> = recent.flat_map(|member| disks::of(member.id())).collect();
         devices.sort_unstable();

@@ -17,19 +17,8 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
 use crate::accounting::created_files::Made;
+use crate::tuning;
 use crate::writeback::portions::Pace;
-
-/// More folders than this are not watched; the kernel writes back, later, what is closed in others.
-const FOLDERS: usize = 4096;
-/// Entries of a folder that are looked at.
-const ENTRIES: usize = 4096;
-/// So many files that were made and have not been closed are remembered.
-const OPEN: usize = 4096;
-/// Folders above one in which a process writes that are watched, if they are its owner's.
-const ABOVE: usize = 4;
-/// Age of a change, in a folder that is looked at for the first time, from which on it is not a
-/// member's.
-const LATELY: Duration = Duration::from_secs(2);
 
 /// What is done in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +74,7 @@ impl Open {
             return Some(Event::NewFolder);
         }
         if events.contains(ReadFlags::CREATE) {
-            if self.0.len() >= OPEN {
+            if self.0.len() >= tuning::writeback::OPEN_FILES {
                 // What only got another name (link(2)) is never closed.
                 self.0.clear();
             }
@@ -150,7 +139,7 @@ impl Closed {
 
     fn expect_above(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
         let Ok(own) = fs::symlink_metadata(folder) else { return };
-        for above in folder.ancestors().skip(1).take(ABOVE) {
+        for above in folder.ancestors().skip(1).take(tuning::writeback::FOLDERS_ABOVE) {
             let his = fs::symlink_metadata(above)
                 .is_ok_and(|found| (found.uid(), found.dev()) == (own.uid(), own.dev()));
             if !his {
@@ -230,7 +219,7 @@ impl Closed {
 
     /// Whether the folder is watched now.
     fn watch(&mut self, folder: &Path, wanted: Wanted, pace: Pace) -> bool {
-        if self.folders.len() >= FOLDERS {
+        if self.folders.len() >= tuning::writeback::FOLDERS {
             return false;
         }
         if self.inotify.is_none() {
@@ -255,7 +244,9 @@ fn changed(found: &Metadata) -> SystemTime {
 
 /// Whether that was a moment ago, or after now, as far as a clock that was set back tells.
 fn is_lately(when: SystemTime) -> bool {
-    SystemTime::now().duration_since(when).map_or(true, |age| age < LATELY)
+    SystemTime::now()
+        .duration_since(when)
+        .map_or(true, |age| age < tuning::writeback::NEW_FOLDER_AGE)
 }
 
 /// A folder that was made a moment ago: not one that was only moved, with all that is in it.
@@ -264,7 +255,8 @@ fn is_new_folder(found: &Metadata) -> bool {
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
+    let entries =
+        fs::read_dir(folder).into_iter().flatten().flatten().take(tuning::writeback::ENTRIES);
     entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
 }
 
@@ -298,7 +290,8 @@ mod tests {
     /// A folder so deep that what others do beside the scene is not seen from it.
     fn deep() -> (tempfile::TempDir, PathBuf) {
         let scene = tempfile::tempdir_in("/var/tmp").unwrap();
-        let folder = (0..ABOVE).fold(scene.path().to_owned(), |above, _| above.join("below"));
+        let folder = (0..tuning::writeback::FOLDERS_ABOVE)
+            .fold(scene.path().to_owned(), |above, _| above.join("below"));
         fs::create_dir_all(&folder).unwrap();
         (scene, folder)
     }

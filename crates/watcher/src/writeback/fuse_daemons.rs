@@ -14,22 +14,12 @@ use discnice_ledger::Class;
 use discnice_units::Nanos;
 
 use crate::process::descriptors;
+use crate::tuning;
 use crate::writeback::WriteBack;
 use crate::writeback::portions::Pace;
 
 /// What a daemon and the kernel talk through. fuse(4)
 const DEVICE: &str = "/dev/fuse";
-/// Daemons open that before anything else.
-const DESCRIPTORS: usize = 32;
-/// New daemons are looked for this often at most, as all processes are looked at.
-const AGAIN: Nanos = Nanos(10 * Nanos::SECOND.0);
-
-/// They have a small file open for a millisecond or two, by which their folders are found; looked for this often.
-const CLOSELY: Nanos = Nanos::from_millis(10);
-/// So long after they were told to write.
-const WRITING: Nanos = Nanos::from_millis(500);
-/// What a class writes is looked at this often.
-const LOOK: Nanos = Nanos::from_millis(100);
 
 /// What a class has written through daemons.
 #[derive(Debug, Default)]
@@ -45,7 +35,7 @@ impl Through {
         if now < self.due || !class.is_limited() {
             return;
         }
-        self.due = now.plus(LOOK);
+        self.due = now.plus(tuning::writeback::FUSE_CLASS_LOOK);
         write_back.enter_made(class);
         let (pace, written) = (Pace::of(class), written(class));
         if written.saturating_sub(self.told) >= pace.portion {
@@ -79,9 +69,13 @@ impl Daemons {
     pub(crate) fn ids(&mut self, now: Nanos, pace: Pace) -> &[u32] {
         if now >= self.again {
             self.ids = find();
-            self.again = now.plus(AGAIN);
+            self.again = now.plus(tuning::writeback::FUSE_SEARCH);
         }
-        self.looks = Some((pace, now.plus(WRITING), now.plus(CLOSELY)));
+        self.looks = Some((
+            pace,
+            now.plus(tuning::writeback::FUSE_WRITING_FOR),
+            now.plus(tuning::writeback::FUSE_LOOK),
+        ));
         &self.ids
     }
 
@@ -94,7 +88,7 @@ impl Daemons {
     pub(crate) fn go_on(&mut self, now: Nanos, mut look: impl FnMut(u32, Pace)) {
         let Some((pace, until, _)) = self.looks.filter(|(.., due)| now >= *due) else { return };
         self.ids.iter().for_each(|id| look(*id, pace));
-        let due = now.plus(CLOSELY);
+        let due = now.plus(tuning::writeback::FUSE_LOOK);
         self.looks = (due <= until).then_some((pace, until, due));
     }
 }
@@ -111,7 +105,7 @@ fn find() -> Vec<u32> {
 
 fn serves(id: u32) -> bool {
     let leads_there = |link| fs::read_link(link).is_ok_and(|file| file == Path::new(DEVICE));
-    descriptors::of(id, DESCRIPTORS).any(leads_there)
+    descriptors::of(id, tuning::writeback::FUSE_DESCRIPTORS).any(leads_there)
 }
 
 #[cfg(test)]

@@ -12,11 +12,7 @@ use discnice_sys::pagecache;
 use discnice_units::Nanos;
 
 use crate::process::descriptors;
-
-/// Time between two looks.
-pub(crate) const LOOK: Nanos = Nanos::from_millis(2);
-/// No process stands for longer, whatever its disk does.
-pub(crate) const LONGEST: Nanos = Nanos::from_millis(1_000);
+use crate::tuning;
 
 /// What the processes wait for, by their ids.
 #[derive(Debug, Default)]
@@ -49,7 +45,10 @@ impl Wait {
 impl Awaited {
     /// A process waits for these files.
     pub(crate) fn add(&mut self, now: Nanos, id: u32, files: Vec<PathBuf>, left: u64) {
-        self.all.insert(id, Wait { files, left, until: now.plus(LONGEST) });
+        self.all.insert(
+            id,
+            Wait { files, left, until: now.plus(tuning::writeback::IN_FLIGHT_LONGEST) },
+        );
         self.due = now;
     }
 
@@ -61,7 +60,7 @@ impl Awaited {
     /// Tells of those that need not wait any more; again of those that it could not tell of.
     pub(crate) fn go_on(&mut self, now: Nanos, mut tell: impl FnMut(u32) -> bool) {
         if now >= self.due {
-            self.due = now.plus(LOOK);
+            self.due = now.plus(tuning::writeback::IN_FLIGHT_LOOK);
             self.all.retain(|id, wait| !wait.is_over(now) || !tell(*id));
         }
     }
@@ -82,7 +81,10 @@ impl Standing {
     /// A process begins to stand. Those that stood for too long, or have ended, are forgotten.
     pub(crate) fn begin(&mut self, now: Nanos, id: u32) {
         self.0.retain(|_, stand| now < stand.until);
-        self.0.insert(id, Stand { until: now.plus(LONGEST), told: false });
+        self.0.insert(
+            id,
+            Stand { until: now.plus(tuning::writeback::IN_FLIGHT_LONGEST), told: false },
+        );
     }
 
     /// Notes that a process need not wait any more; one that does not stand is of no interest.
@@ -116,7 +118,7 @@ mod tests {
         standing.note_told(7);
         assert!(standing.may_go(7) && !standing.may_go(7), "told once");
         assert!(!standing.may_go(8) && !standing.may_go(5007));
-        standing.begin(begun.plus(LONGEST), 4711);
+        standing.begin(begun.plus(tuning::writeback::IN_FLIGHT_LONGEST), 4711);
         assert_eq!(standing.0.len(), 1, "only the one that stands now");
         standing.note_told(8);
         assert!(!standing.may_go(8), "it was told too late");

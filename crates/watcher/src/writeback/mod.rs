@@ -37,11 +37,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::accounting::created_files::Made;
 use crate::helper_process;
 use crate::process::descriptors;
-
-/// Descriptors of a process that are looked at; what more of them dirty the kernel writes, later.
-const DESCRIPTORS: usize = 1024;
-/// Time without a newly dirtied portion after which no folder is watched any more.
-const QUIET: Duration = Duration::from_secs(5);
+use crate::tuning;
 
 /// The process that writes back, which all watched classes share; started when it is first needed. It
 /// ends with us.
@@ -177,7 +173,7 @@ fn wait(socket: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
     let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
     fds.extend(closed.events().map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
     let until = due.map(|due| Duration::from_nanos(due.minus(time::now()).0));
-    let longest = until.or(closed.events().map(|_| QUIET));
+    let longest = until.or(closed.events().map(|_| tuning::writeback::FOLDERS_QUIET));
     let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
     let ready = poll(&mut fds, timeout.as_ref());
     (fds.first().is_some_and(|fd| !fd.revents().is_empty()), ready == Ok(0))
@@ -214,7 +210,7 @@ fn written_by(id: u32) -> impl Iterator<Item = (PathBuf, Metadata)> {
         let found = fs::metadata(&path).ok().filter(|found| writable && is_kept(found))?;
         Some((path, found))
     };
-    descriptors::of(id, DESCRIPTORS).filter_map(written)
+    descriptors::of(id, tuning::writeback::DESCRIPTORS).filter_map(written)
 }
 
 /// Whether what is dirty of it belongs on the disk: without a name it need never get there.

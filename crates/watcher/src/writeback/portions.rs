@@ -18,9 +18,7 @@ use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
 use crate::process::descriptors;
-
-/// So many portions are no burst.
-const FEW: u64 = 2;
+use crate::tuning;
 
 /// At which pace what a class dirtied is written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +102,13 @@ impl Paced {
                 return Ok(());
             }
         }
-        if found.size() <= FEW * pace.portion {
+        if found.size() <= tuning::writeback::PORTIONS_AT_ONCE * pace.portion {
             return Err(paths);
         }
         let spread = Spread { paths, key: key(found), offset: 0 };
         let much = spread.open().is_some_and(|(opened, size)| {
-            dirty(&opened, 0, size).is_some_and(|dirty| dirty > FEW * pace.portion)
+            dirty(&opened, 0, size)
+                .is_some_and(|dirty| dirty > tuning::writeback::PORTIONS_AT_ONCE * pace.portion)
         });
         if !much {
             return Err(spread.paths);

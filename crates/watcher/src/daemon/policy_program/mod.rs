@@ -8,7 +8,6 @@ mod program;
 mod protocol;
 
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use discnice_ledger::advice::Health;
 use discnice_ledger::policy::Choice;
@@ -19,6 +18,7 @@ use discnice_sys::{futex, process, time};
 use discnice_units::Nanos;
 use program::Program;
 
+use crate::daemon::tuning;
 use crate::process::lives;
 
 /// The programs that are policies of classes, by name; `None` for a class that the configuration gives none.
@@ -26,16 +26,6 @@ pub type Programs = fn(&str) -> Result<Option<Vec<String>>, String>;
 
 /// The stack of the thread: it reads the configuration.
 const STACK: usize = 1 << 20;
-/// How often the program is asked.
-const APART: Duration = Duration::from_millis(250);
-/// An answer that takes longer is late.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// After so many late answers in a row the program is started anew.
-const LATE: u32 = 10;
-/// One that cannot be started, or ends, is started again after this.
-const AGAIN: Nanos = Nanos(5 * Nanos::SECOND.0);
-/// A class without members is left after this.
-const EMPTY: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// A thread that asks the program of a class as long as that has members.
 #[derive(Debug)]
@@ -82,7 +72,7 @@ impl Asker {
             let now = time::now();
             if class.living(process::exists).next().is_some() {
                 peopled = now;
-            } else if now > peopled.plus(EMPTY) {
+            } else if now > peopled.plus(tuning::programs::EMPTY) {
                 break;
             }
             // Another policyd of this user, in another session, may ask.
@@ -90,7 +80,7 @@ impl Asker {
                 let health = self.step();
                 class.advice().note_health(health);
             }
-            thread::sleep(APART);
+            thread::sleep(tuning::programs::INTERVAL);
         }
         self.program = None;
         class.advice().note_health(Health::Unasked);
@@ -107,14 +97,14 @@ impl Asker {
         let Some(program) = &mut self.program else { return Health::Ended };
         // One question at a time: what is late answers the last one.
         let asked = if self.late == 0 { program.ask(&question) } else { Ok(()) };
-        match asked.and_then(|()| program.hear(PATIENCE)) {
+        match asked.and_then(|()| program.hear(tuning::programs::PATIENCE)) {
             Ok(Some(line)) => {
                 self.late = 0;
                 self.take(&line)
             }
             Ok(None) => {
                 self.late += 1;
-                if self.late >= LATE {
+                if self.late >= tuning::programs::LATE {
                     self.give_up();
                 }
                 Health::Silent
@@ -144,7 +134,7 @@ impl Asker {
         if now < self.due {
             return false;
         }
-        self.due = now.plus(AGAIN);
+        self.due = now.plus(tuning::programs::RETRY);
         let words = (self.programs)(&self.mapped.name()).ok().flatten();
         self.program = words.and_then(|words| Program::start(&words).ok());
         self.program.is_some()

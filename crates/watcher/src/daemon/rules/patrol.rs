@@ -21,25 +21,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::subject::{Identity, Key, Subject};
 use super::{Candidate, Loaded, Outcome, Rule, Rulebook, first};
+use crate::daemon::tuning;
 use crate::discovery::census::LastId;
-
-/// Shortest and longest time between two looks.
-const TICK: Nanos = Nanos::from_millis(250);
-const LONGEST: Nanos = Nanos::from_millis(800);
-/// Processor time after which a look ends.
-const BUDGET: Nanos = Nanos(1_000_000);
-/// The next look comes after so many times what the last one took.
-const SHARE: u64 = 400;
-/// Time after its birth in which a process is looked at each time.
-const YOUNG: Nanos = Nanos(2 * Nanos::SECOND.0);
-/// Shortest time between the starts of two rounds through all processes.
-const ROUND: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Processes of a round that are looked at each time.
-const PORTION: usize = 32;
-/// Numbers given out between two looks from which on the living are listed instead.
-const MANY: u32 = 100;
-/// How often it is asked whether the configuration has changed.
-const FILES: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// What tells that a file has changed: device, inode, size, time of its last change.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
@@ -115,7 +98,7 @@ impl Patrol {
         }
         let begun = used();
         if now >= self.files_at {
-            self.files_at = now.plus(FILES);
+            self.files_at = now.plus(tuning::rules::FILES);
             self.follow_files();
         }
         if self.rules.is_empty() {
@@ -125,7 +108,10 @@ impl Patrol {
         self.gather(now);
         let entered = self.look_at_all(now, begun);
         let spent = used().minus(begun);
-        self.due = now.plus(Nanos(spent.0.saturating_mul(SHARE)).clamp(TICK, LONGEST));
+        self.due = now.plus(
+            Nanos(spent.0.saturating_mul(tuning::rules::SHARE))
+                .clamp(tuning::rules::TICK, tuning::rules::LONGEST),
+        );
         entered
     }
 
@@ -152,7 +138,7 @@ impl Patrol {
         if last < before {
             // The numbers begin anew.
             self.fresh.extend(tree::every_process().filter(|id| *id <= last));
-        } else if last - before > MANY {
+        } else if last - before > tuning::rules::RELIST_FORKS {
             self.fresh.extend(tree::every_process().filter(|id| (before + 1..=last).contains(id)));
         } else {
             self.fresh.extend(before + 1..=last);
@@ -162,7 +148,7 @@ impl Patrol {
         let again: Vec<u32> = again.collect();
         self.fresh.extend(again);
         if self.round.is_empty() && now >= self.round_at {
-            self.round_at = now.plus(ROUND);
+            self.round_at = now.plus(tuning::rules::ROUND);
             self.round = tree::every_process().collect();
             self.round.sort_unstable();
             self.known.retain(|id, _| self.round.binary_search(id).is_ok());
@@ -172,8 +158,8 @@ impl Patrol {
     /// Looks at those until the budget is used up.
     fn look_at_all(&mut self, now: Nanos, begun: Nanos) -> Vec<BlockId> {
         let mut entered = Vec::new();
-        let end = begun.plus(BUDGET);
-        let mut portion = PORTION;
+        let end = begun.plus(tuning::rules::BUDGET);
+        let mut portion = tuning::rules::PORTION;
         while used() < end {
             let from_round = |round: &mut Vec<u32>| (portion > 0).then(|| round.pop()).flatten();
             let is_fresh = !self.fresh.is_empty();
@@ -208,12 +194,12 @@ impl Patrol {
             return None;
         }
         if known.is_none() && is_fresh {
-            self.young.push_back((id, now.plus(YOUNG)));
+            self.young.push_back((id, now.plus(tuning::rules::YOUNG)));
         }
         let (entered, retry) = match self.admit(id, identity.started, &subject) {
             Some(Ok(Some(block))) => (Some(block), None),
             // It is in a class, or cannot be held now, which may change.
-            Some(Ok(None) | Err(_)) => (None, Some(now.plus(ROUND))),
+            Some(Ok(None) | Err(_)) => (None, Some(now.plus(tuning::rules::ROUND))),
             None => (None, None),
         };
         let entered_one = entered.is_some();

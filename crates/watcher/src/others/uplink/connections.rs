@@ -13,12 +13,7 @@ use discnice_units::Nanos;
 use super::paths::{self, Paths};
 use crate::member::Watched;
 use crate::process::descriptors;
-
-/// Descriptors of a process, and processes, that are looked through.
-const DESCRIPTORS: usize = 1024;
-const PROCESSES: usize = 256;
-/// Connections of a class that are regulated.
-const CONNECTIONS: usize = 256;
+use crate::tuning;
 
 /// A rate that we set leaves this remainder, so that the next watcher knows it from a program's own.
 const MARK: u64 = 77;
@@ -57,14 +52,14 @@ impl Connections {
     pub(super) fn search(&mut self, members: &HashMap<u32, Watched>) -> u64 {
         let mut seen = HashSet::new();
         let mut links = 0;
-        for member in members.values().take(PROCESSES) {
-            for link in descriptors::of(member.id(), DESCRIPTORS) {
+        for member in members.values().take(tuning::uplink::PROCESSES) {
+            for link in descriptors::of(member.id(), tuning::uplink::DESCRIPTORS) {
                 links += 1;
                 let Some(inode) = socket_of(&link) else { continue };
                 if !seen.insert(inode)
                     || self.others.contains(&inode)
                     || self.known.contains_key(&inode)
-                    || self.known.len() >= CONNECTIONS
+                    || self.known.len() >= tuning::uplink::CONNECTIONS
                 {
                     continue;
                 }

@@ -21,15 +21,7 @@ use discnice_units::Nanos;
 use paths::Paths;
 
 use crate::member::Watched;
-
-/// How often connections are looked at while any moves bytes.
-const LOOK: Nanos = Nanos::from_millis(20);
-/// How often descriptors are looked through, and how much longer that is put off for each one: two hundred times what it
-/// costs.
-const SEARCH: Nanos = Nanos::from_millis(50);
-const SEARCH_EACH: u64 = 1_000_000;
-/// Most that a search is put off.
-const SEARCH_MOST: Nanos = Nanos(5 * Nanos::SECOND.0);
+use crate::tuning;
 
 //= gray-box/7-distributed
 /// The connections of a class under watch.
@@ -61,10 +53,12 @@ impl Pace {
     /// Notes that a look was made, and of how many descriptors at a search; returns when the next one is due.
     pub(crate) fn done(&mut self, now: Nanos, searched: Option<u64>, lively: bool) -> Nanos {
         if let Some(searched) = searched {
-            let apart = searched.saturating_mul(SEARCH_EACH).clamp(SEARCH.0, SEARCH_MOST.0);
+            let apart = searched
+                .saturating_mul(tuning::uplink::SEARCH_EACH.0)
+                .clamp(tuning::uplink::SEARCH.0, tuning::uplink::SEARCH_MOST.0);
             self.search_at = now.plus(Nanos(apart));
         }
-        self.look_at = if lively { now.plus(LOOK) } else { Nanos(u64::MAX) };
+        self.look_at = if lively { now.plus(tuning::uplink::LOOK) } else { Nanos(u64::MAX) };
         self.next()
     }
 }

@@ -10,11 +10,7 @@ use discnice_sys::tcp::Info;
 use discnice_units::Nanos;
 
 use super::said;
-
-/// A connection that moved bytes so long ago still counts for the shares of the others.
-const ACTIVE: Nanos = Nanos::from_millis(200);
-/// A path on which nothing moved for so long is forgotten.
-const FORGOTTEN: Nanos = Nanos(300 * Nanos::SECOND.0);
+use crate::tuning;
 
 /// Which path: the machine at the other end, and the direction.
 pub(super) type Key = ([u8; 16], bool);
@@ -46,7 +42,7 @@ pub(super) struct Paths(HashMap<Key, Path>);
 impl Paths {
     /// Begins a look.
     pub(super) fn begin(&mut self, now: Nanos) {
-        self.0.retain(|_, path| now < path.moved_at.plus(FORGOTTEN));
+        self.0.retain(|_, path| now < path.moved_at.plus(tuning::uplink::FORGOTTEN));
         for path in self.0.values_mut() {
             (path.counted, path.trip) = (0, Nanos(0));
         }
@@ -60,7 +56,7 @@ impl Paths {
         (moved, moved_at): (u64, Nanos),
         info: &Info,
     ) {
-        if now > moved_at.plus(ACTIVE) {
+        if now > moved_at.plus(tuning::uplink::ACTIVE_FOR) {
             return;
         }
         let path = self.0.entry(key).or_default();

@@ -1,0 +1,48 @@
+//! When a process is looked at.
+
+use discnice_units::Nanos;
+
+use crate::tuning::tuning;
+
+tuning! {
+    "When a process is looked at":
+
+    /// Interval of looks at a process that moved bytes just now, or that is held with some
+    /// threads awake.
+    BUSY: Nanos = Nanos(500_000), Time, adr 13;
+    /// Time after it last moved bytes in which a process is looked at as a busy one.
+    BUSY_FOR: Nanos = Nanos::from_millis(20), Time, adr 13;
+    /// Interval of looks at a process that moved bytes not long ago.
+    RECENT: Nanos = Nanos::from_millis(2), Time, adr 13;
+    /// Time after it last moved bytes in which that interval holds.
+    RECENT_FOR: Nanos = Nanos::from_millis(1_000), Time, adr 13;
+    /// Interval of looks at a process that has moved nothing for longer.
+    QUIET: Nanos = Nanos::from_millis(4), Time, adr 13;
+    /// Time after it last moved bytes in which that interval holds.
+    QUIET_FOR: Nanos = Nanos::from_millis(10_000), Time, adr 13;
+    /// Shortest interval of looks at a process that has moved nothing for longer still.
+    IDLE: Nanos = Nanos::from_millis(10), Time, adr 13;
+    /// That interval grows to this part of the time since the process last moved bytes.
+    IDLE_SHARE: u64 = 512, Part, adr 13;
+    /// Longest interval of looks at a process, whatever it does.
+    DORMANT: Nanos = Nanos::from_millis(100), Time, adr 13;
+    /// Time for which a process is looked at as a busy one after its account was first ahead of
+    /// its books.
+    SUSPECT_FOR: Nanos = Nanos::from_millis(20), Time, adr 13;
+    /// Shortest interval of looks at preloaded processes, which charge themselves.
+    PRELOADED: Nanos = Nanos::from_millis(2), Time, adr 13;
+    /// Cheap looks at an idle process before one that also finds out if it has ended.
+    GLANCES: u32 = 8, Count, adr 13;
+    /// Interval of looks from which on a process is first asked if it has run at all: ten ticks
+    /// of the slowest kernel.
+    SLEPT_FIRST: Nanos = Nanos::from_millis(100), Time, adr 13;
+    /// Each watched process adds this to the interval of looks at idle ones, two hundred times
+    /// what a look costs.
+    CROWD: Nanos = Nanos(600_000), Time, adr 13;
+    /// Batches into which looks at the idle processes of a crowd are gathered, as waking up costs
+    /// more than looking.
+    CROWD_BATCHES: u64 = 16, Count, adr 13;
+    /// Slice of processor time that the watcher asks for, the shortest that the kernel gives, to
+    /// wake up in time.
+    PROCESSOR_SLICE: Nanos = Nanos(100_000), Time, adr 13;
+}
