@@ -4,8 +4,6 @@
 //! Only a cgroup that is delegated to us will do: its directory is our user's, and not that of the root cgroup, which cannot be
 //! frozen. No controller is ever enabled, so a process that had been in a leaf can go back there.
 
-use crate::tuning;
-
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,6 +16,8 @@ use discnice_processes::tree::Process;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
+
+use crate::tuning;
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const MAGIC: u64 = 0x6367_7270;

@@ -7,20 +7,20 @@ use discnice_units::Nanos;
 use super::role::{Role, rest};
 use super::{Gone, Watched, mark};
 use crate::process;
-use crate::schedule::duty::{self, Decision};
+use crate::schedule::stops::{self, Decision};
 use crate::tuning;
 
 impl Watched {
     /// Whether the process does nothing, as far as one look at its account tells: then when to look
     /// again. In a crowd most do nothing at most times.
     fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
-        let next = self.duty.idle(now, crowd)?;
+        let next = self.schedule.next_idle_look(now, crowd)?;
         let state = self.member()?.state();
         let same = state != State::Free
             && self.part_in(state) == (self.role, self.reason)
-            && self.paused == self.is_paused();
-        let sure = same && !self.letting_go && !self.may_be_bereaved();
-        if !sure || self.glances >= tuning::looks::GLANCES {
+            && self.holding.pause.is_wanted == self.is_paused();
+        let sure = same && !self.is_letting_go() && !self.may_be_bereaved();
+        if !sure || self.schedule.needs_thorough_look() {
             return None;
         }
         let preloaded = self.role == Role::Preloaded;
@@ -28,11 +28,11 @@ impl Watched {
             return None;
         }
         let seldom = next >= now.plus(tuning::looks::SLEPT_FIRST);
-        if seldom && self.account.has_slept() {
+        if seldom && self.accounting.account.has_slept() {
             return Some(next);
         }
-        self.glances += 1;
-        if !self.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
+        self.schedule.note_glance();
+        if !self.accounting.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
             return None;
         }
         self.note_seen();
@@ -42,9 +42,9 @@ impl Watched {
     /// Tells `status` what was seen, so that it need not look itself while the process does not run.
     fn note_seen(&self) {
         if let (Some(ran), Some(held), Some(member)) =
-            (self.account.ran(), self.held(), self.member())
+            (self.accounting.account.ran(), self.held(), self.member())
         {
-            let (own, charged) = (self.account.own(), member.books().charged());
+            let (own, charged) = (self.accounting.account.own(), member.books().charged());
             held.set_seen(ran.0, own.read.max(charged.read) + own.written.max(charged.written));
         }
     }
@@ -59,17 +59,14 @@ impl Watched {
         if let Some(next) = self.glance(now, crowd) {
             return Ok(next);
         }
-        self.glances = 0;
+        self.schedule.note_thorough_look();
         let Some(state) = self.follow() else {
             self.leave();
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
         self.take_part(state);
-        if self.unknown_until > Nanos(0) && now > self.unknown_until {
-            self.unknown_until = Nanos(0);
-            self.account.set_rest(rest(self.role));
-        }
-        if self.account.look().is_err() || self.pinned.has_ended() {
+        self.accounting.end_unknown_children(now, rest(self.role));
+        if self.accounting.account.look().is_err() || self.pinned.has_ended() {
             return Err(Gone::Ended);
         }
         let moved = match self.role {
@@ -79,24 +76,22 @@ impl Watched {
         let now = time::now();
         self.follow_written(now);
         self.follow_pause(now);
-        self.see_moving(now);
-        let (id, paused) = (self.id(), self.paused);
+        self.accounting.see_moving(now);
+        let (id, paused) = (self.id(), self.holding.pause.is_wanted);
         // What is paused handles signals when it goes on, as what SIGSTOP has stopped does.
         let called = || if paused { process::is_doomed(id) } else { process::is_signalled(id) };
-        let next = match self.duty.decide(now, crowd, called) {
-            Decision::Hold(until) if now < self.refused_until => until.min(self.refused_until),
-            Decision::Hold(until) if self.may_be_held(now) => self.press(now, until, moved),
-            Decision::Hold(until) => until,
+        let next = match self.schedule.decide(now, crowd, called) {
+            Decision::Hold(until) => self.hold(now, until, moved),
             Decision::Run(next) => self.go_on(now, next),
         };
         self.write_back();
         self.note_seen();
-        if self.letting_go {
+        if self.is_letting_go() {
             self.let_go();
         }
-        Ok(if self.letting_go {
-            next.min(duty::close(now))
-        } else if self.awaits_until > Nanos(0) {
+        Ok(if self.is_letting_go() {
+            next.min(stops::close(now))
+        } else if self.writeback.awaits_until > Nanos(0) {
             next.min(now.plus(tuning::writeback::IN_FLIGHT_LOOK))
         } else {
             next
@@ -107,30 +102,40 @@ impl Watched {
     /// it already; then what is left there of no known process `is_own`.
     pub fn end(&mut self, is_own: bool) {
         // Unreadable when its parent has waited for it: then what is new is that of the parent.
-        let _ = self.account.update();
+        let _ = self.accounting.account.update();
         if is_own {
-            self.account.settle();
+            self.accounting.account.settle();
         }
-        self.nameless.forget();
+        self.accounting.forget_unlinked();
         self.charge_own();
         self.let_go();
     }
 
     /// Whether anything that it can stand for is in force.
     fn may_be_held(&self, now: Nanos) -> bool {
-        let waits = now < self.rests_until || now < self.awaits_until;
-        self.class.is_limited() || self.paused || waits
+        let waits = now < self.holding.rests_until || now < self.writeback.awaits_until;
+        self.class.is_limited() || self.holding.pause.is_wanted || waits
+    }
+
+    /// Holds it until then if anything is to hold it for; returns when to look again.
+    fn hold(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
+        if let Some(refused_until) = self.holding.refused_until(now) {
+            until.min(refused_until)
+        } else if self.may_be_held(now) {
+            self.press(now, until, moved)
+        } else {
+            until
+        }
     }
 
     /// Lets it run; returns when to look again, at `next` at the latest.
     fn go_on(&mut self, now: Nanos, next: Nanos) -> Nanos {
         self.let_go();
         self.read_ahead.doubt(&self.pinned, self.class, now);
-        let suspected =
-            self.suspect.is_some_and(|(since, _)| now < since.plus(tuning::looks::SUSPECT_FOR));
-        if suspected && self.caught_until < now {
-            duty::close(now)
-        } else if self.role == Role::Preloaded && self.caught_until < now {
+        let ahead = &self.accounting.ahead;
+        if ahead.is_suspect(now) && !ahead.is_caught(now) {
+            stops::close(now)
+        } else if self.role == Role::Preloaded && !ahead.is_caught(now) {
             next.max(now.plus(tuning::looks::PRELOADED))
         } else {
             next

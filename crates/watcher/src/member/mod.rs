@@ -1,26 +1,30 @@
 //! One process under watch.
 
+mod accounting;
 mod charging;
+mod holding;
 mod looking;
 mod role;
 mod stopping;
 mod uncharged;
+mod writeback;
 
-use discnice_ledger::member::Charged;
+use accounting::Accounting;
+use holding::Holding;
+use role::{Role, rest, role};
+use writeback::Writeback;
+
 use discnice_ledger::outside::{APART, Held, Mechanism, Reason};
 use discnice_ledger::{Class, Member, MemberId};
-use discnice_regulator::Backlog;
 use discnice_sys::time;
 use discnice_units::Nanos;
-use role::{Role, rest, role};
 
 use crate::accounting::unlinked_files::Nameless;
-use crate::accounting::{Io, OwnAccount, Rest};
+use crate::accounting::{Io, OwnAccount};
 use crate::helpers::Helpers;
-use crate::holding::{self, Hold};
 use crate::process::Pinned;
 use crate::read_ahead::ReadAhead;
-use crate::schedule::duty::Duty;
+use crate::schedule::stops::Schedule;
 use crate::tuning;
 
 /// Why a process is no longer watched.
@@ -38,52 +42,18 @@ pub struct Watched {
     pinned: Pinned,
     class: &'static Class,
     slot: MemberId,
-    role: Role,
-    reason: Reason,
-    account: OwnAccount,
-    cancelled: u64,
-    duty: Duty,
-    /// Since when it has been ahead of these books.
-    suspect: Option<(Nanos, Charged)>,
-    caught_until: Nanos,
-    hold: Box<dyn Hold>,
-    helpers: Helpers,
-    read_ahead: ReadAhead,
-    nameless: Nameless,
-    /// Bytes dirtied since write-back was started last.
-    dirtied: u64,
-    /// What it has on its way to a disk while its class gives way, and until when it waits for that at the longest.
-    backlog: Backlog,
-    awaits_until: Nanos,
-    held_since: Option<Nanos>,
-    press_at: Nanos,
-    /// How often it moved bytes though it was held.
-    slips: u32,
-    letting_go: bool,
-    /// Nothing could hold it when it was to be held last.
-    is_unheld: bool,
-    /// Looks since the last thorough one.
-    glances: u32,
-    refused_until: Nanos,
-    /// When way was made for a debugger last, and for how long lately.
-    way_at: Nanos,
-    way_used: Nanos,
-    /// Until when it stands for the memory that it has.
-    rests_until: Nanos,
-    /// The user wants it to stand.
-    paused: bool,
-    /// It does so, and its class says so.
-    stands: bool,
     /// The number by which its class lists it.
     number: u32,
+    role: Role,
+    reason: Reason,
+    accounting: Accounting,
+    holding: Holding,
+    writeback: Writeback,
+    read_ahead: ReadAhead,
+    schedule: Schedule,
+    helpers: Helpers,
     /// Its parent, as far as known.
     pub parent: u32,
-    /// Until when children may end that are not found yet; zero for no more.
-    unknown_until: Nanos,
-    /// How much it had moved when that was seen to grow last, and when that was.
-    seen: (u64, Nanos),
-    /// When it is to be looked at next.
-    pub due: Nanos,
 }
 
 impl Watched {
@@ -109,46 +79,23 @@ impl Watched {
             held.set_how(Mechanism::None, Reason::Hidden);
             return None;
         };
-        let hold = holding::best(pinned.process);
-        let now = time::now();
-        let cancelled = account.own().cancelled;
         let begun = role == Role::Outside && account.own().written > 0;
-        let nameless = if begun { Nameless::begun(pinned.id()) } else { Nameless::default() };
+        let unlinked = if begun { Nameless::begun(pinned.id()) } else { Nameless::default() };
+        let now = time::now();
         let watched = Self {
-            pinned,
             class,
             slot,
+            number,
             role,
             reason,
-            account,
-            cancelled,
-            hold,
-            helpers,
+            accounting: Accounting::new(account, unlinked),
+            holding: Holding::new(pinned.process),
+            writeback: Writeback::default(),
             read_ahead: ReadAhead::default(),
-            nameless,
-            dirtied: 0,
-            backlog: Backlog::default(),
-            awaits_until: Nanos(0),
-            duty: Duty::new(now),
-            suspect: None,
-            caught_until: Nanos(0),
-            held_since: None,
-            press_at: Nanos(0),
-            slips: 0,
-            letting_go: false,
-            is_unheld: false,
-            glances: 0,
-            refused_until: Nanos(0),
-            way_at: Nanos(0),
-            way_used: Nanos(0),
-            rests_until: Nanos(0),
-            paused: false,
-            stands: false,
-            number,
+            schedule: Schedule::new(now),
+            helpers,
             parent: 0,
-            due: Nanos(0),
-            seen: (0, Nanos(0)),
-            unknown_until: Nanos(0),
+            pinned,
         };
         Some(watched.greeted(now))
     }
@@ -157,13 +104,24 @@ impl Watched {
     fn greeted(mut self, now: Nanos) -> Self {
         self.note_how(self.reason);
         if self.reason == Reason::Attached {
-            self.account.set_rest(Rest::Children);
-            self.unknown_until = now.plus(tuning::accounting::UNKNOWN_CHILDREN);
+            self.accounting.expect_unknown_children(now);
         }
-        if self.role == Role::Outside && self.read_ahead.expect(self.account.own().read) {
-            self.duty.owe(now, now.plus(tuning::read_ahead::FIRST_STOP));
+        if self.role == Role::Outside && self.read_ahead.expect(self.accounting.account.own().read)
+        {
+            self.schedule.note_debt(now, now.plus(tuning::read_ahead::FIRST_STOP));
         }
         self
+    }
+
+    /// When it is to be looked at next.
+    #[must_use]
+    pub fn due(&self) -> Nanos {
+        self.schedule.due
+    }
+
+    /// Has it looked at next at this time.
+    pub fn set_due(&mut self, due: Nanos) {
+        self.schedule.due = due;
     }
 
     /// Its process id.
@@ -198,29 +156,29 @@ impl Watched {
     /// When it moved bytes last.
     #[must_use]
     pub fn moved_at(&self) -> Nanos {
-        self.duty.moved_at()
+        self.schedule.moved_at()
     }
 
     /// What it leaves to its parent's account now that it has ended.
     #[must_use]
     pub fn left(&self) -> Io {
-        self.account.left()
+        self.accounting.account.left()
     }
 
     /// Returns true if a reaped child's I/O may already be in this process's account.
     #[must_use]
     pub fn may_be_bereaved(&self) -> bool {
-        self.account.may_be_bereaved()
+        self.accounting.account.may_be_bereaved()
     }
 
     /// Notes that the process has a child that is watched too.
     pub fn expect_children(&mut self) {
-        self.account.expect_children();
+        self.accounting.account.expect_children();
     }
 
     /// A child of it that was watched has ended, and leaves so much to its account.
     pub fn inherit(&mut self, left: Io) {
-        self.account.inherit(left);
+        self.accounting.account.inherit(left);
     }
 
     /// Whether the process has ended.

@@ -25,12 +25,12 @@ impl Watched {
 
     /// Tells the class how the process is held, and why.
     pub(super) fn note_how(&mut self, reason: Reason) {
-        if self.stands {
+        if self.holding.pause.is_told {
             return self.note_paused();
         }
         let mechanism = match self.role {
-            Role::Outside => self.hold.mechanism(),
-            Role::Preloaded if reason == Reason::RanAhead => self.hold.mechanism(),
+            Role::Outside => self.holding.mechanism(),
+            Role::Preloaded if reason == Reason::RanAhead => self.holding.mechanism(),
             Role::Preloaded => Mechanism::None,
         };
         if let Some(held) = self.held() {
@@ -56,8 +56,8 @@ impl Watched {
         let (role, reason) = self.part_in(state);
         if (role, reason) != (self.role, self.reason) {
             (self.role, self.reason) = (role, reason);
-            self.duty.stir(time::now());
-            self.account.set_rest(rest(role));
+            self.schedule.look_closely(time::now());
+            self.accounting.account.set_rest(rest(role));
             self.note_how(reason);
         }
     }

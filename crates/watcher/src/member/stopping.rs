@@ -7,57 +7,42 @@ use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 
 use super::{Role, Watched};
-use crate::holding::{self, Grip, Means, Refused, Tracer};
-use crate::schedule::duty;
+use crate::holding::{Grip, Refused, Tracer};
+use crate::schedule::stops;
 use crate::tuning;
 
 impl Watched {
     pub(super) fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
-        if !moved && now < self.press_at {
-            return until.min(duty::close(now));
+        if !moved && self.holding.is_pressed(now) {
+            return until.min(stops::close(now));
         }
         deadline::arm();
-        // A process that waits for a pipe most of the time is asleep whenever it is to be stopped.
-        self.slips += u32::from(moved && self.held_since.is_some());
-        if self.slips >= tuning::holding::SLIPS && self.hold.means() == Means::Tracer {
+        match self.holding.press(moved) {
             // A debugger, which stands for nothing.
-            return self.give_up(Refused::Traced, now, tuning::holding::TRACER_RETRY);
-        }
-        let all = self.paused || self.slips >= tuning::holding::SLIPS;
-        let pressed = if all { self.hold.press_all() } else { self.hold.press() };
-        match pressed {
-            Ok(grip) => {
-                self.is_unheld = false;
-                if self.paused && !self.stands && (grip == Grip::Firm || !self.runs()) {
-                    self.stands = true;
+            None => self.give_up(Refused::Traced, now, tuning::holding::TRACER_RETRY),
+            Some(Ok(grip)) => {
+                let pause = self.holding.pause;
+                if pause.is_wanted && !pause.is_told && (grip == Grip::Firm || !self.runs()) {
+                    self.holding.pause.is_told = true;
                     self.note_paused();
                 }
-                // Threads that could not be let go yet, as they wait for a disk, stay.
-                self.letting_go = false;
-                if self.held_since.is_none() {
-                    self.held_since = Some(now);
-                }
-                let after = time::now();
-                self.press_at =
-                    after.plus(Nanos(after.minus(now).0 * tuning::holding::PRESS_SHARE));
-                if grip == Grip::Firm { until } else { until.min(duty::close(after)) }
+                let after = self.holding.note_pressed(now);
+                if grip == Grip::Firm { until } else { until.min(stops::close(after)) }
             }
-            Err(refused) => self.resort(refused, now),
+            Some(Err(refused)) => self.resort(refused, now),
         }
     }
 
     /// Another mechanism, or none for a while.
     fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
         self.let_go();
-        if refused == Refused::Traced && self.resort_to_tracer() {
-            self.note_how(self.reason);
-            return now;
-        }
-        let (process, means) = (self.pinned.process, self.hold.means());
-        if refused == Refused::Forbidden
-            && let Some(next) = holding::next_best(process, means, &self.helpers.guards)
-        {
-            self.hold = next;
+        let process = self.pinned.process;
+        let is_replaced = match refused {
+            Refused::Traced => self.resort_to_tracer(),
+            Refused::Forbidden => self.holding.fall_back(process, &self.helpers.guards),
+            Refused::Foreground => false,
+        };
+        if is_replaced {
             self.note_how(self.reason);
             return now;
         }
@@ -67,69 +52,52 @@ impl Watched {
     /// Nothing holds it for so long.
     fn give_up(&mut self, refused: Refused, now: Nanos, time: Nanos) -> Nanos {
         self.let_go();
-        if self.hold.means() == Means::Tracer {
-            self.hold = holding::best(self.pinned.process);
-        }
+        self.holding.leave_tracer(self.pinned.process);
         if let Some(held) = self.held() {
             held.set_how(Mechanism::None, refused.reason());
         }
-        self.refused_until = now.plus(time);
-        (self.is_unheld, self.stands) = (true, false);
-        self.refused_until.min(duty::close(now).plus(tuning::holding::LONGEST_STOP))
+        let until = now.plus(time);
+        self.holding.give_up(until);
+        until.min(stops::close(now).plus(tuning::holding::LONGEST_STOP))
     }
 
     /// Lets go of the process for a moment, so that another can trace it; returns until when. `None` if that is not needed,
     /// or has been granted for long enough.
     pub fn make_way(&mut self, now: Nanos) -> Option<Nanos> {
-        if self.hold.means() != Means::Ptrace
-            || self.refused_until >= now.plus(tuning::holding::DEBUGGER_WINDOW)
-        {
-            return None;
-        }
-        let passed = now.minus(self.way_at);
-        let used =
-            Nanos(self.way_used.0.saturating_sub(passed.0 / tuning::holding::DEBUGGER_REFILL))
-                .plus(passed.min(tuning::holding::DEBUGGER_WINDOW));
-        if used > tuning::holding::DEBUGGER_BUDGET {
-            return None;
-        }
-        if self.held_since.is_none() && crate::process::tracer(self.id().cast_signed()).is_some() {
-            return None;
-        }
-        (self.way_at, self.way_used) = (now, used);
+        let id = self.id().cast_signed();
+        let until = self.holding.open_window(now, || crate::process::tracer(id).is_some())?;
         self.let_go();
-        self.refused_until = now.plus(tuning::holding::DEBUGGER_WINDOW);
-        Some(self.refused_until)
+        self.holding.refrain(until);
+        Some(until)
     }
 
     /// It is traced: its tracer stands for it, if that is of the class, too; one that traces it no more is let go for good.
     fn resort_to_tracer(&mut self) -> bool {
-        if self.hold.means() == Means::Tracer {
-            self.hold = holding::best(self.pinned.process);
+        if self.holding.leave_tracer(self.pinned.process) {
             return true;
         }
         let Some(tracer) = Tracer::of(self.id(), |id| self.class.listed(id).is_some()) else {
             return false;
         };
-        self.hold = Box::new(tracer);
+        self.holding.replace(Box::new(tracer));
         true
     }
 
     /// It stands until then, whatever it owes, so that its pages grow old; again and again while it is to.
     pub fn rest(&mut self, until: Nanos) {
         let now = time::now();
-        if self.rests_until <= now
+        if self.holding.rests_until <= now
             && let Some(held) = self.held()
         {
-            held.set_how(self.hold.mechanism(), Reason::Memory);
+            held.set_how(self.holding.mechanism(), Reason::Memory);
         }
-        self.rests_until = until;
-        self.duty.owe(now, until);
+        self.holding.rests_until = until;
+        self.schedule.note_debt(now, until);
     }
 
     /// It need not stand for its memory any more.
     pub fn wake(&mut self) {
-        if std::mem::take(&mut self.rests_until) > Nanos(0) {
+        if std::mem::take(&mut self.holding.rests_until) > Nanos(0) {
             self.limits_changed();
             self.note_how(self.reason);
         }
@@ -158,11 +126,11 @@ impl Watched {
     /// holding.
     pub(super) fn follow_pause(&mut self, now: Nanos) {
         let wanted = self.is_paused();
-        let paused = std::mem::replace(&mut self.paused, wanted);
+        let paused = std::mem::replace(&mut self.holding.pause.is_wanted, wanted);
         if wanted {
-            self.duty.owe(now, now.plus(tuning::holding::PAUSE));
+            self.schedule.note_debt(now, now.plus(tuning::holding::PAUSE));
         } else if paused {
-            self.stands = false;
+            self.holding.pause.is_told = false;
             self.limits_changed();
             self.note_how(self.reason);
         }
@@ -176,24 +144,19 @@ impl Watched {
 
     pub(super) fn note_paused(&self) {
         if let Some(held) = self.held() {
-            held.set_how(self.hold.mechanism(), Reason::Paused);
+            held.set_how(self.holding.mechanism(), Reason::Paused);
         }
     }
 
     /// Whether it, or something of it, is held.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.held_since.is_some() || self.letting_go
+        self.holding.is_held()
     }
 
     /// What has stopped or ended is taken note of.
     pub fn tend(&mut self) {
-        if self.is_held() {
-            self.hold.tend();
-        }
-        if self.letting_go {
-            self.letting_go = !self.hold.release();
-        }
+        self.holding.tend();
     }
 
     /// Stops watching: the process gets its read-ahead back, and is let go as soon as possible.
@@ -204,7 +167,7 @@ impl Watched {
 
     /// Lets go of the process as soon as possible.
     pub fn let_go(&mut self) {
-        if let Some(since) = self.held_since.take() {
+        if let Some(since) = self.holding.end_stop() {
             // What was being read when it was stopped has come by now.
             let now = time::now();
             if self.role == Role::Outside || self.reason == Reason::RanAhead {
@@ -213,31 +176,27 @@ impl Watched {
             if let Some(held) = self.held() {
                 held.add_frozen(now.minus(since).0);
             }
-            self.letting_go = true;
-            self.slips =
-                if self.slips < tuning::holding::SLIPS { 0 } else { tuning::holding::SLIPS - 1 };
         }
-        if self.letting_go {
-            self.letting_go = !self.hold.release();
-        }
+        self.holding.release();
     }
 
     /// Whether something of it is still to be let go.
     #[must_use]
     pub fn is_letting_go(&self) -> bool {
-        self.letting_go
+        self.holding.is_letting_go()
     }
 
     /// The limits changed.
     pub fn limits_changed(&mut self) {
         self.read_ahead.follow(&self.pinned, self.class);
-        self.relent();
+        self.shorten_debt();
     }
 
     /// It stands no longer than for what its class owes now, for its memory, or for its write-back.
-    pub(super) fn relent(&mut self) {
+    pub(super) fn shorten_debt(&mut self) {
         let both = Charged { read: 1, written: 1 };
         let owed = ledger::paid_at(self.class, time::now(), both);
-        self.duty.relent(owed.max(self.rests_until).max(self.awaits_until));
+        self.schedule
+            .shorten_debt(owed.max(self.holding.rests_until).max(self.writeback.awaits_until));
     }
 }

@@ -7,11 +7,12 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 use discnice_ledger::State;
+use discnice_ledger::member::Charged;
 use discnice_ledger::policy::{Limits, Resource};
 use discnice_units::Rate;
 
 use super::*;
-use crate::holding::{Grip, Means, Refused};
+use crate::holding::{Grip, Hold, Means, Refused};
 
 /// Tells whether it holds. One thread can never be let go.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ fn barely_held(child: &std::process::Child) -> (Watched, Rc<Cell<bool>>) {
     let pinned = crate::process::pin(id.cast_signed()).unwrap();
     let watched = Watched::new(pinned, class, (slot, id), Reason::None, Helpers::default());
     let (mut watched, holds) = (watched.unwrap(), Rc::new(Cell::new(false)));
-    watched.hold = Box::new(Stuck(Rc::clone(&holds)));
+    watched.holding.replace(Box::new(Stuck(Rc::clone(&holds))));
     (watched, holds)
 }
 
@@ -112,8 +113,8 @@ fn a_change_of_the_limits_does_not_end_the_wait_for_write_back() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let (mut watched, holds) = barely_held(&child);
     let now = time::now();
-    watched.awaits_until = now.plus(Nanos(60 * Nanos::SECOND.0));
-    watched.duty.owe(now, watched.awaits_until);
+    watched.writeback.awaits_until = now.plus(Nanos(60 * Nanos::SECOND.0));
+    watched.schedule.note_debt(now, watched.writeback.awaits_until);
     watched.limits_changed();
     watched.step(now, Nanos(0)).unwrap();
     child.kill().unwrap();
@@ -126,7 +127,7 @@ fn a_process_that_could_not_be_let_go_as_a_whole_is_held_again() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let (mut watched, holds) = barely_held(&child);
     let now = time::now();
-    watched.duty.owe(now, now.plus(Nanos(60 * Nanos::SECOND.0)));
+    watched.schedule.note_debt(now, now.plus(Nanos(60 * Nanos::SECOND.0)));
     watched.step(now, Nanos(0)).unwrap();
     assert!(holds.get(), "it owes");
     watched.let_go();

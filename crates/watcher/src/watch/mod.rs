@@ -161,7 +161,7 @@ impl Watch {
         let now = time::now();
         for (id, member) in &mut self.members {
             change(member);
-            member.due = now;
+            member.set_due(now);
             self.queue.push(Reverse((now, *id)));
         }
     }
@@ -221,7 +221,7 @@ impl Watch {
             if let Some(member) = self.members.get_mut(&id)
                 && let Some(until) = member.make_way(now)
             {
-                member.due = until;
+                member.set_due(until);
                 self.queue.push(Reverse((until, id)));
             }
         }
@@ -239,7 +239,7 @@ impl Watch {
             deadline::renew();
             self.queue.pop();
             // Other entries of the same member were overtaken.
-            if self.members.get(&id).is_some_and(|member| member.due == due) {
+            if self.members.get(&id).is_some_and(|member| member.due() == due) {
                 self.step_member(id, now, crowd);
             }
         }
@@ -274,12 +274,12 @@ impl Watch {
                 }
                 let bereaved = member.may_be_bereaved();
                 let apart = bereaved && self.apart.mourn(separates);
-                member.due = match bereaved {
+                member.set_due(match bereaved {
                     true if apart => now.plus(tuning::accounting::CHILD_CLASS_WAIT),
                     true => now.plus(Nanos(1)),
                     false => batched(next, now, crowd),
-                };
-                self.queue.push(Reverse((member.due, id)));
+                });
+                self.queue.push(Reverse((member.due(), id)));
                 if member.is_held() {
                     self.held.insert(id);
                 }
@@ -294,7 +294,7 @@ impl Watch {
     /// Has the children of a member looked at, before the member itself is again: one may have ended.
     fn look_at_children(&mut self, id: u32, now: Nanos) {
         for (child, member) in self.members.iter_mut().filter(|(_, member)| member.parent == id) {
-            member.due = now;
+            member.set_due(now);
             self.queue.push(Reverse((now, *child)));
         }
     }
@@ -309,7 +309,7 @@ impl Watch {
     /// Members that began to execute a program are looked at now.
     fn welcome(&mut self, now: Nanos) {
         for (id, member) in self.members.iter_mut().filter(|(_, member)| member.has_changed()) {
-            member.due = now;
+            member.set_due(now);
             self.queue.push(Reverse((now, *id)));
         }
     }

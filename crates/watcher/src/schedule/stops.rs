@@ -25,20 +25,24 @@ pub enum Decision {
     Hold(Nanos),
 }
 
-/// The state of one process.
+/// When one process is to be stopped, continued and looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Duty {
+pub struct Schedule {
     /// When what it moved is paid for.
     paid_at: Nanos,
-    /// Since when it is held.
-    held_since: Option<Nanos>,
-    /// Until when it breathes.
-    breath_until: Nanos,
+    /// Since when the present slice of its stop lasts.
+    stopped_since: Option<Nanos>,
+    /// Until when it runs to receive a signal.
+    window_until: Nanos,
     /// When it last moved bytes.
     moved_at: Nanos,
+    /// Cheap looks since the last thorough one.
+    glances: u32,
+    /// When it is to be looked at next.
+    pub due: Nanos,
 }
 
-impl Duty {
+impl Schedule {
     /// A process that was found at `now`; at first it is looked at closely.
     #[must_use]
     pub fn new(now: Nanos) -> Self {
@@ -46,20 +50,36 @@ impl Duty {
     }
 
     /// Bytes were found that will be paid for at `paid_at`.
-    pub fn owe(&mut self, now: Nanos, paid_at: Nanos) {
+    pub fn note_debt(&mut self, now: Nanos, paid_at: Nanos) {
         self.moved_at = now;
         self.paid_at = self.paid_at.max(paid_at);
     }
 
     /// Notes that the process is about to do something new: it is looked at as closely as one that
     /// moves bytes.
-    pub fn stir(&mut self, now: Nanos) {
+    pub fn look_closely(&mut self, now: Nanos) {
         self.moved_at = now;
     }
 
     /// The limits changed: what is owed is now paid for at `paid_at`, if that is sooner.
-    pub fn relent(&mut self, paid_at: Nanos) {
+    pub fn shorten_debt(&mut self, paid_at: Nanos) {
         self.paid_at = self.paid_at.min(paid_at);
+    }
+
+    /// Returns true if the next look must be a thorough one.
+    #[must_use]
+    pub fn needs_thorough_look(&self) -> bool {
+        self.glances >= tuning::looks::GLANCES
+    }
+
+    /// Notes a cheap look.
+    pub fn note_glance(&mut self) {
+        self.glances += 1;
+    }
+
+    /// Notes a thorough look.
+    pub fn note_thorough_look(&mut self) {
+        self.glances = 0;
     }
 
     /// When it moved bytes last.
@@ -71,8 +91,9 @@ impl Duty {
     /// When to look again at a process that was seen to do nothing; `None` while something is owed,
     /// or it is or was just held.
     #[must_use]
-    pub fn idle(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
-        let busy = self.held_since.is_some() || now < self.breath_until.plus(tuning::looks::BUSY);
+    pub fn next_idle_look(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+        let busy =
+            self.stopped_since.is_some() || now < self.window_until.plus(tuning::looks::BUSY);
         (!busy && self.paid_at <= now).then(|| now.plus(self.pace(now, crowd)))
     }
 
@@ -84,28 +105,28 @@ impl Duty {
         crowd: Nanos,
         signalled: impl FnOnce() -> bool,
     ) -> Decision {
-        if let Some(since) = self.held_since {
+        if let Some(since) = self.stopped_since {
             let end = since.plus(tuning::holding::LONGEST_STOP);
             if now < self.paid_at && (now < end || !signalled()) {
                 let end = if now < end { end } else { now.plus(tuning::holding::LONGEST_STOP) };
-                self.held_since = Some(end.minus(tuning::holding::LONGEST_STOP));
+                self.stopped_since = Some(end.minus(tuning::holding::LONGEST_STOP));
                 return Decision::Hold(self.paid_at.min(end));
             }
-            self.held_since = None;
+            self.stopped_since = None;
             // The process goes on with what it was held for.
             self.moved_at = now;
-            self.breath_until = now.plus(tuning::holding::SIGNAL_WINDOW);
+            self.window_until = now.plus(tuning::holding::SIGNAL_WINDOW);
         }
-        if now < self.breath_until {
-            return Decision::Run(self.breath_until);
+        if now < self.window_until {
+            return Decision::Run(self.window_until);
         }
-        let worth = if self.breath_until.plus(tuning::looks::BUSY) > now {
+        let worth = if self.window_until.plus(tuning::looks::BUSY) > now {
             Nanos(0)
         } else {
             tuning::holding::TOLERATED_DEBT
         };
         if self.paid_at > now.plus(worth) {
-            self.held_since = Some(now);
+            self.stopped_since = Some(now);
             return Decision::Hold(self.paid_at.min(now.plus(tuning::holding::LONGEST_STOP)));
         }
         Decision::Run(now.plus(self.pace(now, crowd)))
@@ -137,13 +158,13 @@ mod tests {
 
     /// How often a debt of 120 ms lets a process breathe.
     fn breaths(signalled: bool) -> u32 {
-        let mut duty = Duty::new(NOW);
-        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Run(_)));
+        let mut schedule = Schedule::new(NOW);
+        assert!(matches!(schedule.decide(NOW, CROWD, || false), Decision::Run(_)));
         let paid = NOW.plus(Nanos::from_millis(120));
-        duty.owe(NOW, paid);
+        schedule.note_debt(NOW, paid);
         let (mut now, mut held, mut breaths) = (NOW, Nanos(0), 0);
         loop {
-            match duty.decide(now, CROWD, || signalled) {
+            match schedule.decide(now, CROWD, || signalled) {
                 Decision::Hold(until) => {
                     assert!(until > now && until.minus(now) <= tuning::holding::LONGEST_STOP);
                     held = held.plus(until.minus(now));
@@ -167,28 +188,28 @@ mod tests {
 
     #[test]
     fn small_debts_wait_for_more() {
-        let mut duty = Duty::new(NOW);
-        duty.owe(NOW, NOW.plus(Nanos::from_millis(2)));
-        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Run(_)));
-        duty.owe(NOW, NOW.plus(Nanos::from_millis(30)));
-        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Hold(_)));
+        let mut schedule = Schedule::new(NOW);
+        schedule.note_debt(NOW, NOW.plus(Nanos::from_millis(2)));
+        assert!(matches!(schedule.decide(NOW, CROWD, || false), Decision::Run(_)));
+        schedule.note_debt(NOW, NOW.plus(Nanos::from_millis(30)));
+        assert!(matches!(schedule.decide(NOW, CROWD, || false), Decision::Hold(_)));
     }
 
     #[test]
     fn higher_limits_let_go_at_once() {
-        let mut duty = Duty::new(NOW);
-        duty.owe(NOW, NOW.plus(Nanos::SECOND));
-        assert!(matches!(duty.decide(NOW, CROWD, || false), Decision::Hold(_)));
-        duty.relent(Nanos(0));
-        assert!(matches!(duty.decide(NOW.plus(Nanos(1)), CROWD, || false), Decision::Run(_)));
+        let mut schedule = Schedule::new(NOW);
+        schedule.note_debt(NOW, NOW.plus(Nanos::SECOND));
+        assert!(matches!(schedule.decide(NOW, CROWD, || false), Decision::Hold(_)));
+        schedule.shorten_debt(Nanos(0));
+        assert!(matches!(schedule.decide(NOW.plus(Nanos(1)), CROWD, || false), Decision::Run(_)));
     }
 
     #[test]
     fn the_idle_are_looked_at_less_often() {
-        let mut duty = Duty::new(NOW);
+        let mut schedule = Schedule::new(NOW);
         let mut wait = |after: u64| {
             let now = NOW.plus(Nanos::from_millis(after));
-            let Decision::Run(next) = duty.decide(now, CROWD, || false) else {
+            let Decision::Run(next) = schedule.decide(now, CROWD, || false) else {
                 panic!("owes nothing")
             };
             next.minus(now)

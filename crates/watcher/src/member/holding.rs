@@ -1,0 +1,213 @@
+//! How one process is held now.
+
+use discnice_ledger::outside::Mechanism;
+use discnice_processes::tree::Process;
+use discnice_sys::time;
+use discnice_units::Nanos;
+
+use crate::holding::{Grip, Guards, Hold, Means, Refused, best, next_best};
+use crate::tuning;
+
+/// The hold on one process.
+#[derive(Debug)]
+pub(super) struct Holding {
+    hold: Box<dyn Hold>,
+    stopped_since: Option<Nanos>,
+    press_at: Nanos,
+    /// How often it moved bytes though it was held.
+    slips: u32,
+    /// Set while something of it is still to be let go.
+    is_letting_go: bool,
+    /// Set if nothing could hold it when it was to be held last.
+    is_unheld: bool,
+    /// Until when it is not held.
+    refused_until: Nanos,
+    debuggers: DebuggerWindow,
+    pub(super) pause: Pause,
+    /// Until when it stands for the memory that it has.
+    pub(super) rests_until: Nanos,
+}
+
+/// A pause that the user asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pause {
+    /// The user wants it to stand.
+    pub(super) is_wanted: bool,
+    /// It does so, and its class says so.
+    pub(super) is_told: bool,
+}
+
+/// When way was made for a debugger last, and for how long lately.
+#[derive(Debug, Clone, Copy, Default)]
+struct DebuggerWindow {
+    at: Nanos,
+    used: Nanos,
+}
+
+impl DebuggerWindow {
+    /// Opens it once more; false if it has been open for long enough.
+    fn open(self, now: Nanos) -> Option<Self> {
+        let passed = now.minus(self.at);
+        let left = self.used.0.saturating_sub(passed.0 / tuning::holding::DEBUGGER_REFILL);
+        let used = Nanos(left).plus(passed.min(tuning::holding::DEBUGGER_WINDOW));
+        (used <= tuning::holding::DEBUGGER_BUDGET).then_some(Self { at: now, used })
+    }
+}
+
+impl Holding {
+    /// Begins with the best mechanism, and holds nothing.
+    pub(super) fn new(process: Process) -> Self {
+        Self {
+            hold: best(process),
+            stopped_since: None,
+            press_at: Nanos(0),
+            slips: 0,
+            is_letting_go: false,
+            is_unheld: false,
+            refused_until: Nanos(0),
+            debuggers: DebuggerWindow::default(),
+            pause: Pause::default(),
+            rests_until: Nanos(0),
+        }
+    }
+
+    /// By what it is held.
+    pub(super) fn means(&self) -> Means {
+        self.hold.means()
+    }
+
+    /// The mechanism as the class's books have it.
+    pub(super) fn mechanism(&self) -> Mechanism {
+        self.hold.mechanism()
+    }
+
+    /// The mechanism for which charges count: none if nothing could hold the process.
+    pub(super) fn charged_mechanism(&self) -> Mechanism {
+        if self.is_unheld { Mechanism::None } else { self.mechanism() }
+    }
+
+    /// Returns true if the process is stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped_since.is_some()
+    }
+
+    /// Returns true while something of it is still to be let go.
+    pub(super) fn is_letting_go(&self) -> bool {
+        self.is_letting_go
+    }
+
+    /// Returns true if it, or something of it, is held.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_stopped() || self.is_letting_go
+    }
+
+    /// Until when it is not held, if that is not over.
+    pub(super) fn refused_until(&self, now: Nanos) -> Option<Nanos> {
+        Some(self.refused_until).filter(|until| now < *until)
+    }
+
+    /// Returns true if the threads were looked at so lately that they need not be again.
+    pub(super) fn is_pressed(&self, now: Nanos) -> bool {
+        now < self.press_at
+    }
+
+    /// Stops what is awake of the process, which has `moved` bytes since the last look. `None` if it moves bytes
+    /// though its own tracer stands for it.
+    pub(super) fn press(&mut self, moved: bool) -> Option<Result<Grip, Refused>> {
+        // A process that waits for a pipe most of the time is asleep whenever it is to be stopped.
+        self.slips += u32::from(moved && self.is_stopped());
+        let slips = self.slips >= tuning::holding::SLIPS;
+        if slips && self.means() == Means::Tracer {
+            return None;
+        }
+        let all = self.pause.is_wanted || slips;
+        Some(if all { self.hold.press_all() } else { self.hold.press() })
+    }
+
+    /// Notes that the process was pressed at `now`; returns when that was done.
+    pub(super) fn note_pressed(&mut self, now: Nanos) -> Nanos {
+        self.is_unheld = false;
+        // Threads that could not be let go yet, as they wait for a disk, stay.
+        self.is_letting_go = false;
+        if self.stopped_since.is_none() {
+            self.stopped_since = Some(now);
+        }
+        let after = time::now();
+        self.press_at = after.plus(Nanos(after.minus(now).0 * tuning::holding::PRESS_SHARE));
+        after
+    }
+
+    /// Takes the next best mechanism; returns false if there is none.
+    pub(super) fn fall_back(&mut self, process: Process, guards: &Guards) -> bool {
+        let next = next_best(process, self.means(), guards);
+        next.map(|next| self.hold = next).is_some()
+    }
+
+    /// Takes this mechanism.
+    pub(super) fn replace(&mut self, hold: Box<dyn Hold>) {
+        self.hold = hold;
+    }
+
+    /// Takes the best mechanism anew if its tracer stood for the process; returns whether that was so.
+    pub(super) fn leave_tracer(&mut self, process: Process) -> bool {
+        let was_traced = self.means() == Means::Tracer;
+        if was_traced {
+            self.hold = best(process);
+        }
+        was_traced
+    }
+
+    /// Holds it no more until then.
+    pub(super) fn give_up(&mut self, until: Nanos) {
+        self.refused_until = until;
+        (self.is_unheld, self.pause.is_told) = (true, false);
+    }
+
+    /// Opens the window in which a debugger may trace the process. `None` if that is not needed, or has been granted
+    /// for long enough; `is_traced` says whether another program traces it already.
+    pub(super) fn open_window(
+        &mut self,
+        now: Nanos,
+        is_traced: impl FnOnce() -> bool,
+    ) -> Option<Nanos> {
+        let until = now.plus(tuning::holding::DEBUGGER_WINDOW);
+        if self.means() != Means::Ptrace || self.refused_until >= until {
+            return None;
+        }
+        let opened = self.debuggers.open(now)?;
+        if !self.is_stopped() && is_traced() {
+            return None;
+        }
+        self.debuggers = opened;
+        Some(until)
+    }
+
+    /// Does not hold it until then, and does not count that as unheld.
+    pub(super) fn refrain(&mut self, until: Nanos) {
+        self.refused_until = until;
+    }
+
+    /// Ends a stop; returns since when it was stopped.
+    pub(super) fn end_stop(&mut self) -> Option<Nanos> {
+        let since = self.stopped_since.take()?;
+        self.is_letting_go = true;
+        let slips = tuning::holding::SLIPS;
+        self.slips = if self.slips < slips { 0 } else { slips - 1 };
+        Some(since)
+    }
+
+    /// Lets go of what is still to be let go, as far as it can be now.
+    pub(super) fn release(&mut self) {
+        if self.is_letting_go {
+            self.is_letting_go = !self.hold.release();
+        }
+    }
+
+    /// Takes note of what has stopped or ended.
+    pub(super) fn tend(&mut self) {
+        if self.is_held() {
+            self.hold.tend();
+        }
+        self.release();
+    }
+}
