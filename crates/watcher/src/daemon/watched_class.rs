@@ -12,7 +12,8 @@ use crate::daemon::memory_pressure::Guest;
 use crate::daemon::tuning;
 use crate::discovery::census::{Census, Newcomer};
 use crate::process::lives;
-use crate::{Helpers, Watch, watch};
+use crate::schedule::crowd;
+use crate::{Helpers, Watch};
 
 /// One class.
 #[derive(Debug)]
@@ -154,7 +155,7 @@ fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
         soon if soon < tuning::daemon::BEAT => return due,
         soon if soon < tuning::daemon::PATIENT => tuning::daemon::BEAT,
         // Looks at the idle of a crowd are so far apart that this is a small part of it.
-        _ => watch::batch(watched).clamp(tuning::daemon::PATIENT, tuning::daemon::SLOW_BEAT),
+        _ => crowd::batch(watched).clamp(tuning::daemon::PATIENT, tuning::daemon::SLOW_BEAT),
     };
     Nanos(due.0.div_ceil(beat.0) * beat.0)
 }

@@ -3,6 +3,7 @@
 //! - [`census`]: new processes in the system;
 //! - `fork_events`: parents of processes, as the kernel reports forks;
 //! - `lineage`: the class of a new process by its ancestry;
+//! - `roll_call`: when all slots of a class are looked through;
 //! - [`pid_namespace`]: the number by which a process goes in its class;
 //! - [`announcements`]: wakes the watcher when a member announces itself.
 
@@ -11,3 +12,4 @@ pub mod census;
 pub(crate) mod fork_events;
 pub(crate) mod lineage;
 pub mod pid_namespace;
+pub(crate) mod roll_call;

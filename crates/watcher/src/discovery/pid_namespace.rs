@@ -5,6 +5,7 @@
 //! listed process must prove that it is one of the class, and those in such namespaces are found as
 //! children of members.
 
+use std::collections::HashMap;
 use std::fs;
 
 use discnice_ledger::token::VARIABLE;
@@ -45,6 +46,54 @@ impl Stranger {
     #[must_use]
     pub fn lives(&self) -> bool {
         procfs::stat(self.id).is_some_and(|stat| !stat.has_ended() && stat.started == self.started)
+    }
+}
+
+/// The members of a class that go by other numbers than ours.
+#[derive(Debug, Default)]
+pub(crate) struct Namespaces {
+    /// Processes in namespaces of their own that are not listed yet.
+    strangers: Vec<Stranger>,
+    /// Numbers that the class lists and that mean such members, with what their ids are.
+    inside: HashMap<u32, u32>,
+}
+
+impl Namespaces {
+    /// Returns true if the class lists a member by this number that has another id here.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        self.inside.contains_key(&number)
+    }
+
+    /// The id of the member that the class lists by this number.
+    pub(crate) fn id_of(&self, number: u32) -> u32 {
+        self.inside.get(&number).copied().unwrap_or(number)
+    }
+
+    /// Remembers a process if it is in a namespace of its own.
+    pub(crate) fn meet(&mut self, id: u32) {
+        self.strangers.extend(Stranger::meet(id));
+    }
+
+    /// Returns true if processes are remembered that the class may list later.
+    pub(crate) fn has_strangers(&self) -> bool {
+        !self.strangers.is_empty()
+    }
+
+    /// The living processes that the class may list by now.
+    pub(crate) fn strangers(&mut self) -> Vec<Stranger> {
+        self.strangers.retain(Stranger::lives);
+        self.strangers.clone()
+    }
+
+    /// Notes that the class lists this process.
+    pub(crate) fn note_listed(&mut self, stranger: &Stranger) {
+        self.strangers.retain(|other| other.id != stranger.id);
+        self.inside.insert(stranger.number, stranger.id);
+    }
+
+    /// Forgets the member that was listed by this number.
+    pub(crate) fn forget(&mut self, number: u32) {
+        self.inside.remove(&number);
     }
 }
 

@@ -1,7 +1,11 @@
 //! When a process is looked at, for how long it is stopped, and sleeping until something is due.
 //!
 //! - [`stops`]: when a process is stopped, continued and looked at; times in, decisions out;
+//! - `queue`: what is due next;
+//! - [`crowd`]: looks at the idle processes of a crowd;
 //! - [`reactor`]: sleeping until something is to be done.
 
+pub mod crowd;
+pub(crate) mod queue;
 pub mod reactor;
 pub mod stops;

@@ -66,7 +66,7 @@ impl Watch {
     pub fn take_children(&mut self) -> Vec<Child> {
         let children = std::mem::take(&mut self.apart.children);
         for child in &children {
-            if let Some(parent) = self.members.get_mut(&child.parent) {
+            if let Some(parent) = self.members.all.get_mut(&child.parent) {
                 parent.expect_children();
             }
         }
@@ -85,7 +85,7 @@ impl Watch {
 
     /// A child of a member has ended in another class.
     pub fn inherit(&mut self, ended: &Ended) {
-        if let Some(parent) = self.members.get_mut(&ended.parent) {
+        if let Some(parent) = self.members.all.get_mut(&ended.parent) {
             parent.inherit(ended.left);
         }
     }
@@ -115,7 +115,7 @@ impl Watch {
         let parent = newcomer.stat.parent;
         let is_apart = || self.apart.children.iter().any(|child| child.pinned.id() == parent);
         self.separates()
-            && !self.members.contains_key(&parent)
+            && !self.members.all.contains_key(&parent)
             && (is_apart() || !self.bore(newcomer) && self.helpers.kindred.has(parent))
     }
 }

@@ -1,7 +1,6 @@
 //! Which processes belong to a class: those that it lists and that are shown to be the ones it lists, and whatever
 //! descends from them.
 
-use std::cmp::Reverse;
 use std::rc::Rc;
 
 use discnice_ledger::member::Charged;
@@ -9,11 +8,10 @@ use discnice_ledger::outside::{Mechanism, Reason};
 use discnice_ledger::{Class, MemberId, State};
 use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
-use discnice_units::Nanos;
 
 use super::Watch;
 use crate::discovery::census::Newcomer;
-use crate::discovery::pid_namespace::{self, Stranger};
+use crate::discovery::pid_namespace;
 use crate::member::Watched;
 use crate::process::{Pinned, is_hidden, lives, pin};
 use crate::tuning;
@@ -23,7 +21,7 @@ impl Watch {
     pub(super) fn roll_call(&mut self) {
         self.meet_strangers();
         self.forget_groups();
-        let known = |id| self.members.contains_key(&id) || self.inside.contains_key(&id);
+        let known = |id| self.members.all.contains_key(&id) || self.discovery.namespaces.has(id);
         let listed: Vec<(MemberId, u32)> = self
             .class
             .living_slots(|id| !known(id) && process::exists(id))
@@ -59,14 +57,12 @@ impl Watch {
 
     /// Takes in processes in namespaces of their own that have given the class their number since.
     fn meet_strangers(&mut self) {
-        self.strangers.retain(Stranger::lives);
-        for stranger in self.strangers.clone() {
+        for stranger in self.discovery.namespaces.strangers() {
             if let Some((slot, _)) = self.class.listed(stranger.number)
-                && !self.inside.contains_key(&stranger.number)
+                && !self.discovery.namespaces.has(stranger.number)
                 && let Ok(pinned) = pin(stranger.id.cast_signed())
             {
-                self.strangers.retain(|other| other.id != stranger.id);
-                self.inside.insert(stranger.number, stranger.id);
+                self.discovery.namespaces.note_listed(&stranger);
                 self.adopt(pinned, (slot, stranger.number), Reason::None, stranger.parent);
             }
         }
@@ -81,7 +77,7 @@ impl Watch {
                 self.class.member(slot, found.stat.id).is_some()
                     && (self.is_named(&found.stat)
                         || self.bore(found)
-                        || pid_namespace::shows_membership(found, self.block, &self.mark))
+                        || pid_namespace::shows_membership(found, self.block, &self.discovery.mark))
             }
         }
     }
@@ -106,12 +102,12 @@ impl Watch {
 
     /// Takes those among the newcomers that belong to the class; whether there were any.
     pub fn meet(&mut self, newcomers: &[Rc<Newcomer>]) -> bool {
-        let before = self.members.len();
+        let before = self.members.all.len();
         // Those that announced themselves since the last look come first: newcomers may be their children.
         self.answer_arrivals(time::now());
         for newcomer in newcomers {
             let (stat, id) = (&newcomer.stat, newcomer.stat.id);
-            if self.members.contains_key(&id) {
+            if self.members.all.contains_key(&id) {
                 continue;
             }
             self.disown(id);
@@ -119,7 +115,7 @@ impl Watch {
             let listed = self.class.listed(id).map(|(slot, _)| slot);
             listed.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
             if let Some(slot) = listed
-                && !self.inside.contains_key(&id)
+                && !self.discovery.namespaces.has(id)
                 && self.is_listed(slot, newcomer)
             {
                 if let Ok(pinned) = pin(id.cast_signed()) {
@@ -138,25 +134,27 @@ impl Watch {
                     self.adopt(pinned, (slot, id), Reason::Descendant, parent);
                 }
             } else {
-                self.strangers.extend(Stranger::meet(id));
+                self.discovery.namespaces.meet(id);
             }
         }
-        if !self.strangers.is_empty() {
+        if self.discovery.namespaces.has_strangers() {
             self.meet_strangers();
         }
-        self.members.len() > before
+        self.members.all.len() > before
     }
 
     /// Returns true if our library does not enter children of this parent.
     fn bears_outside(&self, parent: u32, child: &Newcomer) -> bool {
-        let parent = self.members.get(&parent);
+        let parent = self.members.all.get(&parent);
         parent.is_none_or(|parent| parent.bears_outside() || child.is_apart())
     }
 
     /// Whether a process descends from a member, as far as can be seen. One that our library is in and
     /// that shows nothing of this is found by the next roll call.
     fn is_kin(&self, newcomer: &Newcomer) -> bool {
-        self.is_named(&newcomer.stat) || self.is_orphan(newcomer) || newcomer.carries(&self.mark)
+        self.is_named(&newcomer.stat)
+            || self.is_orphan(newcomer)
+            || newcomer.carries(&self.discovery.mark)
     }
 
     /// Whether a member bore it, or an ancestor of it that has ended, and our library, which would register it, is not
@@ -169,7 +167,7 @@ impl Watch {
     pub(super) fn bore(&self, newcomer: &Newcomer) -> bool {
         for forebear in &newcomer.forebears {
             // A member from before this fork only had the same number.
-            if self.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {
+            if self.discovery.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {
                 return true;
             }
             if forebear.id == newcomer.stat.parent || lives(forebear.id) {
@@ -183,13 +181,13 @@ impl Watch {
     fn is_named(&self, stat: &Stat) -> bool {
         // A group and a session are named after the process that made them, and no other process
         // can get its number while they exist.
-        let named = |name: u32| self.ever.contains_key(&name);
-        self.members.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
+        let named = |name: u32| self.discovery.ever.contains_key(&name);
+        self.members.all.contains_key(&stat.parent) || named(stat.group) || named(stat.session)
     }
 
     /// Numbers of members that have ended, and that no process group has any more, may be given to others.
     fn forget_groups(&mut self) {
-        let (members, all) = (&self.members, self.ever.keys().copied());
+        let (members, all) = (&self.members.all, self.discovery.ever.keys().copied());
         let gone = all.filter(|id| !members.contains_key(id) && !process::group_exists(*id));
         for id in gone.collect::<Vec<_>>() {
             self.disown(id);
@@ -198,7 +196,7 @@ impl Watch {
 
     /// No process is kin by this number.
     pub(super) fn disown(&mut self, id: u32) {
-        if self.ever.remove(&id).is_some() {
+        if self.discovery.ever.remove(&id).is_some() {
             self.helpers.kindred.remove(id, self.block);
         }
     }
@@ -208,22 +206,21 @@ impl Watch {
         let watched = Watched::new(pinned, self.class, slot, reason, self.helpers.clone());
         let Some(mut watched) = watched else { return };
         watched.parent = parent;
-        if let Some(parent) = self.members.get_mut(&parent) {
+        if let Some(parent) = self.members.all.get_mut(&parent) {
             parent.expect_children();
             if parent.is_paused_itself() {
                 watched.inherit_pause();
             }
         }
-        if self.members.values().any(|member| member.parent == id) {
+        if self.members.all.values().any(|member| member.parent == id) {
             watched.expect_children();
         }
         if watched.bears_outside() {
-            self.lively_until = time::now().plus(tuning::discovery::FORKING_FOR);
+            self.discovery.lively_until = time::now().plus(tuning::discovery::FORKING_FOR);
         }
-        self.ever.insert(id, time::now());
+        self.discovery.ever.insert(id, time::now());
         self.helpers.kindred.add(id, self.block);
-        self.members.insert(id, watched);
-        self.queue.push(Reverse((Nanos(0), id)));
+        self.members.add(watched);
     }
 }
 

@@ -12,16 +12,16 @@ impl Watch {
             Gone::Ended => self.close_account(id),
             Gone::Detached => Vec::new(),
         };
-        let Some(member) = self.members.remove(&id) else { return };
-        self.inside.remove(&member.number());
+        let Some(member) = self.members.all.remove(&id) else { return };
+        self.discovery.namespaces.forget(member.number());
         if gone == Gone::Ended {
             let (parent, left) = (reaper(&member), member.left());
-            match self.members.get_mut(&parent) {
+            match self.members.all.get_mut(&parent) {
                 Some(parent) => parent.inherit(left),
                 None => self.apart.note_ended(self.class, Ended { parent, left }),
             }
             for child in living {
-                if let Some(child) = self.members.get_mut(&child) {
+                if let Some(child) = self.members.all.get_mut(&child) {
                     child.parent = reaper(child);
                 }
             }
@@ -32,18 +32,16 @@ impl Watch {
         if gone == Gone::Detached || !process::group_exists(id) {
             self.disown(id);
         }
-        if member.is_letting_go() {
-            self.leaving.push(member);
-        }
+        self.members.leave(member);
     }
 
     /// Charges the rest of a member that has ended, after its children that ended before it: the kernel may have added
     /// these to its account. Returns the children that live on, with another parent now.
     fn close_account(&mut self, id: u32) -> Vec<u32> {
-        let Some(born) = self.members.get(&id).map(Watched::birth) else { return Vec::new() };
+        let Some(born) = self.members.all.get(&id).map(Watched::birth) else { return Vec::new() };
         // Its number may be that of an earlier process, which is the parent of one that is older than it.
         let is_child = |member: &Watched| member.parent == id && member.birth() > born;
-        let children = self.members.iter().filter(|(_, other)| is_child(other));
+        let children = self.members.all.iter().filter(|(_, other)| is_child(other));
         let (ended, living): (Vec<_>, Vec<_>) = children
             .map(|(child, other)| (*child, other.has_ended()))
             .partition(|(_, ended)| *ended);
@@ -52,7 +50,7 @@ impl Watch {
         }
         // What came to it from children with classes of their own may be charged there.
         let separates = self.separates();
-        if let Some(member) = self.members.get_mut(&id) {
+        if let Some(member) = self.members.all.get_mut(&id) {
             member.end(!separates);
         }
         living.into_iter().map(|(child, _)| child).collect()

@@ -10,7 +10,7 @@ use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
 use discnice_sys::procfs::{self, Stat};
 
-use crate::discovery::census::Newcomer;
+use crate::discovery::census::{Census, Newcomer};
 use crate::discovery::fork_events::Forebear;
 use crate::process::pin;
 
@@ -89,13 +89,17 @@ fn one_that_ended_gives_its_slot_back_and_leaves_no_kin() {
     enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap();
     let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
     watch.step(1, &mut Census::default());
-    assert_eq!((watch.len(), watch.ever.len()), (1, 1));
+    assert_eq!((watch.len(), watch.discovery.ever.len()), (1, 1));
     drop(innocent);
     for _ in 0..100 {
         std::thread::sleep(std::time::Duration::from_millis(10));
         watch.step(1, &mut Census::default());
     }
-    assert_eq!((watch.len(), watch.ever.len()), (0, 0), "no group has its number any more");
+    assert_eq!(
+        (watch.len(), watch.discovery.ever.len()),
+        (0, 0),
+        "no group has its number any more"
+    );
     assert!(class.listed(id).is_none());
 }
 

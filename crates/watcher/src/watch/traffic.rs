@@ -11,6 +11,7 @@ use discnice_units::Nanos;
 use super::Watch;
 use crate::member::Watched;
 use crate::others::disks;
+use crate::schedule::crowd;
 use crate::tuning;
 
 /// What was seen of a class's traffic.
@@ -69,13 +70,14 @@ impl Watch {
         if !self.minds(now) {
             return true;
         }
-        let ids: Vec<u32> = self.members.keys().copied().collect();
+        let ids: Vec<u32> = self.members.all.keys().copied().collect();
         for id in ids {
-            self.step_member(id, now, super::apart(watched));
+            self.step_member(id, now, crowd::interval(watched));
         }
-        let ahead = self.members.values().map(Watched::ahead).fold(Moved::default(), |all, own| {
-            all.plus(Moved { inward: own.read, outward: own.written })
-        });
+        let ahead =
+            self.members.all.values().map(Watched::ahead).fold(Moved::default(), |all, own| {
+                all.plus(Moved { inward: own.read, outward: own.written })
+            });
         let charged = self.class.total().total();
         if self.traffic.told != (charged, ahead) {
             self.traffic.told = (charged, ahead);
@@ -86,18 +88,18 @@ impl Watch {
             self.traffic.placed_at = now;
             self.note_places(now, board);
         }
-        self.begun
+        self.discovery.has_begun
     }
 
     /// Has the members give way on the network; returns if their connections are to be looked at soon, and how many descriptors
     /// were looked through.
     pub(crate) fn mind_uplink(&mut self, searches: bool) -> (bool, u64) {
-        self.uplink.step(self.class, &self.members, searches)
+        self.uplink.step(self.class, &self.members.all, searches)
     }
 
     /// Whether a process is watched.
     pub fn has(&self, id: u32) -> bool {
-        self.members.contains_key(&id)
+        self.members.all.contains_key(&id)
     }
 
     /// Notes the disks with files of the members that moved something of late.
@@ -106,7 +108,7 @@ impl Watch {
             now < member.seen_moving().plus(tuning::others::ACTIVE_FOR)
                 && member.moved() >= tuning::others::STARTUP_BYTES
         };
-        let recent = self.members.values().filter(recent);
+        let recent = self.members.all.values().filter(recent);
         let mut devices: Vec<u64> = recent.flat_map(|member| disks::of(member.id())).collect();
         devices.sort_unstable();
         devices.dedup();
