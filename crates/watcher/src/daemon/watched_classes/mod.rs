@@ -2,19 +2,19 @@
 
 #![allow(unsafe_code, reason = "classes that are watched no longer are unmapped")]
 
+mod children;
+mod taking;
+
 use std::os::fd::BorrowedFd;
-use std::rc::Rc;
 
 use discnice_ledger::Board;
 use discnice_ledger::board::Arrivals;
-use discnice_ledger::policy::Choice;
 use discnice_registry::{Class, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::Helpers;
-use crate::daemon::child_classes;
 use crate::daemon::fleet_lease::Tenant;
 use crate::daemon::memory_pressure::Pressure;
 use crate::daemon::policy_program::Adviser;
@@ -22,9 +22,8 @@ use crate::daemon::server::Settings;
 use crate::daemon::tuning;
 use crate::daemon::watched_class::{Kept, Sum};
 use crate::discovery::announcements::Announced;
-use crate::discovery::census::{Census, Newcomer};
+use crate::discovery::census::Census;
 use crate::others::observer::Onlooker;
-use crate::process::lives;
 
 /// All of them.
 #[derive(Debug)]
@@ -92,88 +91,6 @@ impl Keeper {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.taken.is_empty() && self.tenants.iter().all(Tenant::is_over)
-    }
-
-    /// Watches the class in this block, or looks again for its members; false when there is none.
-    pub fn watch(&mut self, block: BlockId) -> bool {
-        self.pressure.hurry();
-        let known = self.find_or_keep(block);
-        let kept = self.kept.iter().map(|kept| kept.mapped);
-        let mut mapped = kept.chain(self.taken.iter().map(|(mapped, _)| *mapped));
-        let joined = mapped.any(|one| one.block == block && one.class.fleet().is_joined());
-        if joined {
-            self.hold_lease(block);
-        }
-        known
-    }
-
-    /// Has a thread hold the lease of a class that shares a budget, as long as the class has members, whichever process
-    /// watches it.
-    fn hold_lease(&mut self, block: BlockId) {
-        self.tenants.retain(|tenant| !tenant.is_over());
-        match self.tenants.iter().find(|one| one.block == block) {
-            Some(tenant) if tenant.expect_members() => {}
-            // Two of one node would take the lease from each other.
-            Some(_) => self.awaited.push(block),
-            None => {
-                self.helpers.prepare();
-                self.tenants.extend(Tenant::start(block, self.settings.addresses));
-            }
-        }
-    }
-
-    /// Has the programs asked of classes that have one, and members.
-    fn ask_programs(&mut self) {
-        self.advisers.retain(|adviser| !adviser.is_over());
-        let is_own = |kept: &&Kept| kept.mapped.class.pace().policy == Choice::Program;
-        for kept in self.kept.iter().filter(|kept| kept.watched > 0).filter(is_own) {
-            let block = kept.mapped.block;
-            if self.advisers.iter().all(|one| one.block != block) {
-                self.helpers.prepare();
-                self.advisers.extend(Adviser::start(block, self.settings.programs));
-            }
-        }
-    }
-
-    /// Whether there is a class in this block; it is watched then.
-    fn find_or_keep(&mut self, block: BlockId) -> bool {
-        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.block == block) {
-            kept.expect_members(time::now());
-            self.sum = Sum::of(&self.kept);
-            self.census.hurry();
-            return true;
-        }
-        if self.taken.iter().any(|(mapped, _)| mapped.block == block) {
-            return true;
-        }
-        let Some(mapped) = class::attach(block) else { return false };
-        self.keep(mapped);
-        true
-    }
-
-    fn keep(&mut self, mapped: Class) {
-        self.keep_or_wait(mapped, time::now().plus(tuning::daemon::DYING));
-    }
-
-    /// Watches the class, unless another process does that still lives at `deadline`: `discnice
-    /// attach` watches its own.
-    fn keep_or_wait(&mut self, mapped: Class, deadline: Nanos) {
-        let now = time::now();
-        if mapped.class.watcher().claim(process::id(), now.0, lives) {
-            let mut kept = Kept::new(mapped, self.helpers.clone());
-            kept.expect_members(now);
-            self.kept.push(kept);
-            self.sum = Sum::of(&self.kept);
-            self.census.hurry();
-            // Another policyd of this user, in another session, holds the leases of what it watches.
-            if mapped.class.fleet().is_joined() {
-                self.hold_lease(mapped.block);
-            }
-        } else if now < deadline {
-            self.taken.push((mapped, deadline));
-        } else {
-            unmap(mapped);
-        }
     }
 
     /// Does what is due; returns when to be called again.
@@ -274,82 +191,6 @@ impl Keeper {
             unmap(mapped);
         }
         self.sum = Sum::of(&self.kept);
-    }
-
-    /// Gives children classes of their own, where that is wanted, and has those classes follow their parents'.
-    fn settle_children(&mut self, now: Nanos) {
-        let mut made = Vec::new();
-        for place in 0..self.kept.len() {
-            let Some(kept) = self.kept.get_mut(place) else { break };
-            let (parent, children) = (kept.mapped, kept.watch.take_children());
-            let (changed, mourns) = (kept.has_changed(), kept.watch.take_mourning());
-            made.extend(
-                children.iter().filter_map(|one| child_classes::settle(&parent, one, &self.kept)),
-            );
-            if !changed && !mourns {
-                continue;
-            }
-            for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, &parent))
-            {
-                if changed {
-                    child_classes::follow(&parent, &child.mapped);
-                }
-                child.watch.look_at_all();
-                (child.due, self.sum.due) = (now, now);
-            }
-        }
-        self.tell_of_ended();
-        if !made.is_empty() {
-            made.into_iter().for_each(|mapped| self.keep(mapped));
-            // So that what they bear is not taken for children of their parents' class.
-            self.step_all(now, Arrivals::default());
-        }
-    }
-
-    /// Tells the watches of parents which children of theirs have ended in classes of their own.
-    fn tell_of_ended(&mut self) {
-        for place in 0..self.kept.len() {
-            let Some(kept) = self.kept.get_mut(place) else { break };
-            let (ended, parent) = (kept.watch.take_ended(), kept.mapped.class.parent());
-            if ended.is_empty() {
-                continue;
-            }
-            if let Some(above) = self.kept.iter_mut().find(|kept| Some(kept.mapped.block) == parent)
-            {
-                ended.iter().for_each(|ended| above.watch.inherit(ended));
-            }
-        }
-    }
-
-    /// Offers each newcomer to the classes that it may be of, parents before their children.
-    fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
-        if let [only] = &mut self.kept[..]
-            && !only.is_per_child()
-        {
-            // Without a look at environments that its own list answers.
-            if !newcomers.is_empty() {
-                only.meet(now, newcomers);
-            }
-            return;
-        }
-        for newcomer in newcomers {
-            let blocks = self.helpers.classes_of(newcomer);
-            let find =
-                |block: &BlockId| self.kept.iter().position(|kept| kept.mapped.block == *block);
-            let mut places: Vec<usize> = blocks.iter().filter_map(find).collect();
-            // What children with classes of their own bear is of their groups, too.
-            places.sort_by_key(|place| self.kept.get(*place).is_none_or(Kept::is_per_child));
-            let mut is_taken = false;
-            for place in places {
-                if let Some(kept) = self.kept.get_mut(place)
-                    && !(is_taken && kept.is_per_child())
-                {
-                    kept.meet(now, std::slice::from_ref(newcomer));
-                    self.sum.due = Nanos(0);
-                    is_taken |= kept.watch.has(newcomer.stat.id);
-                }
-            }
-        }
     }
 
     /// What can be read when a member has announced itself, and when a process was born, while a birth may matter at once.

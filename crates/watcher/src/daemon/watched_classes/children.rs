@@ -1,0 +1,90 @@
+//! Newcomers are offered to the classes that they may be of, and children get classes of their own.
+
+use std::rc::Rc;
+
+use discnice_ledger::board::Arrivals;
+use discnice_sys::block::BlockId;
+use discnice_units::Nanos;
+
+use super::Keeper;
+use crate::daemon::child_classes;
+use crate::daemon::watched_class::Kept;
+use crate::discovery::census::Newcomer;
+
+impl Keeper {
+    /// Gives children classes of their own, where that is wanted, and has those classes follow their parents'.
+    pub(super) fn settle_children(&mut self, now: Nanos) {
+        let mut made = Vec::new();
+        for place in 0..self.kept.len() {
+            let Some(kept) = self.kept.get_mut(place) else { break };
+            let (parent, children) = (kept.mapped, kept.watch.take_children());
+            let (changed, mourns) = (kept.has_changed(), kept.watch.take_mourning());
+            made.extend(
+                children.iter().filter_map(|one| child_classes::settle(&parent, one, &self.kept)),
+            );
+            if !changed && !mourns {
+                continue;
+            }
+            for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, &parent))
+            {
+                if changed {
+                    child_classes::follow(&parent, &child.mapped);
+                }
+                child.watch.look_at_all();
+                (child.due, self.sum.due) = (now, now);
+            }
+        }
+        self.tell_of_ended();
+        if !made.is_empty() {
+            made.into_iter().for_each(|mapped| self.keep(mapped));
+            // So that what they bear is not taken for children of their parents' class.
+            self.step_all(now, Arrivals::default());
+        }
+    }
+
+    /// Tells the watches of parents which children of theirs have ended in classes of their own.
+    fn tell_of_ended(&mut self) {
+        for place in 0..self.kept.len() {
+            let Some(kept) = self.kept.get_mut(place) else { break };
+            let (ended, parent) = (kept.watch.take_ended(), kept.mapped.class.parent());
+            if ended.is_empty() {
+                continue;
+            }
+            if let Some(above) = self.kept.iter_mut().find(|kept| Some(kept.mapped.block) == parent)
+            {
+                ended.iter().for_each(|ended| above.watch.inherit(ended));
+            }
+        }
+    }
+
+    /// Offers each newcomer to the classes that it may be of, parents before their children.
+    pub(super) fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+        if let [only] = &mut self.kept[..]
+            && !only.is_per_child()
+        {
+            // Without a look at environments that its own list answers.
+            if !newcomers.is_empty() {
+                only.meet(now, newcomers);
+            }
+            return;
+        }
+        for newcomer in newcomers {
+            let blocks = self.helpers.classes_of(newcomer);
+            let find =
+                |block: &BlockId| self.kept.iter().position(|kept| kept.mapped.block == *block);
+            let mut places: Vec<usize> = blocks.iter().filter_map(find).collect();
+            // What children with classes of their own bear is of their groups, too.
+            places.sort_by_key(|place| self.kept.get(*place).is_none_or(Kept::is_per_child));
+            let mut is_taken = false;
+            for place in places {
+                if let Some(kept) = self.kept.get_mut(place)
+                    && !(is_taken && kept.is_per_child())
+                {
+                    kept.meet(now, std::slice::from_ref(newcomer));
+                    self.sum.due = Nanos(0);
+                    is_taken |= kept.watch.has(newcomer.stat.id);
+                }
+            }
+        }
+    }
+}

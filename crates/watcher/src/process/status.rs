@@ -1,0 +1,135 @@
+//! What `/proc` says of a process: its state, threads, names, tracer, user and signals.
+
+use std::fs::{self, File};
+use std::io::Read;
+
+use discnice_sys::procfs;
+
+/// Flags of a thread that the kernel made for a program's io_uring (`PF_IO_WORKER`,
+/// `PF_USER_WORKER`, include/linux/sched.h): it cannot be traced, and it stops for want of work
+/// when the program's own threads do.
+pub const WORKER: u64 = 0x10 | 0x4000;
+
+/// Whether the account of a process may not be read by us. ptrace(2), access mode checking
+#[must_use]
+pub fn is_hidden(id: u32) -> bool {
+    fs::read(format!("/proc/{id}/io"))
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+/// Returns true if the process runs; one that has ended may exist for long, if it is not reaped.
+#[must_use]
+pub fn lives(id: u32) -> bool {
+    procfs::stat(id).is_some_and(|stat| !stat.has_ended())
+}
+
+/// Returns the tracer of the process.
+#[must_use]
+pub fn tracer(id: i32) -> Option<i32> {
+    Status::read(id)?.number("TracerPid").filter(|tracer| *tracer != 0)
+}
+
+/// The process that a thread belongs to.
+#[must_use]
+pub fn leader(thread: i32) -> Option<i32> {
+    Status::read(thread)?.number("Tgid")
+}
+
+/// The user that started a process: its real one, which a set-user-ID program does not change.
+#[must_use]
+pub fn real_user(id: i32) -> Option<u32> {
+    Status::read(id)?.number("Uid").map(i32::cast_unsigned)
+}
+
+/// Whether a process executes the program that this one does.
+#[must_use]
+pub fn is_this_program(id: u32) -> bool {
+    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
+    let own = program("self");
+    own.is_some() && program(&id.to_string()) == own
+}
+
+/// How often a thread has given up the processor.
+#[must_use]
+pub fn voluntary_switches(thread: u32) -> Option<u64> {
+    let switches = Status::read(thread.cast_signed())?.number("voluntary_ctxt_switches")?;
+    u64::try_from(switches).ok()
+}
+
+/// Reads a file of /proc, of at most `most` bytes, with one read(2) if it has fewer than `room`: it tells no size, so that
+/// [`fs::read`] begins with 32 bytes.
+pub(crate) fn read_file(id: u32, name: &str, room: usize, most: u64) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(room);
+    let file = File::open(format!("/proc/{id}/{name}")).ok()?;
+    file.take(most).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// Usual size of `/proc/PID/status`, in bytes.
+const LENGTH: usize = 4096;
+
+/// `/proc/PID/status` (proc(5)).
+pub(super) struct Status(String);
+
+impl Status {
+    pub(super) fn read(id: i32) -> Option<Self> {
+        let text = read_file(u32::try_from(id).ok()?, "status", LENGTH, u64::MAX)?;
+        String::from_utf8(text).ok().map(Self)
+    }
+
+    /// The first number of a line.
+    pub(super) fn number(&self, label: &str) -> Option<i32> {
+        let line = self.0.lines().find_map(|line| line.strip_prefix(label)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+}
+
+/// The number by which the innermost PID namespace of the process knows it.
+#[must_use]
+pub fn number_inside(id: u32) -> Option<u32> {
+    let status = Status::read(id.cast_signed())?;
+    let numbers = status.0.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
+/// Whether a signal waits to be received by the process or one of its threads.
+#[must_use]
+pub fn is_signalled(id: u32) -> bool {
+    threads(id).any(|thread| procfs::pending_signals(thread) != 0)
+}
+
+/// The process's name as the kernel has it (`/proc/PID/comm`); empty if it has ended.
+#[must_use]
+pub fn name(id: u32) -> Vec<u8> {
+    let mut name = fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
+    name.truncate(name.trim_ascii_end().len());
+    name
+}
+
+/// Whether a signal waits that ends the process.
+#[must_use]
+pub fn is_doomed(id: u32) -> bool {
+    threads(id).any(|thread| procfs::fatal_signals(thread) != 0)
+}
+
+/// The ids of the process's threads.
+pub fn threads(id: u32) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a thread of the process, other than a worker of the kernel, is in one of these states.
+pub(crate) fn has_thread_in(id: u32, states: &[u8]) -> bool {
+    threads(id)
+        .filter_map(procfs::stat)
+        .any(|stat| states.contains(&stat.state) && stat.flags & WORKER == 0)
+}
+
+/// Whether stopping the process by a signal would show in a terminal: a shell with job control
+/// would report it as stopped, and take the terminal back.
+#[must_use]
+pub fn is_in_foreground(id: u32) -> bool {
+    procfs::stat(id).is_some_and(|stat| {
+        stat.terminal != 0 && i64::from(stat.foreground) == i64::from(stat.group)
+    })
+}
