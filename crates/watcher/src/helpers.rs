@@ -4,7 +4,7 @@ use discnice_ledger::Board;
 use discnice_sys::block::BlockId;
 
 use crate::discovery::census::Newcomer;
-use crate::discovery::lineage::Kindred;
+use crate::discovery::lineage::Lineage;
 use crate::holding::Guards;
 use crate::writeback::WriteBack;
 
@@ -18,7 +18,7 @@ pub struct Helpers {
     /// Writes back what the held dirtied.
     pub(crate) write_back: WriteBack,
     /// Members that newcomers may descend from.
-    pub(crate) kindred: Kindred,
+    pub(crate) lineage: Lineage,
 }
 
 impl Helpers {
@@ -38,7 +38,7 @@ impl Helpers {
     /// what its environment names. A process that its class lists is announced by the class, too.
     #[must_use]
     pub fn classes_of(&self, newcomer: &Newcomer) -> Vec<BlockId> {
-        let mut classes = self.kindred.classes(newcomer);
+        let mut classes = self.lineage.classes(newcomer);
         for named in newcomer.blocks() {
             if !classes.contains(&named) {
                 classes.push(named);

@@ -18,7 +18,7 @@ use discnice_watcher::accounting::{OwnAccount, Rest};
 use discnice_watcher::daemon::client::Answer;
 use discnice_watcher::daemon::tuning;
 use discnice_watcher::discovery::census::Census;
-use discnice_watcher::others::observer::Onlooker;
+use discnice_watcher::others::observer::Observer;
 use discnice_watcher::process::{Pinned, examine, lives, pin};
 use discnice_watcher::schedule::reactor::Reactor;
 use discnice_watcher::watch::{Watch, enlist};
@@ -226,7 +226,7 @@ fn show_and_keep(mut schedule: Schedule, job: &Job) -> anyhow::Result<()> {
 fn keep(found: &Found) {
     let Ok(mut reactor) = Reactor::new() else { return };
     let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
-    let (class, helpers, mut onlooker) = (found.class, Helpers::on(board), Onlooker::at(board));
+    let (class, helpers, mut observer) = (found.class, Helpers::on(board), Observer::at(board));
     let (mut watch, mut census): (Option<Watch>, _) = (None, Census::default());
     while !reactor.is_ended() {
         let now = time::now();
@@ -244,7 +244,7 @@ fn keep(found: &Found) {
                 break;
             }
             let watched = watch.len();
-            next = next.min(onlooker.step(now, watched, std::slice::from_mut(watch)));
+            next = next.min(observer.step(now, watched, std::slice::from_mut(watch)));
         } else {
             watch = None;
         }

@@ -1,4 +1,7 @@
-//! Files that members made, counted in the folders that are watched ([`crate::writeback::closed_files`]).
+//! Counts files that members created. Exists for `benches/escapes.py`, row `busybox untar`, where `status` accounted for 96.6 % of the
+//! device's bytes without it, and for 99.5 to 99.9 % with it.
+//!
+//! They are counted in the folders that are watched ([`crate::writeback::closed_files`]).
 //!
 //! The kernel charges no process for what a file system writes for them besides (journal, inode
 //! tables). Our library counts them where it is; here they are counted from outside, by the process

@@ -1,4 +1,5 @@
-//! What a process dirtied in files without a name.
+//! Charges what was dirtied in files without a name when it is written. Exists for `benches/escapes.py`, row `restic`, where a
+//! backup of 50 MB at 5 MiB/s lost ten of its forty seconds without it.
 //!
 //! Programs keep what they delete soon in files that they have unlinked already: restic its packs, before it stores
 //! them. The account has those bytes when they are dirtied, and gives them back when the file is closed and most of
@@ -25,7 +26,7 @@ const WHOLE: u64 = i64::MAX as u64;
 
 /// What of one process's account is held back.
 #[derive(Debug, Default)]
-pub(crate) struct Nameless {
+pub(crate) struct UnlinkedFiles {
     /// What its account had as written when that was last looked at.
     seen: u64,
     /// Bytes.
@@ -38,7 +39,7 @@ pub(crate) struct Nameless {
     again: (Nanos, u64),
 }
 
-impl Nameless {
+impl UnlinkedFiles {
     /// Of a process that has written before it was known.
     pub(crate) fn begun(id: u32) -> Self {
         Self { before: dirty(id), ..Self::default() }

@@ -1,4 +1,5 @@
-//! Whether a process does its I/O where no call of its own stands for it.
+//! Tells whether a process does its I/O where no call of its own stands for it. Exists for `benches/escapes.py`, rows `scanner`, `ripgrep mmap`
+//! and those of io_uring.
 //!
 //! `/proc/PID/task/TID/syscall` says in which call a thread sleeps, or that it sleeps in none: in a page
 //! fault. proc_pid_syscall(5)

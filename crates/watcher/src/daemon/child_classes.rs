@@ -6,11 +6,11 @@ use discnice_ledger::policy::{Choice, Pace};
 use discnice_registry::{Class, class, name};
 
 use crate::daemon::tuning;
-use crate::daemon::watched_class::Kept;
+use crate::daemon::watched_class::WatchedClass;
 use crate::watch::{Child, enlist};
 
 /// Makes the class of a child, which is a member of it; where that is not possible, of its parent's.
-pub(crate) fn settle(parent: &Class, child: &Child, kept: &[Kept]) -> Option<Class> {
+pub(crate) fn settle(parent: &Class, child: &Child, kept: &[WatchedClass]) -> Option<Class> {
     let siblings = kept.iter().filter(|kept| is_child(kept, parent)).count();
     let made = (siblings < tuning::daemon::CHILD_CLASSES).then(|| make(parent, child)).flatten();
     if made.is_none() {
@@ -45,6 +45,6 @@ pub(crate) fn follow(parent: &Class, child: &Class) {
 }
 
 /// Whether this is the class of a child of members of `parent`.
-pub(crate) fn is_child(kept: &Kept, parent: &Class) -> bool {
+pub(crate) fn is_child(kept: &WatchedClass, parent: &Class) -> bool {
     kept.mapped.class.parent() == Some(parent.block)
 }

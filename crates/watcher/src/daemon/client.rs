@@ -29,7 +29,7 @@ pub enum Answer {
 /// # Errors
 /// There is no runtime directory, the daemon cannot be started, or it does not answer.
 pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
-    let place = singleton::Place::find()?;
+    let place = singleton::DaemonFiles::find()?;
     let path = place.socket();
     match UnixStream::connect(&path).and_then(|stream| ask(stream, block, answer)) {
         Ok(()) => return Ok(()),
@@ -57,7 +57,7 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
 /// # Errors
 /// There is none, or it does not answer.
 pub fn rules() -> io::Result<Option<usize>> {
-    let mut stream = UnixStream::connect(singleton::Place::find()?.socket())?;
+    let mut stream = UnixStream::connect(singleton::DaemonFiles::find()?.socket())?;
     stream.set_read_timeout(Some(tuning::daemon::CLIENT_START))?;
     stream.write_all(&[RULES, b"\n"].concat())?;
     let mut line = String::new();

@@ -28,7 +28,7 @@ const STACK: usize = 1 << 20;
 
 /// A thread that holds the lease of a class as long as that has members.
 #[derive(Debug)]
-pub(crate) struct Tenant {
+pub(crate) struct LeaseHolder {
     pub(crate) block: BlockId,
     stage: Arc<AtomicU32>,
     thread: JoinHandle<()>,
@@ -44,7 +44,7 @@ mod stage {
     pub(super) const ENDS: u32 = 2;
 }
 
-impl Tenant {
+impl LeaseHolder {
     /// Begins to hold the lease of the class in this block; `None` where no thread is to be had. Its members then have
     /// their floor.
     pub(crate) fn start(block: BlockId, addresses: Addresses) -> Option<Self> {

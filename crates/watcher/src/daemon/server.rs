@@ -16,10 +16,10 @@ use crate::daemon::fleet_lease::Addresses;
 use crate::daemon::policy_program::Programs;
 use crate::daemon::rules::Rulebook;
 use crate::daemon::rules::patrol::Patrol;
-use crate::daemon::singleton::{Only, Place};
+use crate::daemon::singleton::{DaemonFiles, Only};
 use crate::daemon::socket_activation;
 use crate::daemon::tuning;
-use crate::daemon::watched_classes::Keeper;
+use crate::daemon::watched_classes::WatchedClasses;
 use crate::holding;
 use crate::schedule::reactor::Reactor;
 
@@ -47,7 +47,7 @@ pub enum End {
 }
 
 /// The right to be the only one; one that was just killed may keep it for a moment, until its worker has ended, too.
-fn claim(place: &Place) -> io::Result<Option<Only>> {
+fn claim(place: &DaemonFiles) -> io::Result<Option<Only>> {
     for _ in 0..200 {
         if let Some(only) = place.claim()? {
             return Ok(Some(only));
@@ -63,7 +63,7 @@ fn claim(place: &Place) -> io::Result<Option<Only>> {
 /// There is no private runtime directory, or descriptors are short.
 pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Result<End> {
     let passed = socket_activation::passed();
-    let place = Place::find()?;
+    let place = DaemonFiles::find()?;
     let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
     let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
     raise_descriptors();
@@ -90,7 +90,7 @@ fn watch(
 ) -> io::Result<()> {
     let mut connections = Connections::new(listener)?;
     let mut reactor = Reactor::new()?;
-    let mut keeper = Keeper::new(settings);
+    let mut keeper = WatchedClasses::new(settings);
     let mut patrol = Patrol::new(settings.rules);
     if let Some(block) = first {
         keeper.watch(block);
@@ -138,7 +138,7 @@ fn raise_descriptors() {
 }
 
 /// Does what a line asks for; returns the reply.
-fn answer(line: &[u8], keeper: &mut Keeper, rules: usize) -> String {
+fn answer(line: &[u8], keeper: &mut WatchedClasses, rules: usize) -> String {
     if line.trim_ascii_end() == RULES {
         return format!("rules {rules}\n");
     }

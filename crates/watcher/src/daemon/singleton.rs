@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// The user's private directory.
 #[derive(Debug)]
-pub struct Place(Private);
+pub struct DaemonFiles(Private);
 
 /// The right to be the policyd of this user, as long as it lives. The kernel takes it from the dead.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ fn name() -> String {
     name_in_space(&format!("policyd-{VERSION}"))
 }
 
-impl Place {
+impl DaemonFiles {
     /// Finds it.
     ///
     /// # Errors

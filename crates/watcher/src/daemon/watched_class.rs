@@ -17,7 +17,7 @@ use crate::{Helpers, Watch};
 
 /// One class.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct WatchedClass {
     pub(crate) mapped: Class,
     /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
     pub(crate) watch: Box<Watch>,
@@ -47,7 +47,7 @@ pub(crate) struct Kept {
     followed: u32,
 }
 
-impl Kept {
+impl WatchedClass {
     /// Begins to watch the class.
     pub(crate) fn new(mapped: Class, helpers: Helpers) -> Self {
         let mut watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
@@ -143,7 +143,7 @@ impl Kept {
     }
 }
 
-impl AsMut<Watch> for Kept {
+impl AsMut<Watch> for WatchedClass {
     fn as_mut(&mut self) -> &mut Watch {
         &mut self.watch
     }
@@ -180,7 +180,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    pub(crate) fn of(every: &[Kept]) -> Self {
+    pub(crate) fn of(every: &[WatchedClass]) -> Self {
         let never = Nanos(u64::MAX);
         let nothing = Self { due: never, patience: never, ..Self::default() };
         every.iter().fold(nothing, |sum, kept| Self {

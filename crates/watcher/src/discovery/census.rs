@@ -19,7 +19,7 @@ use discnice_sys::deadline;
 use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 
-use crate::discovery::fork_events::{Births, Forebear};
+use crate::discovery::fork_events::{Ancestor, ForkEvents};
 use crate::holding::debuggers::Debuggers;
 use crate::process::read_file;
 use crate::tuning;
@@ -36,13 +36,13 @@ pub struct Newcomer {
     marks: OnceCell<Vec<Vec<u8>>>,
     apart: OnceCell<bool>,
     /// Its parent at birth, that one's, and so on, where the kernel tells.
-    pub(crate) forebears: Vec<Forebear>,
+    pub(crate) ancestors: Vec<Ancestor>,
 }
 
 impl From<Stat> for Newcomer {
     fn from(stat: Stat) -> Self {
-        let forebears = Vec::new();
-        Self { stat, marks: OnceCell::new(), apart: OnceCell::new(), forebears }
+        let ancestors = Vec::new();
+        Self { stat, marks: OnceCell::new(), apart: OnceCell::new(), ancestors }
     }
 }
 
@@ -114,7 +114,7 @@ pub struct Census {
     at: Nanos,
     snapshot: Option<Snapshot>,
     /// Asked for at the first look.
-    births: Option<Births>,
+    births: Option<ForkEvents>,
     debuggers: Debuggers,
     /// How often it was hurried, since when.
     hurried: u32,
@@ -159,7 +159,7 @@ impl Census {
     /// Returns true if the kernel reports each fork, so that newcomers are known by their ancestry.
     #[must_use]
     pub fn follows_births(&self) -> bool {
-        self.births.as_ref().is_some_and(Births::are_told)
+        self.births.as_ref().is_some_and(ForkEvents::are_told)
     }
 
     /// The processes that newcomers name, which may be about to trace them. Newcomers are asked only while the census
@@ -176,7 +176,7 @@ impl Census {
             (self.hurried_from, self.hurried) = (now, 0);
         }
         let births = self.births.as_ref().filter(|_| self.hurried < tuning::discovery::HURRIES);
-        births.and_then(Births::descriptor)
+        births.and_then(ForkEvents::descriptor)
     }
 
     /// When to look again.
@@ -194,7 +194,7 @@ impl Census {
     /// Living processes that are new since the last call, or the next of them, parents before their
     /// children; none at the first call.
     fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
-        self.births.get_or_insert_with(Births::begin);
+        self.births.get_or_insert_with(ForkEvents::begin);
         let Some(last) = self.ids.read() else { return Vec::new() };
         let before = self.last.unwrap_or(last);
         if last < before || last - before >= tuning::discovery::RELIST_FORKS {
@@ -208,11 +208,11 @@ impl Census {
 
     /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
     fn introduce(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
-        let births = self.births.get_or_insert_with(Births::begin);
+        let births = self.births.get_or_insert_with(ForkEvents::begin);
         births.follow();
         let meet = |stat: Stat| {
-            let forebears = births.forebears(stat.id);
-            Rc::new(Newcomer { forebears, ..Newcomer::from(stat) })
+            let ancestors = births.ancestors(stat.id);
+            Rc::new(Newcomer { ancestors, ..Newcomer::from(stat) })
         };
         found.into_iter().map(meet).collect()
     }

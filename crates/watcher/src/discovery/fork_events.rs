@@ -36,24 +36,24 @@ const NUMBERS: usize = KIND + 16;
 
 /// An ancestor of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Forebear {
+pub struct Ancestor {
     /// Its process id.
     pub id: u32,
     /// When it was born itself; zero if that was before births were told.
     pub born: Nanos,
 }
 
-/// Births of the last while.
+/// Forks of the last while.
 #[derive(Debug, Default)]
-pub struct Births {
+pub struct ForkEvents {
     socket: Option<OwnedFd>,
     /// Of each one that was born, its parent and when it was.
-    parents: HashMap<u32, Forebear>,
+    parents: HashMap<u32, Ancestor>,
     /// Those that executed a program, the last of the while.
     executed: Vec<u32>,
 }
 
-impl Births {
+impl ForkEvents {
     /// Has the kernel tell of births from now on, if it does.
     #[must_use]
     pub fn begin() -> Self {
@@ -107,16 +107,16 @@ impl Births {
             self.parents.retain(|_, birth| birth.born.plus(tuning::discovery::FORKS_KEPT_FOR) > at);
         }
         if self.parents.len() < 2 * tuning::discovery::FORKS_KEPT {
-            self.parents.insert(child, Forebear { id: parent, born: at });
+            self.parents.insert(child, Ancestor { id: parent, born: at });
         }
     }
 
     /// Returns the parent of process `id`, that one's parent, and so on, as far as known.
     #[must_use]
-    pub fn forebears(&self, id: u32) -> Vec<Forebear> {
+    pub fn ancestors(&self, id: u32) -> Vec<Ancestor> {
         let parent = |id: &u32| self.parents.get(id).map(|birth| birth.id);
         let line = std::iter::successors(parent(&id), parent).take(tuning::discovery::GENERATIONS);
-        line.map(|id| Forebear { id, born: self.parents.get(&id).map_or(Nanos(0), |own| own.born) })
+        line.map(|id| Ancestor { id, born: self.parents.get(&id).map_or(Nanos(0), |own| own.born) })
             .collect()
     }
 }
@@ -199,8 +199,8 @@ mod tests {
         head.iter().chain(&numbers).flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    fn told(births: &[(u32, u32, u64)]) -> Births {
-        let mut all = Births::default();
+    fn told(births: &[(u32, u32, u64)]) -> ForkEvents {
+        let mut all = ForkEvents::default();
         for (parent, child, at) in births {
             all.note(&event(BIRTH, *at, [*parent, *parent, *child, *child]));
         }
@@ -210,14 +210,14 @@ mod tests {
     #[test]
     fn the_line_of_a_process_is_known() {
         let births = told(&[(10, 11, 1), (11, 12, 2), (12, 13, 3), (20, 21, 4)]);
-        let line = [(12, 2), (11, 1), (10, 0)].map(|(id, at)| Forebear { id, born: Nanos(at) });
-        assert_eq!(births.forebears(13), line);
-        assert!(births.forebears(10).is_empty());
+        let line = [(12, 2), (11, 1), (10, 0)].map(|(id, at)| Ancestor { id, born: Nanos(at) });
+        assert_eq!(births.ancestors(13), line);
+        assert!(births.ancestors(10).is_empty());
         // A number that is given to another belongs to that one.
         let births = told(&[(10, 11, 1), (11, 12, 2), (30, 11, 3)]);
-        assert_eq!(births.forebears(11), [Forebear { id: 30, born: Nanos(0) }]);
+        assert_eq!(births.ancestors(11), [Ancestor { id: 30, born: Nanos(0) }]);
         assert_eq!(
-            told(&[(1, 2, 1), (2, 1, 2)]).forebears(1).len(),
+            told(&[(1, 2, 1), (2, 1, 2)]).ancestors(1).len(),
             tuning::discovery::GENERATIONS,
             "a circle ends"
         );
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn only_births_of_processes_count() {
-        let mut births = Births::default();
+        let mut births = ForkEvents::default();
         births.note(&event(BIRTH, 1, [10, 10, 12, 11]));
         births.note(&event(2, 1, [10, 10, 11, 11]));
         births.note(&event(BIRTH, 1, [10, 10, 11, 11])[..60]);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn those_that_execute_programs_are_told_once() {
-        let mut births = Births::default();
+        let mut births = ForkEvents::default();
         births.note(&event(EXECUTION, 1, [10, 11, 0, 0]));
         assert_eq!((births.take_executed(), births.take_executed()), (vec![11], vec![]));
         (0..100).for_each(|_| births.note(&event(EXECUTION, 1, [10, 11, 0, 0])));
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_old_are_forgotten() {
-        let mut births = Births::default();
+        let mut births = ForkEvents::default();
         for child in 0..tuning::discovery::FORKS_KEPT as u32 {
             births.note(&event(BIRTH, 1, [u32::MAX, u32::MAX, child, child]));
         }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn grandchildren_are_known_though_their_parents_have_ended() {
-        let mut births = Births::begin();
+        let mut births = ForkEvents::begin();
         // Before Linux 6.6 only the superuser is told, in a container no user.
         if !births.are_told() {
             skip!("the kernel tells this user of no births");
@@ -263,7 +263,7 @@ mod tests {
         let output = Command::new("sh").args(["-c", script]).output().unwrap();
         let id: u32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
         births.follow();
-        let line = births.forebears(id);
+        let line = births.ancestors(id);
         assert!(line.iter().any(|one| one.id == std::process::id()), "{line:?}");
         assert!(line.len() >= 3, "{line:?}");
         let id = rustix::process::Pid::from_raw(id.cast_signed()).unwrap();

@@ -15,9 +15,9 @@ const LAST: BlockId = BlockId::from_claim(u64::MAX);
 /// groups may be named after them. All watched classes write in it, so that a newcomer is looked up
 /// once, not offered to each.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kindred(Rc<RefCell<BTreeSet<(u32, BlockId)>>>);
+pub(crate) struct Lineage(Rc<RefCell<BTreeSet<(u32, BlockId)>>>);
 
-impl Kindred {
+impl Lineage {
     /// Process `id` has become a member of the class in this block.
     pub(crate) fn add(&self, id: u32, block: BlockId) {
         self.0.borrow_mut().insert((id, block));
@@ -38,7 +38,7 @@ impl Kindred {
     pub(crate) fn classes(&self, of: &Newcomer) -> Vec<BlockId> {
         let (known, stat) = (self.0.borrow(), &of.stat);
         let numbers = [stat.parent, stat.group, stat.session, stat.id];
-        let numbers = numbers.into_iter().chain(of.forebears.iter().map(|forebear| forebear.id));
+        let numbers = numbers.into_iter().chain(of.ancestors.iter().map(|ancestor| ancestor.id));
         let classes = |id| known.range((id, FIRST)..=(id, LAST)).map(|(_, block)| *block);
         let mut found: Vec<BlockId> = numbers.flat_map(classes).collect();
         found.sort_unstable();
@@ -55,17 +55,17 @@ mod tests {
     #[test]
     fn classes_are_found_by_the_numbers_of_kin() {
         let stat = procfs::stat(std::process::id()).unwrap();
-        let kindred = Kindred::default();
-        let known = |kindred: &Kindred| kindred.classes(&procfs::stat(stat.id).unwrap().into());
-        assert!(known(&kindred).is_empty());
+        let lineage = Lineage::default();
+        let known = |lineage: &Lineage| lineage.classes(&procfs::stat(stat.id).unwrap().into());
+        assert!(known(&lineage).is_empty());
         let block = BlockId::of_segment;
         for (id, segment) in [(stat.parent, 7), (stat.session, 3), (stat.session, 7), (u32::MAX, 1)]
         {
-            kindred.add(id, block(segment));
+            lineage.add(id, block(segment));
         }
-        assert_eq!(known(&kindred), [block(3), block(7)]);
-        kindred.remove(stat.parent, block(7));
-        kindred.remove(stat.session, block(7));
-        assert_eq!(known(&kindred), [block(3)]);
+        assert_eq!(known(&lineage), [block(3), block(7)]);
+        lineage.remove(stat.parent, block(7));
+        lineage.remove(stat.session, block(7));
+        assert_eq!(known(&lineage), [block(3)]);
     }
 }

@@ -1,4 +1,6 @@
-//! Standing still by `cgroup.freeze`, where ptrace(2) is not permitted but the process's cgroup is delegated to us: no
+//! Stops a process by `cgroup.freeze`. Exists for `benches/kills_held.py --mechanism freezer`, where stop signals would show.
+//!
+//! It is used where ptrace(2) is not permitted but the process's cgroup is delegated to us: no
 //! signal, and nothing that the parent or a shell could see but another line in `/proc/PID/cgroup`.
 //! Documentation/admin-guide/cgroup-v2.rst
 //!
@@ -24,7 +26,7 @@ use crate::process;
 pub struct Freezer {
     process: Process,
     thawer: Thawer,
-    place: Place,
+    place: DaemonFiles,
     frozen: bool,
 }
 
@@ -32,7 +34,7 @@ impl Freezer {
     /// Moves the process into a cgroup of its own; nothing is held yet. `None` where that is not possible.
     #[must_use]
     pub fn find(process: Process, thawer: Thawer) -> Option<Self> {
-        let place = Place::make(process, &thawer)?;
+        let place = DaemonFiles::make(process, &thawer)?;
         Some(Self { process, thawer, place, frozen: false })
     }
 
@@ -55,7 +57,7 @@ impl Freezer {
     fn begin(&mut self) -> Result<(), Refused> {
         if !cgroup::is_in(self.process.id(), &self.place.name) {
             self.place.leave();
-            self.place = Place::make(self.process, &self.thawer).ok_or(Refused::Forbidden)?;
+            self.place = DaemonFiles::make(self.process, &self.thawer).ok_or(Refused::Forbidden)?;
         }
         self.thawer.check().map_err(|_| Refused::Forbidden)?;
         self.frozen = true;
@@ -122,7 +124,7 @@ impl Hold for Freezer {
 
 /// The cgroup of one process; removed at the end.
 #[derive(Debug)]
-struct Place {
+struct DaemonFiles {
     home: Home,
     name: String,
     child: Child,
@@ -130,7 +132,7 @@ struct Place {
     left: bool,
 }
 
-impl Place {
+impl DaemonFiles {
     fn make(process: Process, thawer: &Thawer) -> Option<Self> {
         let home = Home::of(process.id())?;
         let name = cgroup::name(process);
@@ -158,7 +160,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DaemonFiles {
     fn drop(&mut self) {
         self.leave();
     }

@@ -1,5 +1,5 @@
-//! Stops a process by its own tracer, where that is of the same class: a program below strace(1) or
-//! its like is made to wait with it.
+//! Stops a process by its own tracer, where that is of the same class: a program below strace(1), which had 15 times its limit
+//! without this, is made to wait with it.
 //!
 //! A traced process is stopped at its next call until its tracer has looked at it, so stopping the
 //! tracer holds it. That is not so for every tracer (a debugger lets its program run from one

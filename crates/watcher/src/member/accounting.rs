@@ -5,7 +5,7 @@ use discnice_ledger::{Class, Member};
 use discnice_units::Nanos;
 
 use crate::accounting::allowed_lead::Ahead;
-use crate::accounting::unlinked_files::Nameless;
+use crate::accounting::unlinked_files::UnlinkedFiles;
 use crate::accounting::{Io, OwnAccount, Rest};
 use crate::tuning;
 
@@ -17,7 +17,7 @@ pub(super) struct Accounting {
     /// Bytes that were dropped unwritten, and were credited for that.
     cancelled: u64,
     /// What it has dirtied in files without a name.
-    unlinked: Nameless,
+    unlinked: UnlinkedFiles,
     /// How far its account is ahead of its books, if it charges itself.
     pub(super) ahead: Ahead,
     /// Until when children may end that are not found yet; zero for no more.
@@ -28,7 +28,7 @@ pub(super) struct Accounting {
 
 impl Accounting {
     /// Begins with an account, and what was dirty in unlinked files before anything was charged.
-    pub(super) fn new(account: OwnAccount, unlinked: Nameless) -> Self {
+    pub(super) fn new(account: OwnAccount, unlinked: UnlinkedFiles) -> Self {
         let cancelled = account.own().cancelled;
         let (ahead, unknown_until, seen) = (Ahead::default(), Nanos(0), (0, Nanos(0)));
         Self { account, cancelled, unlinked, ahead, unknown_until, seen }

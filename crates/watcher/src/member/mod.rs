@@ -19,7 +19,7 @@ use discnice_ledger::{Class, Member, MemberId};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
-use crate::accounting::unlinked_files::Nameless;
+use crate::accounting::unlinked_files::UnlinkedFiles;
 use crate::accounting::{Io, OwnAccount};
 use crate::helpers::Helpers;
 use crate::process::Pinned;
@@ -80,7 +80,8 @@ impl Watched {
             return None;
         };
         let begun = role == Role::Outside && account.own().written > 0;
-        let unlinked = if begun { Nameless::begun(pinned.id()) } else { Nameless::default() };
+        let unlinked =
+            if begun { UnlinkedFiles::begun(pinned.id()) } else { UnlinkedFiles::default() };
         let now = time::now();
         let watched = Self {
             class,

@@ -13,23 +13,23 @@ use discnice_units::Nanos;
 
 use crate::Watch;
 use crate::others::uplink::Pace;
-use crate::others::waiting_tasks::Strangers;
+use crate::others::waiting_tasks::WaitingTasks;
 use crate::tuning;
 
 /// What looks at the disks for classes under watch.
 #[derive(Debug)]
-pub struct Onlooker {
+pub struct Observer {
     board: Option<&'static Board>,
     due: Nanos,
-    strangers: Strangers,
+    strangers: WaitingTasks,
     uplinks: Pace,
 }
 
-impl Onlooker {
+impl Observer {
     /// Creates one that looks at this board, or, without one, does nothing.
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
-        Self { board, due: Nanos(0), strangers: Strangers::default(), uplinks: Pace::default() }
+        Self { board, due: Nanos(0), strangers: WaitingTasks::default(), uplinks: Pace::default() }
     }
 
     /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
@@ -78,7 +78,7 @@ struct Sight<'a, W> {
     watches: &'a mut [W],
     watched: usize,
     board: &'static Board,
-    strangers: &'a mut Strangers,
+    strangers: &'a mut WaitingTasks,
 }
 
 impl<W: AsMut<Watch>> Witness for Sight<'_, W> {

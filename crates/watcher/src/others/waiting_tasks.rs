@@ -1,4 +1,5 @@
-//! Tasks of no class that wait for a disk.
+//! Sees tasks of no class that wait for a disk. Exists for `benches/beside.py`, foreground `sqlite`, which made 56 commits in 12 s
+//! without it, and makes 117.
 //!
 //! A task that waits for a disk is in state D (proc(5)), whichever user started it. That covers readers, and also an
 //! fsync(2) that waits for the journal, which moves next to no bytes of its own. Kernel threads wait for members' data and
@@ -34,7 +35,7 @@ struct Suspect {
 
 /// The tasks that are looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers {
+pub(crate) struct WaitingTasks {
     suspects: Vec<Suspect>,
     /// Processes left in the present round, and when the next may begin.
     left: Vec<u32>,
@@ -44,7 +45,7 @@ pub(crate) struct Strangers {
     kernel_until: Nanos,
 }
 
-impl Strangers {
+impl WaitingTasks {
     /// Calls `each` for every process that waits now and is no member, with the disks that its files lie on if those can be
     /// looked up.
     pub fn look(
@@ -163,7 +164,7 @@ mod tests {
     }
 
     /// Whether this one is told of.
-    fn tells(strangers: &mut Strangers, now: Nanos, wanted: u32) -> bool {
+    fn tells(strangers: &mut WaitingTasks, now: Nanos, wanted: u32) -> bool {
         let mut told = false;
         strangers.look(now, |id| id != wanted, |_| told = true);
         told
@@ -178,7 +179,7 @@ mod tests {
         // As if all others of this machine were members.
         let is_other = |other: u32| other != id;
         let mut found = (0, Vec::new());
-        let mut strangers = Strangers::default();
+        let mut strangers = WaitingTasks::default();
         let mut at = Nanos(Nanos::SECOND.0);
         for _ in 0..200 {
             at = at.plus(tuning::others::TASK_ROUND);

@@ -1,4 +1,5 @@
-//! Chains of read-ahead windows, which advice does not end.
+//! Ends chains of read-ahead windows, which advice does not end. Exists for `benches/escapes.py`, row `child: copier static`, where the
+//! highest 5 s had 1.8 times the limit without it.
 //!
 //! In each window one page is marked, and a read of that page starts the next window
 //! (mm/readahead.c, `page_cache_async_ra`, which does not ask for `FMODE_RANDOM`). So the windows

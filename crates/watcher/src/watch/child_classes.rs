@@ -31,7 +31,7 @@ pub struct Ended {
 
 /// What the watches of a class and of those of its members' children tell each other.
 #[derive(Debug, Default)]
-pub(super) struct Apart {
+pub(super) struct ChildClasses {
     /// Whether there is anything that makes classes for children.
     pub(super) is_served: bool,
     children: Vec<Child>,
@@ -39,7 +39,7 @@ pub(super) struct Apart {
     mourns: bool,
 }
 
-impl Apart {
+impl ChildClasses {
     /// A member may have waited for a child; returns whether that may have a class of its own, which is to be looked at
     /// first.
     pub(super) fn mourn(&mut self, is_apart: bool) -> bool {
@@ -116,6 +116,6 @@ impl Watch {
         let is_apart = || self.apart.children.iter().any(|child| child.pinned.id() == parent);
         self.separates()
             && !self.members.all.contains_key(&parent)
-            && (is_apart() || !self.bore(newcomer) && self.helpers.kindred.has(parent))
+            && (is_apart() || !self.bore(newcomer) && self.helpers.lineage.has(parent))
     }
 }

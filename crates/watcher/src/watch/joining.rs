@@ -165,12 +165,12 @@ impl Watch {
 
     /// Whether the last of those that bore it and live is a member, or one of those that have ended was.
     pub(super) fn bore(&self, newcomer: &Newcomer) -> bool {
-        for forebear in &newcomer.forebears {
+        for ancestor in &newcomer.ancestors {
             // A member from before this fork only had the same number.
-            if self.discovery.ever.get(&forebear.id).is_some_and(|since| *since >= forebear.born) {
+            if self.discovery.ever.get(&ancestor.id).is_some_and(|since| *since >= ancestor.born) {
                 return true;
             }
-            if forebear.id == newcomer.stat.parent || lives(forebear.id) {
+            if ancestor.id == newcomer.stat.parent || lives(ancestor.id) {
                 return false;
             }
         }
@@ -197,7 +197,7 @@ impl Watch {
     /// No process is kin by this number.
     pub(super) fn disown(&mut self, id: u32) {
         if self.discovery.ever.remove(&id).is_some() {
-            self.helpers.kindred.remove(id, self.block);
+            self.helpers.lineage.remove(id, self.block);
         }
     }
 
@@ -219,7 +219,7 @@ impl Watch {
             self.discovery.lively_until = time::now().plus(tuning::discovery::FORKING_FOR);
         }
         self.discovery.ever.insert(id, time::now());
-        self.helpers.kindred.add(id, self.block);
+        self.helpers.lineage.add(id, self.block);
         self.members.add(watched);
     }
 }

@@ -9,7 +9,7 @@ mod traffic;
 
 use std::collections::HashMap;
 
-use child_classes::Apart;
+use child_classes::ChildClasses;
 use discnice_ledger::Class;
 use discnice_ledger::primitive::Ordering;
 use discnice_sys::block::BlockId;
@@ -21,7 +21,7 @@ use crate::discovery::roll_call::RollCall;
 use crate::helpers::Helpers;
 use crate::member::Watched;
 use crate::others::uplink::Uplink;
-use crate::writeback::fuse_daemons::Through;
+use crate::writeback::fuse_daemons::FuseWrites;
 pub use child_classes::{Child, Ended};
 pub use joining::enlist;
 use members::Members;
@@ -37,10 +37,10 @@ pub struct Watch {
     /// Changes of the limits that members have followed.
     changes: u32,
     /// What members write through daemons.
-    through: Through,
+    through: FuseWrites,
     traffic: Traffic,
     uplink: Uplink,
-    apart: Apart,
+    apart: ChildClasses,
     helpers: Helpers,
 }
 
@@ -91,10 +91,10 @@ impl Watch {
             members: Members::default(),
             discovery: Discovery::new(class, block),
             changes: class.changes().load(Ordering::Acquire),
-            through: Through::default(),
+            through: FuseWrites::default(),
             traffic: Traffic::default(),
             uplink: Uplink::default(),
-            apart: Apart::default(),
+            apart: ChildClasses::default(),
             helpers,
         }
     }
@@ -184,7 +184,7 @@ impl Drop for Watch {
         let mut all = self.members.take_all();
         all.iter_mut().for_each(Watched::leave);
         for (id, _) in self.discovery.ever.drain() {
-            self.helpers.kindred.remove(id, self.block);
+            self.helpers.lineage.remove(id, self.block);
         }
         for _ in 0..100 {
             deadline::renew();

@@ -11,7 +11,7 @@ use discnice_ledger::outside::Reason;
 use discnice_sys::procfs::{self, Stat};
 
 use crate::discovery::census::{Census, Newcomer};
-use crate::discovery::fork_events::Forebear;
+use crate::discovery::fork_events::Ancestor;
 use crate::process::pin;
 
 use super::*;
@@ -118,10 +118,10 @@ fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
     // As the kernel reports a process after its parent has ended: its nearest living ancestor is
     // the one that joined.
     let born = Nanos(time::now().0);
-    let forebears = [&joined, &first].map(|one| Forebear { id: one.0.id(), born }).to_vec();
+    let ancestors = [&joined, &first].map(|one| Ancestor { id: one.0.id(), born }).to_vec();
     let stat = Stat { parent: 1, ..procfs::stat(orphan.0.id()).unwrap() };
     let mut newcomer = Newcomer::from(stat);
-    newcomer.forebears = forebears;
+    newcomer.ancestors = ancestors;
     assert!(watch.meet(&[Rc::new(newcomer)]));
     let mut all: Vec<u32> = watch.processes().collect();
     all.sort_unstable();

@@ -1,4 +1,5 @@
-//! Files that were closed before the descriptor could be looked at.
+//! Writes back files that were closed before their descriptors could be looked at. Exists for `benches/escapes.py`, row `child: busybox untar`,
+//! where the highest 5 s had 4.74 times the limit without it.
 //!
 //! A program that unpacks an archive has each file open for some microseconds. So the folders in
 //! which a process was seen writing are watched (inotify(7)) for files that are closed there, and

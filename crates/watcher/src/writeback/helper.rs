@@ -13,10 +13,10 @@ use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::closed_files::{self, Closed};
-use super::fuse_daemons::Daemons;
-use super::in_flight::Awaited;
+use super::fuse_daemons::FuseDaemons;
+use super::in_flight::InFlight;
 use super::messages::{self, DAEMONS, News, Order};
-use super::portions::{Pace, Paced};
+use super::portions::{Pace, Portions};
 use crate::process::descriptors;
 use crate::tuning;
 
@@ -25,8 +25,8 @@ pub(super) fn serve(mut socket: File) {
     // The handlers that it was born with are its parent's.
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE]);
     let _ = rustix::thread::set_name(c"discnice-flush");
-    let (mut closed, mut paced) = (Closed::default(), Paced::default());
-    let (mut daemons, mut awaited) = (Daemons::default(), Awaited::default());
+    let (mut closed, mut paced) = (Closed::default(), Portions::default());
+    let (mut daemons, mut awaited) = (FuseDaemons::default(), InFlight::default());
     let mut message = [0; messages::LENGTH];
     loop {
         let due = [paced.due(), daemons.due(), awaited.due()].into_iter().flatten().min();
@@ -73,7 +73,7 @@ fn wait(socket: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
 
 /// Starts to write the dirty pages of all files that the process has open for writing, or the first of them; returns the
 /// links to the files.
-fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) -> Vec<PathBuf> {
+fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Portions) -> Vec<PathBuf> {
     let mut links = Vec::new();
     for (path, found) in written_by(id) {
         links.push(path.clone());
@@ -89,7 +89,7 @@ fn start_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) -> Vec
 }
 
 /// Those beside files that the process has open for writing are expected to be closed.
-fn expect_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Paced) {
+fn expect_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Portions) {
     for name in written_by(id).filter_map(|(path, found)| reachable(id, &path, &found)) {
         closed.expect_beside(&name, pace, &mut |path, pace| start_at(path, pace, paced));
     }
@@ -138,14 +138,14 @@ fn reachable(id: u32, link: &Path, found: &Metadata) -> Option<PathBuf> {
 }
 
 /// As [`start_paced`], if a file is there; what it is.
-fn start_at(path: &Path, pace: Pace, paced: &mut Paced) -> Option<Metadata> {
+fn start_at(path: &Path, pace: Pace, paced: &mut Portions) -> Option<Metadata> {
     let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     start_paced(&found, vec![path.into()], pace, paced);
     Some(found)
 }
 
 /// Starts to write the dirty pages of the file that these paths lead to; of many the first, and the others in their turn.
-fn start_paced(found: &Metadata, paths: Vec<PathBuf>, pace: Pace, paced: &mut Paced) {
+fn start_paced(found: &Metadata, paths: Vec<PathBuf>, pace: Pace, paced: &mut Portions) {
     if let Err(paths) = paced.take(time::now(), pace, found, paths)
         && let Some(path) = paths.first()
     {
@@ -181,12 +181,12 @@ mod tests {
         let count = |file: &File| pagecache::cachestat(file.as_raw_fd(), 0, 0).map(|c| c.dirty);
         let Ok(before) = count(named.as_file()) else { skip!("no cachestat(2)") };
         let pace = Pace { class: 0, portion: 1 << 20, period: Nanos::SECOND };
-        start_all(std::process::id(), pace, &mut Closed::default(), &mut Paced::default());
+        start_all(std::process::id(), pace, &mut Closed::default(), &mut Portions::default());
         let after = count(named.as_file()).unwrap();
         assert!(before == 0 || after < before, "{before} dirty pages stay");
         assert!(is_kept(&named.as_file().metadata().unwrap()));
         let mut beside = Closed::default();
-        expect_all(std::process::id(), pace, &mut beside, &mut Paced::default());
+        expect_all(std::process::id(), pace, &mut beside, &mut Portions::default());
         assert!(beside.events().is_some(), "others are likely to be closed beside it");
         let nameless = tempfile::tempfile_in("/var/tmp").unwrap();
         assert!(!is_kept(&nameless.metadata().unwrap()), "its owner deletes it soon");

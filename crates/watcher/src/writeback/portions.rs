@@ -1,4 +1,5 @@
-//! What a process dirtied at once, written back in portions at the pace at which its class pays.
+//! Writes back what a process dirtied at once in portions, at the pace at which its class pays. Exists for `benches/attach.py`, column
+//! `disk` of rsync, where 1 GB/s was written in the first 300 ms without it.
 //!
 //! Restic stores a pack of 16 MiB within milliseconds, and then stands for seconds until that is paid for. Started as a
 //! whole, its write-back would be one burst, and the disk idle for the rest of that time.
@@ -52,7 +53,7 @@ impl Pace {
 
 /// The files of each class that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Paced(HashMap<u64, Queue>);
+pub(crate) struct Portions(HashMap<u64, Queue>);
 
 #[derive(Debug)]
 struct Queue {
@@ -84,7 +85,7 @@ fn key(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-impl Paced {
+impl Portions {
     /// Takes a file of which more is dirty than should be written at once. Fails with the paths to
     /// it if it is less, or the kernel does not tell.
     pub(crate) fn take(
@@ -207,10 +208,10 @@ mod tests {
             skip!("no cachestat(2), or the file system writes by itself at once")
         };
         let left = || dirty(named.as_file(), 0, 1 << 20);
-        let (mut paced, now) = (Paced::default(), Nanos::SECOND);
+        let (mut paced, now) = (Portions::default(), Nanos::SECOND);
         let pace = Pace { class: 7, portion: PORTION, period: Nanos::from_millis(100) };
         let found = named.as_file().metadata().unwrap();
-        let take = |paced: &mut Paced| paced.take(now, pace, &found, vec![named.path().into()]);
+        let take = |paced: &mut Portions| paced.take(now, pace, &found, vec![named.path().into()]);
         assert!(take(&mut paced).is_ok() && take(&mut paced).is_ok(), "it is taken once");
         for portions in 1..=8 {
             let due = paced.due().unwrap();
@@ -230,10 +231,10 @@ mod tests {
             skip!("no cachestat(2), or the file system writes by itself at once")
         };
         let left = || dirty(named.as_file(), 0, 1 << 20);
-        let (mut paced, now) = (Paced::default(), Nanos::SECOND);
+        let (mut paced, now) = (Portions::default(), Nanos::SECOND);
         let held = Pace { class: 7, portion: PORTION, period: Nanos::SECOND };
         let found = named.as_file().metadata().unwrap();
-        let take = |paced: &mut Paced, pace| {
+        let take = |paced: &mut Portions, pace| {
             paced.take(now, pace, &found, vec![named.path().into()]).is_ok()
         };
         assert!(take(&mut paced, held));

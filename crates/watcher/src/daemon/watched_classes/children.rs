@@ -6,12 +6,12 @@ use discnice_ledger::board::Arrivals;
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
-use super::Keeper;
+use super::WatchedClasses;
 use crate::daemon::child_classes;
-use crate::daemon::watched_class::Kept;
+use crate::daemon::watched_class::WatchedClass;
 use crate::discovery::census::Newcomer;
 
-impl Keeper {
+impl WatchedClasses {
     /// Gives children classes of their own, where that is wanted, and has those classes follow their parents'.
     pub(super) fn settle_children(&mut self, now: Nanos) {
         let mut made = Vec::new();
@@ -74,7 +74,8 @@ impl Keeper {
                 |block: &BlockId| self.kept.iter().position(|kept| kept.mapped.block == *block);
             let mut places: Vec<usize> = blocks.iter().filter_map(find).collect();
             // What children with classes of their own bear is of their groups, too.
-            places.sort_by_key(|place| self.kept.get(*place).is_none_or(Kept::is_per_child));
+            places
+                .sort_by_key(|place| self.kept.get(*place).is_none_or(WatchedClass::is_per_child));
             let mut is_taken = false;
             for place in places {
                 if let Some(kept) = self.kept.get_mut(place)

@@ -15,24 +15,24 @@ use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
 use crate::Helpers;
-use crate::daemon::fleet_lease::Tenant;
+use crate::daemon::fleet_lease::LeaseHolder;
 use crate::daemon::memory_pressure::Pressure;
 use crate::daemon::policy_program::Adviser;
 use crate::daemon::server::Settings;
 use crate::daemon::tuning;
-use crate::daemon::watched_class::{Kept, Sum};
+use crate::daemon::watched_class::{Sum, WatchedClass};
 use crate::discovery::announcements::Announced;
 use crate::discovery::census::Census;
-use crate::others::observer::Onlooker;
+use crate::others::observer::Observer;
 
 /// All of them.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct WatchedClasses {
     /// `None` where there is none to be had: then each class is asked once a second.
     board: Option<&'static Board>,
     /// Wakes us when a member announces itself there.
     announced: Option<Announced>,
-    kept: Vec<Kept>,
+    kept: Vec<WatchedClass>,
     /// What they came to when they were looked through last, or changed.
     sum: Sum,
     /// Classes that another process watches, and until when that may be one that is just dying.
@@ -40,17 +40,17 @@ pub struct Keeper {
     census: Census,
     pressure: Pressure,
     helpers: Helpers,
-    onlooker: Onlooker,
+    observer: Observer,
     settings: Settings,
     /// Threads that ask the programs of classes.
     advisers: Vec<Adviser>,
     /// Threads that hold leases.
-    tenants: Vec<Tenant>,
+    tenants: Vec<LeaseHolder>,
     /// Classes with a lease that is being given back, and that got members again meanwhile.
     awaited: Vec<BlockId>,
 }
 
-impl Keeper {
+impl WatchedClasses {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
@@ -59,7 +59,7 @@ impl Keeper {
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
         let (census, helpers) = (Census::default(), Helpers::on(board));
         let pressure = Pressure::default();
-        let onlooker = Onlooker::at(board);
+        let observer = Observer::at(board);
         let (tenants, awaited) = (Vec::new(), Vec::new());
         let mut keeper = Self {
             board,
@@ -70,7 +70,7 @@ impl Keeper {
             census,
             pressure,
             helpers,
-            onlooker,
+            observer,
             settings,
             advisers: Vec::new(),
             tenants,
@@ -90,7 +90,9 @@ impl Keeper {
     /// Whether it watches nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.taken.is_empty() && self.tenants.iter().all(Tenant::is_over)
+        self.kept.is_empty()
+            && self.taken.is_empty()
+            && self.tenants.iter().all(LeaseHolder::is_over)
     }
 
     /// Does what is due; returns when to be called again.
@@ -150,8 +152,8 @@ impl Keeper {
 
     /// Looks whether others are busy, for all classes; returns when to be called again.
     fn look_at_others(&mut self, now: Nanos) -> Nanos {
-        let Self { kept, onlooker, sum, .. } = self;
-        let next = onlooker.step(now, sum.watched, kept);
+        let Self { kept, observer, sum, .. } = self;
+        let next = observer.step(now, sum.watched, kept);
         for kept in kept.iter_mut().filter_map(|kept| kept.watch.take_changed().then_some(kept)) {
             (kept.due, sum.due) = (Nanos(0), Nanos(0));
         }
@@ -165,7 +167,7 @@ impl Keeper {
             self.sum.due = Nanos(0);
         }
         let peopled = self.kept.iter_mut().filter(|kept| kept.watched > 0);
-        self.pressure.step(now, peopled.map(Kept::as_guest))
+        self.pressure.step(now, peopled.map(WatchedClass::as_guest))
     }
 
     /// Looks at each class that is due, or that a process may have joined.

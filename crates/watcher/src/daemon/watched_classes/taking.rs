@@ -6,14 +6,14 @@ use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
-use super::{Keeper, unmap};
-use crate::daemon::fleet_lease::Tenant;
+use super::{WatchedClasses, unmap};
+use crate::daemon::fleet_lease::LeaseHolder;
 use crate::daemon::policy_program::Adviser;
 use crate::daemon::tuning;
-use crate::daemon::watched_class::{Kept, Sum};
+use crate::daemon::watched_class::{Sum, WatchedClass};
 use crate::process::lives;
 
-impl Keeper {
+impl WatchedClasses {
     /// Watches the class in this block, or looks again for its members; false when there is none.
     pub fn watch(&mut self, block: BlockId) -> bool {
         self.pressure.hurry();
@@ -37,7 +37,7 @@ impl Keeper {
             Some(_) => self.awaited.push(block),
             None => {
                 self.helpers.prepare();
-                self.tenants.extend(Tenant::start(block, self.settings.addresses));
+                self.tenants.extend(LeaseHolder::start(block, self.settings.addresses));
             }
         }
     }
@@ -45,7 +45,7 @@ impl Keeper {
     /// Has the programs asked of classes that have one, and members.
     pub(super) fn ask_programs(&mut self) {
         self.advisers.retain(|adviser| !adviser.is_over());
-        let is_own = |kept: &&Kept| kept.mapped.class.pace().policy == Choice::Program;
+        let is_own = |kept: &&WatchedClass| kept.mapped.class.pace().policy == Choice::Program;
         for kept in self.kept.iter().filter(|kept| kept.watched > 0).filter(is_own) {
             let block = kept.mapped.block;
             if self.advisers.iter().all(|one| one.block != block) {
@@ -80,7 +80,7 @@ impl Keeper {
     pub(super) fn keep_or_wait(&mut self, mapped: Class, deadline: Nanos) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
-            let mut kept = Kept::new(mapped, self.helpers.clone());
+            let mut kept = WatchedClass::new(mapped, self.helpers.clone());
             kept.expect_members(now);
             self.kept.push(kept);
             self.sum = Sum::of(&self.kept);
