@@ -1,7 +1,7 @@
 //! `discnice explain` and `run --dry-run`: what would hold a command, and what holds and delays what runs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -162,20 +162,27 @@ fn shells_are_told_of_classes_and_processes() {
     assert!(!told("processes").contains("\tkthreadd\n"));
 }
 
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
+    entries.flat_map(below).collect()
+}
+
 /// The constants that the source of the watcher defines as tuning: name and decision record.
 fn tuned_in_source() -> Vec<(String, u64)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-    let folders = fs::read_dir(crates).unwrap().map(|one| one.unwrap().path().join("src/tuning"));
     let mut found = Vec::new();
-    for folder in folders.filter(|folder| folder.is_dir()) {
-        for file in fs::read_dir(folder).unwrap() {
-            let text = fs::read_to_string(file.unwrap().path()).unwrap();
-            found.extend(text.lines().filter_map(|line| {
-                let (name, _) = line.trim().split_once(':')?;
-                let adr = line.trim().strip_suffix(';')?.rsplit_once(", adr ")?.1.parse().ok()?;
-                Some((name.to_owned(), adr))
-            }));
+    for file in files_below(&crates) {
+        let folder = file.parent().and_then(Path::file_name);
+        if folder.is_none_or(|folder| folder != "tuning") {
+            continue;
         }
+        let text = fs::read_to_string(file).unwrap();
+        found.extend(text.lines().filter_map(|line| {
+            let (name, _) = line.trim().split_once(':')?;
+            let adr = line.trim().strip_suffix(';')?.rsplit_once(", adr ")?.1.parse().ok()?;
+            Some((name.to_owned(), adr))
+        }));
     }
     found.sort();
     found
