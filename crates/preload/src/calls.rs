@@ -55,7 +55,7 @@ pub fn read(
     let is_free = if is_other { class.is_unheld() } else { class.is_free() };
     if is_free && file.is_untouched() {
         let result = real();
-        if !local.thread.passes(count) {
+        if local.thread.countdown.count_unlimited(count).is_some() {
             finish_read(local, fd, file, at, result);
         }
         return result;
@@ -66,9 +66,9 @@ pub fn read(
     let predicted = file.is_predicted() || class.predicts();
     let short = if predicted {
         file.knows_cached(count, at)
-            || (count <= SHORT && local.thread.finds_all() && file.passes_unprobed())
+            || (count <= SHORT && local.thread.cache.finds_all() && file.passes_unprobed())
     } else {
-        count <= SHORT && !local.thread.missed() && file.is_plain() && class.is_calm()
+        count <= SHORT && !local.thread.cache.missed() && file.is_plain() && class.is_calm()
     };
     if !short {
         return slow_read(local, fd, file, count, at, real);
@@ -78,7 +78,7 @@ pub fn read(
     if predicted && at.is_none() {
         file.moved(result);
     }
-    if local.thread.is_due(cycles::now().wrapping_sub(before), result) {
+    if local.thread.countdown.count(cycles::now().wrapping_sub(before), result).is_some() {
         finish_read(local, fd, file, at, result);
     }
     result
@@ -171,7 +171,10 @@ fn slow_read(
         file.moved(result);
     }
     // A reservation must be settled; a stream's own reads are waits for what is paid already.
-    if ticket.is_due() || local.thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
+    if ticket.is_due()
+        || local.thread.countdown.count(cycles, result).is_some()
+            && (ticket.look || !file.is_other())
+    {
         regulator.complete_read(&local.thread, fd, file, ticket, at, result);
     }
     result
@@ -196,7 +199,7 @@ pub fn write(
     let is_free = if is_other { class.is_unheld() } else { class.is_free() };
     if is_free && file.is_untouched() {
         let result = piece(0, count);
-        if !local.thread.passes(count) {
+        if local.thread.countdown.count_unlimited(count).is_some() {
             finish_write(local, fd, file, at, result);
         }
         return result;
@@ -212,7 +215,7 @@ pub fn write(
     if at.is_none() {
         file.moved(result);
     }
-    if local.thread.has_rewritten(result.max(0) as usize) {
+    if local.thread.writes.count_rewritten(result.max(0) as usize).is_some() {
         finish_write(local, fd, file, at, result);
     }
     result
@@ -246,7 +249,9 @@ fn slow_write(
             file.moved(result);
         }
         // What a write costs shows in no clock: it is charged when the page gets dirty.
-        let due = ticket.is_due() || local.thread.has_written(result) || local.thread.is_due(0, 0);
+        let due = ticket.is_due()
+            || local.thread.writes.count(result).is_some()
+            || local.thread.countdown.count(0, 0).is_some();
         if due {
             regulator.complete_write(&local.thread, fd, file, ticket, at, result);
         }

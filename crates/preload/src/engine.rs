@@ -132,7 +132,7 @@ pub fn is_waited_for(what: i32) -> bool {
 pub fn regulator() -> Option<Regulator<'static, Linux>> {
     let class = class()?;
     let books = member(class).map_or(&PAGE.books, Member::books);
-    let held = thread::local().thread.held();
+    let held = thread::local().thread.outcomes.held();
     Some(Regulator::new(&HOST, class, books).with_board(board(class)).with_held(held))
 }
 

@@ -32,6 +32,12 @@ pub mod unheld {
     use crate::thread::local;
 
     #[inline(always)]
+    fn passes_named() -> bool {
+        let thread = &local().thread;
+        thread.names.count_unlimited().is_none() && thread.countdown.count_unlimited(0).is_none()
+    }
+
+    #[inline(always)]
     fn is_unheld() -> bool {
         engine::class().is_some_and(Class::is_unheld)
     }
@@ -39,7 +45,9 @@ pub mod unheld {
     /// Returns true if a call that moves at most `count` bytes through a descriptor passes.
     #[inline(always)]
     pub fn transfer(fd: i32, count: usize) -> bool {
-        is_unheld() && files::was_never_shaped(fd) && local().thread.passes(count)
+        is_unheld()
+            && files::was_never_shaped(fd)
+            && local().thread.countdown.count_unlimited(count).is_none()
     }
 
     /// Returns true if a write of at most `count` bytes passes.
@@ -51,7 +59,7 @@ pub mod unheld {
     /// Returns true if a call that reads a directory passes.
     #[inline(always)]
     pub fn metadata() -> bool {
-        is_unheld() && local().thread.passes(0)
+        is_unheld() && local().thread.countdown.count_unlimited(0).is_none()
     }
 
     /// Returns true if a call that returns a directory entry passes.
@@ -63,13 +71,13 @@ pub mod unheld {
     /// Returns true if a call on names or inodes passes.
     #[inline(always)]
     pub fn operation() -> bool {
-        is_unheld() && local().thread.passes_named()
+        is_unheld() && passes_named()
     }
 
     /// Returns true if a call that unlinks files passes: dirty pages are not tracked.
     #[inline(always)]
     pub fn delete() -> bool {
-        local().thread.removes();
+        local().thread.deletions.note_removal();
         super::forgets() && operation()
     }
 
@@ -115,6 +123,34 @@ pub mod held {
         engine::class().is_some_and(Class::is_held_on_disk_alone) && !faults::any()
     }
 
+    /// Counts a call on names that is not timed, if it may pass so.
+    #[inline(always)]
+    fn passes_untimed() -> bool {
+        let thread = &local().thread;
+        let passes = thread.allows_untimed();
+        if passes {
+            thread.countdown.count_untimed();
+        }
+        passes
+    }
+
+    /// Counts a metadata operation that is not timed, if it may pass so.
+    #[inline(always)]
+    fn passes_named_untimed() -> bool {
+        local().thread.names.count_limited().is_none() && passes_untimed()
+    }
+
+    /// Deducts a write, if it may pass because its thread deletes what it writes.
+    #[inline(always)]
+    fn runs_ahead(count: usize) -> bool {
+        let deletions = &local().thread.deletions;
+        let passes = deletions.cover(count);
+        if passes {
+            deletions.deduct(count);
+        }
+        passes
+    }
+
     /// Returns true if a call through a descriptor passes: it is neither a disk nor a network.
     #[inline(always)]
     pub fn transfer(fd: i32, _: usize) -> bool {
@@ -130,10 +166,10 @@ pub mod held {
     pub fn write(fd: i32, count: usize) -> bool {
         let Some(file) = files::near(fd) else { return false };
         if file.rewrites_unpredicted() {
-            return !trace::is_on() && !local().thread.has_rewritten(count);
+            return !trace::is_on() && local().thread.writes.count_rewritten(count).is_none();
         }
         if file.is_blank() {
-            return is_held_on_disk_alone() && local().thread.runs_ahead(count);
+            return is_held_on_disk_alone() && runs_ahead(count);
         }
         transfer(fd, count)
     }
@@ -141,7 +177,7 @@ pub mod held {
     /// Returns true if a call that reads a directory passes.
     #[inline(always)]
     pub fn metadata() -> bool {
-        is_held_on_disk_alone() && local().thread.passes_untimed()
+        is_held_on_disk_alone() && passes_untimed()
     }
 
     /// Returns true if a call that returns a directory entry passes: reads by daemons are not
@@ -154,7 +190,7 @@ pub mod held {
     /// Returns true if a call on names or inodes passes.
     #[inline(always)]
     pub fn operation() -> bool {
-        is_held_on_disk_alone() && local().thread.passes_named_untimed()
+        is_held_on_disk_alone() && passes_named_untimed()
     }
 
     /// Returns true if a call that unlinks files passes: dirty pages are not tracked.

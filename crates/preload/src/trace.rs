@@ -84,7 +84,7 @@ impl<T> Answer for *mut T {
 #[inline(never)]
 pub fn begin() -> Nanos {
     // What became of calls before the trace began.
-    let _ = local().thread.take_outcome();
+    let _ = local().thread.outcomes.take();
     time::now()
 }
 
@@ -93,7 +93,7 @@ pub fn begin() -> Nanos {
 #[inline(never)]
 pub fn end(name: &CStr, first: Option<i32>, result: i64, begun: Nanos) {
     let Some(class) = engine::class() else { return };
-    let (outcome, waited) = local().thread.take_outcome();
+    let (outcome, waited) = local().thread.outcomes.take();
     let is_unlimited = outcome.why == Why::Unexamined && !class.is_limited();
     let at = time::now();
     class.record(&Record {

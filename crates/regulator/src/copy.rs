@@ -31,7 +31,7 @@ impl<H: Host> Regulator<'_, H> {
         let target = self.is_regulated(to.0, to.1) && to.1.is_regular();
         let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, Kind::Copy);
         let mut length = if target { self.most_of(from.0, in_order, count) } else { count };
-        thread.because(if source || target { Why::Reserved } else { Why::Unlimited });
+        thread.outcomes.because(if source || target { Why::Reserved } else { Why::Unlimited });
         if source {
             (forecast.read, length) = self.admit_source(thread, from, in_order, count);
         }
@@ -112,7 +112,7 @@ impl<H: Host> Regulator<'_, H> {
         }
         to.1.set_position(None);
         let _ = self.settle(thread, ticket);
-        let written = thread.take_dirtied();
+        let written = thread.writes.take_dirtied();
         if written > 0 {
             self.note_disk(to.0, to.1);
         }

@@ -61,7 +61,7 @@ pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, Wri
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
 pub use pacing::Ticket;
-pub use thread::{Outcome, Thread};
+pub use thread::{Due, Outcome, Thread};
 pub use write::portion as write_back_portion;
 
 use core::cell::Cell;

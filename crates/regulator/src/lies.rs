@@ -189,7 +189,7 @@ fn writes_survive_counters_and_clocks_that_lie() {
                 machine.clock.set(if step % 80 < 40 { 0 } else { HOURS });
                 machine.cancelled.set(if step % 30 == 29 { u64::MAX } else { 0 });
                 if step % 16 == 0 {
-                    thread.removes();
+                    thread.deletions.note_removal();
                 }
                 write(&regulator, &machine, &thread, &file, 64 << 10);
             }

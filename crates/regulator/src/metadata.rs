@@ -14,10 +14,10 @@ const BLOCK: u64 = 4096;
 impl<H: Host> Regulator<'_, H> {
     /// Admits a call with a cost that is known only from earlier calls.
     pub fn admit_metadata(&self, thread: &Thread) -> Ticket {
-        if !self.class.is_limited() || !thread.missed() || !self.owes(Direction::Read) {
+        if !self.class.is_limited() || !thread.cache.missed() || !self.owes(Direction::Read) {
             return Ticket::FREE;
         }
-        thread.because(Why::Reserved);
+        thread.outcomes.because(Why::Reserved);
         self.reserve_and_wait(Direction::Read, BLOCK);
         self.begin_piece(thread);
         Ticket { read: BLOCK, ..Ticket::OPEN }
@@ -25,7 +25,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Completes it.
     pub fn complete_metadata(&self, thread: &Thread, access: Access, ticket: Ticket) {
-        let forecast = self.forecast_metadata(thread.waited(), access);
+        let forecast = self.forecast_metadata(thread.switches.waited(), access);
         let _ = self.settle(thread, Ticket { forecast, ..ticket });
     }
 
@@ -35,12 +35,12 @@ impl<H: Host> Regulator<'_, H> {
     pub fn admit_operation(&self, thread: &Thread) {
         let meter = self.class.meter(Resource::Metadata);
         let now = self.wait_for(meter, Meter::reserve_operations, 1, self.host.now());
-        meter.settle(self.class.pace(), now, 1, thread.take_named().saturating_add(1));
+        meter.settle(self.class.pace(), now, 1, thread.names.take().saturating_add(1));
     }
 
     /// Counts the metadata operations that a thread has done since they were last counted.
     pub fn count_operations(&self, thread: &Thread) {
-        let done = thread.take_named();
+        let done = thread.names.take();
         if done > 0 {
             let meter = self.class.meter(Resource::Metadata);
             meter.settle(self.class.pace(), self.host.now(), 0, done);

@@ -207,12 +207,12 @@ impl<H: Host> Regulator<'_, H> {
     pub(crate) fn settle_untimed(&self, thread: &Thread, ticket: Ticket) -> (u64, u64) {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         let missed = new.read > 0;
-        thread.looked(missed);
-        thread.has_dirtied(new.written);
+        thread.note_look(missed);
+        thread.writes.note_dirtied(new.written);
         if !missed && self.class.estimation().estimator() != Estimator::Account {
-            thread.switched_until_now(self.host.switches());
+            thread.switches.note_both(self.host.switches());
         }
-        thread.settled(ticket.read + ticket.write, new.read.saturating_add(new.written));
+        thread.outcomes.add(ticket.read + ticket.write, new.read.saturating_add(new.written));
         self.settle_as(ticket, new.read, new.written);
         if self.board.is_some() || self.class.yields() {
             self.attend(self.host.now());
@@ -238,8 +238,8 @@ impl<H: Host> Regulator<'_, H> {
     /// was written is credited; the thread may have run ahead for it, or the credit was not looked
     /// for while the class owed nothing.
     pub fn look_at_end(&self, thread: &Thread) {
-        let removed = thread.take_removed();
-        if (removed || thread.deletes()) && !self.class.predicts() {
+        let removed = thread.deletions.take_removal();
+        if (removed || thread.deletions.are_known()) && !self.class.predicts() {
             self.credit_cancelled(thread);
         }
         self.look(thread);
@@ -266,14 +266,17 @@ impl<H: Host> Regulator<'_, H> {
     /// Credits writes that the kernel dropped before they reached the disk. If that covers the
     /// class's whole debt, the thread may write some more before it asks again.
     pub(crate) fn credit_cancelled(&self, thread: &Thread) {
-        let bytes = self.host.cancelled().map_or(0, |cancelled| thread.enter_cancelled(cancelled));
+        let bytes = self
+            .host
+            .cancelled()
+            .map_or(0, |cancelled| thread.deletions.enter_cancelled(cancelled));
         self.class.take_back_dirty(bytes);
         // What was not charged yet cannot be taken back: no more than a moment's credit is kept.
         let _ = self.settle(thread, Ticket::FREE);
         self.credit(bytes);
         let ahead = bytes > 0 && !self.owes(Direction::Write);
         let slices = if ahead { SLICES_AHEAD } else { 0 };
-        thread.let_ahead(self.class.rule(Direction::Write).slice().saturating_mul(slices));
+        thread.deletions.allow(self.class.rule(Direction::Write).slice().saturating_mul(slices));
     }
 
     /// Takes back what was charged and will not be written.

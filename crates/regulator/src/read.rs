@@ -147,8 +147,8 @@ impl<H: Host> Regulator<'_, H> {
             let unprobed = file.passes_unprobed();
             // A thread that did not wait has read nothing and only lost the processor, so what is
             // known of the cache is true.
-            let waited = || unprobed || thread.has_waited(self.host.switches());
-            if thread.was_slow() && waited() {
+            let waited = || unprobed || thread.switches.note_and_compare(self.host.switches());
+            if thread.countdown.was_slow() && waited() {
                 // It was not as cached as it was known to be.
                 file.detector.doubt();
             }
@@ -157,10 +157,10 @@ impl<H: Host> Regulator<'_, H> {
             }
             return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
         }
-        thread.expect_miss();
+        thread.cache.expect_miss();
         // Slowness alone proves nothing: the thread may have lost the processor, or read a small
         // file never mapped before.
-        if thread.was_slow() && thread.has_waited(self.host.switches()) {
+        if thread.countdown.was_slow() && thread.switches.note_and_compare(self.host.switches()) {
             return self.charge_late(fd, file, ticket, at, result);
         }
         Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket }
@@ -168,10 +168,10 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Returns true if the last read, which passed without a probe, must have waited for the disk.
     fn surprises(&self, thread: &Thread) -> bool {
-        if thread.was_slow() {
-            return thread.was_surprised(self.host.switches());
+        if thread.countdown.was_slow() {
+            return thread.judge_slow(self.host.switches());
         }
-        thread.passed_a_round();
+        thread.cache.note_round();
         false
     }
 
@@ -203,7 +203,7 @@ impl<H: Host> Regulator<'_, H> {
     /// A read that nothing holds now. A long one of a class that gives way is read in slices all the
     /// same: it may have to give way in the middle.
     fn admit_free(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
-        thread.because(if file.is_other() { Why::Elsewhere } else { Why::Unlimited });
+        thread.outcomes.because(if file.is_other() { Why::Elsewhere } else { Why::Unlimited });
         let slice = self.slice(Direction::Read);
         if !self.class.yields() || ask.count <= slice || self.class.is_limited() {
             return Ticket::FREE;
@@ -299,25 +299,25 @@ impl<H: Host> Regulator<'_, H> {
     /// A read that is not part of a stream: it waits only if the class owes time, or if it is
     /// likely to miss the cache as the thread's last one did.
     fn admit_plain(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
-        thread.because(Why::NothingOwed);
-        if !file.is_predicted() && !self.owes(Direction::Read) && !thread.missed() {
+        thread.outcomes.because(Why::NothingOwed);
+        if !file.is_predicted() && !self.owes(Direction::Read) && !thread.cache.missed() {
             return Ticket::OPEN;
         }
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
         if self.passes_unprobed(thread, file, ask, at) {
-            thread.because(Why::Cached);
+            thread.outcomes.because(Why::Cached);
             return Ticket::FREE;
         }
         if !file.is_predicted() && file.steps_to(at.saturating_add(ask.count)) {
             // It was read with others, and is paid for.
-            thread.because(Why::PaidAhead);
+            thread.outcomes.because(Why::PaidAhead);
             return Ticket::OPEN;
         }
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
         if file.detector.is_probed() {
-            thread.probed(forecast.read == 0);
+            thread.cache.note_probe(forecast.read == 0);
         }
-        thread.because(if forecast.read > 0 { Why::Reserved } else { Why::Cached });
+        thread.outcomes.because(if forecast.read > 0 { Why::Reserved } else { Why::Cached });
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
             self.begin_piece(thread);
@@ -329,7 +329,7 @@ impl<H: Host> Regulator<'_, H> {
     fn passes_unprobed(&self, thread: &Thread, file: &File, ask: Ask, at: u64) -> bool {
         let asked = Pages::touched(at, ask.count);
         file.is_predicted()
-            && thread.finds_all()
+            && thread.cache.finds_all()
             && ask.count <= UNPROBED
             && asked.count() > 0
             && self.modules().cache_detector
@@ -342,7 +342,7 @@ impl<H: Host> Regulator<'_, H> {
     pub(crate) fn admit_large(&self, thread: &Thread, file: &File, ask: Ask, slice: u64) -> Ticket {
         let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
         let forecast = self.forecast_read(ask.fd, file, at, ask.count);
-        thread.because(if forecast.read > 0 { Why::Slices } else { Why::Cached });
+        thread.outcomes.because(if forecast.read > 0 { Why::Slices } else { Why::Cached });
         if forecast.read == 0 {
             return Ticket::of(forecast);
         }
@@ -361,11 +361,11 @@ impl<H: Host> Regulator<'_, H> {
             file.end_stream();
             return self.admit_plain(thread, file, ask);
         }
-        thread.because(Why::PaidAhead);
+        thread.outcomes.because(Why::PaidAhead);
         if paid >= end.saturating_add(file.ramp() / 2) {
             return Ticket::FREE;
         }
-        thread.because(Why::Slices);
+        thread.outcomes.because(Why::Slices);
         self.extend(thread, file, ask.fd, end, false);
         if file.is_predicted() {
             // Up to where the next slice is due.

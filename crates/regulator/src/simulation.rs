@@ -447,7 +447,9 @@ pub fn read(
     let before = machine.now.get();
     let result = machine.read(count);
     let cycles = 3 * (machine.now.get() - before);
-    if ticket.read > 0 || thread.is_due(cycles, result) && (ticket.look || !file.is_other()) {
+    if ticket.read > 0
+        || thread.countdown.count(cycles, result).is_some() && (ticket.look || !file.is_other())
+    {
         regulator.complete_read(thread, 3, file, ticket, None, result);
     }
     result
@@ -463,7 +465,7 @@ pub fn write(
 ) {
     let ticket = regulator.admit_write(thread, 3, file, None, count);
     let result = machine.write(count);
-    if ticket.write > 0 || thread.has_written(result) {
+    if ticket.write > 0 || thread.writes.count(result).is_some() {
         regulator.complete_write(thread, 3, file, ticket, None, result);
     }
 }

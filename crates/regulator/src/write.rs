@@ -49,39 +49,44 @@ impl<H: Host> Regulator<'_, H> {
         at: Option<u64>,
         count: u64,
     ) -> Ticket {
-        if self.may_run_ahead(thread, file, count) {
+        if self.let_run_ahead(thread, file, count) {
             // Nor is it worth asking what the descriptor is.
-            thread.because(Why::Deletes);
+            thread.outcomes.because(Why::Deletes);
             return Ticket::FREE;
         }
         if !self.is_regulated(fd, file) {
-            thread.because(if file.is_other() { Why::Elsewhere } else { Why::Unlimited });
+            thread.outcomes.because(if file.is_other() { Why::Elsewhere } else { Why::Unlimited });
             return Ticket::FREE;
         }
         if file.is_predicted() {
             return self.admit_predicted_write(thread, fd, file, at, count);
         }
         if file.rewrites() {
-            thread.because(Why::Dirty);
+            thread.outcomes.because(Why::Dirty);
             return Ticket::FREE;
         }
-        thread.because(Why::Reserved);
+        thread.outcomes.because(Why::Reserved);
         self.reserve_write(thread, count);
         Ticket { write: count, ..Ticket::OPEN }
     }
 
     /// Lets a thread that deletes its own output write a few slices unasked, since asking what was
     /// dropped is expensive.
-    fn may_run_ahead(&self, thread: &Thread, file: &File, count: u64) -> bool {
+    fn let_run_ahead(&self, thread: &Thread, file: &File, count: u64) -> bool {
         let asks = self.class.predicts() || file.is_predicted() || file.rewrites();
-        if asks || !thread.deletes() || !self.class.is_limited() {
+        if asks || !thread.deletions.are_known() || !self.class.is_limited() {
             return false;
         }
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        thread.runs_ahead(count) || {
+        let deletions = &thread.deletions;
+        if !deletions.cover(count) {
             self.credit_cancelled(thread);
-            thread.runs_ahead(count)
         }
+        let covered = deletions.cover(count);
+        if covered {
+            deletions.deduct(count);
+        }
+        covered
     }
 
     fn admit_predicted_write(
@@ -94,7 +99,7 @@ impl<H: Host> Regulator<'_, H> {
     ) -> Ticket {
         let forecast = self.forecast_write(fd, file, at, count);
         let costs = forecast.read | forecast.write > 0;
-        thread.because(if costs { Why::Reserved } else { Why::Dirty });
+        thread.outcomes.because(if costs { Why::Reserved } else { Why::Dirty });
         if forecast.read > 0 {
             self.reserve_and_wait(Direction::Read, forecast.read);
         }
@@ -136,7 +141,7 @@ impl<H: Host> Regulator<'_, H> {
         let ticket = Ticket { forecast: forecast.or(nothing), ..ticket };
         let _ = self.settle(thread, ticket);
         // Also what was found before: in between it read, or the waits of others were looked at.
-        let written = thread.take_dirtied();
+        let written = thread.writes.take_dirtied();
         if written > 0 {
             self.note_disk(fd, file);
         }
@@ -226,7 +231,7 @@ impl<H: Host> Regulator<'_, H> {
         if file.rewrites() && !self.class.is_free() {
             // Some of what passed as rewriting did not rewrite.
             let _ = self.settle(thread, Ticket::FREE);
-            let written = thread.take_dirtied();
+            let written = thread.writes.take_dirtied();
             if written > 0 {
                 file.add_dirtied(written, None, written);
             }

@@ -105,7 +105,7 @@ impl Caller {
     fn target(&self, waiting: Option<(i32, u64)>) -> Target<'_> {
         let (process, accounted) = (&*self.process, &self.accounted);
         let (abandoned, ahead) = (Cell::new(false), Cell::new(0));
-        let held = self.thread.held();
+        let held = self.thread.outcomes.held();
         Target { process, thread: self.id, accounted, waiting, abandoned, ahead, held }
     }
 
@@ -122,10 +122,10 @@ impl Caller {
             Kind::Read => {
                 self.is_on_other(request.fd)
                     || class.is_calm()
-                        && !self.thread.missed()
+                        && !self.thread.cache.missed()
                         && matches!(request.amount, Amount::Bytes(count) if count <= SHORT)
             }
-            Kind::Directory => class.is_calm() && !self.thread.missed(),
+            Kind::Directory => class.is_calm() && !self.thread.cache.missed(),
             Kind::Write | Kind::Copy => self.is_unasked(class),
             Kind::Start => !class.is_limited(),
         };
@@ -136,7 +136,7 @@ impl Caller {
         if holder == Holder::Supervisor && self.is_due(class) {
             let target = self.target(None);
             self.process.regulator(&target, class).look(&self.thread);
-            if self.thread.missed() && class.is_limited() {
+            if self.thread.cache.missed() && class.is_limited() {
                 return false;
             }
         }
@@ -157,13 +157,18 @@ impl Caller {
 
     /// Returns true if the account must be looked at for the call before this one.
     fn is_due(&mut self, class: &Class) -> bool {
-        let Some(previous) = self.previous.take() else { return self.thread.missed() };
+        let Some(previous) = self.previous.take() else { return self.thread.cache.missed() };
         let count = previous.count.min(1 << 30) as isize;
         let elapsed = cycles::now().wrapping_sub(self.answered);
         match previous.kind {
-            _ if !class.is_limited() => !self.thread.passes(previous.count as usize),
-            Kind::Write => self.thread.has_written(count) || self.thread.is_due(0, 0),
-            _ => self.thread.is_due(elapsed, count),
+            _ if !class.is_limited() => {
+                self.thread.countdown.count_unlimited(previous.count as usize).is_some()
+            }
+            Kind::Write => {
+                self.thread.writes.count(count).is_some()
+                    || self.thread.countdown.count(0, 0).is_some()
+            }
+            _ => self.thread.countdown.count(elapsed, count).is_some(),
         }
     }
 
@@ -402,7 +407,7 @@ impl Caller {
 
     /// Tells a trace of a call that was settled.
     fn record(&self, class: &Class, call: &Previous) {
-        let (outcome, waited) = self.thread.take_outcome();
+        let (outcome, waited) = self.thread.outcomes.take();
         class.record(&Record {
             at: time::now(),
             process: self.process.id,

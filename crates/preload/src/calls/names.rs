@@ -42,7 +42,7 @@ pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce()
     let local = local();
     if class.is_free() {
         let result = real();
-        if !local.thread.passes(0) {
+        if local.thread.countdown.count_unlimited(0).is_some() {
             finish_metadata(local, access, object, Ticket::FREE);
         }
         return result;
@@ -50,11 +50,14 @@ pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce()
     if class.predicts() {
         return predicted_metadata(local, access, object, real);
     }
-    let ticket = if local.thread.missed() { admit_metadata(local) } else { Ticket::FREE };
+    let ticket = if local.thread.cache.missed() { admit_metadata(local) } else { Ticket::FREE };
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
-    if ticket != Ticket::FREE || local.thread.is_due_by_metadata(cycles) || faults::any() {
+    if ticket != Ticket::FREE
+        || local.thread.countdown.count_metadata(cycles).is_some()
+        || faults::any()
+    {
         finish_metadata(local, access, object, ticket);
     }
     result
@@ -69,12 +72,15 @@ fn predicted_metadata<T>(
     real: impl FnOnce() -> T,
 ) -> T {
     let thread = &local.thread;
-    let ticket = if thread.missed() { admit_metadata(local) } else { Ticket::FREE };
-    thread.waits_before(process::waits);
+    let ticket = if thread.cache.missed() { admit_metadata(local) } else { Ticket::FREE };
+    thread.note_waits_before(process::waits);
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
-    if thread.is_due_by_waits(cycles, process::waits) || ticket != Ticket::FREE || faults::any() {
+    if thread.count_waits(cycles, process::waits).is_some()
+        || ticket != Ticket::FREE
+        || faults::any()
+    {
         finish_metadata(local, access, object, ticket);
     }
     result
@@ -141,7 +147,7 @@ pub fn name() {
         let thread = &local().thread;
         if class.is_limited_in(Resource::Metadata.only()) {
             admit_operation(thread);
-        } else if thread.has_named() {
+        } else if thread.names.count().is_some() {
             count_operations(thread);
         }
     }
@@ -171,7 +177,7 @@ fn admit_metadata(local: &Local) -> Ticket {
 #[cold]
 fn finish_metadata(local: &Local, access: Access, object: Object, ticket: Ticket) {
     if let Some(regulator) = engine::regulator() {
-        let waited = local.thread.waited() > 0 && follows_daemons();
+        let waited = local.thread.switches.waited() > 0 && follows_daemons();
         let status = if waited { object.status() } else { None };
         let counted = status.is_some_and(|status| regulator.looked_at(status.into()));
         let access = if counted { Access::Counted } else { access };
@@ -200,7 +206,7 @@ pub fn truncate(
     real: impl FnOnce() -> i32,
 ) -> i32 {
     let status = watched(status);
-    local().thread.removes();
+    local().thread.deletions.note_removal();
     let result = metadata(real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
         regulator.truncated(status.into(), length.max(0) as u64);
@@ -280,7 +286,7 @@ fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
 #[inline(never)]
 fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
     let before = watched(|| file::status_at(directory, name).ok());
-    local().thread.removes();
+    local().thread.deletions.note_removal();
     let fd = files::opened(change(real));
     if let (Some(before), Some(file), Some(regulator)) =
         (before, files::get(fd), engine::regulator())

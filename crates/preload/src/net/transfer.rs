@@ -187,8 +187,8 @@ impl<'a> Session<'a> {
             self.regulator.note_arrived(waiting);
         }
         let thread = &crate::thread::local().thread;
-        thread.because(Why::Turn);
-        thread.settled(reserved, passed);
+        thread.outcomes.because(Why::Turn);
+        thread.outcomes.add(reserved, passed);
         self.regulator.settle_traffic(self.call.flow, reserved, passed);
     }
 

@@ -155,7 +155,7 @@ fn a_cached_read_that_was_slow_for_another_reason_is_not_charged() {
         let file = File::new();
         machine.seek(0);
         let result = machine.read(64 << 10);
-        assert!(thread.is_due(10_000_000, result));
+        assert!(thread.countdown.count(10_000_000, result).is_some());
         regulator.complete_read(&thread, 3, &file, Ticket::FREE, None, result);
     }
     assert_eq!(class.total().total(), 0);
@@ -171,11 +171,11 @@ fn what_is_known_of_the_cache_outlives_a_lost_processor() {
     let (regulator, thread, file) =
         (Regulator::new(&machine, class, &books), Thread::default(), File::new());
     regulator.classify(3, &file);
-    thread.waits_before(|| machine.missed.get());
+    thread.note_waits_before(|| machine.missed.get());
     let known_after_a_slow_read = || {
         let _ = regulator.forecast_read(3, &file, 8192, 4096);
         assert!(file.knows_cached(4096, Some(8192)));
-        assert!(thread.is_due(10_000_000, 4096));
+        assert!(thread.countdown.count(10_000_000, 4096).is_some());
         regulator.complete_read(&thread, 3, &file, Ticket::FREE, Some(8192), 4096);
         file.knows_cached(4096, Some(8192))
     };

@@ -53,7 +53,7 @@ fn deleted_data_is_credited_where_no_thread_waits() {
     for round in 0..100 {
         machine.seek(round * (12 << 10));
         write(&regulator, &machine, &thread, &file, 10 << 10);
-        thread.removes();
+        thread.deletions.note_removal();
         machine.cancelled.set(class_written(&machine));
     }
     regulator.look_at_end(&thread);

@@ -43,7 +43,7 @@ fn what_other_calls_find_dirtied_is_written_back_with_the_file() {
     machine.seek(200 << 10);
     write(&regulator, &machine, &thread, &file, 60 << 10);
     regulator.look(&thread);
-    assert!(thread.has_written(0), "the next write is looked at");
+    assert!(thread.writes.count(0).is_some(), "the next write is looked at");
     machine.seek(0);
     write(&regulator, &machine, &thread, &file, 64);
     regulator.before_close(&thread, 3, &file);
