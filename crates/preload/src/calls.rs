@@ -6,9 +6,12 @@ mod names;
 use core::ffi::c_void;
 
 use discnice_ledger::Class;
+use discnice_ledger::trace::Why;
+use discnice_regulator::decision::{self, Decision};
 use discnice_regulator::{Access, File, Flow, Linux, Regulator, Ticket};
 use discnice_sys::{Syscall, cycles};
 
+use crate::known::{Named, Transfer};
 use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
@@ -19,9 +22,6 @@ pub use names::{
     change, delete, list, look, metadata, name, open, open_named, opened_to_read, operation,
     truncate,
 };
-
-/// A longer read is worth a look at what it is about to read.
-const SHORT: usize = 128 << 10;
 
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
 /// include/linux/fs.h).
@@ -50,38 +50,36 @@ pub fn read(
 ) -> isize {
     let real = move || piece(0, count);
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else { return real() };
+    discover(fd, file);
     let local = local();
-    let is_other = file.is_other() || is_new_socket(fd, file);
-    let is_free = if is_other { class.is_unheld() } else { class.is_free() };
-    if is_free && file.is_untouched() {
-        let result = real();
-        if local.thread.countdown.count_unlimited(count).is_some() {
-            finish_read(local, fd, file, at, result);
+    let call = Transfer { class, file, thread: &local.thread, flow: Flow::Down, count, at };
+    match decision::read(&call) {
+        Decision::Proceed(why @ Why::Unlimited) => {
+            local.thread.outcomes.because(why);
+            let result = real();
+            if local.thread.countdown.count_unlimited(count).is_some() {
+                finish_read(local, fd, file, at, result);
+            }
+            result
         }
-        return result;
+        Decision::Proceed(why @ Why::Cached) => {
+            local.thread.outcomes.because(why);
+            let before = cycles::now();
+            let result = real();
+            if at.is_none() && (file.is_predicted() || class.predicts()) {
+                file.moved(result);
+            }
+            let cycles = cycles::now().wrapping_sub(before);
+            if local.thread.countdown.count(cycles, result).is_some() {
+                finish_read(local, fd, file, at, result);
+            }
+            result
+        }
+        _ if file.is_other() => {
+            other(local, Call { fd, flow: Flow::Down, count, flags: 0, whole }, file, piece)
+        }
+        _ => slow_read(local, fd, file, count, at, real),
     }
-    if is_other {
-        return other(local, Call { fd, flow: Flow::Down, count, flags: 0, whole }, file, piece);
-    }
-    let predicted = file.is_predicted() || class.predicts();
-    let short = if predicted {
-        file.knows_cached(count, at)
-            || (count <= SHORT && local.thread.cache.finds_all() && file.passes_unprobed())
-    } else {
-        count <= SHORT && !local.thread.cache.missed() && file.is_plain() && class.is_calm()
-    };
-    if !short {
-        return slow_read(local, fd, file, count, at, real);
-    }
-    let before = cycles::now();
-    let result = real();
-    if predicted && at.is_none() {
-        file.moved(result);
-    }
-    if local.thread.countdown.count(cycles::now().wrapping_sub(before), result).is_some() {
-        finish_read(local, fd, file, at, result);
-    }
-    result
 }
 
 /// A call on a descriptor that cannot reach a disk.
@@ -92,7 +90,8 @@ fn other(
     file: &File,
     piece: impl Fn(usize, usize) -> isize + Copy,
 ) -> isize {
-    if !local.passes_other() {
+    local.thread.outcomes.because(Why::Elsewhere);
+    if local.count_other().is_some() {
         local.others.set(0);
         reclassify(call.fd, file);
     }
@@ -100,19 +99,20 @@ fn other(
     if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
 }
 
-/// Returns true if the descriptor, of which nothing was known, is a socket with traffic that must
-/// be regulated.
+/// Finds out what a descriptor is of which nothing is known, if it may be a socket with traffic that
+/// must be regulated.
 #[inline(always)]
-fn is_new_socket(fd: i32, file: &File) -> bool {
-    !file.is_classified() && engine::minds_traffic() && turns_out_to_be_a_socket(fd, file)
+fn discover(fd: i32, file: &File) {
+    if !file.is_classified() && engine::minds_traffic() {
+        classify(fd, file);
+    }
 }
 
 #[cold]
-fn turns_out_to_be_a_socket(fd: i32, file: &File) -> bool {
-    engine::regulator().is_some_and(|regulator| {
+fn classify(fd: i32, file: &File) {
+    if let Some(regulator) = engine::regulator() {
         regulator.classify(fd, file);
-        file.is_socket()
-    })
+    }
 }
 
 #[cold]
@@ -194,31 +194,37 @@ pub fn write(
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else {
         return piece(0, count);
     };
+    discover(fd, file);
     let local = local();
-    let is_other = file.is_other() || is_new_socket(fd, file);
-    let is_free = if is_other { class.is_unheld() } else { class.is_free() };
-    if is_free && file.is_untouched() {
-        let result = piece(0, count);
-        if local.thread.countdown.count_unlimited(count).is_some() {
-            finish_write(local, fd, file, at, result);
+    let call = Transfer { class, file, thread: &local.thread, flow: Flow::Up, count, at };
+    match decision::write(&call) {
+        Decision::Proceed(why @ Why::Unlimited) => {
+            local.thread.outcomes.because(why);
+            let result = piece(0, count);
+            if local.thread.countdown.count_unlimited(count).is_some() {
+                finish_write(local, fd, file, at, result);
+            }
+            result
         }
-        return result;
+        Decision::Proceed(why @ Why::Dirty) => {
+            local.thread.outcomes.because(why);
+            if file.is_predicted() {
+                file.note_rewritten(count);
+            }
+            let result = piece(0, count);
+            if at.is_none() {
+                file.moved(result);
+            }
+            if local.thread.writes.count_rewritten(result.max(0) as usize).is_some() {
+                finish_write(local, fd, file, at, result);
+            }
+            result
+        }
+        _ if file.is_other() => {
+            other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece)
+        }
+        _ => slow_write(local, fd, file, count, at, whole, piece),
     }
-    if is_other {
-        return other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece);
-    }
-    let rewrites = if file.is_predicted() { file.knows_dirty(count, at) } else { file.rewrites() };
-    if class.is_free() || !rewrites {
-        return slow_write(local, fd, file, count, at, whole, piece);
-    }
-    let result = piece(0, count);
-    if at.is_none() {
-        file.moved(result);
-    }
-    if local.thread.writes.count_rewritten(result.max(0) as usize).is_some() {
-        finish_write(local, fd, file, at, result);
-    }
-    result
 }
 
 #[cold]
@@ -257,11 +263,11 @@ fn slow_write(
         }
         result
     };
-    let short = count as u64 <= regulator.write_piece();
-    if whole || file.is_other() || short || appends(fd) || size_is_limited() {
-        return one(0, count);
+    let may_be_cut = || !(whole || file.is_other() || appends(fd) || size_is_limited());
+    match decision::pieces(count as u64, regulator.write_piece(), may_be_cut) {
+        Decision::Split(piece) => in_pieces(count, piece, one),
+        _ => one(0, count),
     }
-    in_pieces(count, regulator.write_piece(), one)
 }
 
 /// Returns true if concurrent writers rely on each write being one call.
@@ -328,7 +334,10 @@ pub fn copy(
 
 /// Tells which of two ends is a socket, and the direction in which bytes move there.
 fn flow(from: (i32, &File), to: (i32, &File)) -> Option<(i32, Flow)> {
-    let is_socket = |(fd, file)| File::is_socket(file) || is_new_socket(fd, file);
+    let is_socket = |(fd, file)| {
+        discover(fd, file);
+        File::is_socket(file)
+    };
     if is_socket(to) {
         Some((to.0, Flow::Up))
     } else {
@@ -366,6 +375,7 @@ fn copy_files(
 ) -> isize {
     let local = local();
     if source.is_other() && target.is_other() {
+        local.thread.outcomes.because(Why::Elsewhere);
         return piece(count);
     }
     let Some(regulator) = engine::regulator() else { return piece(count) };
@@ -378,10 +388,10 @@ fn copy_files(
         regulator.complete_copy(thread, target, ticket, result);
         result
     };
-    if !class.is_free() && !size_is_limited() && !are_one_file(from, to) {
-        in_pieces(count, regulator.copy_piece(), one)
-    } else {
-        one(0, count)
+    let may_be_cut = || !class.is_free() && !size_is_limited() && !are_one_file(from, to);
+    match decision::pieces(count as u64, regulator.copy_piece(), may_be_cut) {
+        Decision::Split(piece) => in_pieces(count, piece, one),
+        _ => one(0, count),
     }
 }
 
@@ -424,7 +434,14 @@ pub fn seek(fd: i32, real: impl FnOnce() -> i64) -> i64 {
 /// A call that starts I/O of unknown size: it waits for what the class owes.
 pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
     let Some(regulator) = engine::regulator() else { return real() };
-    regulator.wait_for_debt();
+    let outcomes = &local().thread.outcomes;
+    match decision::start(&Named) {
+        Decision::Proceed(why) => outcomes.because(why),
+        _ => {
+            outcomes.because(Why::NothingOwed);
+            regulator.wait_for_debt();
+        }
+    }
     let result = real();
     regulator.look(&local().thread);
     result

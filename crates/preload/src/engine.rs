@@ -90,7 +90,13 @@ pub fn limits_traffic() -> bool {
 /// Returns true if calls that send or receive must be examined.
 #[inline(always)]
 pub fn minds_traffic() -> bool {
-    class().is_some_and(Class::minds_traffic) && !NO_TRAFFIC.load(Ordering::Relaxed)
+    class().is_some_and(minds_traffic_of)
+}
+
+/// Returns true if calls that send or receive must be examined in this class.
+#[inline(always)]
+pub fn minds_traffic_of(class: &Class) -> bool {
+    class.minds_traffic() && !NO_TRAFFIC.load(Ordering::Relaxed)
 }
 
 /// Returns true if traffic within the machine counts.

@@ -1,5 +1,5 @@
-//! The calls that are neither held nor observed: in a class without any threshold, on what is
-//! neither a disk nor a network, and most of those on names and directories while all is cached.
+//! The calls that are neither held nor timed: those of which the fast form of the decision knows
+//! that they go on ([`discnice_regulator::decision::fast`]), unless a look at the account is due.
 //!
 //! They are counted before they are made, by what they ask for, so that nothing is left to do after
 //! them: libc's function is jumped to. A call that these functions decline takes the long way
@@ -7,7 +7,8 @@
 //!
 //! Each hook asks [`unheld`] first, and then, in another function, [`held`]: what the first
 //! question needs lies in few cache lines, which the kernel has often driven out since the last
-//! call.
+//! call. A hook that has more to do than to make its call is not asked here, or only where nothing
+//! of that is to be done: the functions named after it say when.
 
 use crate::engine;
 
@@ -25,195 +26,166 @@ fn protects_cache() -> bool {
 
 /// Nothing at all holds this process.
 pub mod unheld {
-    use discnice_ledger::Class;
+    use discnice_regulator::decision::fast::unlimited;
 
-    use super::engine;
     use crate::files;
+    use crate::known::{Named, Numbered};
     use crate::thread::local;
 
-    #[inline(always)]
-    fn passes_named() -> bool {
-        let thread = &local().thread;
-        thread.names.count_unlimited().is_none() && thread.countdown.count_unlimited(0).is_none()
-    }
-
-    #[inline(always)]
-    fn is_unheld() -> bool {
-        engine::class().is_some_and(Class::is_unheld)
-    }
-
-    /// Returns true if a call that moves at most `count` bytes through a descriptor passes.
+    /// Lets a call pass that moves at most `count` bytes through a descriptor.
     #[inline(always)]
     pub fn transfer(fd: i32, count: usize) -> bool {
-        is_unheld()
-            && files::was_never_shaped(fd)
+        unlimited::transfer(&Numbered(fd)).is_some()
             && local().thread.countdown.count_unlimited(count).is_none()
     }
 
-    /// Returns true if a write of at most `count` bytes passes.
+    /// Lets a write of at most `count` bytes pass.
     #[inline(always)]
     pub fn write(fd: i32, count: usize) -> bool {
         transfer(fd, count)
     }
 
-    /// Returns true if a call that reads a directory passes.
+    /// Lets a call pass that reads a directory.
     #[inline(always)]
     pub fn metadata() -> bool {
-        is_unheld() && local().thread.countdown.count_unlimited(0).is_none()
+        unlimited::metadata(&Named).is_some()
+            && local().thread.countdown.count_unlimited(0).is_none()
     }
 
-    /// Returns true if a call that returns a directory entry passes.
+    /// Lets a call pass that returns a directory entry.
     #[inline(always)]
     pub fn list() -> bool {
         metadata()
     }
 
-    /// Returns true if a call on names or inodes passes.
+    /// Lets a call on names or inodes pass.
     #[inline(always)]
     pub fn operation() -> bool {
-        is_unheld() && passes_named()
+        let thread = &local().thread;
+        unlimited::metadata(&Named).is_some()
+            && thread.names.count_unlimited().is_none()
+            && thread.countdown.count_unlimited(0).is_none()
     }
 
-    /// Returns true if a call that unlinks files passes: dirty pages are not tracked.
+    /// Notes a call that unlinks files, and lets it pass where dirty pages are not tracked.
     #[inline(always)]
     pub fn delete() -> bool {
         local().thread.deletions.note_removal();
         super::forgets() && operation()
     }
 
-    /// Returns true if a call of open(2) with these flags passes.
+    /// Lets a call of open(2) with these flags pass.
     #[inline(always)]
     pub fn open(flags: i32) -> bool {
         flags & libc::O_TRUNC == 0 && !super::protects_cache() && operation()
     }
 
-    /// Returns true if a call that moves a descriptor's offset passes: offsets are not tracked.
+    /// Lets a call pass that moves a descriptor's offset: offsets are not tracked.
     #[inline(always)]
     pub fn seek(_: i32) -> bool {
-        is_unheld()
+        unlimited::metadata(&Named).is_some()
     }
 
-    /// Returns true if a call that closes a descriptor passes: nothing is known about the
-    /// descriptor.
+    /// Lets a call pass that closes a descriptor of which nothing is known.
     #[inline(always)]
     pub fn close(fd: i32) -> bool {
         files::near(fd).is_some_and(discnice_regulator::File::is_blank) && metadata()
     }
 
-    /// Returns true if fcntl(2) passes: only those commands matter that duplicate a descriptor or
-    /// change how it writes.
+    /// Lets fcntl(2) pass, but for the commands that duplicate a descriptor or change how it
+    /// writes.
     #[inline(always)]
     pub fn control(command: i32) -> bool {
         !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFL)
     }
 }
 
-/// Something may hold it, but not this call, and no trace runs: `Class::is_held_on_disk_alone` is false then.
+/// Something may hold it, but not this call, and no trace runs.
 pub mod held {
-    use discnice_ledger::Class;
-    use discnice_regulator::File;
+    use discnice_ledger::trace::Why;
+    use discnice_regulator::decision::fast;
+    use discnice_regulator::{File, Flow};
 
     use super::engine;
+    use crate::files;
+    use crate::known::{Named, Transfer};
     use crate::thread::local;
-    use crate::{faults, files, trace};
 
-    /// Thresholds of disk traffic alone hold the process, and no page faults are waited for.
+    /// Lets a call through a descriptor pass that is neither a disk nor a network.
     #[inline(always)]
-    fn is_held_on_disk_alone() -> bool {
-        engine::class().is_some_and(Class::is_held_on_disk_alone) && !faults::any()
+    pub fn transfer(fd: i32, count: usize) -> bool {
+        Transfer::near(fd, Flow::Down, count)
+            .is_some_and(|call| fast::held::transfer(&call).is_some())
+            && local().count_other().is_none()
     }
 
-    /// Counts a call on names that is not timed, if it may pass so.
+    /// Lets a write pass; also if it hits pages that are dirty already, or comes from a thread that
+    /// deletes its own output, to a file of which nothing is known.
     #[inline(always)]
-    fn passes_untimed() -> bool {
+    pub fn write(fd: i32, count: usize) -> bool {
+        let Some(call) = Transfer::near(fd, Flow::Up, count) else { return false };
+        let local = local();
+        match fast::held::write(&call) {
+            None => false,
+            Some(Why::Dirty) => local.thread.writes.count_rewritten(count).is_none(),
+            Some(Why::Deletes) => {
+                local.thread.deletions.deduct(count);
+                true
+            }
+            Some(_) => local.count_other().is_none(),
+        }
+    }
+
+    /// Lets a call pass that reads a directory.
+    #[inline(always)]
+    pub fn metadata() -> bool {
         let thread = &local().thread;
-        let passes = thread.allows_untimed();
+        let passes = fast::held::metadata(&Named).is_some() && thread.allows_untimed();
         if passes {
             thread.countdown.count_untimed();
         }
         passes
     }
 
-    /// Counts a metadata operation that is not timed, if it may pass so.
-    #[inline(always)]
-    fn passes_named_untimed() -> bool {
-        local().thread.names.count_limited().is_none() && passes_untimed()
-    }
-
-    /// Deducts a write, if it may pass because its thread deletes what it writes.
-    #[inline(always)]
-    fn runs_ahead(count: usize) -> bool {
-        let deletions = &local().thread.deletions;
-        let passes = deletions.cover(count);
-        if passes {
-            deletions.deduct(count);
-        }
-        passes
-    }
-
-    /// Returns true if a call through a descriptor passes: it is neither a disk nor a network.
-    #[inline(always)]
-    pub fn transfer(fd: i32, _: usize) -> bool {
-        let Some(file) = files::near(fd) else { return false };
-        let is_limited = file.is_socket() && engine::minds_traffic();
-        let is_other = file.is_other() && !is_limited && !trace::is_on();
-        is_other && !faults::any() && local().passes_other()
-    }
-
-    /// Returns true if a write passes; also if it hits pages that are dirty already, or comes from
-    /// a thread that deletes its own output, to a file of which nothing is known.
-    #[inline(always)]
-    pub fn write(fd: i32, count: usize) -> bool {
-        let Some(file) = files::near(fd) else { return false };
-        if file.rewrites_unpredicted() {
-            return !trace::is_on() && local().thread.writes.count_rewritten(count).is_none();
-        }
-        if file.is_blank() {
-            return is_held_on_disk_alone() && runs_ahead(count);
-        }
-        transfer(fd, count)
-    }
-
-    /// Returns true if a call that reads a directory passes.
-    #[inline(always)]
-    pub fn metadata() -> bool {
-        is_held_on_disk_alone() && passes_untimed()
-    }
-
-    /// Returns true if a call that returns a directory entry passes: reads by daemons are not
-    /// tracked.
+    /// Lets a call pass that returns a directory entry: reads by daemons are not tracked.
     #[inline(always)]
     pub fn list() -> bool {
         !engine::class().is_some_and(|class| class.estimation().follows_daemons()) && metadata()
     }
 
-    /// Returns true if a call on names or inodes passes.
+    /// Lets a call on names or inodes pass.
     #[inline(always)]
     pub fn operation() -> bool {
-        is_held_on_disk_alone() && passes_named_untimed()
+        let thread = &local().thread;
+        let passes = fast::held::metadata(&Named).is_some()
+            && thread.allows_untimed()
+            && thread.names.count_limited().is_none();
+        if passes {
+            thread.countdown.count_untimed();
+        }
+        passes
     }
 
-    /// Returns true if a call that unlinks files passes: dirty pages are not tracked.
-    /// [`super::unheld`] has noted that it unlinks some.
+    /// Lets a call pass that unlinks files, where dirty pages are not tracked. [`super::unheld`] has
+    /// noted that it unlinks some.
     #[inline(always)]
     pub fn delete() -> bool {
         super::forgets() && operation()
     }
 
-    /// Returns true if a call of open(2) with these flags passes.
+    /// Lets a call of open(2) with these flags pass.
     #[inline(always)]
     pub fn open(flags: i32) -> bool {
         flags & libc::O_TRUNC == 0 && !super::protects_cache() && operation()
     }
 
-    /// Returns true if a call that moves a descriptor's offset passes: the offset is not tracked.
+    /// Lets a call pass that moves a descriptor's offset, if the offset is not tracked.
     #[inline(always)]
     pub fn seek(fd: i32) -> bool {
         files::near(fd).is_some_and(|file| !file.is_predicted())
     }
 
-    /// Returns true if a call that closes a descriptor passes: nothing is known about the
-    /// descriptor.
+    /// Lets a call pass that closes a descriptor of which nothing is known.
     #[inline(always)]
     pub fn close(fd: i32) -> bool {
         files::near(fd).is_some_and(File::is_blank) && metadata()

@@ -44,6 +44,7 @@ mod files;
 mod free;
 mod gated;
 mod hooks;
+mod known;
 mod lifecycle;
 mod loading;
 mod mappings;

@@ -8,7 +8,7 @@
 use core::arch::{asm, global_asm};
 use core::ptr::NonNull;
 
-use discnice_regulator::Thread;
+use discnice_regulator::{Due, Thread};
 
 use crate::environment::Scratch;
 
@@ -29,12 +29,13 @@ pub struct Local {
 const RECHECK: u32 = 1024;
 
 impl Local {
-    /// Notes a call on a descriptor that cannot reach a disk; false once it should be looked at.
+    /// Counts a call on a descriptor that cannot reach a disk; returns why it should be looked at
+    /// again.
     #[inline(always)]
-    pub fn passes_other(&self) -> bool {
+    pub fn count_other(&self) -> Option<Due> {
         let calls = self.others.get().wrapping_add(1);
         self.others.set(calls);
-        calls < RECHECK
+        if calls < RECHECK { None } else { Some(Due::Calls) }
     }
 }
 

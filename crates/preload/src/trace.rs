@@ -6,7 +6,7 @@
 use core::ffi::CStr;
 
 use discnice_ledger::Class;
-use discnice_ledger::trace::{self, Record, Why};
+use discnice_ledger::trace::{self, Record};
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
@@ -94,7 +94,6 @@ pub fn begin() -> Nanos {
 pub fn end(name: &CStr, first: Option<i32>, result: i64, begun: Nanos) {
     let Some(class) = engine::class() else { return };
     let (outcome, waited) = local().thread.outcomes.take();
-    let is_unlimited = outcome.why == Why::Unexamined && !class.is_limited();
     let at = time::now();
     class.record(&Record {
         at,
@@ -102,7 +101,7 @@ pub fn end(name: &CStr, first: Option<i32>, result: i64, begun: Nanos) {
         thread: process::thread(),
         name: trace::name(name.to_bytes()),
         first,
-        why: if is_unlimited { Why::Unlimited } else { outcome.why },
+        why: outcome.why,
         result,
         predicted: outcome.predicted,
         charged: outcome.charged,

@@ -22,6 +22,7 @@
 mod attend;
 mod backlog;
 mod copy;
+pub mod decision;
 mod disk_time;
 mod file;
 mod forecast;
@@ -92,7 +93,7 @@ impl<'a, H: Host> Regulator<'a, H> {
         Self { board, ..self }
     }
 
-    /// Adds where to sum up how long the calling thread is held ([`Thread::held`]).
+    /// Adds where to sum up how long the calling thread is held ([`thread::Outcomes::held`]).
     #[must_use]
     pub const fn with_held(self, held: &'a Cell<u64>) -> Self {
         Self { held: Some(held), ..self }

@@ -14,7 +14,13 @@ const BLOCK: u64 = 4096;
 impl<H: Host> Regulator<'_, H> {
     /// Admits a call with a cost that is known only from earlier calls.
     pub fn admit_metadata(&self, thread: &Thread) -> Ticket {
-        if !self.class.is_limited() || !thread.cache.missed() || !self.owes(Direction::Read) {
+        if !self.class.is_limited() || !thread.cache.missed() {
+            let why = if self.class.is_limited() { Why::Cached } else { Why::Unlimited };
+            thread.outcomes.because(why);
+            return Ticket::FREE;
+        }
+        if !self.owes(Direction::Read) {
+            thread.outcomes.because(Why::NothingOwed);
             return Ticket::FREE;
         }
         thread.outcomes.because(Why::Reserved);

@@ -8,8 +8,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use discnice_ledger::Class;
-use discnice_ledger::trace::{self, Record};
-use discnice_regulator::{Access, Thread, Ticket};
+use discnice_ledger::trace::{self, Record, Why};
+use discnice_regulator::decision::{self, Decision, SHORT};
+use discnice_regulator::{Access, Due, Thread, Ticket};
 use discnice_sys::{cycles, file, time};
 use discnice_units::Nanos;
 
@@ -18,16 +19,11 @@ use crate::host::{Accounted, Target};
 use crate::place;
 use crate::proc::{self, Account};
 use crate::process::{Descriptor, Holder, Process};
+use crate::seen::Seen;
 
-/// A longer read is worth a look at what it is about to read.
-const SHORT: u64 = 128 << 10;
 /// A descriptor that cannot reach a disk is looked at again after so many calls: its number may
 /// mean another file since.
 const RECHECK: u32 = 16;
-/// Bytes that a thread of a class that gives way writes unasked while nothing holds the class: what it dirties is then
-/// written back, so that little of it is on its way when others need the disk.
-const UNASKED: u64 = 256 << 10;
-
 /// What a call left to be settled.
 #[derive(Debug)]
 struct Previous {
@@ -109,31 +105,21 @@ impl Caller {
         Target { process, thread: self.id, accounted, waiting, abandoned, ahead, held }
     }
 
-    /// Returns true if the call can go on at once, as far as that is known without examining its
-    /// descriptor. The cost of the last call is looked at if it may have cost anything.
-    pub fn passes(&mut self, class: &'static Class, request: &Request) -> bool {
+    /// Lets the call go on at once if it can, as far as that is known without examining its
+    /// descriptor; tells whether it does. The cost of the last call is looked at if it may have cost
+    /// anything.
+    pub fn let_pass(&mut self, class: &'static Class, request: &Request) -> bool {
         let holder = self.process.holder();
-        let free = match request.kind {
-            Kind::End | Kind::Exit => false,
-            Kind::Close => holder != Holder::Supervisor || self.process.known(request.fd).is_none(),
-            _ if holder == Holder::Nobody => false,
-            _ if holder == Holder::Library => class.is_calm(),
-            Kind::Write if self.is_on_other(request.fd) => true,
-            Kind::Read => {
-                self.is_on_other(request.fd)
-                    || class.is_calm()
-                        && !self.thread.cache.missed()
-                        && matches!(request.amount, Amount::Bytes(count) if count <= SHORT)
-            }
-            Kind::Directory => class.is_calm() && !self.thread.cache.missed(),
-            Kind::Write | Kind::Copy => self.is_unasked(class),
-            Kind::Start => !class.is_limited(),
-        };
+        let why = self.decide(class, request, holder);
+        if let Kind::Read | Kind::Write = request.kind {
+            self.other.1 = self.other.1.saturating_add(1);
+        }
+        let Some(why) = why else { return false };
         let matters = self.previous.as_ref().is_some_and(|previous| previous.matters(class));
-        if !free || matters || class.is_traced() {
+        if matters || class.is_traced() {
             return false;
         }
-        if holder == Holder::Supervisor && self.is_due(class) {
+        if holder == Holder::Supervisor && self.count(class).is_some() {
             let target = self.target(None);
             self.process.regulator(&target, class).look(&self.thread);
             if self.thread.cache.missed() && class.is_limited() {
@@ -141,34 +127,54 @@ impl Caller {
             }
         }
         self.note(request);
+        self.thread.outcomes.because(why);
         true
     }
 
-    /// Returns true if a write goes on without a look at its descriptor.
-    fn is_unasked(&self, class: &Class) -> bool {
-        !class.is_limited() && (!class.yields() || self.unasked < UNASKED)
+    /// Tells why a call goes on at once; `None` if it must be examined.
+    fn decide(&self, class: &Class, request: &Request, holder: Holder) -> Option<Why> {
+        let is_regulated = match holder {
+            Holder::Nobody | Holder::Library => false,
+            Holder::Supervisor => !matches!(request.kind, Kind::End | Kind::Exit | Kind::Close),
+        };
+        if is_regulated {
+            return match self.decide_regulated(class, request) {
+                Decision::Proceed(why) => Some(why),
+                _ => None,
+            };
+        }
+        let passes = match request.kind {
+            Kind::End | Kind::Exit => false,
+            Kind::Close => holder != Holder::Supervisor || self.process.known(request.fd).is_none(),
+            _ => holder == Holder::Library && class.is_calm(),
+        };
+        passes.then_some(Why::Unexamined)
     }
 
-    fn is_on_other(&mut self, fd: i32) -> bool {
-        let (known, calls) = self.other;
-        self.other.1 = calls + 1;
-        known == fd && calls < RECHECK
+    /// Decides about a call of a process that is the supervisor's to regulate.
+    fn decide_regulated(&self, class: &Class, request: &Request) -> Decision {
+        let is_other = self.other.0 == request.fd && self.other.1 < RECHECK;
+        let seen = Seen { class, thread: &self.thread, request, is_other, unasked: self.unasked };
+        match request.kind {
+            Kind::Read => decision::read(&seen),
+            Kind::Write | Kind::Copy => decision::write(&seen),
+            Kind::Directory => decision::metadata(&seen),
+            _ => decision::start(&seen),
+        }
     }
 
-    /// Returns true if the account must be looked at for the call before this one.
-    fn is_due(&mut self, class: &Class) -> bool {
-        let Some(previous) = self.previous.take() else { return self.thread.cache.missed() };
+    /// Counts the call before this one; returns why the account must be looked at for it.
+    fn count(&mut self, class: &Class) -> Option<Due> {
+        let Some(previous) = self.previous.take() else {
+            return self.thread.cache.missed().then_some(Due::Calls);
+        };
         let count = previous.count.min(1 << 30) as isize;
         let elapsed = cycles::now().wrapping_sub(self.answered);
+        let countdown = &self.thread.countdown;
         match previous.kind {
-            _ if !class.is_limited() => {
-                self.thread.countdown.count_unlimited(previous.count as usize).is_some()
-            }
-            Kind::Write => {
-                self.thread.writes.count(count).is_some()
-                    || self.thread.countdown.count(0, 0).is_some()
-            }
-            _ => self.thread.countdown.count(elapsed, count).is_some(),
+            _ if !class.is_limited() => countdown.count_unlimited(previous.count as usize),
+            Kind::Write => self.thread.writes.count(count).or_else(|| countdown.count(0, 0)),
+            _ => countdown.count(elapsed, count),
         }
     }
 
@@ -180,6 +186,8 @@ impl Caller {
         if let Kind::Write | Kind::Copy = request.kind {
             self.unasked = self.unasked.saturating_add(count);
         }
+        // What became of the call before is settled, or was not worth a record.
+        let _ = self.thread.outcomes.take();
         self.previous = Some(Previous {
             kind: request.kind,
             fd: request.fd,
@@ -218,10 +226,13 @@ impl Caller {
             self.close(class, request.fd);
             return;
         }
-        let unasked = self.is_unasked(class);
+        let decision = self.decide_regulated(class, request);
         self.note(request);
+        if let Decision::Proceed(why) = decision {
+            self.thread.outcomes.because(why);
+        }
         let borrowed = match request.kind {
-            Kind::Write | Kind::Copy if unasked => return,
+            Kind::Write | Kind::Copy if decision == Decision::Proceed(Why::Unlimited) => return,
             Kind::Read | Kind::Write | Kind::Copy => self.process.borrow(request.fd),
             _ => None,
         };
@@ -239,6 +250,9 @@ impl Caller {
                 self.remember(ticket, None, None);
             }
             _ => {
+                if decision == Decision::Wait {
+                    self.thread.outcomes.because(Why::NothingOwed);
+                }
                 let target = self.target(Some(waiting));
                 self.process.regulator(&target, class).wait_for_debt();
                 self.remember(Ticket::OPEN, None, None);
@@ -278,6 +292,7 @@ impl Caller {
         let (status, is_local) = place::status(borrowed.as_raw_fd()).ok()?;
         if status.kind == file::Kind::Other {
             self.other = (fd, 0);
+            self.thread.outcomes.because(Why::Elsewhere);
             return None;
         }
         let descriptor = self.process.descriptor(fd);

@@ -34,6 +34,7 @@ mod place;
 mod proc;
 mod process;
 mod search;
+mod seen;
 mod supervisor;
 mod table;
 

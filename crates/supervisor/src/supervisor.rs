@@ -163,7 +163,7 @@ impl Supervisor {
         let request = calls::decode(&call.call);
         let mut callers = lock(&self.callers);
         if let Some(caller) = callers.get_mut(&call.thread)
-            && caller.passes(self.shared.class, &request)
+            && caller.let_pass(self.shared.class, &request)
         {
             caller.is_answered();
             self.shared.table.answer(self.listener(), FIRST, call.id);

@@ -93,13 +93,13 @@ impl Class {
         }
     }
 
-    /// Returns true if only thresholds of disk traffic are in force, regardless of other traffic,
-    /// and nothing is predicted.
+    /// Returns true if thresholds of disk traffic are in force, no others, and nothing is predicted.
     #[inline]
     #[must_use]
     pub fn is_held_on_disk_alone(&self) -> bool {
         const ON_DISK_ALONE: u32 = Resources::DISK.bits() | COUNTS;
-        self.header.limited.load(Ordering::Relaxed) & !ON_DISK_ALONE == 0
+        let limited = self.header.limited.load(Ordering::Relaxed);
+        limited & !ON_DISK_ALONE == 0 && limited != 0
     }
 
     /// Returns true if the thresholds are in force only while others are busy.

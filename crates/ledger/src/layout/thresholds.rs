@@ -178,7 +178,7 @@ impl Class {
 
     /// Returns true if there is no debt of disk traffic, and not all is used up: then a call that costs the disk nothing
     /// need not look further.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn is_calm(&self) -> bool {
         !self.is_used_up() && self.is_calm_in(Resources::DISK)
@@ -186,7 +186,7 @@ impl Class {
 
     /// Returns true if there is no debt of these resources. Only what has a threshold can have
     /// debt, so a class with one threshold pays for one look.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn is_calm_in(&self, resources: Resources) -> bool {
         let mut rest = self.limited().within(resources).bits();

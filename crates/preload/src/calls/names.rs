@@ -3,10 +3,12 @@
 use core::ffi::{c_char, c_void};
 
 use discnice_ledger::Class;
-use discnice_ledger::policy::Resource;
+use discnice_ledger::trace::Why;
+use discnice_regulator::decision::{self, Conditions, Decision};
 use discnice_regulator::{Access, Thread, Ticket};
 use discnice_sys::{cycles, file, process};
 
+use crate::known::Named;
 use crate::thread::{Local, local};
 use crate::{engine, faults, files, real};
 
@@ -38,49 +40,64 @@ pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
 
 #[inline(always)]
 pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce() -> T) -> T {
+    after_turn(None, access, object, real)
+}
+
+/// A call for which `turn` says why it goes on, if it took its turn among the metadata operations.
+#[inline(always)]
+fn after_turn<T>(turn: Option<Why>, access: Access, object: Object, real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
-    if class.is_free() {
-        let result = real();
-        if local.thread.countdown.count_unlimited(0).is_some() {
-            finish_metadata(local, access, object, Ticket::FREE);
-        }
-        return result;
-    }
-    if class.predicts() {
-        return predicted_metadata(local, access, object, real);
-    }
-    let ticket = if local.thread.cache.missed() { admit_metadata(local) } else { Ticket::FREE };
-    let before = cycles::now();
+    let why = match decision::metadata(&Named) {
+        Decision::Proceed(why) if why == Why::Unlimited || !class.predicts() => why,
+        decision => return slow_metadata(local, (decision, turn), access, object, real),
+    };
+    local.thread.outcomes.because(turn.unwrap_or(why));
+    let before = if why == Why::Unlimited { 0 } else { cycles::now() };
     let result = real();
-    let cycles = cycles::now().wrapping_sub(before);
-    if ticket != Ticket::FREE
-        || local.thread.countdown.count_metadata(cycles).is_some()
-        || faults::any()
-    {
-        finish_metadata(local, access, object, ticket);
+    let is_due = if why == Why::Unlimited {
+        local.thread.countdown.count_unlimited(0).is_some()
+    } else {
+        let cycles = cycles::now().wrapping_sub(before);
+        local.thread.countdown.count_metadata(cycles).is_some() || faults::any()
+    };
+    if is_due {
+        finish_metadata(local, access, object, Ticket::FREE);
     }
     result
 }
 
-/// Makes a call on names under the prediction alone: its waits decide what its time leaves open.
+/// Makes a call on names that is admitted first, or of which everything is predicted: then its waits decide what its
+/// time leaves open.
 #[inline(never)]
-fn predicted_metadata<T>(
+fn slow_metadata<T>(
     local: &Local,
+    (decision, turn): (Decision, Option<Why>),
     access: Access,
     object: Object,
     real: impl FnOnce() -> T,
 ) -> T {
     let thread = &local.thread;
-    let ticket = if thread.cache.missed() { admit_metadata(local) } else { Ticket::FREE };
-    thread.note_waits_before(process::waits);
+    let ticket = match decision {
+        Decision::Proceed(why) => {
+            thread.outcomes.because(turn.unwrap_or(why));
+            Ticket::FREE
+        }
+        _ => admit_metadata(local),
+    };
+    let predicts = engine::class().is_some_and(Class::predicts);
+    if predicts {
+        thread.note_waits_before(process::waits);
+    }
     let before = cycles::now();
     let result = real();
     let cycles = cycles::now().wrapping_sub(before);
-    if thread.count_waits(cycles, process::waits).is_some()
-        || ticket != Ticket::FREE
-        || faults::any()
-    {
+    let due = if predicts {
+        thread.count_waits(cycles, process::waits)
+    } else {
+        thread.countdown.count_metadata(cycles)
+    };
+    if due.is_some() || ticket != Ticket::FREE || faults::any() {
         finish_metadata(local, access, object, ticket);
     }
     result
@@ -89,15 +106,13 @@ fn predicted_metadata<T>(
 /// A metadata operation: a call on names or inodes.
 #[inline(always)]
 pub fn operation<T>(real: impl FnOnce() -> T) -> T {
-    name();
-    metadata(real)
+    after_turn(name(), Access::Looks, Object::Unknown, real)
 }
 
 /// A metadata operation that looks up `name` below `directory`.
 #[inline(always)]
 pub fn look<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
-    name();
-    metadata_of(Access::Looks, Object::Named(directory, path), real)
+    after_turn(name(), Access::Looks, Object::Named(directory, path), real)
 }
 
 /// A call that returns the next entry of a directory.
@@ -136,21 +151,23 @@ fn note_entry(fd: i32, inode: u64) {
 /// A metadata operation that changes what is mostly known by then.
 #[inline(always)]
 pub fn change<T>(real: impl FnOnce() -> T) -> T {
-    name();
-    metadata_of(Access::Changes, Object::Unknown, real)
+    after_turn(name(), Access::Changes, Object::Unknown, real)
 }
 
-/// Waits for the place of one metadata operation, or only counts it.
+/// Waits for the place of one metadata operation, or only counts it; returns why it goes on if it
+/// had to take its turn.
 #[inline(always)]
-pub fn name() {
-    if let Some(class) = engine::class() {
-        let thread = &local().thread;
-        if class.is_limited_in(Resource::Metadata.only()) {
-            admit_operation(thread);
-        } else if thread.names.count().is_some() {
-            count_operations(thread);
-        }
+pub fn name() -> Option<Why> {
+    engine::class()?;
+    let thread = &local().thread;
+    if Named.limits_names() {
+        admit_operation(thread);
+        return Some(Why::Reserved);
     }
+    if thread.names.count().is_some() {
+        count_operations(thread);
+    }
+    None
 }
 
 #[cold]
@@ -189,25 +206,27 @@ fn finish_metadata(local: &Local, access: Access, object: Object, ticket: Ticket
 /// A call that takes a name off a file: whatever of it is dirty will not be written if it was the
 /// last one. `path` is the program's.
 pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    name();
+    let turn = name();
     let status = watched(|| file::status_now(directory, path).ok())
         .filter(|status| status.regular && status.links == 1);
-    let result = metadata_of(Access::Changes, Object::Unknown, real);
+    let result = after_turn(turn, Access::Changes, Object::Unknown, real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
         regulator.deleted(status.into());
     }
     result
 }
 
-/// A call that cuts a file to `length` bytes; `status` is the file's before.
+/// A call that cuts a file to `length` bytes; `status` is the file's before, and `turn` why it goes on
+/// if it had to take its turn.
 pub fn truncate(
+    turn: Option<Why>,
     length: i64,
     status: impl FnOnce() -> Option<file::Status>,
     real: impl FnOnce() -> i32,
 ) -> i32 {
     let status = watched(status);
     local().thread.deletions.note_removal();
-    let result = metadata(real);
+    let result = after_turn(turn, Access::Looks, Object::Unknown, real);
     if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
         regulator.truncated(status.into(), length.max(0) as u64);
     }

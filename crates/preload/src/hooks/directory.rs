@@ -56,7 +56,7 @@ hooks! {
     /// ftruncate(2).
     fn [ftruncate ftruncate64] (fd: c_int, length: i64) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::truncate(length, || file::status(fd).ok(), || unsafe { real(fd, length) })
+        calls::truncate(None, length, || file::status(fd).ok(), || unsafe { real(fd, length) })
     }
 
     /// fallocate(2).

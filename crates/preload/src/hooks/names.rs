@@ -60,10 +60,10 @@ hooks! {
 
     /// truncate(2).
     fn [truncate truncate64] (path: *const c_char, length: i64) -> c_int, real => {
-        calls::name();
+        let turn = calls::name();
         let status = || file::status_at(libc::AT_FDCWD, path).ok();
         // SAFETY: the program's own arguments.
-        calls::truncate(length, status, || unsafe { real(path, length) })
+        calls::truncate(turn, length, status, || unsafe { real(path, length) })
     }
 
     /// mkdirat(2).

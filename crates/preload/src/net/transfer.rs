@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 
 use discnice_ledger::trace::Why;
+use discnice_regulator::decision::{self, Decision};
 use discnice_regulator::{Flow, Limits, Linux, Regulator, Turn, Woken};
 use discnice_sys::{Errno, signal};
 use discnice_units::Nanos;
@@ -263,7 +264,13 @@ impl<'a> Session<'a> {
                 turn = self.regulator.reserve_traffic(flow, want);
             }
         }
-        let granted = if impatient { self.postpone(turn, want) } else { self.wait(turn, want) };
+        let can_come_again = || self.socket.can_be_withheld();
+        let granted = match decision::turn(turn, impatient, can_come_again) {
+            Decision::Proceed(_) => Ok(want),
+            Decision::WouldBlock => Err(self.park(turn, want)),
+            _ if impatient => self.wait_once(turn, want),
+            _ => self.wait(turn, want),
+        };
         granted.map(|granted| self.share(granted, rest))
     }
 
@@ -296,26 +303,26 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// A call that must not wait: the socket is parked, if we are asked when it is ready again.
+    /// Parks the socket of a call that must not wait: the program will hear when it is ready again.
     #[cold]
-    fn postpone(&self, turn: Turn, want: u64) -> Result<u64, Errno> {
-        let (due, granted) = match turn {
-            Turn::Now => return Ok(want),
-            Turn::At(start) => (start, want),
-            Turn::AskAgain(at) => (at, 0),
-        };
+    fn park(&self, turn: Turn, want: u64) -> Errno {
+        let (due, granted) = place(turn, want);
         let Call { fd, flow, .. } = *self.call;
-        if self.socket.can_be_withheld() {
-            parked::park(fd, self.socket, flow, due, granted, self.limits);
-            self.regulator.note_held(due.minus(self.regulator.now()));
-            return Err(AGAIN);
-        }
-        // Nothing would tell the program when its turn comes, so its call lasts until then.
+        parked::park(fd, self.socket, flow, due, granted, self.limits);
+        self.regulator.note_held(due.minus(self.regulator.now()));
+        AGAIN
+    }
+
+    /// Waits until the turn of a call that must not wait, as nothing would tell the program when that
+    /// comes.
+    #[cold]
+    fn wait_once(&self, turn: Turn, want: u64) -> Result<u64, Errno> {
+        let (due, granted) = place(turn, want);
         let woken = self.regulator.hold(self.limits, due);
         if granted > 0 && woken != Woken::Interrupted {
             return Ok(granted);
         }
-        self.regulator.settle_traffic(flow, granted, 0);
+        self.regulator.settle_traffic(self.call.flow, granted, 0);
         Err(AGAIN)
     }
 
@@ -326,11 +333,10 @@ impl<'a> Session<'a> {
         let timeout = discnice_sys::socket::timeout(self.call.fd, flow == Flow::Down);
         let end = timeout.ok().flatten().map(|timeout| self.regulator.now().plus(timeout));
         loop {
-            let (due, granted) = match turn {
-                Turn::Now => return Ok(want),
-                Turn::At(start) => (start, want),
-                Turn::AskAgain(at) => (at, 0),
-            };
+            if turn == Turn::Now {
+                return Ok(want);
+            }
+            let (due, granted) = place(turn, want);
             let held = self.hold(due, end);
             if held == Ok(Held::Due) && granted > 0 {
                 return Ok(granted);
@@ -358,6 +364,15 @@ impl<'a> Session<'a> {
                 Woken::Interrupted => {}
             }
         }
+    }
+}
+
+/// When a turn comes, and how many of the bytes that were asked for are reserved until then.
+fn place(turn: Turn, want: u64) -> (Nanos, u64) {
+    match turn {
+        Turn::Now => (Nanos(0), want),
+        Turn::At(start) => (start, want),
+        Turn::AskAgain(at) => (at, 0),
     }
 }
 

@@ -14,7 +14,8 @@ const ROUNDED: u64 = 2 * PAGE;
 const UNASKED: u16 = 16;
 
 impl File {
-    /// A write that is known to find all its pages dirty.
+    /// Returns true if a write is known to find all its pages dirty, unless so much was rewritten
+    /// that the kernel is to be asked: it may have written them meanwhile.
     #[inline(always)]
     #[must_use]
     pub fn knows_dirty(&self, count: usize, at: Option<u64>) -> bool {
@@ -22,20 +23,20 @@ impl File {
             let end = at.saturating_add(count as u64);
             at >= self.dirty_low.load(R) && end <= self.dirty_high.load(R)
         };
-        self.place(at).is_some_and(covers) && self.may_rewrite(count)
+        self.place(at).is_some_and(covers) && self.rewritten_with(count) <= UNASKED
     }
 
-    /// Counts a write that finds its pages dirty as far as known; false once so much was rewritten that the kernel is to
-    /// be asked: it may have written them meanwhile.
+    /// Returns how many pages are rewritten unasked after a write of so many bytes.
     #[inline(always)]
-    fn may_rewrite(&self, count: usize) -> bool {
+    fn rewritten_with(&self, count: usize) -> u16 {
         let pages = (count / PAGE as usize).min(UNASKED as usize) as u16 + 1;
-        let after = self.unasked.load(R) + pages;
-        if after > UNASKED {
-            return false;
-        }
-        self.unasked.store(after, R);
-        true
+        self.unasked.load(R) + pages
+    }
+
+    /// Counts a write that finds its pages dirty, as [`Self::knows_dirty`] said.
+    #[inline(always)]
+    pub fn note_rewritten(&self, count: usize) {
+        self.unasked.store(self.rewritten_with(count), R);
     }
 
     /// The kernel was asked.

@@ -52,7 +52,7 @@ pub struct Countdown {
     bytes: Cell<u32>,
     /// Amount that passed in a class without a limit.
     unlimited: Cell<u32>,
-    /// Set if the last call took longer than one that finds everything cached.
+    /// Set if the last call that was due for a look took longer than one that finds everything cached.
     slow: Cell<bool>,
 }
 
@@ -68,10 +68,10 @@ impl Countdown {
         self.calls.set(calls);
         self.bytes.set(total);
         let slow = cycles > FAST + moved / BYTES_PER_CYCLE;
-        self.slow.set(slow);
         if !(slow || calls >= CALLS || total >= BYTES) {
             return None;
         }
+        self.slow.set(slow);
         Some(match (slow, calls >= CALLS) {
             (true, _) => Due::Slow,
             (false, true) => Due::Calls,
@@ -125,7 +125,8 @@ impl Countdown {
         self.calls.set(self.calls.get().wrapping_add(1));
     }
 
-    /// Returns true if the last call took longer than one that finds everything cached.
+    /// Returns true if the call that is due for a look took longer than one that finds everything
+    /// cached.
     pub(crate) fn was_slow(&self) -> bool {
         self.slow.get()
     }

@@ -19,22 +19,24 @@ pub struct Outcome {
 /// The outcome of the present call, as far as it is known.
 #[derive(Debug, Default)]
 pub struct Outcomes {
-    outcome: Cell<Outcome>,
+    why: Cell<Why>,
+    predicted: Cell<u64>,
+    charged: Cell<u64>,
     /// How long the thread has been held since the outcome was taken.
     held: Cell<u64>,
 }
 
 impl Outcomes {
     /// Notes why the call goes on.
+    #[inline(always)]
     pub fn because(&self, why: Why) {
-        self.outcome.set(Outcome { why, ..self.outcome.get() });
+        self.why.set(why);
     }
 
     /// Adds what was reserved for the call and what it was charged.
     pub fn add(&self, reserved: u64, moved: u64) {
-        let Outcome { why, predicted, charged } = self.outcome.get();
-        let predicted = predicted.saturating_add(reserved);
-        self.outcome.set(Outcome { why, predicted, charged: charged.saturating_add(moved) });
+        self.predicted.set(self.predicted.get().saturating_add(reserved));
+        self.charged.set(self.charged.get().saturating_add(moved));
     }
 
     /// Sums up how long the thread is held.
@@ -45,6 +47,7 @@ impl Outcomes {
 
     /// Returns and clears what became of the calls since the last time, and how long they were held.
     pub fn take(&self) -> (Outcome, Nanos) {
-        (self.outcome.take(), Nanos(self.held.take()))
+        let (predicted, charged) = (self.predicted.take(), self.charged.take());
+        (Outcome { why: self.why.take(), predicted, charged }, Nanos(self.held.take()))
     }
 }
