@@ -14,6 +14,7 @@
 //! - [`member`]: one process of the class;
 //! - [`occupied`]: which member slots are worth a look;
 //! - [`waits`]: how long members were held;
+//! - [`passed`]: how many calls went on for which reason;
 //! - [`trace`]: the last calls of the members, while something reads them;
 //! - [`outside`]: what a watcher outside the processes knows of them.
 #![cfg_attr(not(test), no_std)]
@@ -32,6 +33,7 @@ pub mod member;
 pub mod meter;
 pub mod occupied;
 pub mod outside;
+pub mod passed;
 pub mod policy;
 pub mod primitive;
 pub mod recent;

@@ -55,21 +55,21 @@ pub fn read(
     let call = Transfer { class, file, thread: &local.thread, flow: Flow::Down, count, at };
     match decision::read(&call) {
         Decision::Proceed(why @ Why::Unlimited) => {
-            local.thread.outcomes.because(why);
             let result = real();
+            local.thread.proceed(why, result);
             if local.thread.countdown.count_unlimited(count).is_some() {
                 finish_read(local, fd, file, at, result);
             }
             result
         }
         Decision::Proceed(why @ Why::Cached) => {
-            local.thread.outcomes.because(why);
             let before = cycles::now();
             let result = real();
             if at.is_none() && (file.is_predicted() || class.predicts()) {
                 file.moved(result);
             }
             let cycles = cycles::now().wrapping_sub(before);
+            local.thread.proceed(why, result);
             if local.thread.countdown.count(cycles, result).is_some() {
                 finish_read(local, fd, file, at, result);
             }
@@ -96,7 +96,12 @@ fn other(
         reclassify(call.fd, file);
     }
     pay_for_faults();
-    if file.is_socket() { transfer(call, piece) } else { piece(0, call.count) }
+    if file.is_socket() {
+        return transfer(call, piece);
+    }
+    let result = piece(0, call.count);
+    local.thread.count_admitted(result);
+    result
 }
 
 /// Finds out what a descriptor is of which nothing is known, if it may be a socket with traffic that
@@ -170,6 +175,7 @@ fn slow_read(
     if at.is_none() {
         file.moved(result);
     }
+    local.thread.count_admitted(result);
     // A reservation must be settled; a stream's own reads are waits for what is paid already.
     if ticket.is_due()
         || local.thread.countdown.count(cycles, result).is_some()
@@ -199,19 +205,19 @@ pub fn write(
     let call = Transfer { class, file, thread: &local.thread, flow: Flow::Up, count, at };
     match decision::write(&call) {
         Decision::Proceed(why @ Why::Unlimited) => {
-            local.thread.outcomes.because(why);
             let result = piece(0, count);
+            local.thread.proceed(why, result);
             if local.thread.countdown.count_unlimited(count).is_some() {
                 finish_write(local, fd, file, at, result);
             }
             result
         }
         Decision::Proceed(why @ Why::Dirty) => {
-            local.thread.outcomes.because(why);
             if file.is_predicted() {
                 file.note_rewritten(count);
             }
             let result = piece(0, count);
+            local.thread.proceed(why, result);
             if at.is_none() {
                 file.moved(result);
             }
@@ -254,6 +260,7 @@ fn slow_write(
         if at.is_none() {
             file.moved(result);
         }
+        local.thread.count_piece(result);
         // What a write costs shows in no clock: it is charged when the page gets dirty.
         let due = ticket.is_due()
             || local.thread.writes.count(result).is_some()
@@ -264,10 +271,12 @@ fn slow_write(
         result
     };
     let may_be_cut = || !(whole || file.is_other() || appends(fd) || size_is_limited());
-    match decision::pieces(count as u64, regulator.write_piece(), may_be_cut) {
+    let result = match decision::pieces(count as u64, regulator.write_piece(), may_be_cut) {
         Decision::Split(piece) => in_pieces(count, piece, one),
         _ => one(0, count),
-    }
+    };
+    local.thread.count_pieces();
+    result
 }
 
 /// Returns true if concurrent writers rely on each write being one call.
@@ -375,8 +384,9 @@ fn copy_files(
 ) -> isize {
     let local = local();
     if source.is_other() && target.is_other() {
-        local.thread.outcomes.because(Why::Elsewhere);
-        return piece(count);
+        let result = piece(count);
+        local.thread.proceed(Why::Elsewhere, result);
+        return result;
     }
     let Some(regulator) = engine::regulator() else { return piece(count) };
     files::will_be_shaped(from);
@@ -385,14 +395,17 @@ fn copy_files(
         let thread = &local.thread;
         let ticket = regulator.admit_copy(thread, source, in_order, target, length as u64);
         let result = piece(length);
+        thread.count_piece(result);
         regulator.complete_copy(thread, target, ticket, result);
         result
     };
     let may_be_cut = || !class.is_free() && !size_is_limited() && !are_one_file(from, to);
-    match decision::pieces(count as u64, regulator.copy_piece(), may_be_cut) {
+    let result = match decision::pieces(count as u64, regulator.copy_piece(), may_be_cut) {
         Decision::Split(piece) => in_pieces(count, piece, one),
         _ => one(0, count),
-    }
+    };
+    local.thread.count_pieces();
+    result
 }
 
 /// Returns true if both are one file: the kernel refuses ranges that overlap, and ends a copy at
@@ -434,16 +447,17 @@ pub fn seek(fd: i32, real: impl FnOnce() -> i64) -> i64 {
 /// A call that starts I/O of unknown size: it waits for what the class owes.
 pub fn start_io<T>(real: impl FnOnce() -> T) -> T {
     let Some(regulator) = engine::regulator() else { return real() };
-    let outcomes = &local().thread.outcomes;
-    match decision::start(&Named) {
-        Decision::Proceed(why) => outcomes.because(why),
+    let thread = &local().thread;
+    match decision::start(&Named { thread }) {
+        Decision::Proceed(why) => thread.outcomes.because(why),
         _ => {
-            outcomes.because(Why::NothingOwed);
+            thread.outcomes.because(Why::NothingOwed);
             regulator.wait_for_debt();
         }
     }
     let result = real();
-    regulator.look(&local().thread);
+    thread.count_pieces();
+    regulator.look(thread);
     result
 }
 

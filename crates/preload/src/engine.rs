@@ -292,6 +292,7 @@ fn forget_inherited() {
 fn register(class: &'static Class) {
     let pid = process::id();
     forget_inherited();
+    thread::local().thread.tally.take(|_, _| ());
     remember(pid, register_member(class, pid).map(|(id, _)| id));
 }
 

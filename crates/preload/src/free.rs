@@ -26,17 +26,23 @@ fn protects_cache() -> bool {
 
 /// Nothing at all holds this process.
 pub mod unheld {
+    use discnice_ledger::trace::Why;
     use discnice_regulator::decision::fast::unlimited;
 
     use crate::files;
-    use crate::known::{Named, Numbered};
+    use crate::known::{Anything, Numbered};
     use crate::thread::local;
 
     /// Lets a call pass that moves at most `count` bytes through a descriptor.
     #[inline(always)]
     pub fn transfer(fd: i32, count: usize) -> bool {
-        unlimited::transfer(&Numbered(fd)).is_some()
-            && local().thread.countdown.count_unlimited(count).is_none()
+        let thread = &local().thread;
+        let passes = unlimited::transfer(&Numbered(fd)).is_some()
+            && thread.countdown.count_unlimited(count).is_none();
+        if passes {
+            thread.tally.count(Why::Unlimited, count as u64);
+        }
+        passes
     }
 
     /// Lets a write of at most `count` bytes pass.
@@ -48,8 +54,13 @@ pub mod unheld {
     /// Lets a call pass that reads a directory.
     #[inline(always)]
     pub fn metadata() -> bool {
-        unlimited::metadata(&Named).is_some()
-            && local().thread.countdown.count_unlimited(0).is_none()
+        let thread = &local().thread;
+        let passes = unlimited::metadata(&Anything).is_some()
+            && thread.countdown.count_unlimited(0).is_none();
+        if passes {
+            thread.tally.count_call(Why::Unlimited);
+        }
+        passes
     }
 
     /// Lets a call pass that returns a directory entry.
@@ -62,9 +73,13 @@ pub mod unheld {
     #[inline(always)]
     pub fn operation() -> bool {
         let thread = &local().thread;
-        unlimited::metadata(&Named).is_some()
+        let passes = unlimited::metadata(&Anything).is_some()
             && thread.names.count_unlimited().is_none()
-            && thread.countdown.count_unlimited(0).is_none()
+            && thread.countdown.count_unlimited(0).is_none();
+        if passes {
+            thread.tally.count_call(Why::Unlimited);
+        }
+        passes
     }
 
     /// Notes a call that unlinks files, and lets it pass where dirty pages are not tracked.
@@ -83,7 +98,7 @@ pub mod unheld {
     /// Lets a call pass that moves a descriptor's offset: offsets are not tracked.
     #[inline(always)]
     pub fn seek(_: i32) -> bool {
-        unlimited::metadata(&Named).is_some()
+        unlimited::metadata(&Anything).is_some()
     }
 
     /// Lets a call pass that closes a descriptor of which nothing is known.
@@ -109,40 +124,56 @@ pub mod held {
     use super::engine;
     use crate::files;
     use crate::known::{Named, Transfer};
-    use crate::thread::local;
+    use crate::thread::{Local, local};
 
     /// Lets a call through a descriptor pass that is neither a disk nor a network.
     #[inline(always)]
     pub fn transfer(fd: i32, count: usize) -> bool {
-        Transfer::near(fd, Flow::Down, count)
+        let local = local();
+        Transfer::near(&local.thread, fd, Flow::Down, count)
             .is_some_and(|call| fast::held::transfer(&call).is_some())
-            && local().count_other().is_none()
+            && passes_other(local, count)
+    }
+
+    /// Counts a call on a descriptor that cannot reach a disk, if it may pass.
+    #[inline(always)]
+    fn passes_other(local: &Local, count: usize) -> bool {
+        let passes = local.count_other().is_none();
+        if passes {
+            local.thread.tally.count(Why::Elsewhere, count as u64);
+        }
+        passes
     }
 
     /// Lets a write pass; also if it hits pages that are dirty already, or comes from a thread that
     /// deletes its own output, to a file of which nothing is known.
     #[inline(always)]
     pub fn write(fd: i32, count: usize) -> bool {
-        let Some(call) = Transfer::near(fd, Flow::Up, count) else { return false };
         let local = local();
-        match fast::held::write(&call) {
-            None => false,
-            Some(Why::Dirty) => local.thread.writes.count_rewritten(count).is_none(),
+        let thread = &local.thread;
+        let Some(call) = Transfer::near(thread, fd, Flow::Up, count) else { return false };
+        let why = match fast::held::write(&call) {
+            Some(Why::Dirty) if thread.writes.count_rewritten(count).is_none() => Why::Dirty,
             Some(Why::Deletes) => {
-                local.thread.deletions.deduct(count);
-                true
+                thread.deletions.deduct(count);
+                Why::Deletes
             }
-            Some(_) => local.count_other().is_none(),
-        }
+            Some(Why::Elsewhere) => return passes_other(local, count),
+            _ => return false,
+        };
+        thread.tally.count(why, count as u64);
+        true
     }
 
     /// Lets a call pass that reads a directory.
     #[inline(always)]
     pub fn metadata() -> bool {
         let thread = &local().thread;
-        let passes = fast::held::metadata(&Named).is_some() && thread.allows_untimed();
+        let passes =
+            fast::held::metadata(&Named { thread }).is_some() && thread.countdown.allows_untimed();
         if passes {
             thread.countdown.count_untimed();
+            thread.tally.count_call(Why::Cached);
         }
         passes
     }
@@ -157,11 +188,12 @@ pub mod held {
     #[inline(always)]
     pub fn operation() -> bool {
         let thread = &local().thread;
-        let passes = fast::held::metadata(&Named).is_some()
-            && thread.allows_untimed()
+        let passes = fast::held::metadata(&Named { thread }).is_some()
+            && thread.countdown.allows_untimed()
             && thread.names.count_limited().is_none();
         if passes {
             thread.countdown.count_untimed();
+            thread.tally.count_call(Why::Cached);
         }
         passes
     }

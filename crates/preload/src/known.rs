@@ -7,12 +7,22 @@ use discnice_ledger::policy::Resource;
 use discnice_regulator::decision::{Conditions, SHORT};
 use discnice_regulator::{File, Flow, Thread};
 
-use crate::thread::local;
 use crate::{engine, faults, files};
 
 #[inline(always)]
 fn class_says(predicate: impl FnOnce(&Class) -> bool) -> bool {
     engine::class().is_some_and(predicate)
+}
+
+/// A call of which only the class is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Anything;
+
+impl Conditions for Anything {
+    #[inline(always)]
+    fn is_unlimited(&self) -> bool {
+        class_says(Class::is_unheld)
+    }
 }
 
 /// A call that is known by its descriptor's number alone.
@@ -32,13 +42,12 @@ impl Conditions for Numbered {
 
 /// A call on names, inodes or directories, or one that starts I/O.
 #[derive(Debug, Clone, Copy)]
-pub struct Named;
+pub struct Named {
+    /// What is known of the thread.
+    pub thread: &'static Thread,
+}
 
 impl Conditions for Named {
-    #[inline(always)]
-    fn is_unlimited(&self) -> bool {
-        class_says(Class::is_unheld)
-    }
     #[inline(always)]
     fn is_free(&self) -> bool {
         class_says(Class::is_free)
@@ -61,7 +70,7 @@ impl Conditions for Named {
     }
     #[inline(always)]
     fn missed(&self) -> bool {
-        local().thread.cache.missed()
+        self.thread.cache.missed()
     }
 }
 
@@ -85,9 +94,9 @@ pub struct Transfer {
 impl Transfer {
     /// Makes one of a call at a descriptor's own offset, if the number is low.
     #[inline(always)]
-    pub fn near(fd: i32, flow: Flow, count: usize) -> Option<Self> {
+    pub fn near(thread: &'static Thread, fd: i32, flow: Flow, count: usize) -> Option<Self> {
         let (file, class) = (files::near(fd)?, engine::class()?);
-        Some(Self { class, file, thread: &local().thread, flow, count, at: None })
+        Some(Self { class, file, thread, flow, count, at: None })
     }
 }
 

@@ -39,7 +39,7 @@ impl Local {
     }
 }
 
-const SIZE: usize = 192;
+const SIZE: usize = 384;
 const _: () = assert!(size_of::<Local>() <= SIZE);
 
 global_asm!(

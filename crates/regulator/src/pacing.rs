@@ -208,6 +208,7 @@ impl<H: Host> Regulator<'_, H> {
         let new = self.judge(ticket.forecast, self.books.enter(self.host.account()));
         let missed = new.read > 0;
         thread.note_look(missed);
+        self.publish(thread);
         thread.writes.note_dirtied(new.written);
         if !missed && self.class.estimation().estimator() != Estimator::Account {
             thread.switches.note_both(self.host.switches());
@@ -218,6 +219,11 @@ impl<H: Host> Regulator<'_, H> {
             self.attend(self.host.now());
         }
         (new.read, new.written)
+    }
+
+    /// Adds the thread's calls to the class's counts by reason.
+    pub fn publish(&self, thread: &Thread) {
+        thread.tally.take(|why, count| self.class.passed().add(H::BY, why, count));
     }
 
     /// Settles a ticket by what the call is known to have cost.

@@ -128,7 +128,16 @@ impl Caller {
         }
         self.note(request);
         self.thread.outcomes.because(why);
+        self.tally();
         true
+    }
+
+    /// Counts the call that is noted by the reason for which it goes on.
+    fn tally(&self) {
+        let why = self.thread.outcomes.why();
+        if let Some(call) = self.previous.as_ref().filter(|_| why != Why::Unexamined) {
+            self.thread.tally.count(why, call.count);
+        }
     }
 
     /// Tells why a call goes on at once; `None` if it must be examined.
@@ -228,6 +237,18 @@ impl Caller {
         }
         let decision = self.decide_regulated(class, request);
         self.note(request);
+        self.admit_noted(class, request, decision, waiting);
+        self.tally();
+    }
+
+    /// Admits a call that is noted.
+    fn admit_noted(
+        &mut self,
+        class: &'static Class,
+        request: &Request,
+        decision: Decision,
+        waiting: (i32, u64),
+    ) {
         if let Decision::Proceed(why) = decision {
             self.thread.outcomes.because(why);
         }
@@ -471,5 +492,6 @@ impl Caller {
         let ticket = previous.ticket;
         let regulator = self.process.regulator(&target, class);
         regulator.settle_as(ticket, ticket.read, ticket.write);
+        regulator.publish(&self.thread);
     }
 }

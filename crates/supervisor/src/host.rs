@@ -5,6 +5,7 @@ use std::fs;
 
 use discnice_estimator::{Counts, Probed, Refusal, System};
 use discnice_ledger::member::Charged;
+use discnice_ledger::passed::By;
 use discnice_ledger::primitive::AtomicU32;
 use discnice_regulator::{
     Advice, DiskTraffic, FileStatus, Host, Linux, NetworkTraffic, Woken, WriteMode,
@@ -79,6 +80,8 @@ impl Target<'_> {
 }
 
 impl Host for Target<'_> {
+    const BY: By = By::Filter;
+
     fn now(&self) -> Nanos {
         time::now()
     }

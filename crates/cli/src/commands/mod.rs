@@ -33,6 +33,7 @@ pub(crate) mod rules;
 mod run;
 pub(crate) mod status;
 mod status_polite;
+mod status_why;
 mod summary;
 mod top;
 mod trace;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::by_mechanism::ByMechanism;
 use super::limits::{Cache, Shared};
 use super::member_report::MemberReport;
-use super::status_polite;
+use super::{status_polite, status_why};
 use crate::binding::Binding;
 use crate::classes::{self, Found};
 use crate::fleet::Share;
@@ -33,7 +33,8 @@ const MANY: usize = 50;
 const EXAMPLES: &str = "\
 Examples:
   discnice status             what runs, how fast, and what it waits for
-  discnice status --json      the same as JSON";
+  discnice status --json      the same as JSON
+  discnice status --why       how many calls went on for which reason, in each class";
 
 /// Show classes, their members, their rates, and what cannot be limited
 #[derive(Debug, Args)]
@@ -42,11 +43,17 @@ pub struct Status {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Show how many calls, and how many bytes, went on for which reason instead
+    #[arg(long, value_name = "CLASS", num_args = 0..=1)]
+    why: Option<Option<String>>,
 }
 
 impl Status {
     /// Prints it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(class) = self.why {
+            return status_why::run(class.as_deref(), self.json);
+        }
         read_the_clock_by_libc();
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;

@@ -296,8 +296,8 @@ fn name(record: &Record) -> String {
     String::from_utf8_lossy(&record.name[..length]).into_owned()
 }
 
-/// A reason for machines, and for people.
-fn words(why: Why) -> (&'static str, &'static str) {
+/// Returns a reason for machines, and for people.
+pub(super) fn words(why: Why) -> (&'static str, &'static str) {
     match why {
         Why::Unexamined => ("expected-free", "expected to cost nothing"),
         Why::Unlimited => ("unlimited", "no limit was in force"),

@@ -5,6 +5,7 @@ use discnice_units::{Nanos, Rate};
 use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
 use crate::layout::header::{COUNTS, MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
+use crate::passed::Passed;
 use crate::policy::{Resource, Resources, throttle};
 use crate::primitive::Ordering;
 use crate::trace::{Record, Trace, Why};
@@ -67,6 +68,12 @@ impl Class {
     #[must_use]
     pub fn is_traced(&self) -> bool {
         self.header.limited.load(Ordering::Relaxed) & TRACED != 0
+    }
+
+    /// How many calls of the members went on for which reason.
+    #[must_use]
+    pub fn passed(&self) -> &Passed {
+        &self.passed
     }
 
     /// The last calls of the members.

@@ -52,6 +52,7 @@ use crate::member::Member;
 use crate::meter::Meter;
 use crate::occupied::Occupied;
 use crate::outside::{Held, Watcher};
+use crate::passed::Passed;
 use crate::primitive::Ordering;
 use crate::seen::Seen;
 use crate::trace::{self, Trace};
@@ -61,7 +62,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -87,6 +88,7 @@ pub struct Class {
     unmet: Unmet,
     least: Least,
     uplink: Uplink,
+    passed: Passed,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
     held: [Held; MEMBERS],
@@ -180,6 +182,7 @@ const _: () = {
     assert!(size_of::<Unmet>() == 64);
     assert!(size_of::<Least>() == 64);
     assert!(size_of::<Uplink>() == 64);
+    assert!(size_of::<Passed>() == 640);
     assert!(
         core::mem::offset_of!(Class, members)
             == core::mem::offset_of!(Class, meters)
@@ -191,6 +194,7 @@ const _: () = {
                 + 64
                 + 64
                 + 64
+                + 640
     );
     assert!(size_of::<Held>() == 48);
     assert!(

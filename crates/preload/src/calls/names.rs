@@ -48,11 +48,11 @@ pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce()
 fn after_turn<T>(turn: Option<Why>, access: Access, object: Object, real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
-    let why = match decision::metadata(&Named) {
+    let why = match decision::metadata(&Named { thread: &local.thread }) {
         Decision::Proceed(why) if why == Why::Unlimited || !class.predicts() => why,
         decision => return slow_metadata(local, (decision, turn), access, object, real),
     };
-    local.thread.outcomes.because(turn.unwrap_or(why));
+    local.thread.proceed(turn.unwrap_or(why), 0);
     let before = if why == Why::Unlimited { 0 } else { cycles::now() };
     let result = real();
     let is_due = if why == Why::Unlimited {
@@ -67,32 +67,46 @@ fn after_turn<T>(turn: Option<Why>, access: Access, object: Object, real: impl F
     result
 }
 
-/// Makes a call on names that is admitted first, or of which everything is predicted: then its waits decide what its
-/// time leaves open.
+/// Makes a call on names that is admitted first, or of which everything is predicted.
 #[inline(never)]
 fn slow_metadata<T>(
     local: &Local,
-    (decision, turn): (Decision, Option<Why>),
+    choice: (Decision, Option<Why>),
     access: Access,
     object: Object,
     real: impl FnOnce() -> T,
 ) -> T {
-    let thread = &local.thread;
+    let (ticket, begun) = begin_slowly(&local.thread, choice);
+    let result = real();
+    end_slowly(local, access, object, ticket, begun);
+    result
+}
+
+/// Admits a call on names; returns what was reserved, and when it begins. What hooks share is
+/// a function, so that each costs little.
+#[inline(never)]
+fn begin_slowly(thread: &Thread, (decision, turn): (Decision, Option<Why>)) -> (Ticket, u64) {
     let ticket = match decision {
         Decision::Proceed(why) => {
             thread.outcomes.because(turn.unwrap_or(why));
             Ticket::FREE
         }
-        _ => admit_metadata(local),
+        _ => admit_metadata(thread),
     };
-    let predicts = engine::class().is_some_and(Class::predicts);
-    if predicts {
+    if engine::class().is_some_and(Class::predicts) {
         thread.note_waits_before(process::waits);
     }
-    let before = cycles::now();
-    let result = real();
-    let cycles = cycles::now().wrapping_sub(before);
-    let due = if predicts {
+    (ticket, cycles::now())
+}
+
+/// Counts a call on names that has begun so, and looks at the account if that is due: where everything is predicted, its
+/// waits decide what its time leaves open.
+#[inline(never)]
+fn end_slowly(local: &Local, access: Access, object: Object, ticket: Ticket, begun: u64) {
+    let thread = &local.thread;
+    let cycles = cycles::now().wrapping_sub(begun);
+    thread.count_admitted(0);
+    let due = if engine::class().is_some_and(Class::predicts) {
         thread.count_waits(cycles, process::waits)
     } else {
         thread.countdown.count_metadata(cycles)
@@ -100,7 +114,6 @@ fn slow_metadata<T>(
     if due.is_some() || ticket != Ticket::FREE || faults::any() {
         finish_metadata(local, access, object, ticket);
     }
-    result
 }
 
 /// A metadata operation: a call on names or inodes.
@@ -160,7 +173,7 @@ pub fn change<T>(real: impl FnOnce() -> T) -> T {
 pub fn name() -> Option<Why> {
     engine::class()?;
     let thread = &local().thread;
-    if Named.limits_names() {
+    if (Named { thread }).limits_names() {
         admit_operation(thread);
         return Some(Why::Reserved);
     }
@@ -187,8 +200,8 @@ fn count_operations(thread: &Thread) {
 }
 
 #[cold]
-fn admit_metadata(local: &Local) -> Ticket {
-    engine::regulator().map_or(Ticket::FREE, |regulator| regulator.admit_metadata(&local.thread))
+fn admit_metadata(thread: &Thread) -> Ticket {
+    engine::regulator().map_or(Ticket::FREE, |regulator| regulator.admit_metadata(thread))
 }
 
 #[cold]

@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
             self.regulator.note_arrived(waiting);
         }
         let thread = &crate::thread::local().thread;
-        thread.outcomes.because(Why::Turn);
+        thread.proceed(Why::Turn, isize::try_from(passed).unwrap_or(0));
         thread.outcomes.add(reserved, passed);
         self.regulator.settle_traffic(self.call.flow, reserved, passed);
     }

@@ -112,9 +112,10 @@ impl Countdown {
         if unlimited < UNLIMITED { None } else { Some(Due::Calls) }
     }
 
-    /// Returns true if the next call on names may pass without being timed.
+    /// Returns true if the next call on names may pass without being timed, if all is cached.
     #[inline(always)]
-    pub(super) fn allows_untimed(&self) -> bool {
+    #[must_use]
+    pub fn allows_untimed(&self) -> bool {
         let calls = self.calls.get();
         !calls.is_multiple_of(TIMED) && calls < CALLS
     }

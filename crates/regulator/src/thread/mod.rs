@@ -4,7 +4,8 @@
 //! - [`Switches`]: whether the thread waited;
 //! - [`Names`]: metadata operations that are not yet counted;
 //! - [`Writes`] and [`Deletions`]: what it writes, and what of that it deletes;
-//! - [`Outcomes`]: what became of the present call.
+//! - [`Outcomes`]: what became of the present call;
+//! - [`Tally`]: why the calls before it went on.
 //!
 //! Each states its thresholds. Here is only what concerns several of them. A method that counts is
 //! named by a verb and returns the reason for a look ([`Due`]); predicates change nothing.
@@ -14,10 +15,12 @@ mod countdown;
 mod names;
 mod outcome;
 mod switches;
+mod tally;
 mod writes;
 
 use core::cell::Cell;
 
+use discnice_ledger::trace::Why;
 use discnice_units::Nanos;
 
 use crate::backlog::Backlog;
@@ -26,6 +29,7 @@ pub use countdown::{Countdown, Due};
 pub use names::Names;
 pub use outcome::{Outcome, Outcomes};
 use switches::Switches;
+pub use tally::Tally;
 pub use writes::{Deletions, Writes};
 
 /// Per-thread state; all zeroes is a fresh one.
@@ -45,6 +49,8 @@ pub struct Thread {
     pub deletions: Deletions,
     /// What became of the present call.
     pub outcomes: Outcomes,
+    /// Why calls went on since the last look.
+    pub tally: Tally,
     /// Written data that it has started on its way.
     pub(crate) backlog: Backlog,
     /// Start of the piece of work being timed; zero if none.
@@ -70,12 +76,29 @@ impl Thread {
         self.countdown.count_waits(waited)
     }
 
-    /// Returns true if the next call on names or directories under a limit of disk traffic may pass
-    /// without being timed.
+    /// Notes why the call goes on and counts it, with the bytes that it moves.
     #[inline(always)]
-    #[must_use]
-    pub fn allows_untimed(&self) -> bool {
-        !self.cache.missed() && self.countdown.allows_untimed()
+    pub fn proceed(&self, why: Why, bytes: isize) {
+        self.outcomes.because(why);
+        self.tally.count(why, bytes.max(0) as u64);
+    }
+
+    /// Counts a call that was admitted, with the bytes that it moved.
+    #[inline(never)]
+    pub fn count_admitted(&self, bytes: isize) {
+        self.tally.count(self.outcomes.why(), bytes.max(0) as u64);
+    }
+
+    /// Counts a piece of a call that was admitted.
+    #[inline(never)]
+    pub fn count_piece(&self, bytes: isize) {
+        self.tally.count_bytes(self.outcomes.why(), bytes.max(0) as u64);
+    }
+
+    /// Counts a call that was made in pieces.
+    #[inline(never)]
+    pub fn count_pieces(&self) {
+        self.tally.count_call(self.outcomes.why());
     }
 
     /// Judges a slow read that passed without a probe; returns true if it was slow because the
@@ -114,11 +137,12 @@ mod tests {
     #[test]
     fn names_are_timed_until_they_are_found_cached_and_now_and_then_after() {
         let thread = Thread::default();
-        assert!(!thread.allows_untimed(), "nothing has been looked at yet");
+        let allows = || !thread.cache.missed() && thread.countdown.allows_untimed();
+        assert!(!allows(), "nothing has been looked at yet");
         thread.note_look(false);
         let timed = (0..2 * CALLS)
             .filter(|_| {
-                let passes = thread.allows_untimed();
+                let passes = allows();
                 if passes {
                     thread.countdown.count_untimed();
                 } else if thread.countdown.count_metadata(900).is_some() {
@@ -131,7 +155,7 @@ mod tests {
         let wanted = 2 * CALLS / TIMED;
         assert!((wanted..=wanted + 2).contains(&(timed as u32)), "{timed}");
         thread.note_look(true);
-        assert!(!thread.allows_untimed(), "the disk was read");
+        assert!(!allows(), "the disk was read");
     }
 
     #[test]

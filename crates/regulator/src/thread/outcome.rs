@@ -33,6 +33,12 @@ impl Outcomes {
         self.why.set(why);
     }
 
+    /// Returns why the call goes on, as far as it was noted.
+    #[must_use]
+    pub fn why(&self) -> Why {
+        self.why.get()
+    }
+
     /// Adds what was reserved for the call and what it was charged.
     pub fn add(&self, reserved: u64, moved: u64) {
         self.predicted.set(self.predicted.get().saturating_add(reserved));

@@ -1,6 +1,7 @@
 //! What a member moved is charged to its class.
 
 use discnice_ledger::outside::Reason;
+use discnice_ledger::passed::{By, Count};
 use discnice_ledger::trace::{self, Record, Why};
 use discnice_regulator::{ledger, occupy};
 use discnice_sys::{futex, time};
@@ -29,6 +30,7 @@ impl Watched {
             held.add_escaped(bytes);
         }
         self.class.watcher().note_charged(self.holding.charged_mechanism(), bytes);
+        self.class.passed().add(By::Watcher, Why::Account, Count { calls: 1, bytes });
         let occupies = self.helpers.board.is_some_and(|board| occupy(self.class, board, now, new));
         let paid_at =
             if cancelled > 0 || occupies { ledger::paid_at(self.class, now, new) } else { paid_at };

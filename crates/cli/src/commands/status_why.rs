@@ -1,0 +1,94 @@
+//! `discnice status --why`: how many calls went on for which reason.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use discnice_escape::Foreign;
+use discnice_ledger::passed::By;
+use discnice_ledger::trace::Why;
+use discnice_units::Bytes;
+use serde::Serialize;
+
+use super::trace::words;
+use crate::classes::{self, Found};
+use crate::output::{self, Lines, say};
+
+/// One row. Counts are since the class was made.
+#[derive(Debug, Serialize)]
+struct Row {
+    class: String,
+    /// `library`, `filter` or `watcher`: what decided.
+    by: &'static str,
+    /// The reason, as in `discnice trace --json`.
+    why: &'static str,
+    /// Calls; of the watcher, looks at an account that had moved.
+    calls: u64,
+    /// Bytes that they moved, or asked for where what they moved is not seen.
+    bytes: u64,
+    #[serde(skip)]
+    words: &'static str,
+}
+
+/// Prints the counts of one class, or of all.
+pub fn run(class: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    let classes = match class {
+        None => classes::all()?,
+        Some(name) => match classes::named(name)? {
+            Some(found) => vec![found],
+            None => bail!("there is no class {}; see `discnice status`", Foreign::text(name)),
+        },
+    };
+    let rows: Vec<Row> = classes.iter().flat_map(rows).collect();
+    if json {
+        output::json(&serde_json::to_string_pretty(&rows)?)?;
+    } else if rows.is_empty() {
+        say!("No call has been counted yet.")?;
+    } else {
+        table(&rows).say()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what was counted in a class: of each that decides, the most frequent reasons first.
+fn rows(found: &Found) -> impl Iterator<Item = Row> {
+    let name = found.name();
+    By::ALL.into_iter().flat_map(move |by| {
+        let row = |why| {
+            let (count, (key, words)) = (found.class.passed().count(by, why), words(why));
+            let (calls, bytes) = (count.calls, count.bytes);
+            Row { class: name.clone(), by: title(by), why: key, calls, bytes, words }
+        };
+        let mut rows: Vec<Row> = Why::ALL.into_iter().map(row).collect();
+        rows.retain(|row| row.calls > 0 || row.bytes > 0);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+        rows
+    })
+}
+
+const fn title(by: By) -> &'static str {
+    match by {
+        By::Library => "library",
+        By::Filter => "filter",
+        By::Watcher => "watcher",
+    }
+}
+
+fn table(rows: &[Row]) -> Lines {
+    let mut lines = Lines::default();
+    lines.push(format_args!(
+        "{:<24} {:<7} {:>12} {:>11}  {}",
+        "CLASS", "BY", "CALLS", "BYTES", "WHY"
+    ));
+    for row in rows {
+        lines.push(format_args!(
+            "{:<24} {:<7} {:>12} {:>11}  {}: {}",
+            Foreign::text(&row.class),
+            row.by,
+            row.calls,
+            Bytes::new(row.bytes).to_string(),
+            row.why,
+            row.words,
+        ));
+    }
+    lines
+}
