@@ -1,27 +1,29 @@
 //! The shapes that calls have. Each is decode, decide, real call, and each has a short way for
 //! the call that costs the disk nothing.
 
+mod copies;
 mod names;
+mod writes;
 
 use core::ffi::c_void;
 
-use discnice_ledger::Class;
 use discnice_ledger::trace::Why;
 use discnice_regulator::decision::{self, Decision};
 use discnice_regulator::{Access, File, Flow, Linux, Regulator, Ticket};
-use discnice_sys::{Syscall, cycles};
+use discnice_sys::cycles;
 
 use crate::known::{Named, Transfer};
-use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
 use crate::{engine, faults, files};
 
+pub use copies::{copy, splice};
 use names::{Object, metadata_of};
 pub use names::{
     change, delete, list, look, metadata, name, open, open_named, opened_to_read, operation,
     truncate,
 };
+pub use writes::write;
 
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
 /// include/linux/fs.h).
@@ -184,235 +186,6 @@ fn slow_read(
         regulator.complete_read(&local.thread, fd, file, ticket, at, result);
     }
     result
-}
-
-//= rate-windows/3.2-hooks
-/// A call that writes `count` bytes from the program's memory. `piece(done, length)` makes the
-/// real call for a part; `whole` says that it must be made as one.
-#[inline(always)]
-pub fn write(
-    fd: i32,
-    count: usize,
-    at: Option<u64>,
-    whole: bool,
-    piece: impl Fn(usize, usize) -> isize + Copy,
-) -> isize {
-    let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else {
-        return piece(0, count);
-    };
-    discover(fd, file);
-    let local = local();
-    let call = Transfer { class, file, thread: &local.thread, flow: Flow::Up, count, at };
-    match decision::write(&call) {
-        Decision::Proceed(why @ Why::Unlimited) => {
-            let result = piece(0, count);
-            local.thread.proceed(why, result);
-            if local.thread.countdown.count_unlimited(count).is_some() {
-                finish_write(local, fd, file, at, result);
-            }
-            result
-        }
-        Decision::Proceed(why @ Why::Dirty) => {
-            if file.is_predicted() {
-                file.note_rewritten(count);
-            }
-            let result = piece(0, count);
-            local.thread.proceed(why, result);
-            if at.is_none() {
-                file.moved(result);
-            }
-            if local.thread.writes.count_rewritten(result.max(0) as usize).is_some() {
-                finish_write(local, fd, file, at, result);
-            }
-            result
-        }
-        _ if file.is_other() => {
-            other(local, Call { fd, flow: Flow::Up, count, flags: 0, whole }, file, piece)
-        }
-        _ => slow_write(local, fd, file, count, at, whole, piece),
-    }
-}
-
-#[cold]
-fn finish_write(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
-    pacing::mind();
-    if let Some(regulator) = engine::regulator() {
-        regulator.complete_write(&local.thread, fd, file, Ticket::FREE, at, result);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn slow_write(
-    local: &Local,
-    fd: i32,
-    file: &File,
-    count: usize,
-    at: Option<u64>,
-    whole: bool,
-    piece: impl Fn(usize, usize) -> isize + Copy,
-) -> isize {
-    let Some(regulator) = engine::regulator() else { return piece(0, count) };
-    let one = |done: usize, length: usize| {
-        let at = at.map(|at| at + done as u64);
-        let ticket = regulator.admit_write(&local.thread, fd, file, at, length as u64);
-        let result = piece(done, length);
-        if at.is_none() {
-            file.moved(result);
-        }
-        local.thread.count_piece(result);
-        // What a write costs shows in no clock: it is charged when the page gets dirty.
-        let due = ticket.is_due()
-            || local.thread.writes.count(result).is_some()
-            || local.thread.countdown.count(0, 0).is_some();
-        if due {
-            regulator.complete_write(&local.thread, fd, file, ticket, at, result);
-        }
-        result
-    };
-    let may_be_cut = || !(whole || file.is_other() || appends(fd) || size_is_limited());
-    let result = match decision::pieces(count as u64, regulator.write_piece(), may_be_cut) {
-        Decision::Split(piece) => in_pieces(count, piece, one),
-        _ => one(0, count),
-    };
-    local.thread.count_pieces();
-    result
-}
-
-/// Returns true if concurrent writers rely on each write being one call.
-fn appends(fd: i32) -> bool {
-    discnice_sys::file::flags(fd).is_ok_and(|flags| flags & libc::O_APPEND != 0)
-}
-
-/// Returns true if file sizes are limited (`RLIMIT_FSIZE`): a call that crosses the limit ends
-/// short, but one that begins there raises a signal, so such a call may not be split.
-fn size_is_limited() -> bool {
-    let mut limit = [u64::MAX; 2];
-    let (own, resource) = (0, libc::RLIMIT_FSIZE as usize);
-    let arguments = [own, resource, 0, (&raw mut limit) as usize, 0, 0];
-    // SAFETY: the kernel writes one struct rlimit64, which is two numbers.
-    let asked = unsafe { discnice_sys::syscall(Syscall(libc::SYS_prlimit64, arguments)) };
-    asked.is_ok() && limit[0] != u64::MAX
-}
-
-/// Makes a long call as several, as the kernel itself would answer one that it could not finish:
-/// what was done is the result, and an error only if nothing was.
-fn in_pieces(count: usize, piece: u64, one: impl Fn(usize, usize) -> isize) -> isize {
-    let piece = usize::try_from(piece).unwrap_or(usize::MAX).max(1);
-    let mut done = 0;
-    while done < count {
-        let length = piece.min(count - done);
-        let before = crate::real::errno();
-        let result = one(done, length);
-        if result < 0 && done > 0 {
-            crate::real::set_errno(before);
-            return done as isize;
-        }
-        if result < 0 {
-            return result;
-        }
-        done += result as usize;
-        if (result as usize) < length {
-            break;
-        }
-    }
-    done as isize
-}
-
-/// A call that copies inside the kernel, from one descriptor to another; `in_order` if it reads at
-/// the first one's own offset.
-pub fn copy(
-    from: i32,
-    in_order: bool,
-    to: i32,
-    count: usize,
-    piece: impl Fn(usize) -> isize,
-) -> isize {
-    let files = (engine::class(), files::get(from), files::get(to));
-    let (Some(class), Some(source), Some(target)) = files else { return piece(count) };
-    let (from, to) = ((from, source), (to, target));
-    let copied = |length| copy_files(class, from, in_order, to, length, &piece);
-    match flow(from, to) {
-        Some((fd, flow)) => {
-            let call = Call { fd, flow, count, flags: 0, whole: false };
-            transfer(call, |_, length| copied(length))
-        }
-        None => copied(count),
-    }
-}
-
-/// Tells which of two ends is a socket, and the direction in which bytes move there.
-fn flow(from: (i32, &File), to: (i32, &File)) -> Option<(i32, Flow)> {
-    let is_socket = |(fd, file)| {
-        discover(fd, file);
-        File::is_socket(file)
-    };
-    if is_socket(to) {
-        Some((to.0, Flow::Up))
-    } else {
-        is_socket(from).then_some((from.0, Flow::Down))
-    }
-}
-
-/// splice(2): one end is a pipe, and its buffer bounds the call.
-pub fn splice(
-    from: i32,
-    to: i32,
-    count: usize,
-    flags: u32,
-    piece: impl Fn(usize) -> isize,
-) -> isize {
-    if let (Some(source), Some(target)) = (files::get(from), files::get(to))
-        && let Some((fd, flow)) = flow((from, source), (to, target))
-    {
-        let impatient = flags & libc::SPLICE_F_NONBLOCK != 0;
-        let flags = if impatient { libc::MSG_DONTWAIT } else { 0 };
-        let call = Call { fd, flow, count, flags, whole: false };
-        return transfer(call, |_, length| piece(length));
-    }
-    start_io(|| piece(count))
-}
-
-/// The disk's part of it.
-fn copy_files(
-    class: &Class,
-    (from, source): (i32, &File),
-    in_order: bool,
-    (to, target): (i32, &File),
-    count: usize,
-    piece: &impl Fn(usize) -> isize,
-) -> isize {
-    let local = local();
-    if source.is_other() && target.is_other() {
-        let result = piece(count);
-        local.thread.proceed(Why::Elsewhere, result);
-        return result;
-    }
-    let Some(regulator) = engine::regulator() else { return piece(count) };
-    files::will_be_shaped(from);
-    let (source, target) = ((from, source), (to, target));
-    let one = |_, length: usize| {
-        let thread = &local.thread;
-        let ticket = regulator.admit_copy(thread, source, in_order, target, length as u64);
-        let result = piece(length);
-        thread.count_piece(result);
-        regulator.complete_copy(thread, target, ticket, result);
-        result
-    };
-    let may_be_cut = || !class.is_free() && !size_is_limited() && !are_one_file(from, to);
-    let result = match decision::pieces(count as u64, regulator.copy_piece(), may_be_cut) {
-        Decision::Split(piece) => in_pieces(count, piece, one),
-        _ => one(0, count),
-    };
-    local.thread.count_pieces();
-    result
-}
-
-/// Returns true if both are one file: the kernel refuses ranges that overlap, and ends a copy at
-/// the size that the file had before, so it must see all of them.
-fn are_one_file(left: i32, right: i32) -> bool {
-    let identity = |fd| discnice_sys::file::status(fd).ok().map(|file| (file.device, file.inode));
-    identity(left) == identity(right)
 }
 
 /// A call that makes a file last.

@@ -1,0 +1,183 @@
+//! Admitting a call: its descriptor is borrowed, and what it will cost reserved, which may take long.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use discnice_ledger::Class;
+use discnice_ledger::trace::Why;
+use discnice_regulator::Ticket;
+use discnice_regulator::decision::{Decision, SHORT};
+use discnice_sys::file;
+
+use super::Caller;
+use crate::calls::{Amount, Kind, Request};
+use crate::place;
+use crate::proc;
+use crate::process::Descriptor;
+
+impl Caller {
+    /// Admits a call that is noted.
+    pub(super) fn admit_noted(
+        &mut self,
+        class: &'static Class,
+        request: &Request,
+        decision: Decision,
+        waiting: (i32, u64),
+    ) {
+        if let Decision::Proceed(why) = decision {
+            self.thread.outcomes.because(why);
+        }
+        let borrowed = match request.kind {
+            Kind::Write | Kind::Copy if decision == Decision::Proceed(Why::Unlimited) => return,
+            Kind::Read | Kind::Write | Kind::Copy => self.process.borrow(request.fd),
+            _ => None,
+        };
+        if let Kind::Write | Kind::Copy = request.kind {
+            self.unasked = 0;
+        }
+        match (request.kind, borrowed) {
+            (Kind::Read, Some(fd)) => self.admit_read(class, request, &fd, waiting),
+            (Kind::Write, Some(fd)) => self.admit_write(class, request, &fd, waiting),
+            (Kind::Copy, Some(fd)) => self.admit_copy(class, request, &fd, waiting),
+            (Kind::Directory, _) => {
+                let target = self.target(Some(waiting));
+                let regulator = self.process.regulator(&target, class);
+                let ticket = regulator.admit_metadata(&self.thread);
+                self.remember(ticket, None, None);
+            }
+            _ => {
+                if decision == Decision::Wait {
+                    self.thread.outcomes.because(Why::NothingOwed);
+                }
+                let target = self.target(Some(waiting));
+                self.process.regulator(&target, class).wait_for_debt();
+                self.remember(Ticket::OPEN, None, None);
+            }
+        }
+    }
+
+    /// Writes back and counts what a file that is about to be closed has left, as no later call
+    /// tells of it.
+    pub(super) fn close(&self, class: &'static Class, fd: i32) {
+        let Some(descriptor) = self.process.known(fd) else { return };
+        descriptor.may_ask();
+        if (descriptor.file.dirtied() > 0 || descriptor.file.is_made())
+            && let Some(borrowed) = self.process.borrow(fd)
+        {
+            let target = self.target(None);
+            let regulator = self.process.regulator(&target, class);
+            regulator.before_close(&self.thread, borrowed.as_raw_fd(), &descriptor.file);
+        }
+        self.process.forget(fd);
+    }
+
+    fn remember(&mut self, ticket: Ticket, descriptor: Option<Arc<Descriptor>>, at: Option<u64>) {
+        if let Some(previous) = &mut self.previous {
+            previous.ticket = ticket;
+            previous.descriptor = descriptor;
+            previous.at = at.or(previous.at);
+        }
+    }
+
+    /// The descriptor's hints, if it can reach a disk.
+    fn recognise(
+        &mut self,
+        fd: i32,
+        borrowed: &OwnedFd,
+    ) -> Option<(Arc<Descriptor>, file::Status)> {
+        let (status, is_local) = place::status(borrowed.as_raw_fd()).ok()?;
+        if status.kind == file::Kind::Other {
+            self.other = (fd, 0);
+            self.thread.outcomes.because(Why::Elsewhere);
+            return None;
+        }
+        let descriptor = self.process.descriptor(fd);
+        descriptor.recognise(&status, is_local);
+        Some((descriptor, status))
+    }
+
+    fn admit_read(
+        &mut self,
+        class: &'static Class,
+        request: &Request,
+        fd: &OwnedFd,
+        waiting: (i32, u64),
+    ) {
+        let Some((descriptor, status)) = self.recognise(request.fd, fd) else { return };
+        let raw = fd.as_raw_fd();
+        let at = request.at.or_else(|| file::position(raw).ok());
+        let mut count = self.bytes(request.amount);
+        if status.regular {
+            count = count.min(status.size.saturating_sub(at.unwrap_or(0)));
+        }
+        let target = self.target(Some(waiting));
+        let regulator = self.process.regulator(&target, class);
+        let ticket = regulator.admit_read(&self.thread, raw, &descriptor.file, count as usize, at);
+        self.remember(ticket, Some(descriptor), at);
+        if let Some(previous) = &mut self.previous {
+            previous.count = count;
+        }
+    }
+
+    fn admit_write(
+        &mut self,
+        class: &'static Class,
+        request: &Request,
+        fd: &OwnedFd,
+        waiting: (i32, u64),
+    ) {
+        let Some((descriptor, _)) = self.recognise(request.fd, fd) else { return };
+        let count = self.bytes(request.amount);
+        let target = self.target(Some(waiting));
+        let regulator = self.process.regulator(&target, class);
+        let ticket = regulator.admit_write(
+            &self.thread,
+            fd.as_raw_fd(),
+            &descriptor.file,
+            request.at,
+            count,
+        );
+        self.remember(ticket, Some(descriptor), request.at);
+        if let Some(previous) = &mut self.previous {
+            previous.count = count;
+        }
+    }
+
+    fn admit_copy(
+        &mut self,
+        class: &'static Class,
+        request: &Request,
+        from: &OwnedFd,
+        waiting: (i32, u64),
+    ) {
+        let Some(to) = self.process.borrow(request.to) else { return };
+        let source = self.recognise(request.fd, from);
+        let sink = self.recognise(request.to, &to);
+        if source.is_none() && sink.is_none() {
+            return;
+        }
+        let hints = |found: Option<(Arc<Descriptor>, _)>, fd| {
+            found.map_or_else(|| self.process.descriptor(fd), |(descriptor, _)| descriptor)
+        };
+        let (source, sink) = (hints(source, request.fd), hints(sink, request.to));
+        let count = self.bytes(request.amount);
+        let target = self.target(Some(waiting));
+        let ticket = self.process.regulator(&target, class).admit_copy(
+            &self.thread,
+            (from.as_raw_fd(), &source.file),
+            request.in_order,
+            (to.as_raw_fd(), &sink.file),
+            count,
+        );
+        self.remember(ticket, Some(sink), None);
+    }
+
+    fn bytes(&self, amount: Amount) -> u64 {
+        match amount {
+            Amount::Bytes(count) => count,
+            Amount::Vector(count, address) => {
+                proc::vector(self.id, address, count).unwrap_or(SHORT)
+            }
+        }
+    }
+}
