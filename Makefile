@@ -60,13 +60,13 @@ fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs 
 	fuzz/run.sh 60
 
 rates: build ## Hold real programs to their rates on a loop device (needs root, an hour)
-	python3 benches/rates.py --unlimited
+	python3 eval/benches/rates.py --unlimited
 
 login-node: build ## What 49 users of a login node wait for while one runs away, without and with limits (needs root; ten minutes)
-	python3 benches/login_node.py
+	python3 eval/benches/login_node.py
 
 storm: build ## Kill what belongs to us beside sqlite, tar, rsync and git, 500 rounds (half an hour)
-	python3 benches/kill_storm.py
+	python3 eval/benches/kill_storm.py
 
 leftovers: build ## What policyd keeps of 50,000 commands and 10,000 classes (a quarter of an hour)
 	DISCNICE_COMMANDS=50000 DISCNICE_CLASSES=10000 $(CARGO) test -p discnice-tests --test leftovers -- --nocapture

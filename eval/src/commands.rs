@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 
+use crate::bench::BenchCommand;
 use crate::disk::DiskCommand;
 use crate::frame::experiment::{Body, Entry, Scale};
 use crate::frame::record::Archive;
@@ -53,6 +54,8 @@ enum Command {
         #[arg(required = true, num_args = 2.., value_name = "DIR")]
         records: Vec<PathBuf>,
     },
+    #[command(subcommand)]
+    Bench(BenchCommand),
     #[command(subcommand)]
     Disk(DiskCommand),
     #[command(subcommand, hide = true)]
@@ -119,6 +122,7 @@ impl Cli {
             }
             Command::Report { record } => write_report(&record.archive()?),
             Command::Compare { records } => compare(records),
+            Command::Bench(command) => command.run(),
             Command::Disk(command) => command.run(),
             Command::Workload(workload) => workload.run(),
         }

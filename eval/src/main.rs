@@ -3,8 +3,10 @@
 //! - `disk/` is the emulated disk, on which seeks cost what they cost the papers' authors;
 //! - `frame/` is what experiments share: the paper's values, requirements, records, the runner;
 //! - `lab/` is where they run: programs as an unprivileged user, counters, control groups;
+//! - `bench` runs the measurements of the product itself, in `eval/benches`;
 //! - `experiments/` are the tables and figures; `report/` compares, draws and prints them.
 
+mod bench;
 mod commands;
 mod disk;
 mod experiments;

@@ -11,18 +11,8 @@ use crate::files;
 use crate::prose::spans;
 
 /// Folders of the workspace in which files and names are looked for.
-const FOLDERS: &[&str] = &[
-    "benches",
-    "bindings",
-    "crates",
-    "demo",
-    "eval",
-    "examples",
-    "fuzz",
-    "packaging",
-    "tests",
-    "xtask",
-];
+const FOLDERS: &[&str] =
+    &["bindings", "crates", "demo", "eval", "examples", "fuzz", "packaging", "tests", "xtask"];
 
 /// Ends of the names of source files.
 const SOURCES: &[&str] = &["rs", "py", "c", "h", "sh", "toml"];

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crate::files;
 
 /// Where Rust code of ours lies.
-const FOLDERS: &[&str] = &["crates", "eval", "tests", "xtask", "bindings", "fuzz", "benches"];
+const FOLDERS: &[&str] = &["crates", "eval", "tests", "xtask", "bindings", "fuzz"];
 // Written so that this file does not find itself.
 const IGNORED: &str = concat!("#[", "ignore");
 

@@ -1,4 +1,4 @@
-//! Recorded traces (benches/trace.py): the prediction of each read against what the kernel charged for it.
+//! Recorded traces (eval/benches/trace.py): the prediction of each read against what the kernel charged for it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

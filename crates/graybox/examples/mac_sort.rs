@@ -1,5 +1,5 @@
 //! A worker for figure 7: a sort in passes, of a size that is either given or asked of MAC. Run
-//! several at once in a memory-limited group: `measure/mac.sh`.
+//! several at once in a memory-limited group: `eval/benches/graybox/mac.sh`.
 //!
 //! The paper leaves the merging out, which on its machine cost little. Here it is done, on records
 //! that are made up as a disk would bring them: without it the smallest passes would always

@@ -115,7 +115,7 @@ const TAR: &[&str] = &["discnice-table-10"];
 const SEQUENTIAL_AND_TAR: &[&str] = &["discnice-table-9", "discnice-table-10"];
 
 const SYSTEMS: &str =
-    "needs other kernels; crates/graybox/measure/filesystems.sh compares six file systems";
+    "needs other kernels; eval/benches/graybox/filesystems.sh compares six file systems";
 
 macro_rules! entry {
     ($name:literal, $body:expr) => {

@@ -23,6 +23,9 @@ pub struct Facts {
     pub cpus: usize,
     /// Bytes of memory.
     pub memory: u64,
+    /// Commit of the sources in the current directory, with `-dirty` if they were changed.
+    #[serde(default)]
+    pub commit: String,
     /// First line of `--version` of each program.
     pub programs: BTreeMap<String, String>,
 }
@@ -38,8 +41,25 @@ impl Facts {
             cpu: line("/proc/cpuinfo", "model name"),
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             memory: meminfo("MemTotal").unwrap_or(0),
+            commit: tool::run("git", ["describe", "--always", "--dirty", "--exclude=*"])
+                .unwrap_or_else(|_| "unknown".into()),
             programs: programs.iter().map(|name| ((*name).to_owned(), version(name))).collect(),
         }
+    }
+
+    /// Says where and of what something was measured, in lines for people.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let memory = discnice_units::Bytes::new(self.memory);
+        let (host, cpus, cpu) = (&self.host, self.cpus, &self.cpu);
+        let mut lines = vec![
+            format!("Machine: {host}, {cpus} processors of type {cpu}, {memory} of memory."),
+            format!("System: {}, Linux {}.", self.system, self.kernel),
+        ];
+        if !self.commit.is_empty() {
+            lines.push(format!("Commit: {}.", self.commit));
+        }
+        lines
     }
 }
 

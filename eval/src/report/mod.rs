@@ -153,18 +153,8 @@ pub struct Head<'a> {
 impl Head<'_> {
     /// Sentences of what was measured where.
     fn lines(&self) -> Vec<String> {
-        let facts = self.facts;
-        let mut lines = vec![
-            format!(
-                "Machine: {}, {} processors of type {}, {} of memory.",
-                facts.host,
-                facts.cpus,
-                facts.cpu,
-                discnice_units::Bytes::new(facts.memory)
-            ),
-            format!("System: {}, Linux {}.", facts.system, facts.kernel),
-            format!("Disk: {}.", self.disk),
-        ];
+        let mut lines = self.facts.lines();
+        lines.push(format!("Disk: {}.", self.disk));
         if self.quick {
             lines.push("Quick run: few repetitions, so the spread says little.".into());
         }

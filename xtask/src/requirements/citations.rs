@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::files;
 
 /// Folders with code that may cite.
-const FOLDERS: [&str; 6] = ["benches", "bindings", "crates", "eval/src", "examples", "tests"];
+const FOLDERS: [&str; 6] = ["bindings", "crates", "eval/benches", "eval/src", "examples", "tests"];
 /// Their languages, by file name extension.
 const EXTENSIONS: [&str; 5] = ["rs", "c", "h", "py", "sh"];
 

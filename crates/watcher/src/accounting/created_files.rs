@@ -1,4 +1,4 @@
-//! Counts files that members created. Exists for `benches/escapes.py`, row `busybox untar`, where `status` accounted for 96.6 % of the
+//! Counts files that members created. Exists for `eval/benches/escapes.py`, row `busybox untar`, where `status` accounted for 96.6 % of the
 //! device's bytes without it, and for 99.5 to 99.9 % with it.
 //!
 //! They are counted in the folders that are watched ([`crate::writeback::closed_files`]).

@@ -1,4 +1,4 @@
-//! Charges what was dirtied in files without a name when it is written. Exists for `benches/escapes.py`, row `restic`, where a
+//! Charges what was dirtied in files without a name when it is written. Exists for `eval/benches/escapes.py`, row `restic`, where a
 //! backup of 50 MB at 5 MiB/s lost ten of its forty seconds without it.
 //!
 //! Programs keep what they delete soon in files that they have unlinked already: restic its packs, before it stores

@@ -1,4 +1,4 @@
-//! Tells whether a process does its I/O where no call of its own stands for it. Exists for `benches/escapes.py`, rows `scanner`, `ripgrep mmap`
+//! Tells whether a process does its I/O where no call of its own stands for it. Exists for `eval/benches/escapes.py`, rows `scanner`, `ripgrep mmap`
 //! and those of io_uring.
 //!
 //! `/proc/PID/task/TID/syscall` says in which call a thread sleeps, or that it sleeps in none: in a page

@@ -1,4 +1,4 @@
-//! Stops a process by `cgroup.freeze`. Exists for `benches/kills_held.py --mechanism freezer`, where stop signals would show.
+//! Stops a process by `cgroup.freeze`. Exists for `eval/benches/kills_held.py --mechanism freezer`, where stop signals would show.
 //!
 //! It is used where ptrace(2) is not permitted but the process's cgroup is delegated to us: no
 //! signal, and nothing that the parent or a shell could see but another line in `/proc/PID/cgroup`.

@@ -1,4 +1,4 @@
-//! Sees tasks of no class that wait for a disk. Exists for `benches/beside.py`, foreground `sqlite`, which made 56 commits in 12 s
+//! Sees tasks of no class that wait for a disk. Exists for `eval/benches/beside.py`, foreground `sqlite`, which made 56 commits in 12 s
 //! without it, and makes 117.
 //!
 //! A task that waits for a disk is in state D (proc(5)), whichever user started it. That covers readers, and also an

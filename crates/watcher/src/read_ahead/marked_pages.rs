@@ -1,4 +1,4 @@
-//! Ends chains of read-ahead windows, which advice does not end. Exists for `benches/escapes.py`, row `child: copier static`, where the
+//! Ends chains of read-ahead windows, which advice does not end. Exists for `eval/benches/escapes.py`, row `child: copier static`, where the
 //! highest 5 s had 1.8 times the limit without it.
 //!
 //! In each window one page is marked, and a read of that page starts the next window

@@ -1,4 +1,4 @@
-//! Writes back files that were closed before their descriptors could be looked at. Exists for `benches/escapes.py`, row `child: busybox untar`,
+//! Writes back files that were closed before their descriptors could be looked at. Exists for `eval/benches/escapes.py`, row `child: busybox untar`,
 //! where the highest 5 s had 4.74 times the limit without it.
 //!
 //! A program that unpacks an archive has each file open for some microseconds. So the folders in

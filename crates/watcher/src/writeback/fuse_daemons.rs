@@ -1,4 +1,4 @@
-//! Writes back what members wrote through daemons that serve files (FUSE). Exists for `benches/served.py`, where the highest 5 s
+//! Writes back what members wrote through daemons that serve files (FUSE). Exists for `eval/benches/served.py`, where the highest 5 s
 //! had 6.3 times the limit without it.
 //!
 //! A daemon keeps what it is told to write dirty in files of its own. Write-back that a member

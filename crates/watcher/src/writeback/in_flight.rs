@@ -1,4 +1,4 @@
-//! Stops processes until the disk has written most of what they had started to write. Exists for `benches/beside.py`, job `child_anew`,
+//! Stops processes until the disk has written most of what they had started to write. Exists for `eval/benches/beside.py`, job `child_anew`,
 //! beside which reads of 4 KiB took 18.9 ms without it, and take 8.8.
 //!
 //! What a class that gives way has on its way to a disk delays others' reads and commits, however short the class runs

@@ -1,4 +1,4 @@
-//! Writes back what a process dirtied at once in portions, at the pace at which its class pays. Exists for `benches/attach.py`, column
+//! Writes back what a process dirtied at once in portions, at the pace at which its class pays. Exists for `eval/benches/attach.py`, column
 //! `disk` of rsync, where 1 GB/s was written in the first 300 ms without it.
 //!
 //! Restic stores a pack of 16 MiB within milliseconds, and then stands for seconds until that is paid for. Started as a

@@ -1,4 +1,4 @@
-//! Gives way on the network without a number, to other machines behind the same uplink, too. Exists for `benches/uplink.py`.
+//! Gives way on the network without a number, to other machines behind the same uplink, too. Exists for `eval/benches/uplink.py`.
 //!
 //! The round trips of the members' own TCP connections tell how long the queue is ([`discnice_ledger::policy::delay`]). Their
 //! descriptors are borrowed for a moment, pidfd_getfd(2), as that works for every program however it is held: to ask

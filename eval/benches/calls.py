@@ -105,7 +105,7 @@ def table(title, ways, found, pick):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--at-most", type=float, help="of prediction on cached reads, in nanoseconds")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a foreground feels beside background work, with nothing, ionice and `discnice run --`.
 
-    python3 benches/beside.py --folder DIR [--rounds N] [--jobs restic,go,...] [--treatments nothing,...] [--foregrounds seq,reads,sqlite] [--seconds S]
+    python3 eval/benches/beside.py --folder DIR [--rounds N] [--jobs restic,go,...] [--treatments nothing,...] [--foregrounds seq,reads,sqlite] [--seconds S]
 
 Jobs that read a file of DIR, past the cache or dropped from it, again and again: restic, go (a static Go program), static (a static C program), mapped (page
 faults), rsync, uring (fio). Jobs that write: write (dd over the same blocks), and to a new file each time anew (dd), go_anew, static_anew, child_anew (the
@@ -25,9 +25,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "../..", "target"))
 DISCNICE = os.path.join(TARGET, "release", "discnice")
-GUESTS = os.path.join(HERE, "..", "tests", "guests")
+GUESTS = os.path.join(HERE, "../..", "tests", "guests")
 TREATMENTS = {"nothing": [], "ionice": ["ionice", "-c3"], "discnice": [DISCNICE, "run", "--"]}
 GO = """package main
 import ("os"; "syscall"; "unsafe")

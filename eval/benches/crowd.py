@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What does it cost to watch a crowd that does nothing?
 
-    python3 benches/crowd.py [--processes N] [--seconds S]
+    python3 eval/benches/crowd.py [--processes N] [--seconds S]
 
 Attaches a process with its descendants, who all sleep, and prints how much of a processor policyd takes for looking at
 them. Needs a release build; no rights. Run it as a user without other limited jobs, which its policyd would watch, too.

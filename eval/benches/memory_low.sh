@@ -1,7 +1,7 @@
 #!/bin/sh
 # Does memory.low of a control group protect a guest's pages, where only the group itself is the user's? (ADR 40)
 #
-#     benches/memory_low.sh KERNEL
+#     eval/benches/memory_low.sh KERNEL
 #
 # Boots the kernel (a bzImage with cgroups of version 2, NVMe and a serial console built in, as /boot/vmlinuz-* of Debian's
 # linux-image-cloud-amd64) in a virtual machine of 400 MiB: qemu-system-x86_64, a static busybox and cpio are needed, no

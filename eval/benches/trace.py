@@ -10,7 +10,7 @@ what of the file was in the page cache before (mincore), what was asked for, and
     read OFFSET LENGTH BYTES         bytes charged
 
 crates/estimator/src/traces.rs replays such files. Run as root, for dropping caches, in a folder on a disk:
-benches/trace.py FOLDER > crates/estimator/fixtures/ext4.trace
+eval/benches/trace.py FOLDER > crates/estimator/fixtures/ext4.trace
 """
 import ctypes
 import mmap

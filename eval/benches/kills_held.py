@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Nothing that dies leaves a held program standing, failing or free.
 
-    python3 benches/kills_held.py [--mechanism freeze,signals,freezer,seccomp] [--kills N] [--folder DIR]
+    python3 eval/benches/kills_held.py [--mechanism freeze,signals,freezer,seccomp] [--kills N] [--folder DIR]
 
 For each mechanism a program that our library is not in (attached, or below a filter) reads and writes under 8 MiB/s, and whoever holds it gets
 SIGKILL at random moments: policyd, which holds by ptrace(2), or by stop signals where a filter forbids it ptrace, or then

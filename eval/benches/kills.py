@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Nothing that dies leaves a polite job stopped or a target file torn.
 
-    python3 benches/kills.py [--kills N] [--folder DIR]
+    python3 eval/benches/kills.py [--kills N] [--folder DIR]
 
 Two jobs run under `discnice run --polite`, so they take turns: each is stopped and continued several times a
 second by a regulator of its own. One reads, and policyd freezes it to hold it to 8 MiB/s; the other computes. One
@@ -26,7 +26,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "../..", "target"))
 DISCNICE = os.path.join(TARGET, "release", "discnice")
 READING = """
 import mmap, os, sys

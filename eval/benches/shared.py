@@ -211,7 +211,7 @@ int main(int argc, char **argv) {
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--only", default="fair,short,live,kill,crowd")
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="discnice-shared-", dir=".")

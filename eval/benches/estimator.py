@@ -288,7 +288,7 @@ def asked(program, scale):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--fs", default="ext4", help="comma-separated")
     parser.add_argument("--programs", default="", help="comma-separated; all without")
     parser.add_argument("--estimator", default="predict")

@@ -55,7 +55,7 @@ def floor(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--disk", default="unlimited")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--megabytes", type=int, default=200, help="of the tree")

@@ -40,7 +40,7 @@ def left(root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--files", type=int, default=200_000)
     parser.add_argument("--rate", type=int, default=1000)
     parser.add_argument("--folder", default=".")

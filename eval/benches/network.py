@@ -452,7 +452,7 @@ def sent(pid):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["clients", "servers", "checkpoint"])
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--root", help="a folder with further programs, as unpacked packages")
     parser.add_argument("--rates", default="1,10", help="MB/s, comma-separated")
     parser.add_argument("--only", help="clients, comma-separated")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What a polite job costs a foreground, and what politeness costs the job, with programs not ours.
 
-    python3 benches/polite.py cpu|fio|sqlite [--rounds N] [--seconds S] [--folder DIR] [--polite-only]
-    python3 benches/polite.py idle [--rounds N] [--seconds S]
-    python3 benches/polite.py resume [--rounds N] [--seconds S]
+    python3 eval/benches/polite.py cpu|fio|sqlite [--rounds N] [--seconds S] [--folder DIR] [--polite-only]
+    python3 eval/benches/polite.py idle [--rounds N] [--seconds S]
+    python3 eval/benches/polite.py resume [--rounds N] [--seconds S]
 
 cpu: gcc compiles on the processor on which xz compresses. fio: random reads of the disk that dd reads from end to
 end. sqlite: transactions, each with an fsync, on the disk that dd writes to. Each round takes the foreground
@@ -29,7 +29,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "../..", "target"))
 DISCNICE = os.path.join(TARGET, "release", "discnice")
 ONE_PROCESSOR = ["taskset", "-c", "1"]
 FUNCTION = "double f{0}(double*a,int n){{double s=0;for(int i=0;i<n;i++)for(int j=0;j<i;j++)s+=a[i]*a[j]/{0}.5;return s;}}\n"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What do many classes cost, and what does policyd cost a short command?
 
-    python3 benches/classes.py crowd [--classes N] [--members M] [--seconds S]
-    python3 benches/classes.py start [--rounds N]
+    python3 eval/benches/classes.py crowd [--classes N] [--members M] [--seconds S]
+    python3 eval/benches/classes.py start [--rounds N]
 
 crowd   N classes with M sleeping processes each, all limited. Prints how long `discnice status` takes, how much
         of a processor and of memory policyd takes, and what a cached read of 4 KiB costs in one of those classes,

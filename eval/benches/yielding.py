@@ -144,7 +144,7 @@ def release(host, guest, lead):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--host-mib", type=int, default=1500)
     parser.add_argument("--guest-mib", type=int, default=4000)

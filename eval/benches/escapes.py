@@ -278,7 +278,7 @@ def row(name, text, window, elapsed, samples, status, charges):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--rates", default="5,50", help="MiB/s, comma-separated")
     parser.add_argument("--programs", default="", help="parts of names, comma-separated; all without")
     parser.add_argument("--mechanism", default="auto")

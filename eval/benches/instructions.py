@@ -73,7 +73,7 @@ def instructions(prefix, folder, call, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--calls", default=",".join(CALLS))
     arguments = parser.parse_args()
     if not shutil.which("valgrind"):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What others behind a slow uplink wait for beside a sender that `discnice run --net-up` limits.
 
-    sudo benches/pacing.py [--discnice PATH] [--rounds N] [--buffer BYTES]
+    sudo eval/benches/pacing.py [--discnice PATH] [--rounds N] [--buffer BYTES]
 
 Three network namespaces: a sender and a caller, a router whose uplink has 20 Mbit/s, a receiver. The caller sends 100 bytes
 to the receiver and back, again and again. Treatments, interleaved: the kernel spreads what is sent (as DiscNice sets it), and

@@ -240,7 +240,7 @@ def programs(disk, rate):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--rates", default="2,20,100", help="MiB/s, comma-separated")
     parser.add_argument("--programs", default="", help="comma-separated; all without")
     parser.add_argument("--fs", default="ext4")

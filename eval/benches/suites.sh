@@ -2,9 +2,9 @@
 # Apart from time, a program cannot tell: runs a program's own test suite bare and under
 # `discnice run --disk LIMIT`, and compares what each test gave.
 #
-#   benches/suites.sh SUITE [[MECHANISM:]LIMIT…]
+#   eval/benches/suites.sh SUITE [[MECHANISM:]LIMIT…]
 #
-# SUITE is the name of a file in benches/suites: grep, tar, coreutils, libuv1, libevent, apr,
+# SUITE is the name of a file in eval/benches/suites: grep, tar, coreutils, libuv1, libevent, apr,
 # glib2.0, perl or python3.11. LIMIT is unlimited and 50M unless told otherwise; with a mechanism
 # before it (`freeze:2G`, `seccomp:2G`) the command is held by that one. A test whose result differs
 # is run again alone, bare and under the limit, RETRIES times each (3 unless told otherwise), where
@@ -33,7 +33,7 @@ esac
 [ -f "$here/suites/$suite.sh" ] || fail "no suite \"$suite\"; there are $suites"
 [ $# -gt 0 ] || set -- unlimited 50M
 [ "$(id -u)" != 0 ] || fail "must not run as root, for whom tests behave differently"
-discnice=$(realpath "${DISCNICE:-$here/../target/release/discnice}")
+discnice=$(realpath "${DISCNICE:-$here/../../target/release/discnice}")
 [ -x "$discnice" ] || fail "no program at $discnice; run make build or set DISCNICE"
 work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/discnice-suites.XXXXXX")}
 mkdir -p "$work"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What 49 users of a login node wait for `ls` while one runs away, with and without the site's limits: `make login-node`.
 
-    python3 benches/login_node.py [--files N] [--seconds S] [--rounds N] [--profile hdd|ssd|nfs] [--jobs find,tar,rm] [--site FILE]
+    python3 eval/benches/login_node.py [--files N] [--seconds S] [--rounds N] [--profile hdd|ssd|nfs] [--jobs find,tar,rm] [--site FILE]
 
 The homes of 50 accounts lie on an emulated disk (`discnice-eval disk up`), in namespaces with an /etc of their own: the accounts,
 /etc/discnice/config.toml, and the script that is shipped in /etc/profile.d. Each user logs in by `su -l` at a terminal.
@@ -26,8 +26,8 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RELEASE = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target")), "release")
-PROFILE_D = os.path.join(HERE, "..", "packaging", "profile.d", "discnice.sh")
+RELEASE = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "../..", "target")), "release")
+PROFILE_D = os.path.join(HERE, "../..", "packaging", "profile.d", "discnice.sh")
 MOUNT = "/mnt/discnice-login"
 USERS = [f"login{number:02}" for number in range(50)]
 FOLDERS, IN_A_FOLDER = 10, 100

@@ -6,7 +6,7 @@ its writes, so nothing of ours writes them back. Prints what the kernel's accoun
 `--estimator predict` charged, and what two other rules would have, replayed on the same run: the paper's, which looks every
 500 ms whether the machine has written any block, and entries that expire after 33 s.
 
-usage: benches/flush.py [--runs 3] [--seconds 12] [--mib 4] [--sync 2] [--dir /var/tmp]
+usage: eval/benches/flush.py [--runs 3] [--seconds 12] [--mib 4] [--sync 2] [--dir /var/tmp]
 """
 import argparse
 import json
@@ -66,7 +66,7 @@ def main():
     given = parser.parse_args()
     if given.work:
         return work(given.work, given.seconds, given.mib, given.sync)
-    bin_dir = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../target/release/discnice")
+    bin_dir = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../target/release/discnice")
     discnice = os.environ.get("DISCNICE_BIN", bin_dir)
     for _ in range(given.runs):
         name = f"flush-{os.getpid()}"

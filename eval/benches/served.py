@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--fs", default="ext4", help="of the disk below")
     parser.add_argument("--source", default="/usr/include", help="folder that is copied")
     parser.add_argument("--estimators", default="auto,account")
-    parser.add_argument("--discnice", default=os.path.join(rates.HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(rates.HERE, "../../target/release/discnice"))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much processor time does a host lose beside a guest (Rate Windows, section 2)?
 
-    python3 benches/guest.py [--rounds N] [--seconds S]
+    python3 eval/benches/guest.py [--rounds N] [--seconds S]
 
 The host computes on every processor for so many seconds and counts what it gets done: alone, beside as many
 computing processes under `discnice run --guest`, and beside the same under nice(1) -19, the paper's comparison.
@@ -52,7 +52,7 @@ def beside(prefix, python, processors, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../target/release/discnice"))
+    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--python", default="/usr/bin/python3", help="one that the user may run")

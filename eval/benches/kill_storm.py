@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real work comes out whole, whatever of ours dies beside it.
 
-    python3 benches/kill_storm.py [--rounds N] [--mechanism preload,freeze,seccomp] [--folder DIR] [--seed N]
+    python3 eval/benches/kill_storm.py [--rounds N] [--mechanism preload,freeze,seccomp] [--folder DIR] [--seed N]
 
 Each round runs one piece of work under a limit that holds it: commits into an SQLite database in WAL mode, a tree
 packed and unpacked by tar, copied by rsync, or committed and repacked by git. Beside it another member of the class

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attaching to what runs already: how soon is it at the limit, and how soon free again?
 
-    python3 benches/attach.py [--programs dd,rsync,restic,postgres] [--limit 5] [--rounds 1] [--folder DIR]
+    python3 eval/benches/attach.py [--programs dd,rsync,restic,postgres] [--limit 5] [--rounds 1] [--folder DIR]
 
 Each program reads or writes at full speed; then `discnice attach --background` limits it, and 5 s later `detach` lets it
 go. Prints, from the accounts of its processes (/proc/PID/io), the rate before, in the first 0.3 s after the command has
