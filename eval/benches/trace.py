@@ -9,7 +9,7 @@ what of the file was in the page cache before (mincore), what was asked for, and
     cached FIRST-END...              pages in the cache before the next read, if others than after the last
     read OFFSET LENGTH BYTES         bytes charged
 
-crates/estimator/src/traces.rs replays such files. Run as root, for dropping caches, in a folder on a disk:
+crates/estimator/src/tests/traces.rs replays such files. Run as root, for dropping caches, in a folder on a disk:
 eval/benches/trace.py FOLDER > crates/estimator/fixtures/ext4.trace
 """
 import ctypes

@@ -4,7 +4,7 @@ mod made;
 
 use core::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use crate::behind::InodeTable;
+use crate::fuse_reads::InodeTable;
 
 pub use made::{Overhead, TINY};
 
@@ -49,7 +49,7 @@ pub enum Access {
     /// which has mostly read them already when they were looked up.
     Changes,
     /// Looks up what a daemon serves, where inodes and directories are counted one by one
-    /// ([`crate::behind::Behind::looked_at`]).
+    /// ([`crate::fuse_reads::Behind::looked_at`]).
     Counted,
 }
 

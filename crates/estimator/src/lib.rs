@@ -10,7 +10,7 @@
 //! | [`faults`] | mmap, 5.5 | what have page faults on another user's file read? |
 //! | [`blocks`] | read-size predictor, 4.3 | which pages does a call touch? |
 //! | [`regions`] | write-size predictor, 4.4 | which of these pages are dirty already? |
-//! | [`behind`] | read-ahead, 4.3 | what does the disk read for a daemon that reads for us (FUSE)? |
+//! | [`fuse_reads`] | read-ahead, 4.3 | what does the disk read for a daemon that reads for us (FUSE)? |
 //! | [`file_systems`] | self-check | how do prediction and account compare, for each file system? |
 //!
 //! The paper emulates the kernel's read-ahead. Since it became as adaptive as it is now, no
@@ -26,23 +26,18 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
-pub mod behind;
 pub mod blocks;
 pub mod cache;
 pub mod faults;
 pub mod file_systems;
+pub mod fuse_reads;
 mod modules;
 mod readahead;
 pub mod regions;
 mod shared;
 mod system;
-
 #[cfg(test)]
-mod bounds;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod traces;
+mod tests;
 
 pub use file_systems::{Access, FileSystem, FileSystems, Kind, Overhead, Verdict};
 pub use modules::{Estimator, Modules};

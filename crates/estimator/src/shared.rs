@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::behind::{Behind, InodeTable};
 use crate::file_systems::{Compared, FileSystem, FileSystems, Kind, OTHERS};
+use crate::fuse_reads::{Behind, InodeTable};
 use crate::modules::{Estimator, Modules};
 use crate::regions::UpdateRegions;
 

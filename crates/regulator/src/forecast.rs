@@ -1,9 +1,9 @@
 //! Predictions, and whether they or the account are charged.
 
-use discnice_estimator::behind::{Behind, Served};
 use discnice_estimator::blocks::{PAGE, Pages, read_before_write};
 use discnice_estimator::cache::{Detector, Subject};
 use discnice_estimator::file_systems::OTHERS;
+use discnice_estimator::fuse_reads::{Behind, Served};
 use discnice_estimator::regions::FileKey;
 use discnice_estimator::{Access, Estimator, FileSystem, Kind, Modules, Verdict};
 use discnice_ledger::member::Charged;

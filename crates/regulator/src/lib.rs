@@ -19,14 +19,16 @@
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
-mod attend;
 mod backlog;
-mod copy;
+mod cancelled_writes;
 pub mod decision;
 mod disk_time;
 mod file;
 mod forecast;
+mod fuse_daemons;
+mod giving_way;
 mod host;
+mod kernel_copy;
 pub mod ledger;
 mod linux;
 mod loading;
@@ -35,29 +37,19 @@ mod net;
 mod pacing;
 mod protection;
 mod read;
-mod served;
 pub mod startup;
-mod steps;
+mod strides;
 mod thread;
-mod undo;
 mod write;
 
 #[cfg(test)]
-mod lies;
-#[cfg(test)]
-mod made;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod yielding;
 
-pub use attend::{Witness, observe, observe_after};
 pub use backlog::{Backlog, left_of};
 pub use disk_time::occupy;
 pub use file::File;
 pub use forecast::{Forecast, Mapped};
+pub use giving_way::{Witness, observe, observe_after};
 pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};

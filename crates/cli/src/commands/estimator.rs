@@ -4,9 +4,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use discnice_estimator::behind::InodeTable;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::file_systems::OTHERS;
+use discnice_estimator::fuse_reads::InodeTable;
 use discnice_estimator::{Estimation, Estimator, Modules, Overhead, Verdict};
 use discnice_graybox::profile::{Mount, Profile, Trust};
 

@@ -7,7 +7,7 @@ use clap::Args;
 use discnice_escape::Foreign;
 use discnice_ledger::policy::{Limits, Resource};
 use discnice_processes::tree::{Process, Tree};
-use discnice_progress::control::{Metric, Options, Outside, Phases, beside, regulate};
+use discnice_progress::control::{Metric, Options, Outside, Phases, launch, regulate};
 use discnice_progress::model::{Config, Setting, settings};
 use discnice_progress::testpoint::{paths, store};
 use discnice_units::Nanos;
@@ -158,14 +158,14 @@ impl PoliteArgs {
     ///
     /// # Errors
     /// No process could be made, or `/proc` cannot be read: the command then runs unregulated.
-    pub fn start_beside(&self, class: Option<Found>) -> anyhow::Result<beside::HeldBack> {
+    pub fn start_beside(&self, class: Option<Found>) -> anyhow::Result<launch::HeldBack> {
         let limits = class.map_or(Limits::UNLIMITED, |found| found.class.limits());
         let mut options = self.options(Vec::new(), text(&limits))?;
         // Its regulator saves what it has learnt when no longer observed.
         if let Err(why) = is_remembered(options.targets.as_deref()) {
             tell!("discnice: progress targets are not kept, each run calibrates anew: {why}");
         }
-        let held_back = beside::start(move |job| {
+        let held_back = launch::start(move |job| {
             options.roots = vec![job];
             // The reader of messages has gone; what happens stands in the report.
             regulate(&options, &mut Job::default(), &mut Unattended(class));

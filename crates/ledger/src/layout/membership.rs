@@ -10,7 +10,7 @@ fn first_slot(process: u32) -> usize {
     (process as usize).wrapping_mul(5) % MEMBERS
 }
 
-/// Slots that a registration looks at; as many as [`Occupied::is_any_marked`](crate::occupied::Occupied) does.
+/// Slots that a registration looks at; as many as [`Occupied::is_any_marked`](crate::occupied_slots::Occupied) does.
 pub(super) const PROBES: usize = 64;
 
 impl Class {

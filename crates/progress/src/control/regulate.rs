@@ -11,13 +11,13 @@ use discnice_sys::{deadline, procfs};
 use discnice_units::Nanos;
 use rustix::process::Pid;
 
-use crate::control::awaited::is_awaited;
-use crate::control::claimed::Claimed;
-use crate::control::kept::{self, Kept};
+use crate::control::false_progress::Claimed;
+use crate::control::kept_targets::{self, Kept};
+use crate::control::lock_waiters::is_awaited;
 use crate::control::metric::{Metric, Source};
 use crate::control::phase::{Follower, Phases};
 use crate::control::report::Board;
-use crate::control::used::Used;
+use crate::control::usage::Used;
 use crate::model::polling::Polling;
 use crate::model::superintendent::Resources;
 use crate::model::{
@@ -436,7 +436,7 @@ impl<'a> Job<'a> {
 
     fn tell_unsaved(&mut self, saved: io::Result<()>) {
         if let Err(error) = saved {
-            self.tell(&kept::unsaved(&error));
+            self.tell(&kept_targets::unsaved(&error));
         }
     }
 }

@@ -3,7 +3,7 @@
 use discnice_ledger::member::Books;
 
 use super::{RATE, machine};
-use crate::simulation::class;
+use crate::tests::simulation::class;
 use crate::{Advice, File, Host, Regulator, Thread};
 
 #[test]

@@ -1,13 +1,13 @@
 //! What is in the page cache costs nothing, and finding that out costs little.
 
-use discnice_estimator::behind::InodeTable;
+use discnice_estimator::fuse_reads::InodeTable;
 use discnice_estimator::{Estimator, Modules, Verdict};
 use discnice_ledger::Direction;
 use discnice_ledger::member::Books;
 use discnice_units::Nanos;
 
 use super::{RATE, machine};
-use crate::simulation::{self, Machine, class, read_all, write};
+use crate::tests::simulation::{self, Machine, class, read_all, write};
 use crate::{File, FileStatus, Host, Regulator, Thread, Ticket};
 
 #[test]

@@ -4,7 +4,7 @@ use discnice_ledger::Direction;
 use discnice_ledger::member::Books;
 
 use super::{machine, written::class_written};
-use crate::simulation::{class, write};
+use crate::tests::simulation::{class, write};
 use crate::{File, Host, Regulator, Thread};
 
 //= discnice/4.4-registered

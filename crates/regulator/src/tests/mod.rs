@@ -1,12 +1,16 @@
 //! The regulator on a simulated machine.
 
-use crate::simulation::Machine;
+use crate::tests::simulation::Machine;
 
 mod advised;
 mod cached;
+mod created_files;
 mod deleted;
+mod giving_way;
+mod lying_machine;
 mod programs;
 mod reading;
+mod simulation;
 mod written;
 
 /// The limit, in bytes a second.

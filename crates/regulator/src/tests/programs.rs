@@ -4,7 +4,7 @@ use discnice_ledger::member::Books;
 use discnice_units::{Nanos, Rate};
 
 use super::{RATE, machine};
-use crate::simulation::{class, most};
+use crate::tests::simulation::{class, most};
 use crate::{Host, Regulator, Thread, Ticket};
 
 #[test]

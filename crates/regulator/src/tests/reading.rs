@@ -7,7 +7,7 @@ use discnice_units::Nanos;
 use proptest::prelude::*;
 
 use super::{RATE, machine};
-use crate::simulation::{self, Machine, class, most, read_all, write};
+use crate::tests::simulation::{self, Machine, class, most, read_all, write};
 use crate::{File, Host, Regulator, Thread};
 
 proptest! {

@@ -5,7 +5,7 @@ use discnice_ledger::Direction;
 use discnice_ledger::member::Books;
 
 use super::{RATE, machine};
-use crate::simulation::{Machine, class, write};
+use crate::tests::simulation::{Machine, class, write};
 use crate::{File, Host, Regulator, Thread};
 
 #[test]

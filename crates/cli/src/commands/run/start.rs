@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use discnice_escape::Foreign;
-use discnice_progress::control::beside::HeldBack;
+use discnice_progress::control::launch::HeldBack;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 use discnice_watcher::daemon::client::Answer;

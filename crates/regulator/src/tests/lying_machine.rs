@@ -5,7 +5,7 @@ use discnice_estimator::{Estimator, Modules};
 use discnice_ledger::Class;
 use discnice_ledger::member::Books;
 
-use crate::simulation::{Counted, Machine, class, most, read, write, yielding_class};
+use crate::tests::simulation::{Counted, Machine, class, most, read, write, yielding_class};
 use crate::{File, Regulator, Thread};
 
 const RATE: u64 = 5 << 20;
@@ -82,7 +82,7 @@ fn a_wait_is_not_prolonged_when_the_clock_is_set_back() {
     // The first sleep is as long as it should be, but then the clock shows less than before.
     machine.set_back_at.set(Some((10 * SECOND, -(900 * SECOND as i64))));
     let regulator = Regulator::new(&machine, class, &books);
-    crate::simulation::read_with(&machine, &regulator, 64 << 10);
+    crate::tests::simulation::read_with(&machine, &regulator, 64 << 10);
     let seconds = machine.passed() / SECOND;
     assert!((WHOLE - 2..=WHOLE + WAIVED + 2).contains(&seconds), "{seconds} s");
     assert!(books.waited() <= machine.passed(), "{} ns waited", books.waited());

@@ -99,9 +99,9 @@ fn number(word: &str) -> u64 {
 }
 
 const TRACES: [(&str, &str); 3] = [
-    ("ext4", include_str!("../fixtures/ext4.trace")),
-    ("xfs", include_str!("../fixtures/xfs.trace")),
-    ("btrfs", include_str!("../fixtures/btrfs.trace")),
+    ("ext4", include_str!("../../fixtures/ext4.trace")),
+    ("xfs", include_str!("../../fixtures/xfs.trace")),
+    ("btrfs", include_str!("../../fixtures/btrfs.trace")),
 ];
 
 //= discnice/4.3-cached-is-free

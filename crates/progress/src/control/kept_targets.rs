@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use discnice_processes::tree::Process;
 use discnice_units::Nanos;
 
-use crate::control::identity;
+use crate::control::job_identity;
 use crate::control::metric::Metric;
 use crate::control::regulate::Options;
 use crate::model::Targets;
@@ -61,7 +61,7 @@ impl Kept {
     pub(crate) fn follow(&mut self) -> Option<Vec<String>> {
         // When the first process has ended, the job is its descendants, and still the same.
         let root = self.root.filter(|root| root.stat().is_some())?;
-        let job = identity::of(root);
+        let job = job_identity::of(root);
         if job == self.job {
             return None;
         }

@@ -2,8 +2,8 @@
 //! in no account.
 
 use discnice_estimator::Kind;
-use discnice_estimator::behind::InodeTable;
 use discnice_estimator::blocks::PAGE;
+use discnice_estimator::fuse_reads::InodeTable;
 use discnice_estimator::regions::FileKey;
 
 use crate::host::{FileStatus, Host};

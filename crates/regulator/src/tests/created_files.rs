@@ -3,7 +3,7 @@
 use discnice_estimator::{Estimator, Modules, Overhead};
 use discnice_ledger::member::Books;
 
-use crate::simulation::{Machine, class};
+use crate::tests::simulation::{Machine, class};
 use crate::{File, Host, Regulator, Thread};
 
 const RATE: u64 = 5 << 20;

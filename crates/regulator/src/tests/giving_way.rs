@@ -3,7 +3,7 @@
 use discnice_ledger::member::Books;
 use discnice_units::{Nanos, Rate};
 
-use crate::simulation::{Machine, Others, read, read_with, yielding_class};
+use crate::tests::simulation::{Machine, Others, read, read_with, yielding_class};
 use crate::{File, Host, Regulator, Thread};
 
 const RATE: u64 = 10 << 20;

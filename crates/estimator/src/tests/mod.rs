@@ -1,0 +1,5 @@
+//! The estimator as a whole: bounds, a model of the page cache, recorded traces.
+
+mod bounds;
+mod model;
+mod traces;
