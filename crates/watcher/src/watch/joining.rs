@@ -10,7 +10,7 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 
 use super::Watch;
-use crate::discovery::census::Newcomer;
+use crate::discovery::census::{Newcomer, is_helper};
 use crate::discovery::pid_namespace;
 use crate::member::Watched;
 use crate::process::{Pinned, is_hidden, lives, pin};
@@ -122,6 +122,9 @@ impl Watch {
                     self.adopt(pinned, (slot, id), Reason::None, parent);
                 }
             } else if !self.is_kin(newcomer) || id == process::id() || self.is_anothers(newcomer) {
+                continue;
+            } else if is_helper(stat) {
+                // The daemon of another session, that a member started.
                 continue;
             } else if self.bears_outside(parent, newcomer) {
                 if self.sets_apart(stat) {
