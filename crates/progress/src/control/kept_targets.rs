@@ -20,7 +20,7 @@ const SAVE: Nanos = Nanos(60 * Nanos::SECOND.0);
 pub(crate) struct Kept {
     pub(crate) targets: Targets,
     root: Option<Process>,
-    /// What is executed, as [`identity::of`] says it.
+    /// What is executed, as [`job_identity::of`] says it.
     job: String,
     /// The rest of the identity: one job may be regulated by different metrics or under different
     /// limits, and their targets have nothing in common.
