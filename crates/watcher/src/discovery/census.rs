@@ -7,7 +7,7 @@
 use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -21,14 +21,11 @@ use discnice_units::Nanos;
 
 use crate::discovery::fork_events::{Ancestor, ForkEvents};
 use crate::holding::debuggers::Debuggers;
-use crate::process::read_file;
+use crate::process::{command_line, is_this_program, read_file};
 use crate::tuning;
 
 /// Bytes of an environment, at most as a rule.
 const ENVIRONMENT: usize = 8192;
-
-/// Bytes of a command line that tell a helper.
-const COMMAND_LINE: usize = 512;
 
 /// A process that was born lately.
 #[derive(Debug)]
@@ -79,16 +76,11 @@ impl Newcomer {
 /// Returns true if a process is one of DiscNice's own helpers: policyd, or a copy of its parent that has not executed
 /// another program. Nothing holds those: they hold others.
 pub(crate) fn is_helper(stat: &Stat) -> bool {
-    let program = |process: &str| fs::metadata(format!("/proc/{process}/exe")).ok();
-    let (own, its) = (program("self"), program(&stat.id.to_string()));
-    let is_ours =
-        own.zip(its).is_some_and(|(own, its)| (own.dev(), own.ino()) == (its.dev(), its.ino()));
-    if !is_ours {
+    if !is_this_program(stat.id) {
         return false;
     }
-    let words = read_file(stat.id, "cmdline", COMMAND_LINE, u64::MAX).unwrap_or_default();
-    let is_copy =
-        || read_file(stat.parent, "cmdline", COMMAND_LINE, u64::MAX).as_ref() == Some(&words);
+    let words = command_line(stat.id).unwrap_or_default();
+    let is_copy = || command_line(stat.parent).as_ref() == Some(&words);
     words.split(|byte| *byte == 0).nth(1) == Some(b"policyd") || is_copy()
 }
 

@@ -9,10 +9,10 @@
 
 use discnice_units::Nanos;
 
+use crate::process::command_line;
 use crate::tuning;
 
-/// So much of a command line is read, and so many numbers in it.
-const LENGTH: usize = 4096;
+/// So many numbers in a command line are read.
 const NUMBERS: usize = 8;
 
 /// A process that was born lately.
@@ -84,11 +84,6 @@ impl Newborn {
 fn may_trace(id: u32) -> bool {
     let user = crate::process::real_user(id.cast_signed());
     user.is_some_and(|user| user == 0 || user == discnice_sys::process::user())
-}
-
-/// The command line of a living process; empty for a kernel thread.
-fn command_line(id: u32) -> Option<Vec<u8>> {
-    crate::process::read_file(id, "cmdline", LENGTH, LENGTH as u64)
 }
 
 /// The whole numbers in a command line that can be those of processes.

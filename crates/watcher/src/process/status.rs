@@ -49,6 +49,11 @@ pub fn is_this_program(id: u32) -> bool {
     own.is_some() && program(&id.to_string()) == own
 }
 
+/// Reads the command line of a living process; empty for a kernel thread.
+pub(crate) fn command_line(id: u32) -> Option<Vec<u8>> {
+    read_file(id, "cmdline", LENGTH, LENGTH as u64)
+}
+
 /// How often a thread has given up the processor.
 #[must_use]
 pub fn voluntary_switches(thread: u32) -> Option<u64> {
@@ -65,7 +70,7 @@ pub(crate) fn read_file(id: u32, name: &str, room: usize, most: u64) -> Option<V
     Some(text)
 }
 
-/// Usual size of `/proc/PID/status`, in bytes.
+/// Usual size of `/proc/PID/status`, and the most that is read of a command line, in bytes.
 const LENGTH: usize = 4096;
 
 /// `/proc/PID/status` (proc(5)).
