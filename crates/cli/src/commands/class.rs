@@ -90,6 +90,14 @@ pub fn existing(name: &str) -> anyhow::Result<Found> {
     })
 }
 
+/// Returns the class of this name, one that was made for a job included.
+///
+/// # Errors
+/// As [`existing`].
+pub fn named(name: &str) -> anyhow::Result<Found> {
+    classes::named(name)?.map_or_else(|| existing(name), Ok)
+}
+
 /// How like two names are that may be one with a typing error, as clap measures it for options.
 const ALIKE: f64 = 0.7;
 

@@ -61,7 +61,7 @@ impl Subject {
     /// A number is a process, another word a class. Of a class that was made for one job the job's first process stands for all.
     fn named(word: &str) -> anyhow::Result<Self> {
         let Ok(number) = word.parse::<i32>() else {
-            let found = classes::named(word)?.map_or_else(|| class::existing(word), Ok)?;
+            let found = class::named(word)?;
             return Ok(Self::Known(Chosen { found, part: None }));
         };
         let pinned = pin(number)?;

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use discnice_escape::Foreign;
 use discnice_ledger::passed::By;
 use discnice_ledger::trace::Why;
 use discnice_units::Bytes;
 use serde::Serialize;
 
+use super::class;
 use super::trace::words;
 use crate::classes::{self, Found};
 use crate::output::{self, Lines, say};
@@ -33,10 +33,7 @@ struct Row {
 pub fn run(class: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
     let classes = match class {
         None => classes::all()?,
-        Some(name) => match classes::named(name)? {
-            Some(found) => vec![found],
-            None => bail!("there is no class {}; see `discnice status`", Foreign::text(name)),
-        },
+        Some(name) => vec![class::named(name)?],
     };
     let rows: Vec<Row> = classes.iter().flat_map(rows).collect();
     if json {
