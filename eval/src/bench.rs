@@ -86,20 +86,14 @@ fn find(root: &Path) -> anyhow::Result<Vec<Bench>> {
         }
     }
     for package in entries(&root.join("crates"))? {
-        for kind in ["example", "bench"] {
-            for path in
-                entries(&package.join(format!("{kind}{}", plural(kind)))).unwrap_or_default()
-            {
+        for (folder, kind) in [("examples", "example"), ("benches", "bench")] {
+            for path in entries(&package.join(folder)).unwrap_or_default() {
                 all.extend(of_crate(&package, kind, &path));
             }
         }
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
-}
-
-fn plural(kind: &str) -> &'static str {
-    if kind == "bench" { "es" } else { "s" }
 }
 
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
