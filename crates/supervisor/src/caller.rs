@@ -143,7 +143,7 @@ impl Caller {
     /// Tells why a call goes on at once; `None` if it must be examined.
     fn decide(&self, class: &Class, request: &Request, holder: Holder) -> Option<Why> {
         let is_regulated = match holder {
-            Holder::Nobody | Holder::Library => false,
+            Holder::None | Holder::Library => false,
             Holder::Supervisor => !matches!(request.kind, Kind::End | Kind::Exit | Kind::Close),
         };
         if is_regulated {
@@ -216,7 +216,7 @@ impl Caller {
     /// Settles the last call and admits this one, which may take long.
     pub fn admit(&mut self, class: &'static Class, request: &Request, waiting: (i32, u64)) {
         let holder = self.process.holder();
-        if holder == Holder::Nobody {
+        if holder == Holder::None {
             self.process.take_over();
             self.begin_here();
         }

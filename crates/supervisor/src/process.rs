@@ -65,7 +65,7 @@ pub enum Holder {
     /// Our library, from inside: no other process may enter the process's account.
     Library,
     /// Our library did until the process began to execute another program.
-    Nobody,
+    None,
 }
 
 /// Keeps a process's charges.
@@ -155,7 +155,7 @@ impl Process {
         match &self.ledger {
             Ledger::Member(member) if member.process() == self.id => match member.state() {
                 State::Active => Holder::Library,
-                State::Executing => Holder::Nobody,
+                State::Executing => Holder::None,
                 _ => Holder::Supervisor,
             },
             _ => Holder::Supervisor,

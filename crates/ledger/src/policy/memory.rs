@@ -134,9 +134,9 @@ const EXCUSE: Nanos = Nanos::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
     /// None, or memory is not scarce.
-    Nobody,
+    None,
     /// Some; while the class is stopped, these are others.
-    Somebody,
+    Tasks,
     /// Tasks outside classes with memory thresholds.
     Others,
 }
@@ -177,7 +177,7 @@ impl Regulation {
     //= ms-manners/3-memory
     /// Decides if the class, with so many bytes resident, is stopped from now on.
     pub fn decide(&mut self, now: Nanos, bounds: Bounds, resident: u64, waited: Waited) -> bool {
-        let pressed = waited != Waited::Nobody;
+        let pressed = waited != Waited::None;
         if waited == Waited::Others || pressed && self.stands() {
             self.others = now;
         }
@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn it_stands_from_the_high_threshold_down_to_the_low_one() {
         let mut class = Regulation::default();
-        assert!(!class.decide(at(0), BOUNDS, 128 * MIB, Waited::Nobody));
+        assert!(!class.decide(at(0), BOUNDS, 128 * MIB, Waited::None));
         assert!(!class.decide(at(20), BOUNDS, 70 * MIB, Waited::Others), "not above");
         assert!(class.decide(at(40), BOUNDS, 71 * MIB, Waited::Others));
         assert!(class.decide(at(60), BOUNDS, 60 * MIB, Waited::Others), "between");
         assert!(!class.decide(at(80), BOUNDS, 50 * MIB, Waited::Others), "low");
         assert!(!class.decide(at(100), BOUNDS, 60 * MIB, Waited::Others), "between, the other way");
-        assert!(class.decide(at(200), BOUNDS, 80 * MIB, Waited::Somebody));
+        assert!(class.decide(at(200), BOUNDS, 80 * MIB, Waited::Tasks));
     }
 
     /// For how many of 6,000 looks, 10 ms apart, a class stands that has too much all the time, and how often.
@@ -280,16 +280,15 @@ mod tests {
     fn others_that_return_to_their_pages_now_and_then_are_waited_for() {
         let (stood, _) = stood(|look, stands| match look % 200 {
             0..20 => Waited::Others,
-            _ if stands => Waited::Nobody,
-            _ => Waited::Somebody,
+            _ if stands => Waited::None,
+            _ => Waited::Tasks,
         });
         assert!(stood > 5_000, "{stood}");
     }
 
     #[test]
     fn a_job_that_alone_is_short_of_memory_is_soon_left_alone() {
-        let (stood, times) =
-            stood(|_, stands| if stands { Waited::Nobody } else { Waited::Somebody });
+        let (stood, times) = stood(|_, stands| if stands { Waited::None } else { Waited::Tasks });
         assert!(stood < 300 && times > 3, "{stood} {times}");
     }
 
@@ -297,9 +296,9 @@ mod tests {
     #[test]
     fn calm_ends_it() {
         let mut class = Regulation::default();
-        assert!(class.decide(at(0), BOUNDS, 128 * MIB, Waited::Somebody));
-        assert!(class.decide(at(100), BOUNDS, 128 * MIB, Waited::Somebody));
-        assert!(class.decide(at(1_000), BOUNDS, 128 * MIB, Waited::Nobody));
-        assert!(!class.decide(at(1_100), BOUNDS, 128 * MIB, Waited::Nobody));
+        assert!(class.decide(at(0), BOUNDS, 128 * MIB, Waited::Tasks));
+        assert!(class.decide(at(100), BOUNDS, 128 * MIB, Waited::Tasks));
+        assert!(class.decide(at(1_000), BOUNDS, 128 * MIB, Waited::None));
+        assert!(!class.decide(at(1_100), BOUNDS, 128 * MIB, Waited::None));
     }
 }

@@ -123,8 +123,8 @@ impl Pressure {
         let stood = guest.regulation.stands();
         let scarce = || guest.watch.processes().next().is_some_and(mac::is_scarce);
         let waited = match (waited && scarce(), others) {
-            (false, _) => Waited::Nobody,
-            (true, false) => Waited::Somebody,
+            (false, _) => Waited::None,
+            (true, false) => Waited::Tasks,
             (true, true) => Waited::Others,
         };
         let resident = self.resident(guest.watch.processes());

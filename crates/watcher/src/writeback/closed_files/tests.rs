@@ -59,7 +59,7 @@ fn files_that_are_closed_in_folders_new_and_known_are_found() {
     assert_eq!(written(&mut closed), slowly(["late", "renamed", "unseen"]));
     assert!(noted(|note| closed.expect_beside(&open, FAST, note)).is_empty());
     put("second");
-    assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "who wrote last");
+    assert_eq!(written(&mut closed), [("second".to_owned(), FAST.class)], "the last that wrote it");
     let made = [SLOW, FAST].map(|pace| closed.made.files(pace.class));
     assert_eq!(made, [(6, 6), (1, 1)], "not what was only written again, or moved");
     fs::remove_dir_all(folder.join("new")).unwrap();
