@@ -102,12 +102,13 @@ impl Meter {
         if policy.rate().is_unlimited() {
             return Some(now);
         }
-        self.heal(now, policy.rate());
         let passed = self.passed(policy, now).saturating_mul(each);
         let amount = count.saturating_mul(each);
+        let latest = now.plus(longest_debt(policy.rate()));
         let mut start = None;
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            let past = Past { frontier: Nanos(frontier), passed };
+            // One that cannot be ours is brought back in the same step: it may be scribbled over at any moment.
+            let past = Past { frontier: Nanos(frontier).min(latest), passed };
             let asked = policy.reserve(past, now, amount);
             start = asked.start;
             Some(asked.frontier.0)
@@ -144,11 +145,11 @@ impl Meter {
         if rate.is_unlimited() {
             return Nanos(0);
         }
-        let longest = rate.time_for(amount.saturating_add(BELIEVABLE_OUTSIDE));
-        if self.frontier() > now.plus(longest) {
+        let latest = now.plus(rate.time_for(amount.saturating_add(BELIEVABLE_OUTSIDE)));
+        if self.frontier() > latest {
             self.heal(now, rate);
         }
-        self.frontier()
+        self.frontier().min(latest)
     }
 
     /// Brings a frontier back that cannot be ours.
@@ -169,7 +170,9 @@ impl Meter {
     /// When to try [`Meter::reserve`] again.
     #[must_use]
     pub fn retry_at(&self, pace: Pace, now: Nanos) -> Nanos {
-        pace.at(self.rate()).retry_at(self.frontier(), now)
+        let rate = self.rate();
+        let latest = now.plus(longest_debt(rate));
+        pace.at(rate).retry_at(self.frontier().min(latest), now)
     }
 
     //= rate-windows/4-lost-bandwidth

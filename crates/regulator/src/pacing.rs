@@ -105,17 +105,21 @@ impl<H: Host> Regulator<'_, H> {
     ) -> Nanos {
         let pace = self.class.pace();
         let shortest = pace.shortest_sleep();
-        while !meter.rate().is_unlimited() {
+        loop {
+            // Before the place is taken: if it changes meanwhile, the wait is stretched.
+            let rate = meter.rate();
+            if rate.is_unlimited() {
+                return now;
+            }
             if let Some(start) = reserve(meter, pace, now, amount) {
-                return self.wait_until(start, meter, now).unwrap_or(start);
+                return self.wait_until(start, (meter, rate), now).unwrap_or(start);
             }
             let retry = meter.retry_at(pace, now).max(now.plus(shortest).plus(Nanos(1)));
-            match self.wait_until(retry, meter, now) {
+            match self.wait_until(retry, (meter, rate), now) {
                 Some(then) => now = then,
                 None => return retry,
             }
         }
-        now
     }
 
     /// Waits while all is used up that the class may move in all, which only a change of its limits, or a file that is
@@ -148,17 +152,22 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Waits until what is paid for then is paid for.
     pub(crate) fn wait_until_paid(&self, at: Nanos) {
-        let _ = self.wait_until(at, self.class.total(), self.host.now());
+        let meter = self.class.total();
+        let _ = self.wait_until(at, (meter, meter.rate()), self.host.now());
     }
 
-    /// Sleeps from `begun`, the current time, until `start`, which moves if the meter's rate is
-    /// changed meanwhile. Returns the time afterwards, or `None` if the wait was abandoned.
-    fn wait_until(&self, mut start: Nanos, meter: &Meter, mut begun: Nanos) -> Option<Nanos> {
+    /// Sleeps from `begun`, the current time, until `start`, which moves if the meter's rate is no longer
+    /// the one by which it was found. Returns the time afterwards, or `None` if the wait was abandoned.
+    fn wait_until(
+        &self,
+        mut start: Nanos,
+        (meter, mut rate): (&Meter, Rate),
+        mut begun: Nanos,
+    ) -> Option<Nanos> {
         let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(self.class.pace().shortest_sleep()) {
             return Some(now);
         }
-        let mut rate = meter.rate();
         while now < start {
             let seen = self.class.changes().load(Ordering::Acquire);
             let current = meter.rate();

@@ -74,6 +74,10 @@ impl Watched {
             Role::Preloaded => self.charge_if_ahead(),
         };
         let now = time::now();
+        if self.holding.is_stopped() {
+            // The limits by which its debt was found may be others by now, or may have been overwritten.
+            self.shorten_debt();
+        }
         self.follow_written(now);
         self.follow_pause(now);
         self.accounting.see_moving(now);
@@ -81,8 +85,8 @@ impl Watched {
         // What is paused handles signals when it goes on, as what SIGSTOP has stopped does.
         let called = || if paused { process::is_doomed(id) } else { process::is_signalled(id) };
         let next = match self.schedule.decide(now, crowd, called) {
-            Decision::Hold(until) => self.hold(now, until, moved),
-            Decision::Run(next) => self.go_on(now, next),
+            Decision::Hold(until) if self.may_be_held(now) => self.hold(now, until, moved),
+            Decision::Hold(next) | Decision::Run(next) => self.go_on(now, next),
         };
         self.write_back();
         self.note_seen();
@@ -117,14 +121,11 @@ impl Watched {
         self.class.is_limited() || self.holding.pause.is_wanted || waits
     }
 
-    /// Holds it until then if anything is to hold it for; returns when to look again.
+    /// Holds it until then, unless nothing can for now; returns when to look again.
     fn hold(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
-        if let Some(refused_until) = self.holding.refused_until(now) {
-            until.min(refused_until)
-        } else if self.may_be_held(now) {
-            self.press(now, until, moved)
-        } else {
-            until
+        match self.holding.refused_until(now) {
+            Some(refused_until) => until.min(refused_until),
+            None => self.press(now, until, moved),
         }
     }
 

@@ -123,13 +123,28 @@ fn a_change_of_the_limits_does_not_end_the_wait_for_write_back() {
 }
 
 #[test]
-fn a_process_that_could_not_be_let_go_as_a_whole_is_held_again() {
+fn what_is_held_for_limits_that_are_gone_is_let_go_without_being_told() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let (mut watched, holds) = barely_held(&child);
     let now = time::now();
     watched.schedule.note_debt(now, now.plus(Nanos(60 * Nanos::SECOND.0)));
     watched.step(now, Nanos(0)).unwrap();
-    assert!(holds.get(), "it owes");
+    let held_before = holds.get();
+    watched.class.set_limits(now, &Limits::UNLIMITED);
+    let next = watched.step(time::now(), Nanos(0)).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(held_before && !holds.get(), "looked at again in {:?}", next.minus(now));
+}
+
+#[test]
+fn a_process_that_could_not_be_let_go_as_a_whole_is_held_again() {
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let (mut watched, holds) = barely_held(&child);
+    let now = time::now();
+    watched.rest(now.plus(Nanos(60 * Nanos::SECOND.0)));
+    watched.step(now, Nanos(0)).unwrap();
+    assert!(holds.get(), "its memory");
     watched.let_go();
     assert!(!holds.get() && watched.is_letting_go());
     let held_again = (0..100).any(|_| {
@@ -139,5 +154,5 @@ fn a_process_that_could_not_be_let_go_as_a_whole_is_held_again() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(held_again, "it still owes");
+    assert!(held_again, "it is still to stand");
 }
