@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test slurm slurm-test
+.PHONY: help book build program demo test lint clippy rustdoc check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -37,10 +37,8 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
+lint: program clippy rustdoc ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
 	$(CARGO) xtask check-layers
 	$(CARGO) xtask check-tests
 	$(CARGO) xtask check-words
@@ -48,6 +46,12 @@ lint: ## Formatting, clippy, layers, exported symbols, the program's size, silen
 	$(CARGO) xtask commands --check
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 	$(CARGO) xtask check-size $(RELEASE)/discnice
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+rustdoc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
 
 check: lint test ## What CI runs
 
