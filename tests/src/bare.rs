@@ -13,11 +13,11 @@ use crate::process::{Outcome, run};
 use crate::product;
 
 /// No limit; one that nothing here reaches for long; one that makes everything wait and splits
-/// every call of more than 80 KiB.
-pub const LIMITS: [&str; 3] = ["unlimited", "50M", "2M"];
+/// every call of more than 160 KiB.
+pub const LIMITS: [&str; 3] = ["unlimited", "50M", "4M"];
 
 /// Estimators that predict, each under one of the limits: what they do to a call does not depend on it.
-const PREDICTING: [(&str, &str); 2] = [("2M", "predict"), ("50M", "auto")];
+const PREDICTING: [(&str, &str); 2] = [("4M", "predict"), ("50M", "auto")];
 
 /// A limit, and the estimator if it is not the account.
 pub type Limit = (&'static str, Option<&'static str>);

@@ -1,6 +1,8 @@
 //! Which system calls fail with what, and what came of it.
 
 use std::fs;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use crate::failing::{Fault, Scene, Which};
@@ -102,6 +104,30 @@ pub fn faults(scene: &Scene, depth: Depth) -> Vec<Fault> {
             .filter_map(move |which| Some(Fault { call, which, errno: errno? }))
     };
     calls.into_iter().flat_map(of_call).collect()
+}
+
+/// Tries each of these faults, in one scene after the other or, as a case mostly waits, in several at once, and tells how each
+/// went.
+#[must_use]
+pub fn try_each(
+    scenes: &[Scene],
+    faults: Vec<Fault>,
+    case: impl Fn(&Scene, &Fault) -> Result<(), String> + Sync,
+) -> Wrong {
+    let (wrong, left) = (Mutex::new(Wrong::default()), Mutex::new(faults.into_iter()));
+    let next = || left.lock().expect("no case panics").next();
+    let try_in = |scene| {
+        while let Some(fault) = next() {
+            let found = case(scene, &fault);
+            wrong.lock().expect("no check panics").check(&fault, found);
+        }
+    };
+    thread::scope(|scope| {
+        for scene in scenes {
+            scope.spawn(|| try_in(scene));
+        }
+    });
+    wrong.into_inner().expect("no check panics")
 }
 
 /// The name of a system call, for people.

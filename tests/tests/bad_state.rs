@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 
 use discnice_tests::failing::{Scene, give, make_private};
 use discnice_tests::process::{Outcome, run};
@@ -275,28 +277,40 @@ impl Stage {
         if ours && lines <= 1 && right { Ok(()) } else { Err(format!("{outcome:?}")) }
     }
 
-    fn sweep(&self, places: &[Place]) {
-        let (mut wrong, mut cases) = (Vec::new(), 0);
-        for place in places {
-            for state in STATES {
-                for words in place.commands {
-                    cases += 1;
-                    if let Err(why) = self.try_out(place, state, words) {
-                        wrong.push(format!("{} {state:?} {words:?}: {why}", place.path));
-                    }
-                }
-            }
-        }
-        eprintln!("{cases} cases");
-        assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    /// Tries out a place in all states; returns the number of cases, and what was wrong.
+    fn try_all(&self, place: &Place) -> (usize, Vec<String>) {
+        let cases =
+            STATES.iter().flat_map(|state| place.commands.iter().map(|words| (*state, *words)));
+        let try_one = |(state, words): (State, &[&str])| {
+            let tried = self.try_out(place, state, words);
+            tried.err().map(|why| format!("{} {state:?} {words:?}: {why}", place.path))
+        };
+        (STATES.len() * place.commands.len(), cases.filter_map(try_one).collect())
     }
 }
 
+/// So many stages are used at once: a case mostly waits.
+const STAGES: usize = 3;
+
 fn sweep(places: &[Place]) {
-    match Stage::new() {
-        Ok(stage) => stage.sweep(places),
+    let stages: Result<Vec<Stage>, String> = (0..STAGES).map(|_| Stage::new()).collect();
+    let stages = match stages {
+        Ok(stages) => stages,
         Err(why) => skip!("{why}"),
-    }
+    };
+    let left = Mutex::new(places.iter());
+    let next = || left.lock().expect("no case panics").next();
+    let try_on = |stage: &Stage| -> Vec<_> {
+        std::iter::from_fn(next).map(|place| stage.try_all(place)).collect()
+    };
+    let tried: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
+        let running: Vec<_> = stages.iter().map(|stage| scope.spawn(|| try_on(stage))).collect();
+        running.into_iter().flat_map(|one| one.join().expect("no case panics")).collect()
+    });
+    let cases: usize = tried.iter().map(|(cases, _)| cases).sum();
+    let wrong: Vec<String> = tried.into_iter().flat_map(|(_, wrong)| wrong).collect();
+    eprintln!("{cases} cases");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

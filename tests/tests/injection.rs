@@ -6,10 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use discnice_tests::failing::{Fault, Scene, Scope, Which, give, make_private};
-use discnice_tests::faults::{Depth, Wrong, faults, is_all, shown};
+use discnice_tests::faults::{Depth, faults, is_all, shown, try_each};
 use discnice_tests::process::{Outcome, run};
 use discnice_tests::{product, skip};
 
@@ -22,6 +23,13 @@ const NOT_EXECUTABLE: i32 = 126;
 /// Lines that calls which fail for good, or one that fails once, may give reason to.
 const LINES: usize = 3;
 const LINE: usize = 1;
+
+/// So many scenes are played at once: a case mostly waits.
+const SCENES: usize = 3;
+
+fn scenes() -> Result<Vec<Scene>, String> {
+    (0..SCENES).map(|_| Scene::new()).collect()
+}
 
 /// What holds however `discnice` ends: no hang, no signal, nothing but lines of ours.
 fn is_orderly(outcome: Option<Outcome>, lines: usize) -> Result<Outcome, String> {
@@ -52,7 +60,7 @@ fn leaves_one_daemon(scene: &Scene) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while daemons() > 2 {
         assert!(Instant::now() < deadline, "{} processes of daemons", daemons());
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -102,42 +110,40 @@ impl Way {
     }
 
     fn sweep(&self) {
-        let scene = match Scene::new() {
-            Ok(scene) => scene,
+        let scenes = match scenes() {
+            Ok(scenes) => scenes,
             Err(why) => skip!("{why}"),
         };
         let words = self.words();
-        let begin = |first: bool| {
-            if first || self.fresh {
-                scene.renew();
-            }
-            if first && !self.fresh {
+        for scene in &scenes {
+            scene.renew();
+            if !self.fresh {
                 let _ = scene.run(Scope::Command, None, &words);
             }
-        };
-        begin(true);
-        let bare = scene.run(Scope::Command, None, &words).expect("it does not hang");
-        assert_eq!((bare.status, &*bare.text()), (Some(RAN), "out\n"), "{bare:?}");
-        assert_eq!(bare.complaint().lines().count(), self.lines, "{bare:?}");
-        let mut wrong = Wrong::default();
-        let depth = if self.fresh { Depth::First } else { Depth::Both };
-        for fault in faults(&scene, depth) {
-            begin(false);
-            let lines = if matches!(fault.which, Which::One(_)) { LINE } else { LINES };
-            let outcome = scene.run(Scope::Command, Some(fault), &words);
-            if is_glibcs_end(outcome.as_ref()) {
-                continue;
-            }
-            let found = is_orderly(outcome, self.lines + lines).and_then(|outcome| {
-                if self.is_right(&fault, &outcome) {
-                    return leaves_nothing(&scene);
-                }
-                Err(format!("{outcome:?}"))
-            });
-            wrong.check(&fault, found);
+            let bare = scene.run(Scope::Command, None, &words).expect("it does not hang");
+            assert_eq!((bare.status, &*bare.text()), (Some(RAN), "out\n"), "{bare:?}");
+            assert_eq!(bare.complaint().lines().count(), self.lines, "{bare:?}");
         }
-        wrong.none(&format!("run {:?}", self.options));
-        leaves_one_daemon(&scene);
+        let depth = if self.fresh { Depth::First } else { Depth::Both };
+        let case = |scene: &Scene, fault: &Fault| self.case(scene, fault, &words);
+        try_each(&scenes, faults(&scenes[0], depth), case).none(&format!("run {:?}", self.options));
+        scenes.iter().for_each(leaves_one_daemon);
+    }
+
+    fn case(&self, scene: &Scene, fault: &Fault, words: &[&str]) -> Result<(), String> {
+        if self.fresh {
+            scene.renew();
+        }
+        let lines = if matches!(fault.which, Which::One(_)) { LINE } else { LINES };
+        let outcome = scene.run(Scope::Command, Some(*fault), words);
+        if is_glibcs_end(outcome.as_ref()) {
+            return Ok(());
+        }
+        let outcome = is_orderly(outcome, self.lines + lines)?;
+        if self.is_right(fault, &outcome) {
+            return leaves_nothing(scene);
+        }
+        Err(format!("{outcome:?}"))
     }
 }
 
@@ -179,35 +185,46 @@ fn calls_of_run_that_is_strict() {
 
 #[test]
 fn allocations_of_run() {
-    let scene = match Scene::new() {
-        Ok(scene) => scene,
+    let scenes = match scenes() {
+        Ok(scenes) => scenes,
         Err(why) => skip!("{why}"),
     };
-    let ways: [&[&str]; 3] = [&["--disk", "50M"], &["--summary"], &["--polite"]];
+    let ways: [&[&str]; SCENES] = [&["--disk", "50M"], &["--summary"], &["--polite"]];
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let pairs = scenes.iter().zip(ways);
+        let running: Vec<_> =
+            pairs.map(|(scene, way)| scope.spawn(|| short_of_memory(scene, way))).collect();
+        running.into_iter().flat_map(|one| one.join().expect("no case panics")).collect()
+    });
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), shown(&wrong));
+    for scene in &scenes {
+        leaves_nothing(scene).expect("nothing is left");
+    }
+}
+
+/// What goes wrong in a way to run a command while one allocation fails, or all from one on.
+fn short_of_memory(scene: &Scene, way: &[&str]) -> Vec<String> {
+    let words = [&["run"], way, &["--"], &COMMAND].concat();
     let mut wrong = Vec::new();
-    for way in ways {
-        let words = [&["run"], way, &["--"], &COMMAND].concat();
-        for which in [Which::One as fn(u64) -> Which, Which::From] {
-            let mut number = 1;
-            loop {
-                let ran = scene.run_short_of_memory(which(number), &words);
-                let Some((outcome, failed)) = ran else {
-                    wrong.push(format!("{way:?} {:?}: it hangs", which(number)));
-                    break;
-                };
-                if !failed {
-                    assert!(number > 100, "{way:?}: only {number} allocations: {outcome:?}");
-                    break;
-                }
-                if let Err(why) = may_end_so(&outcome) {
-                    wrong.push(format!("{way:?} {:?}: {why}", which(number)));
-                }
-                number += if is_all() { 1 } else { 7 };
+    for which in [Which::One as fn(u64) -> Which, Which::From] {
+        let mut number = 1;
+        loop {
+            let ran = scene.run_short_of_memory(which(number), &words);
+            let Some((outcome, failed)) = ran else {
+                wrong.push(format!("{way:?} {:?}: it hangs", which(number)));
+                break;
+            };
+            if !failed {
+                assert!(number > 100, "{way:?}: only {number} allocations: {outcome:?}");
+                break;
             }
+            if let Err(why) = may_end_so(&outcome) {
+                wrong.push(format!("{way:?} {:?}: {why}", which(number)));
+            }
+            number += if is_all() { 1 } else { 7 };
         }
     }
-    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), shown(&wrong));
-    leaves_nothing(&scene).expect("nothing is left");
+    wrong
 }
 
 /// With too little memory the command runs, or, before it is known that it need not be refused, one line says why not.
@@ -237,33 +254,35 @@ fn held(scene: &Scene) -> Option<Vec<String>> {
 
 #[test]
 fn calls_of_the_daemon() {
-    let scene = match Scene::new() {
-        Ok(scene) => scene,
+    let scenes = match scenes() {
+        Ok(scenes) => scenes,
         Err(why) => skip!("{why}"),
     };
-    let Some(words) = held(&scene) else { skip!("no static busybox") };
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let bare = scene.run(Scope::Program, None, &words).expect("it does not hang");
-    assert_eq!(bare.status, Some(0), "{bare:?}");
-    let mut wrong = Wrong::default();
-    for fault in faults(&scene, Depth::First) {
-        scene.renew();
-        let outcome = scene.run(Scope::Program, Some(fault), &words);
-        // What the program itself says has its speed in it.
-        let found = outcome.ok_or("it hangs".to_owned()).and_then(|outcome| {
-            let complaint = outcome.complaint();
-            let whole = complaint.contains("64+0 records out");
-            let refused = [Some(OURS), Some(NOT_EXECUTABLE)].contains(&outcome.status)
-                && complaint.lines().count() == 1
-                && (fault.call == libc::SYS_execve || complaint.contains("config.toml"));
-            if !complaint.contains("panicked") && (outcome.status == Some(0) && whole || refused) {
-                return leaves_nothing(&scene);
-            }
-            Err(format!("{outcome:?}"))
-        });
-        wrong.check(&fault, found);
+    for scene in &scenes {
+        let Some(words) = held(scene) else { skip!("no static busybox") };
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let bare = scene.run(Scope::Program, None, &words).expect("it does not hang");
+        assert_eq!(bare.status, Some(0), "{bare:?}");
     }
-    wrong.none("policyd");
+    try_each(&scenes, faults(&scenes[0], Depth::First), daemon_case).none("policyd");
+}
+
+/// The program is held and reads all, or one line says why it was not started.
+fn daemon_case(scene: &Scene, fault: &Fault) -> Result<(), String> {
+    scene.renew();
+    let words = held(scene).ok_or("no static busybox")?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = scene.run(Scope::Program, Some(*fault), &words).ok_or("it hangs")?;
+    // What the program itself says has its speed in it.
+    let complaint = outcome.complaint();
+    let whole = complaint.contains("64+0 records out");
+    let refused = [Some(OURS), Some(NOT_EXECUTABLE)].contains(&outcome.status)
+        && complaint.lines().count() == 1
+        && (fault.call == libc::SYS_execve || complaint.contains("config.toml"));
+    if !complaint.contains("panicked") && (outcome.status == Some(0) && whole || refused) {
+        return leaves_nothing(scene);
+    }
+    Err(format!("{outcome:?}"))
 }
 
 /// A directory to refresh, by its path: a copy that another process makes. A child that another test forks meanwhile would
@@ -302,36 +321,37 @@ fn contents(tree: &Path) -> String {
 
 #[test]
 fn calls_of_refresh() {
-    let scene = match Scene::new() {
-        Ok(scene) => scene,
+    let scenes = match scenes() {
+        Ok(scenes) => scenes,
         Err(why) => skip!("{why}"),
     };
-    let path = tree(&scene);
+    let path = tree(&scenes[0]);
+    let bare = scenes[0].run(Scope::Command, None, &refresh(&path)).expect("it does not hang");
+    assert!(bare.succeeded().text().contains("rewrote"));
+    try_each(&scenes, faults(&scenes[0], Depth::First), refresh_case).none("refresh");
+}
+
+fn refresh(tree: &Path) -> [&str; 2] {
+    ["refresh", tree.to_str().expect("text")]
+}
+
+/// Nothing is lost, and the next refresh finds nothing in its way.
+fn refresh_case(scene: &Scene, fault: &Fault) -> Result<(), String> {
+    let path = tree(scene);
     let before = contents(&path);
-    let words = ["refresh", path.to_str().expect("text")];
-    let bare = scene.run(Scope::Command, None, &words).expect("it does not hang").succeeded();
-    assert!(bare.text().contains("rewrote"), "{bare:?}");
-    let mut wrong = Wrong::default();
-    for fault in faults(&scene, Depth::First) {
-        tree(&scene);
-        let outcome = scene.run(Scope::Command, Some(fault), &words);
-        let found = is_orderly(outcome, 20).and_then(|outcome| {
-            if contents(&path) != before {
-                return Err(format!("changed: {outcome:?}"));
-            }
-            if ![Some(0), Some(1), Some(OURS)].contains(&outcome.status) {
-                return Err(format!("{outcome:?}"));
-            }
-            is_cleared_up(&scene, &path, &before, &words)
-        });
-        wrong.check(&fault, found);
+    let outcome = is_orderly(scene.run(Scope::Command, Some(*fault), &refresh(&path)), 20)?;
+    if contents(&path) != before {
+        return Err(format!("changed: {outcome:?}"));
     }
-    wrong.none("refresh");
+    if ![Some(0), Some(1), Some(OURS)].contains(&outcome.status) {
+        return Err(format!("{outcome:?}"));
+    }
+    is_cleared_up(scene, &path, &before)
 }
 
 /// The next refresh does it, and leaves nothing beside the directory.
-fn is_cleared_up(scene: &Scene, path: &Path, before: &str, words: &[&str]) -> Result<(), String> {
-    let again = scene.run(Scope::Command, None, words).ok_or("the next one hangs")?;
+fn is_cleared_up(scene: &Scene, path: &Path, before: &str) -> Result<(), String> {
+    let again = scene.run(Scope::Command, None, &refresh(path)).ok_or("the next one hangs")?;
     let beside = fs::read_dir(path.parent().expect("a folder")).expect("our folder").count();
     if again.status == Some(0) && contents(path) == before && beside == 1 {
         return Ok(());

@@ -122,6 +122,18 @@ const LOOPS: &[&str] = &[
     "retry-out",
 ];
 
+/// Does `check` for each of these ways, a few at a time.
+fn for_each<'a>(ways: impl Iterator<Item = &'a &'a str>, check: impl Fn(&str) + Sync) {
+    let ways: Vec<_> = ways.collect();
+    for together in ways.chunks(TOGETHER) {
+        thread::scope(|scope| {
+            for way in together {
+                scope.spawn(|| check(way));
+            }
+        });
+    }
+}
+
 //= rate-windows/3.2-hooks
 //= rate-windows/5-network
 #[test]
@@ -129,16 +141,9 @@ fn every_way_to_send_or_receive_is_held() {
     let folder = product::folder();
     let Some(guest) = guest(folder.path()) else { skip!("no C compiler") };
     let port = server().to_string();
-    let ways: Vec<_> = BLOCKING.iter().chain(LOOPS).collect();
-    for together in ways.chunks(TOGETHER) {
-        thread::scope(|scope| {
-            for way in together {
-                scope.spawn(|| {
-                    assert_way(&guest, way, &port, &["--net", "2MB", "--net-loopback"], RATE);
-                });
-            }
-        });
-    }
+    for_each(BLOCKING.iter().chain(LOOPS), |way| {
+        assert_way(&guest, way, &port, &["--net", "2MB", "--net-loopback"], RATE);
+    });
 }
 
 #[test]
@@ -146,11 +151,11 @@ fn loops_neither_spin_nor_hang() {
     let folder = product::folder();
     let Some(guest) = guest(folder.path()) else { skip!("no C compiler") };
     let port = server().to_string();
-    for way in LOOPS {
+    for_each(LOOPS.iter(), |way| {
         let moved = measure(&guest, way, &port, &["--net", "2MB", "--net-loopback"]);
         assert!(moved.told / moved.seconds < 400.0, "{way}: told {} times", moved.told);
         assert!(moved.cpu < 60.0, "{way}: {} ms of processor time", moved.cpu);
-    }
+    });
 }
 
 #[test]

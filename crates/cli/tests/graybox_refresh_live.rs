@@ -286,7 +286,7 @@ fn refresh_and_kill(scratch: &Scratch, kills: u32, whole: Duration) -> u32 {
 #[test]
 fn acknowledged_writes_outlive_kills() {
     /// More by `DISCNICE_KILLS=1000`.
-    const KILLS: u32 = 90;
+    const KILLS: u32 = 48;
     let kills = std::env::var("DISCNICE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
     let scratch = Scratch::new();
     let tree = scratch.path("tree");
