@@ -4,6 +4,7 @@
     python3 eval/benches/polite.py cpu|fio|sqlite [--rounds N] [--seconds S] [--folder DIR] [--polite-only]
     python3 eval/benches/polite.py idle [--rounds N] [--seconds S]
     python3 eval/benches/polite.py resume [--rounds N] [--seconds S]
+    python3 eval/benches/polite.py elsewhere [--rounds N] [--seconds S]
 
 cpu: gcc compiles on the processor on which xz compresses. fio: random reads of the disk that dd reads from end to
 end. sqlite: transactions, each with an fsync, on the disk that dd writes to. Each round takes the foreground
@@ -13,6 +14,8 @@ give its folder.
 idle: xz under `discnice run --polite` on a machine that should be idle: what it waits and what its regulator uses in S
 seconds; then N pairs of short runs, plainly and politely.
 resume: how soon xz runs again after a loop that had its processor for S seconds has ended.
+elsewhere: how long a client is suspended in the S seconds after its server has slowed down to half its pace, on a machine that
+should be idle.
 
 Rounds are interleaved; medians are printed. Needs a release build, and gcc, xz, fio, sqlite3 and taskset; no rights.
 """
@@ -22,10 +25,12 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -216,10 +221,58 @@ def resume(scene, rounds, seconds):
     )
 
 
+class Server:
+    """Sends each client a line at a time, at a pace that can be set."""
+
+    def __init__(self, pace):
+        self.pace = pace
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            with contextlib.suppress(OSError), client:
+                while True:
+                    client.sendall(b"line\n")
+                    time.sleep(1 / self.pace)
+
+
+CLIENT = """import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server, open(sys.argv[2], "a") as log:
+    for line in server.makefile():
+        log.write(line)
+        log.flush()
+"""
+
+
+def elsewhere(scene, rounds, seconds):
+    shares = []
+    for number in range(rounds):
+        server, log = Server(50), scene.path(f"log{number}")
+        client = ["/usr/bin/python3", "-c", CLIENT, str(server.port), log]
+        words = [DISCNICE, "run", "--polite", "--no-probation", "--metric", f"lines:{log}", "--", *client]
+        with scene.job(words) as job:
+            time.sleep(LESSON)
+            was = scene.told(job)
+            server.pace = 25
+            time.sleep(seconds)
+            now = scene.told(job)
+        suspended = now["suspended_seconds"] - was["suspended_seconds"]
+        times = now["suspensions"] - was["suspensions"]
+        shares.append(100 * suspended / seconds)
+        print(
+            f"round {number + 1}: suspended {times} times, {suspended:.1f} of {seconds:.0f} s, let on {now.get('elsewhere', 0)} times",
+            flush=True,
+        )
+    print(f"a client of a slow server is suspended for {statistics.median(shares):.1f} % of the time (median of {rounds})")
+
+
 def main():
     contended = {"cpu": Cpu, "fio": Fio, "sqlite": Sqlite}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=(*contended, "idle", "resume"))
+    parser.add_argument("what", choices=(*contended, "idle", "resume", "elsewhere"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--folder", default="/var/tmp", help="on the disk to contend for")
@@ -234,7 +287,7 @@ def main():
         if options.what in contended:
             contend(contended[options.what], scene, options.rounds, options.seconds, options.polite_only)
         else:
-            {"idle": idle, "resume": resume}[options.what](scene, options.rounds, options.seconds)
+            {"idle": idle, "resume": resume, "elsewhere": elsewhere}[options.what](scene, options.rounds, options.seconds)
         # The last job's regulator notes its end, and saves here.
         time.sleep(2)
 

@@ -53,7 +53,8 @@ pub struct Attach {
     #[arg(long)]
     summary: bool,
 
-    /// Print the summary as one JSON object: `lasted_s`, `suspended_s`, `suspensions`, `blind_looks`
+    /// Print the summary as one JSON object: `lasted_s`, `suspended_s`, `suspensions`, `let_on` (others waited for
+    /// its locks), `elsewhere` (what slowed it down was not on this machine), `blind_looks`
     #[arg(long)]
     json: bool,
 
@@ -140,6 +141,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
         "suspended_s": summary.suspended.as_secs_f64(),
         "suspensions": summary.suspensions,
         "let_on": summary.let_on,
+        "elsewhere": summary.elsewhere,
         "blind_looks": summary.blind,
     })
 }

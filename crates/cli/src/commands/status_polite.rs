@@ -44,8 +44,14 @@ pub fn print(jobs: &[Report], notices: &[String]) -> anyhow::Result<()> {
             0 => String::new(),
             times => format!(", let on {times} times as others waited for its locks"),
         };
+        let elsewhere = match job.elsewhere {
+            0 => String::new(),
+            times => {
+                format!(", let on {times} times as what slowed it down was not on this machine")
+            }
+        };
         say!(
-            "polite: {:>8} {:<16} {state}{priority}{phase}, suspended {} times for {:.1}s{let_on} (regulator {})",
+            "polite: {:>8} {:<16} {state}{priority}{phase}, suspended {} times for {:.1}s{let_on}{elsewhere} (regulator {})",
             job.process,
             Foreign::text(&job.name),
             job.suspensions,

@@ -94,6 +94,8 @@ pub struct Summary {
     pub suspensions: u64,
     /// How often it was not stopped, or continued early, because others waited for a lock that it holds.
     pub let_on: u64,
+    /// How often it was not stopped though its progress was poor, because nothing on this machine was the cause.
+    pub elsewhere: u64,
     /// Looks at which a metric could not be read, so that the job went on unregulated.
     pub blind: u64,
 }
@@ -255,7 +257,9 @@ impl<'a> Job<'a> {
         if fresh {
             let own = self.used.total(&self.tree, self.seat.as_ref());
             if let Some(signals) = self.watch.look(at, own, Pose::Running) {
-                self.others = self.detector.while_running(&signals);
+                let asks = self.detector.asks_for_stalls();
+                let stalled = asks.then(|| self.watch.stalled_frac(at)).flatten();
+                self.others = self.detector.while_running(at, &signals, stalled);
                 self.seen = Some(signals);
             }
         }
@@ -291,7 +295,14 @@ impl<'a> Job<'a> {
                 self.post(false);
             }
             Verdict::Hold(until) => drop(self.step_aside(until, None)),
-            Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(),
+            Verdict::Proceed(judgment) => {
+                if judgment == Judgment::Poor {
+                    self.summary.elsewhere += 1;
+                    self.post(false);
+                }
+                self.take_turn();
+            }
+            Verdict::Skipped(_) => self.take_turn(),
         }
     }
 

@@ -42,6 +42,9 @@ pub struct Report {
     /// How often it was let on because others waited for a lock that it holds.
     #[serde(default)]
     pub let_on: u64,
+    /// How often it was let on because nothing on this machine slowed it down.
+    #[serde(default)]
+    pub elsewhere: u64,
     /// What went wrong without stopping the job.
     pub notices: Vec<String>,
 }
@@ -100,6 +103,7 @@ impl Board {
         self.report.suspensions = so_far.suspensions;
         self.report.suspended_seconds = so_far.suspended.as_secs_f64();
         self.report.let_on = so_far.let_on;
+        self.report.elsewhere = so_far.elsewhere;
         self.post();
     }
 

@@ -7,6 +7,8 @@
 //! level at the suspension, twice in a row. No resource is singled out: a signal that was never
 //! high decides nothing.
 
+use discnice_units::Nanos;
+
 /// How many signals there are.
 pub const SIGNALS: usize = 7;
 
@@ -42,6 +44,11 @@ const AS_GOOD: f64 = 1.25;
 const GOOD_WEIGHT: f64 = 0.1;
 /// Looks that must agree.
 const LOOKS: u32 = 2;
+/// Time for which a silent suspension is believed. What only a suspension shows, as others' use of the network, is looked for
+/// anew then.
+const BELIEVED_FOR: Nanos = Nanos(60 * Nanos::SECOND.0);
+/// Share of time in which some task waited, the job's included, below which this machine holds up none.
+const UNSTALLED: f64 = 0.05;
 
 impl Signals {
     fn array(&self) -> [f64; SIGNALS] {
@@ -71,10 +78,21 @@ pub enum Others {
     Unknown,
     /// Nothing: every signal is at its idle floor.
     Idle,
+    /// Nothing, nor did they while the job was suspended, and the job itself waits neither for processors, disks nor memory: what
+    /// slows it down is not on this machine.
+    Elsewhere,
     /// No more than what the job's progress was good with.
     AsUsual,
     /// More than that.
     Busy,
+}
+
+impl Others {
+    /// Returns true if others do nothing on this machine.
+    #[must_use]
+    pub fn are_idle(self) -> bool {
+        matches!(self, Self::Idle | Self::Elsewhere)
+    }
 }
 
 //= ms-manners/9.4-overshoot
@@ -88,6 +106,12 @@ pub struct QuietDetector {
     agreeing: u32,
     /// The last suspension showed others at work to its end, and nothing has spoken against it since.
     others_stayed: bool,
+    /// Looks of this suspension; `None` once one showed anything.
+    silent_looks: Option<u32>,
+    /// The last suspension was silent, which is still believed.
+    is_believed: bool,
+    /// Since when the job has run after it, as far as that was looked at.
+    runs_since: Option<Nanos>,
 }
 
 impl QuietDetector {
@@ -107,16 +131,34 @@ impl QuietDetector {
         }
     }
 
-    //= ms-manners/2-idle-detection
-    /// What others do, from a look taken while the job runs. What the last suspension showed weighs
-    /// more: it could see everything, and beside the job others may get too little to be noticed.
+    /// Returns true if the next look at the running job is to tell for which share of time tasks waited.
     #[must_use]
-    pub fn while_running(&self, signals: &Signals) -> Others {
+    pub fn asks_for_stalls(&self) -> bool {
+        self.is_believed
+    }
+
+    //= ms-manners/2-idle-detection
+    //= ms-manners/3-external-resources
+    /// What others do, from a look taken while the job runs. What the last suspension showed weighs
+    /// more: it could see everything, and beside the job others may get too little to be noticed. `stalled_frac` is the
+    /// share of time in which some task, the job's included, waited for a processor, a disk or memory, if that is known.
+    #[must_use]
+    pub fn while_running(
+        &mut self,
+        at: Nanos,
+        signals: &Signals,
+        stalled_frac: Option<f64>,
+    ) -> Others {
         if self.others_stayed {
             return Others::Busy;
         }
-        if signals.below(&FLOOR) {
-            return Others::Idle;
+        let since = *self.runs_since.get_or_insert(at);
+        let is_idle = signals.below(&FLOOR);
+        self.is_believed &= is_idle && at.minus(since) < BELIEVED_FOR;
+        if is_idle {
+            let is_unstalled = stalled_frac.is_some_and(|share| share <= UNSTALLED);
+            let is_elsewhere = is_unstalled && self.is_believed;
+            return if is_elsewhere { Others::Elsewhere } else { Others::Idle };
         }
         let usual: [f64; SIGNALS] = std::array::from_fn(|i| self.usual(i));
         if signals.below(&usual) { Others::AsUsual } else { Others::Busy }
@@ -132,6 +174,8 @@ impl QuietDetector {
         self.at_suspension = [0.0; SIGNALS];
         self.agreeing = 0;
         self.others_stayed = false;
+        self.silent_looks = Some(0);
+        (self.is_believed, self.runs_since) = (false, None);
     }
 
     //= ms-manners/4.2-correlation
@@ -145,6 +189,9 @@ impl QuietDetector {
             (0..SIGNALS).all(|i| now[i] <= self.usual(i).max(DROPPED_FRAC * self.at_suspension[i]));
         self.agreeing = if quiet { self.agreeing + 1 } else { 0 };
         self.others_stayed = !quiet;
+        let silent = now.iter().zip(FLOOR).all(|(now, floor)| *now <= floor);
+        self.silent_looks = self.silent_looks.filter(|_| silent).map(|looks| looks + 1);
+        self.is_believed = self.silent_looks >= Some(LOOKS);
         self.agreeing >= LOOKS
     }
 }
@@ -152,6 +199,8 @@ impl QuietDetector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: Nanos = Nanos(7);
 
     fn busy() -> Signals {
         Signals { cpu: 1.9, cpu_pressure_frac: 0.4, ..Signals::default() }
@@ -173,9 +222,9 @@ mod tests {
     fn a_steady_neighbour_that_never_harmed_does_not_hold_the_job() {
         let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };
         let mut detector = QuietDetector::default();
-        assert_eq!(detector.while_running(&daemon), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &daemon, None), Others::Busy);
         (0..100).for_each(|_| detector.good(Some(&daemon)));
-        assert_eq!(detector.while_running(&daemon), Others::AsUsual);
+        assert_eq!(detector.while_running(NOW, &daemon, None), Others::AsUsual);
         detector.suspended();
         assert!(!detector.look(&Signals { cpu: 1.5, ..daemon }));
         assert!(!detector.look(&daemon));
@@ -188,11 +237,52 @@ mod tests {
         let mut detector = QuietDetector::default();
         detector.good(None);
         detector.good(Some(&server));
-        assert_eq!(detector.while_running(&server), Others::AsUsual);
-        assert_eq!(detector.while_running(&busy()), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &server, None), Others::AsUsual);
+        assert_eq!(detector.while_running(NOW, &busy(), None), Others::Busy);
         // One louder moment hardly raises what is usual.
         detector.good(Some(&busy()));
-        assert_eq!(detector.while_running(&busy()), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &busy(), None), Others::Busy);
+    }
+
+    //= ms-manners/3-external-resources
+    #[test]
+    fn what_slows_a_job_on_a_silent_machine_is_elsewhere() {
+        let silent = Signals::default();
+        let suspended = |looks: &[Signals]| {
+            let mut detector = QuietDetector::default();
+            detector.suspended();
+            looks.iter().for_each(|look| _ = detector.look(look));
+            detector
+        };
+        let mut detector = suspended(&[silent, silent]);
+        assert!(detector.asks_for_stalls());
+        assert_eq!(detector.while_running(NOW, &silent, None), Others::Idle, "it is not known");
+        assert_eq!(
+            detector.while_running(NOW, &silent, Some(0.3)),
+            Others::Idle,
+            "it waits for a disk"
+        );
+        assert_eq!(detector.while_running(NOW, &silent, Some(0.01)), Others::Elsewhere);
+        assert_eq!(detector.while_running(NOW, &busy(), Some(0.01)), Others::Busy);
+        assert_eq!(
+            detector.while_running(NOW, &silent, Some(0.01)),
+            Others::Idle,
+            "others were seen"
+        );
+        // Others' use of the network shows only while the job is suspended.
+        let download = Signals { network: 5e6, ..silent };
+        for looks in [&[silent][..], &[silent, download, silent], &[download, silent, silent]] {
+            assert_eq!(
+                suspended(looks).while_running(NOW, &silent, Some(0.0)),
+                Others::Idle,
+                "{looks:?}"
+            );
+        }
+        let mut detector = suspended(&[silent; 3]);
+        let mut after = |time| detector.while_running(NOW.plus(time), &silent, Some(0.0));
+        let almost = BELIEVED_FOR.minus(Nanos(1));
+        assert_eq!((after(Nanos(0)), after(almost)), (Others::Elsewhere, Others::Elsewhere));
+        assert_eq!((after(BELIEVED_FOR), after(Nanos(0))), (Others::Idle, Others::Idle));
     }
 
     #[test]
@@ -200,12 +290,12 @@ mod tests {
         let mut detector = QuietDetector::default();
         detector.suspended();
         detector.look(&busy());
-        assert_eq!(detector.while_running(&Signals::default()), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &Signals::default(), None), Others::Busy);
         detector.good(None);
-        assert_eq!(detector.while_running(&Signals::default()), Others::Idle);
+        assert_eq!(detector.while_running(NOW, &Signals::default(), None), Others::Idle);
         detector.look(&busy());
         detector.look(&Signals::default());
-        assert_eq!(detector.while_running(&Signals::default()), Others::Idle);
+        assert_eq!(detector.while_running(NOW, &Signals::default(), None), Others::Idle);
     }
 
     #[test]
@@ -224,7 +314,7 @@ mod tests {
                 memory_pressure_frac: mem_p,
             };
             let mut detector = QuietDetector::default();
-            let others = detector.while_running(&signals);
+            let others = detector.while_running(NOW, &signals, None);
             detector.suspended();
             assert!(!(0..10).any(|_| detector.look(&signals)), "signal {i}");
             assert_eq!(others == Others::Idle, OWN[i], "signal {i}");

@@ -158,7 +158,7 @@ impl Regulator {
             duration: seconds,
             elapsed: elapsed.min(self.config.suspension_cap.plus(self.config.hung)),
             progress: &self.progress,
-            quiet: call.others == Others::Idle,
+            quiet: call.others.are_idle(),
             weight: 1.0,
         };
         if set.is_settled() && self.config.calibration == Calibration::Trimmed {
@@ -167,7 +167,7 @@ impl Regulator {
             set.learn(&self.config, &sample);
         }
         let duty = set.duty_limit(&self.config);
-        let unproven = !set.is_settled() && call.others != Others::Idle;
+        let unproven = !set.is_settled() && !call.others.are_idle();
         self.unpaid = if unproven { self.unpaid.plus(duration) } else { Nanos(0) };
         self.pending.decide(judgment, &self.config, targets);
         self.verdict(judgment, call, duty)
@@ -214,7 +214,10 @@ impl Regulator {
             let ran = std::mem::take(&mut self.unpaid);
             (ran.0 as f64 * (1.0 / frac - 1.0)) as u64
         });
-        if let Some(mut suspend) = self.suspension.judged(judgment, at, confirmed) {
+        let is_elsewhere = self.is_slowed_elsewhere(judgment, call.others);
+        // For the suspensions, that is as good as good progress: no contention lasts.
+        let minded = if is_elsewhere { Judgment::Good } else { judgment };
+        if let Some(mut suspend) = self.suspension.judged(minded, at, confirmed) {
             // Probation bounds early probes as well.
             let held_until = at.plus(Nanos(hold.unwrap_or(0)));
             suspend.until = suspend.until.max(held_until);
@@ -229,6 +232,15 @@ impl Regulator {
             }
             _ => Verdict::Proceed(judgment),
         }
+    }
+
+    //= ms-manners/3-external-resources
+    /// Returns true if a suspension would help no other program: progress is poor, and nothing on this machine is the cause. The
+    /// paper's plain back-off knows of no signals.
+    fn is_slowed_elsewhere(&self, judgment: Judgment, others: Others) -> bool {
+        judgment == Judgment::Poor
+            && others == Others::Elsewhere
+            && self.config.early_probe.is_some()
     }
 
     //= ms-manners/4.1-rate
@@ -331,8 +343,12 @@ mod tests {
         }
 
         fn report(&mut self, millis: u64, metrics: &[f64]) -> Verdict {
+            self.report_beside(Others::Idle, millis, metrics)
+        }
+
+        fn report_beside(&mut self, others: Others, millis: u64, metrics: &[f64]) -> Verdict {
             self.at = self.at.plus(Nanos::from_millis(millis));
-            let call = Testpoint { at: self.at, index: 0, metrics, others: Others::Idle };
+            let call = Testpoint { at: self.at, index: 0, metrics, others };
             self.regulator.testpoint(&mut self.targets, &call)
         }
     }
@@ -348,6 +364,27 @@ mod tests {
         assert!(at < 7, "{verdicts:?}");
         let settled = job.targets.iter().next().unwrap().1.is_settled();
         assert!(settled && job.config.check().is_ok());
+    }
+
+    //= ms-manners/3-external-resources
+    #[test]
+    fn what_is_slowed_elsewhere_is_not_suspended() {
+        let slow = |job: &mut Job, others| {
+            let done = job.done;
+            (1..=50).any(|step: u32| {
+                job.done = done + f64::from(step);
+                let metrics = [job.done];
+                matches!(job.report_beside(others, 200, &metrics), Verdict::Suspend(_))
+            })
+        };
+        let mut job = Job::settled();
+        assert!(!slow(&mut job, Others::Elsewhere));
+        assert!(slow(&mut job, Others::Idle), "its pace when it was fast is still the target");
+        // The paper's back-off asks no signals.
+        let mut job = Job::settled();
+        job.config.early_probe = None;
+        job.regulator = Regulator::new(&job.config);
+        assert!(slow(&mut job, Others::Elsewhere));
     }
 
     //= ms-manners/4.3-critical

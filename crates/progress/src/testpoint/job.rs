@@ -171,6 +171,11 @@ impl Job {
         due.then(|| self.look(now, seat, Pose::Running)).flatten()
     }
 
+    /// For which share of the time since the last such call some task of the machine waited; [`Watch::stalled_frac`].
+    pub(crate) fn stalled_frac(&mut self, now: Nanos) -> Option<f64> {
+        self.watch.stalled_frac(now)
+    }
+
     /// A look at the machine.
     pub(crate) fn look(&mut self, now: Nanos, seat: Option<&Seat>, pose: Pose) -> Option<Signals> {
         let polite = self.publish(seat);

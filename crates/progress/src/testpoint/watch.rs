@@ -107,6 +107,15 @@ impl Rest {
     }
 }
 
+/// For how long some task of the machine has waited since boot, in seconds: for processors, disks, memory.
+type Stalls = [f64; 3];
+
+/// `None` where the kernel keeps no such account.
+fn stalls() -> Option<Stalls> {
+    let total = |resource| pressure::of(resource).map(|pressure| pressure.total.as_secs_f64());
+    Some([total(Resource::Cpu)?, total(Resource::Io)?, total(Resource::Memory)?])
+}
+
 /// What the job does at a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pose {
@@ -217,6 +226,8 @@ pub struct Watch {
     last: Option<(Nanos, Totals, Usage)>,
     rest: Option<(Nanos, Rest)>,
     signals: Option<(Pose, Signals)>,
+    /// What was waited for at the last of [`Watch::stalled_frac`].
+    stalled: Option<(Nanos, Stalls)>,
     /// Bytes that the job dirtied and that no disk has seen yet: their writing is the job's.
     owed: f64,
     /// Bytes that the job's account has and that the disk had not read at the last look.
@@ -225,6 +236,8 @@ pub struct Watch {
 
 /// Two looks closer than this give the first one's result: processor ticks are 10 ms.
 const SHORTEST: Nanos = Nanos(200_000_000);
+/// What was waited for over longer times is no answer to what slows the job down now.
+const LONGEST_STALL: Nanos = Nanos(5 * Nanos::SECOND.0);
 /// What was looked at longer ago than this is of before the suspension.
 const LONGEST: Nanos = Nanos(Nanos::SECOND.0);
 
@@ -254,6 +267,16 @@ impl Watch {
         let (last, was) = self.rest.replace((at, rest))?;
         let since = at.minus(last);
         (since < LONGEST).then(|| rest.tell(&was, since.as_secs_f64(), signals))
+    }
+
+    /// Returns for which share of the time since the last call some task waited for a processor, a disk or memory, whichever it
+    /// was longest. `None` if that call was long ago, or where the kernel keeps no such account.
+    pub fn stalled_frac(&mut self, at: Nanos) -> Option<f64> {
+        let now = stalls()?;
+        let (last, was) = self.stalled.replace((at, now))?;
+        let time = at.minus(last);
+        let longest = now.iter().zip(was).map(|(now, was)| now - was).fold(0.0, f64::max);
+        (time > Nanos(0) && time < LONGEST_STALL).then(|| longest / time.as_secs_f64())
     }
 
     /// When the last look was taken.
@@ -299,6 +322,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use discnice_requirements::skip;
 
     #[test]
     fn the_kernels_formats() {
@@ -373,5 +397,38 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(signals.unwrap().cpu > 0.3, "{signals:?}");
+    }
+
+    //= ms-manners/3-external-resources
+    #[test]
+    fn a_wait_for_a_processor_is_a_stall_of_this_machine() {
+        if stalls().is_none() {
+            skip!("no pressure stall information");
+        }
+        let mut watch = Watch::default();
+        let processors = std::thread::available_parallelism().unwrap().get();
+        let mut spinners: Vec<_> = (0..2 * processors)
+            .map(|_| {
+                std::process::Command::new("sh")
+                    .args(["-c", "while :; do :; done"])
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(
+            watch.stalled_frac(crate::testpoint::clock::now()),
+            None,
+            "nothing to compare with"
+        );
+        // The kernel adds up at intervals of up to two seconds.
+        let stalled = (0..5).any(|_| {
+            crate::testpoint::clock::sleep(Nanos::SECOND);
+            watch.stalled_frac(crate::testpoint::clock::now()) > Some(0.3)
+        });
+        for spinner in &mut spinners {
+            spinner.kill().unwrap();
+            spinner.wait().unwrap();
+        }
+        assert!(stalled);
     }
 }
