@@ -15,6 +15,7 @@
 //! product is meant for such users. A test that lacks something says so with [`skip!`] and ends.
 
 pub mod bare;
+pub mod bus;
 pub mod class;
 pub mod cold;
 pub mod failing;

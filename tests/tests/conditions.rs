@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use discnice_tests::bus::Bus;
 use discnice_tests::class::Class;
 use discnice_tests::process::{Group, run, until};
 use discnice_tests::{product, skip};
@@ -14,60 +15,6 @@ use tempfile::TempDir;
 /// What does not stand has written meanwhile.
 const LONG: Duration = Duration::from_millis(300);
 const COUNTS: &str = "while :; do echo >>log; sleep 0.02; done";
-
-const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig><type>session</type><listen>unix:path=BUS</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>"#;
-
-/// A bus with the three services.
-struct Bus {
-    _daemon: Group,
-    _services: Group,
-    folder: TempDir,
-}
-
-impl Bus {
-    fn can_be() -> bool {
-        let has = |name: &&str| Command::new(name).arg("--version").output().is_ok();
-        ["dbus-daemon", "python3"].iter().all(has)
-    }
-
-    fn start() -> Self {
-        let folder = product::folder();
-        let (socket, config) = (folder.path().join("bus"), folder.path().join("config"));
-        fs::write(&config, BUS.replace("BUS", socket.to_str().expect("a name"))).expect("a file");
-        let mut daemon = product::as_user("dbus-daemon");
-        daemon.arg("--nofork").arg("--config-file").arg(&config);
-        let daemon = Group::start(&mut daemon);
-        until("the bus is there", || socket.exists());
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_services.py");
-        let script = fs::read_to_string(script).expect("the script");
-        let mut services = product::as_user("python3");
-        services.args(["-c", &script]).arg(&socket).arg(folder.path());
-        let bus = Self { _daemon: daemon, _services: Group::start(&mut services), folder };
-        for (name, value) in [
-            ("OnBattery", "b 0"),
-            ("Metered", "u 2"),
-            ("IdleHint", "b 0"),
-            ("IdleSinceHint", "t 0"),
-        ] {
-            bus.say(name, value);
-        }
-        until("the services are there", || bus.folder.path().join("ready").exists());
-        bus
-    }
-
-    /// A property has this type and value from now on.
-    fn say(&self, name: &str, value: &str) {
-        let (place, draft) = (self.folder.path().join(name), self.folder.path().join("draft"));
-        fs::write(&draft, value).and_then(|()| fs::rename(&draft, &place)).expect("a file");
-    }
-
-    fn address(&self) -> String {
-        format!("unix:path={}", self.folder.path().join("bus").display())
-    }
-}
 
 /// A job that counts while it runs.
 struct Job {

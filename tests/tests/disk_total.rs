@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::Duration;
 
+use discnice_tests::bus::Bus;
 use discnice_tests::class::Class;
 use discnice_tests::process::{Group, run, send, until, wait};
-use discnice_tests::{cold, product};
+use discnice_tests::{cold, product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -24,9 +25,15 @@ struct Job {
 impl Job {
     /// `options` are those of `run` beside the class's name.
     fn start(options: &[&str], script: &str) -> Self {
+        Self::start_on("unix:path=/nonexistent", options, script)
+    }
+
+    /// On a desktop with a bus at this address.
+    fn start_on(bus: &str, options: &[&str], script: &str) -> Self {
         let (class, folder) = (Class::new("unlimited"), product::folder());
         let mut command = product::discnice(["run", "--class", class.name()]);
         command.args(options).args(["--", "sh", "-c", script]).current_dir(folder.path());
+        command.env("DBUS_SESSION_BUS_ADDRESS", bus);
         let errors = File::create(folder.path().join("errors")).expect("a file");
         let group = Group::start(command.stdout(Stdio::null()).stderr(errors));
         Self { group, class, folder }
@@ -166,6 +173,73 @@ fn the_next_job_of_a_class_has_its_own() {
     job();
     let used = class.show()["disk_total_used"].as_u64().expect("a number");
     assert!(used < 8 * MIB, "{used}");
+}
+
+const ASKS: [&str; 3] = ["--disk-total", "4M", "--ask"];
+
+#[test]
+fn the_desktop_is_asked() {
+    if !Bus::can_be() {
+        skip!("no dbus-daemon, or no Python");
+    }
+    // As often as it is used up.
+    let bus = Bus::start();
+    bus.say("answer", "more");
+    let mut job = Job::start_on(
+        &bus.address(),
+        &ASKS,
+        "dd if=/dev/zero of=made bs=64k count=160 2>/dev/null",
+    );
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
+    let (asked, told) = (bus.asked(), job.told());
+    assert_eq!(asked.lines().count(), 2, "{asked}");
+    for part in [
+        job.class.name(),
+        "has used up its disk total",
+        "'more', '4 MiB more'",
+        "'end', 'End the job'",
+    ] {
+        assert!(asked.contains(part), "{part} is missing in {asked}");
+    }
+    assert_eq!(told.matches("may move more, as answered on the desktop").count(), 2, "{told}");
+
+    bus.say("answer", "unbounded");
+    let mut job = Job::start_on(&bus.address(), &ASKS, WRITES);
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
+    assert_eq!(job.told().matches("has no disk total any more").count(), 1, "{}", job.told());
+
+    bus.say("answer", "end");
+    let mut job = Job::start_on(&bus.address(), &ASKS, &format!("exec {WRITES}"));
+    let ended = wait(&mut job.group, &"the job");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&ended),
+        Some(libc::SIGTERM),
+        "{}",
+        job.told()
+    );
+}
+
+#[test]
+fn without_an_answer_it_is_held_on() {
+    let job = Job::start(&ASKS, WRITES);
+    job.until_held();
+    until("it is told", || job.told().contains("no desktop to ask on (--ask): "));
+    if !Bus::can_be() {
+        skip!("no dbus-daemon, or no Python");
+    }
+    let bus = Bus::start();
+    let job = Job::start_on(&bus.address(), &ASKS, WRITES);
+    job.until_held();
+    until("it is asked", || bus.asked().lines().count() == 1);
+    // It goes on when it gets more in another way, and is asked about anew.
+    job.set("+4M");
+    until("it is asked again", || bus.asked().lines().count() == 2);
+    let refused = run(&mut product::discnice(["run", "--ask", "true"]));
+    assert_eq!(
+        (refused.status, refused.complaint().lines().count()),
+        (Some(125), 1),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
-"""Plays UPower, NetworkManager and logind on a bus, with Python's own library alone: each property has the value that
-stands in a file of its name in the folder, of the type that stands before it.
+"""Plays UPower, NetworkManager, logind and a desktop on a bus, with Python's own library alone. Each property has the value that
+stands in a file of its name in the folder, of the type that stands before it. A notification is noted in the file "asked", and
+answered at once by the action in the file "answer", if there is one.
 
 usage: fake_services.py SOCKET FOLDER
 """
@@ -9,7 +10,9 @@ import socket
 import struct
 import sys
 
-NAMES = ["org.freedesktop.UPower", "org.freedesktop.NetworkManager", "org.freedesktop.login1"]
+DESKTOP = "org.freedesktop.Notifications"
+NAMES = ["org.freedesktop.UPower", "org.freedesktop.NetworkManager", "org.freedesktop.login1", DESKTOP]
+QUESTION = 7
 
 
 def text(value, body=b""):
@@ -57,6 +60,36 @@ def parse(head):
     return found
 
 
+def notified(body):
+    """The texts of a notification: who shows it, its picture, title, text, and the actions with their labels."""
+    texts, at = [], 0
+
+    def one():
+        nonlocal at
+        at += -at % 4
+        length = struct.unpack_from("<I", body, at)[0]
+        at += 4
+        texts.append(body[at : at + length].decode())
+        at += length + 1
+
+    one()
+    at += -at % 4 + 4
+    one(), one(), one()
+    at += -at % 4
+    end = at + 4 + struct.unpack_from("<I", body, at)[0]
+    at += 4
+    while at < end:
+        one()
+    return texts
+
+
+def invoked(serial, action):
+    """The signal that this was chosen."""
+    fields = [(1, b"o", text("/org/freedesktop/Notifications")), (2, b"s", text(DESKTOP)), (3, b"s", text("ActionInvoked"))]
+    fields.append((8, b"g", b"\x02us\0"))
+    return message(4, serial, fields, struct.pack("<I", QUESTION) + text(action))
+
+
 def main(path, folder):
     stream = socket.socket(socket.AF_UNIX)
     stream.connect(path)
@@ -75,6 +108,14 @@ def main(path, folder):
         fields = parse(head[:length])
         if fields.get(5) == len(NAMES) + 1:
             (folder / "ready").touch()
+        if kind == 1 and fields.get(3) == "Notify":
+            with open(folder / "asked", "a") as asked:
+                print(notified(body), file=asked)
+            answer = [(5, b"u", struct.pack("<I", number)), (6, b"s", text(fields[7])), (8, b"g", b"\x01u\0")]
+            wire.write(message(2, serial + 1, answer, struct.pack("<I", QUESTION)))
+            serial += 2
+            if (folder / "answer").exists():
+                wire.write(invoked(serial, (folder / "answer").read_text()))
         if kind != 1 or fields.get(3) != "Get":
             continue
         name = body.split(b"\0")[-2].decode()

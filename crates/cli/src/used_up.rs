@@ -6,21 +6,26 @@ use discnice_units::Bytes;
 use crate::classes::Found;
 use crate::output::tell;
 
-/// Whether it was told.
+/// The total that it was told of last.
 #[derive(Debug, Default)]
 pub struct Teller {
-    told: bool,
+    told: Option<Bytes>,
 }
 
 impl Teller {
     /// Tells of it, unless that was done. A class that may move more is told of again.
     pub fn look(&mut self, found: &Found) {
-        let is_used_up = found.class.is_used_up();
-        if is_used_up && !self.told {
+        let total = total(found);
+        if total.is_some() && total != self.told {
             tell!("discnice: {}", told(found));
         }
-        self.told = is_used_up;
+        self.told = total;
     }
+}
+
+/// The total, if it is used up. What a class is given may be used up again before the next look.
+pub fn total(found: &Found) -> Option<Bytes> {
+    found.class.disk_total().filter(|_| found.class.is_used_up())
 }
 
 /// What is to be done about it, in words.

@@ -1,12 +1,14 @@
 //! When a job runs, and until when: what `run` and `attach` do for a job while they stay beside it.
 //!
-//! - `only`: `--only-when`, with `conditions` and the `sources` that tell of the machine, of which the message `bus` is one;
+//! - `ask`: `--ask`, a question on the desktop, through the message `bus`;
+//! - `only`: `--only-when`, with `conditions` and the `sources` that tell of the machine, of which the bus is one;
 //! - `guardian`: lets a job that stands go on if this process is killed;
 //! - `until`: what happens at the time of `--until`;
 //! - `finish`: the rate for `--finish-by`;
 //! - `moment`, `calendar`: times as people type them;
 //! - `job`: what it is done to.
 
+mod ask;
 mod bus;
 mod calendar;
 mod conditions;
@@ -26,6 +28,7 @@ pub use job::Job;
 
 use crate::classes::Found;
 use crate::config;
+use ask::Ask;
 use conditions::OnlyWhen;
 use finish::Finish;
 use moment::Moment;
@@ -51,12 +54,17 @@ pub struct ScheduleArgs {
     /// --disk-total, or from the offset in the largest file that the job reads. DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     finish_by: Option<Moment>,
+    /// Ask on the desktop, by a notification, once --disk-total is used up: as much again, no bound, or the end of the job;
+    /// DiscNice stays as the parent
+    #[arg(long, requires = "disk_total", help_heading = WHEN, hide_short_help = true)]
+    ask: bool,
 }
 
 impl ScheduleArgs {
     /// Whether nothing was given.
     pub fn is_empty(&self) -> bool {
-        self.until.is_none() && self.finish_by.is_none() && self.only_when.is_none()
+        let is_timed = self.until.is_some() || self.finish_by.is_some();
+        !is_timed && self.only_when.is_none() && !self.ask
     }
 
     /// Refuses what cannot be done to a job in this class, if it has a name.
@@ -87,6 +95,7 @@ impl ScheduleArgs {
             only: self.only_when.as_ref().map(|wanted| Only::begin(wanted, found)),
             until: self.until.map(|at| Until { at, then: self.then, is_over: false }),
             finish: self.finish_by.map(|by| Finish::new(by, most)),
+            ask: self.ask.then(|| Ask::begin(found)),
         }
     }
 }
@@ -97,6 +106,7 @@ pub struct Schedule {
     only: Option<Only>,
     until: Option<Until>,
     finish: Option<Finish>,
+    ask: Option<Ask>,
 }
 
 impl Schedule {
@@ -111,6 +121,9 @@ impl Schedule {
         }
         if let Some(finish) = self.finish.as_mut().filter(|_| !is_over) {
             finish.look(job);
+        }
+        if let Some(ask) = &mut self.ask {
+            ask.look(job);
         }
     }
 

@@ -45,7 +45,7 @@ pub struct Sources {
 impl Default for Sources {
     fn default() -> Self {
         Self {
-            bus: bus::socket(),
+            bus: bus::system(),
             power: "/sys/class/power_supply".into(),
             net: "/sys/class/net".into(),
             routes: "/proc/net/route".into(),

@@ -1,0 +1,97 @@
+//! What `--ask` does: once a class has used up its disk total, the desktop asks the user what is to happen.
+
+use discnice_escape::Foreign;
+use discnice_units::Bytes;
+
+use super::bus::{self, Action, Question};
+use super::job::Job;
+use crate::classes::Found;
+use crate::config;
+use crate::output::tell;
+use crate::used_up;
+
+const MORE: &str = "more";
+const UNBOUNDED: &str = "unbounded";
+const END: &str = "end";
+
+/// Asks each time that the total is used up.
+#[derive(Debug)]
+pub struct Ask {
+    /// What is given on top each time: the first total.
+    portion: Option<Bytes>,
+    /// The total that was asked about last.
+    asked: Option<Bytes>,
+    question: Option<Question>,
+}
+
+impl Ask {
+    /// Begins with what the class may move in all now.
+    pub fn begin(found: &Found) -> Self {
+        Self { portion: found.class.disk_total(), asked: None, question: None }
+    }
+
+    /// Asks once the total is used up, and does what was answered.
+    pub fn look(&mut self, job: &Job) {
+        let total = used_up::total(&job.found);
+        if total != self.asked {
+            // The one before may still be shown, if the class got more in another way.
+            self.question = None;
+            self.asked = total;
+            self.question = total.and_then(|_| self.ask(&job.found));
+        } else if let Some(question) = &mut self.question {
+            let answer = question.answer().transpose();
+            if let Some(answer) = answer {
+                self.question = None;
+                // Without an answer the class is held on, as without a question.
+                self.follow(job, &answer.unwrap_or_default());
+            }
+        }
+    }
+
+    fn ask(&self, found: &Found) -> Option<Question> {
+        let socket = bus::session();
+        let portion = self.portion.map_or_else(String::new, |portion| portion.to_string());
+        let more = format!("{portion} more");
+        let actions = [(MORE, &*more), (UNBOUNDED, "No bound"), (END, "End the job")]
+            .map(|(name, label)| Action { name, label });
+        let name = found.name();
+        let title = format!("{} is held: it has used up its disk total", Foreign::text(&name));
+        let text = "What is to happen?";
+        let asked = socket
+            .ok_or_else(|| std::io::ErrorKind::NotFound.into())
+            .and_then(|socket| Question::ask(&socket, &title, text, &actions));
+        asked.inspect_err(|error| tell!("discnice: no desktop to ask on (--ask): {error}")).ok()
+    }
+
+    fn follow(&self, job: &Job, answer: &str) {
+        let found = &job.found;
+        let name = found.name();
+        let shown = Foreign::text(&name);
+        match answer {
+            MORE => {
+                let total = found.class.disk_total().zip(self.portion);
+                let total = total
+                    .map(|(total, portion)| Bytes::new(total.get().saturating_add(portion.get())));
+                tell!("discnice: class {shown} may move more, as answered on the desktop");
+                set_total(found, total);
+            }
+            UNBOUNDED => {
+                tell!(
+                    "discnice: class {shown} has no disk total any more, as answered on the desktop"
+                );
+                set_total(found, None);
+            }
+            END => {
+                tell!("discnice: the job is asked to end, as answered on the desktop");
+                job.end();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sets the total, as far as the site permits that.
+fn set_total(found: &Found, total: Option<Bytes>) {
+    let limits = found.class.limits().with_disk_total(total);
+    found.set_limits(&config::bounded(&found.name(), found.is_automatic(), limits));
+}

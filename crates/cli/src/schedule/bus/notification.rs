@@ -1,0 +1,88 @@
+//! A question on the desktop: a notification with actions, as the Desktop Notifications Specification has it.
+
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use super::wire::{Argument, Method};
+use super::{BUS, Bus, PATIENCE};
+
+const NOTIFY: Method<'_> = Method {
+    service: "org.freedesktop.Notifications",
+    object: "/org/freedesktop/Notifications",
+    interface: "org.freedesktop.Notifications",
+    name: "Notify",
+};
+const CLOSE: Method<'_> = Method { name: "CloseNotification", ..NOTIFY };
+const ADD_MATCH: Method<'_> = Method { name: "AddMatch", ..BUS };
+const SIGNALS: &str = "type='signal',interface='org.freedesktop.Notifications'";
+/// It is shown until it is answered.
+const FOR_EVER: i32 = 0;
+
+/// What may be answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Action<'a> {
+    /// Its name, which the answer is.
+    pub name: &'a str,
+    /// What the user reads.
+    pub label: &'a str,
+}
+
+/// A question that is shown, until it is dropped.
+#[derive(Debug)]
+pub struct Question {
+    bus: Bus,
+    number: u32,
+}
+
+impl Question {
+    /// Asks on the desktop behind this socket.
+    ///
+    /// # Errors
+    /// There is none, or none that shows notifications.
+    pub fn ask(socket: &Path, title: &str, text: &str, actions: &[Action<'_>]) -> io::Result<Self> {
+        let until = Instant::now() + PATIENCE;
+        let mut bus = Bus::connect(socket, until)?;
+        bus.call(&ADD_MATCH, &[Argument::Text(SIGNALS)], false)?;
+        let actions: Vec<&str> = actions.iter().flat_map(|one| [one.name, one.label]).collect();
+        let arguments = [
+            Argument::Text("DiscNice"),
+            Argument::Number(0),
+            Argument::Text("drive-harddisk"),
+            Argument::Text(title),
+            Argument::Text(text),
+            Argument::Texts(&actions),
+            Argument::Nothing,
+            Argument::Signed(FOR_EVER),
+        ];
+        let serial = bus.call(&NOTIFY, &arguments, true)?;
+        let number = bus.answer(serial, until)?.number();
+        Ok(Self { bus, number: number.ok_or(io::ErrorKind::Unsupported)? })
+    }
+
+    /// Returns the name of the action that was chosen, if one was by now; an empty one if the question was closed.
+    ///
+    /// # Errors
+    /// The bus is gone.
+    pub fn answer(&mut self) -> io::Result<Option<String>> {
+        while let Some(message) = self.bus.message(Instant::now())? {
+            if let Some((number, Some(name))) = message.signal("ActionInvoked")
+                && number == self.number
+            {
+                return Ok(Some(name.to_owned()));
+            }
+            if message.signal("NotificationClosed").is_some_and(|(number, _)| number == self.number)
+            {
+                return Ok(Some(String::new()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        // One that was answered is closed already.
+        let _ = self.bus.call(&CLOSE, &[Argument::Number(self.number)], false);
+    }
+}
