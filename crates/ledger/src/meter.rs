@@ -104,7 +104,7 @@ impl Meter {
         }
         let passed = self.passed(policy, now).saturating_mul(each);
         let amount = count.saturating_mul(each);
-        let latest = now.plus(longest_debt(policy.rate()));
+        let latest = latest(now, policy.rate());
         let mut start = None;
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
             // One that cannot be ours is brought back in the same step: it may be scribbled over at any moment.
@@ -171,8 +171,19 @@ impl Meter {
     #[must_use]
     pub fn retry_at(&self, pace: Pace, now: Nanos) -> Nanos {
         let rate = self.rate();
-        let latest = now.plus(longest_debt(rate));
-        pace.at(rate).retry_at(self.frontier().min(latest), now)
+        pace.at(rate).retry_at(self.frontier().min(latest(now, rate)), now)
+    }
+
+    /// When what is owed now is paid for at the latest.
+    #[must_use]
+    pub fn latest(&self, now: Nanos) -> Nanos {
+        latest(now, self.rate())
+    }
+
+    /// When operations that are owed now are paid for at the latest ([`Meter::reserve_operations`]).
+    #[must_use]
+    pub fn operations_latest(&self, now: Nanos) -> Nanos {
+        latest(now, self.rate().times(OPERATION))
     }
 
     //= rate-windows/4-lost-bandwidth
@@ -280,6 +291,11 @@ impl Meter {
             Some(old.rescale(Nanos(frontier), now, rate).0)
         });
     }
+}
+
+/// When what is owed at this rate is paid for at the latest.
+const fn latest(now: Nanos, rate: Rate) -> Nanos {
+    if rate.is_unlimited() { now } else { now.plus(longest_debt(rate)) }
 }
 
 /// See [`BELIEVABLE`].

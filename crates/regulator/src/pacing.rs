@@ -2,7 +2,7 @@
 
 use discnice_estimator::Estimator;
 use discnice_ledger::member::Charged;
-use discnice_ledger::policy::Pace;
+use discnice_ledger::policy::{Pace, Resource};
 use discnice_ledger::primitive::Ordering;
 use discnice_ledger::{Direction, Meter};
 use discnice_units::{Nanos, Rate};
@@ -105,21 +105,17 @@ impl<H: Host> Regulator<'_, H> {
     ) -> Nanos {
         let pace = self.class.pace();
         let shortest = pace.shortest_sleep();
-        loop {
-            // Before the place is taken: if it changes meanwhile, the wait is stretched.
-            let rate = meter.rate();
-            if rate.is_unlimited() {
-                return now;
-            }
+        while !meter.rate().is_unlimited() {
             if let Some(start) = reserve(meter, pace, now, amount) {
-                return self.wait_until(start, (meter, rate), now).unwrap_or(start);
+                return self.wait_until(start, meter, now).unwrap_or(start);
             }
             let retry = meter.retry_at(pace, now).max(now.plus(shortest).plus(Nanos(1)));
-            match self.wait_until(retry, (meter, rate), now) {
+            match self.wait_until(retry, meter, now) {
                 Some(then) => now = then,
                 None => return retry,
             }
         }
+        now
     }
 
     /// Waits while all is used up that the class may move in all, which only a change of its limits, or a file that is
@@ -152,22 +148,27 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Waits until what is paid for then is paid for.
     pub(crate) fn wait_until_paid(&self, at: Nanos) {
-        let meter = self.class.total();
-        let _ = self.wait_until(at, (meter, meter.rate()), self.host.now());
+        let _ = self.wait_until(at, self.class.total(), self.host.now());
     }
 
-    /// Sleeps from `begun`, the current time, until `start`, which moves if the meter's rate is no longer
-    /// the one by which it was found. Returns the time afterwards, or `None` if the wait was abandoned.
-    fn wait_until(
-        &self,
-        mut start: Nanos,
-        (meter, mut rate): (&Meter, Rate),
-        mut begun: Nanos,
-    ) -> Option<Nanos> {
+    /// When a wait for any of the class's thresholds ends at the latest.
+    fn latest(&self, now: Nanos) -> Nanos {
+        let class = self.class;
+        let ways = [Direction::Read, Direction::Write].map(|way| class.direction(way));
+        let bytes = ways.into_iter().chain([class.total()]).map(|meter| meter.latest(now));
+        let calls = [class.operations(), class.meter(Resource::Metadata)];
+        let calls = calls.into_iter().map(|meter| meter.operations_latest(now));
+        bytes.chain(calls).max().unwrap_or(now)
+    }
+
+    /// Sleeps from `begun`, the current time, until `start`, which moves if the meter's rate is
+    /// changed meanwhile. Returns the time afterwards, or `None` if the wait was abandoned.
+    fn wait_until(&self, mut start: Nanos, meter: &Meter, mut begun: Nanos) -> Option<Nanos> {
         let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(self.class.pace().shortest_sleep()) {
             return Some(now);
         }
+        let mut rate = meter.rate();
         while now < start {
             let seen = self.class.changes().load(Ordering::Acquire);
             let current = meter.rate();
@@ -176,6 +177,8 @@ impl<H: Host> Regulator<'_, H> {
                 rate = current;
                 continue;
             }
+            // A later one was found in memory that was overwritten meanwhile.
+            start = start.min(self.latest(now));
             let yields = self.class.yields();
             let longest = if yields { LONGEST_SLEEP_YIELDING } else { LONGEST_SLEEP };
             let until = start.min(now.plus(longest));

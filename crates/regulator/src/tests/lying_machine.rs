@@ -4,7 +4,10 @@
 use discnice_estimator::{Estimator, Modules};
 use discnice_ledger::Class;
 use discnice_ledger::member::Books;
+use discnice_ledger::policy::Limits;
+use discnice_units::Nanos;
 
+use crate::host::Host;
 use crate::tests::simulation::{Counted, Machine, class, most, read, write, yielding_class};
 use crate::{File, Regulator, Thread};
 
@@ -199,4 +202,20 @@ fn writes_survive_counters_and_clocks_that_lie() {
             assert!(seconds <= 5 + 14 * WAIVED, "{}: {seconds} s", estimator.name());
         }
     }
+}
+
+#[test]
+fn a_wait_that_no_limit_explains_ends() {
+    let (machine, class) = (Machine::new(WHOLE * RATE, true), class(RATE));
+    let books = Books::new();
+    let regulator = Regulator::new(&machine, class, &books);
+    let begun = machine.now();
+    regulator.wait_until_paid(Nanos(u64::MAX));
+    let waited = machine.now().minus(begun).0 / SECOND;
+    assert!((WAIVED - 1..=WAIVED + 1).contains(&waited), "{waited} s");
+    // Nothing is limited any more.
+    class.set_limits(machine.now(), &Limits::UNLIMITED);
+    let begun = machine.now();
+    regulator.wait_until_paid(Nanos(u64::MAX));
+    assert_eq!(machine.now(), begun);
 }
