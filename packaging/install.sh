@@ -3,6 +3,13 @@
 #     PREFIX/lib/discnice/uninstall.sh removes it again.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+usage="usage: install.sh [PREFIX], by default ~/.local; PREFIX/lib/discnice/uninstall.sh removes it again"
+case ${1:-} in
+    -h | --help) echo "$usage"; exit 0 ;;
+    -*) echo "install.sh: unknown option $1; $usage" >&2; exit 125 ;;
+esac
+[ $# -le 1 ] || { echo "install.sh: too many arguments; $usage" >&2; exit 125; }
+[ -n "${1:-${HOME:-}}" ] || { echo "install.sh: HOME is not set; give a PREFIX" >&2; exit 125; }
 prefix=${1:-$HOME/.local}
 mkdir -p "$prefix"
 prefix=$(cd "$prefix" && pwd)
@@ -35,5 +42,5 @@ cd /
 rmdir "$prefix" 2>/dev/null || true
 END
 chmod 755 "$prefix/lib/discnice/uninstall.sh"
-echo "installed: $prefix/bin/discnice"
+echo "installed: $prefix/bin/discnice; $prefix/lib/discnice/uninstall.sh removes it again"
 case ":$PATH:" in *":$prefix/bin:"*) ;; *) echo "$prefix/bin is not in PATH" ;; esac
