@@ -1,11 +1,10 @@
 //! Which system calls fail with what, and what came of it.
 
 use std::fs;
-use std::sync::Mutex;
-use std::thread;
 use std::time::Instant;
 
 use crate::failing::{Fault, Scene, Which};
+use crate::together;
 
 /// Whether all of them are to fail.
 #[must_use]
@@ -114,20 +113,11 @@ pub fn try_each(
     faults: Vec<Fault>,
     case: impl Fn(&Scene, &Fault) -> Result<(), String> + Sync,
 ) -> Wrong {
-    let (wrong, left) = (Mutex::new(Wrong::default()), Mutex::new(faults.into_iter()));
-    let next = || left.lock().expect("no case panics").next();
-    let try_in = |scene| {
-        while let Some(fault) = next() {
-            let found = case(scene, &fault);
-            wrong.lock().expect("no check panics").check(&fault, found);
-        }
-    };
-    thread::scope(|scope| {
-        for scene in scenes {
-            scope.spawn(|| try_in(scene));
-        }
-    });
-    wrong.into_inner().expect("no check panics")
+    let began = Instant::now();
+    let tried = together::each(scenes, faults, |scene, fault| (fault, case(scene, &fault)));
+    let mut wrong = Wrong { began: Some(began), ..Wrong::default() };
+    tried.into_iter().for_each(|(fault, found)| wrong.check(&fault, found));
+    wrong
 }
 
 /// The name of a system call, for people.
@@ -153,7 +143,6 @@ pub struct Wrong {
 impl Wrong {
     /// Notes how a case went.
     pub fn check(&mut self, fault: &Fault, found: Result<(), String>) {
-        self.began.get_or_insert_with(Instant::now);
         self.cases += 1;
         if let Err(why) = found {
             self.found.push(format!("{} {:?}: {why}", name(fault.call), fault.which));

@@ -6,12 +6,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::thread;
 
 use discnice_tests::failing::{Scene, give, make_private};
 use discnice_tests::process::{Outcome, run};
-use discnice_tests::{product, skip};
+use discnice_tests::{product, skip, together};
 
 /// Our own error.
 const OURS: i32 = 125;
@@ -298,15 +296,7 @@ fn sweep(places: &[Place]) {
         Ok(stages) => stages,
         Err(why) => skip!("{why}"),
     };
-    let left = Mutex::new(places.iter());
-    let next = || left.lock().expect("no case panics").next();
-    let try_on = |stage: &Stage| -> Vec<_> {
-        std::iter::from_fn(next).map(|place| stage.try_all(place)).collect()
-    };
-    let tried: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
-        let running: Vec<_> = stages.iter().map(|stage| scope.spawn(|| try_on(stage))).collect();
-        running.into_iter().flat_map(|one| one.join().expect("no case panics")).collect()
-    });
+    let tried = together::each(&stages, places, Stage::try_all);
     let cases: usize = tried.iter().map(|(cases, _)| cases).sum();
     let wrong: Vec<String> = tried.into_iter().flat_map(|(_, wrong)| wrong).collect();
     eprintln!("{cases} cases");

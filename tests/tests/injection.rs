@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use discnice_tests::failing::{Fault, Scene, Scope, Which, give, make_private};
 use discnice_tests::faults::{Depth, faults, is_all, shown, try_each};
 use discnice_tests::process::{Outcome, run};
-use discnice_tests::{product, skip};
+use discnice_tests::{product, skip, together};
 
 /// What a command prints and returns that ran.
 const COMMAND: [&str; 3] = ["sh", "-c", "echo out; exit 7"];
@@ -190,12 +190,7 @@ fn allocations_of_run() {
         Err(why) => skip!("{why}"),
     };
     let ways: [&[&str]; SCENES] = [&["--disk", "50M"], &["--summary"], &["--polite"]];
-    let wrong: Vec<String> = thread::scope(|scope| {
-        let pairs = scenes.iter().zip(ways);
-        let running: Vec<_> =
-            pairs.map(|(scene, way)| scope.spawn(|| short_of_memory(scene, way))).collect();
-        running.into_iter().flat_map(|one| one.join().expect("no case panics")).collect()
-    });
+    let wrong = together::each(&scenes, ways, short_of_memory).concat();
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), shown(&wrong));
     for scene in &scenes {
         leaves_nothing(scene).expect("nothing is left");

@@ -9,7 +9,7 @@ use std::thread;
 
 use discnice_tests::guest::Compiler;
 use discnice_tests::process::{Outcome, run};
-use discnice_tests::{product, skip};
+use discnice_tests::{product, skip, together};
 
 /// The limit, in bytes a second.
 const RATE: f64 = 2e6;
@@ -123,15 +123,8 @@ const LOOPS: &[&str] = &[
 ];
 
 /// Does `check` for each of these ways, a few at a time.
-fn for_each<'a>(ways: impl Iterator<Item = &'a &'a str>, check: impl Fn(&str) + Sync) {
-    let ways: Vec<_> = ways.collect();
-    for together in ways.chunks(TOGETHER) {
-        thread::scope(|scope| {
-            for way in together {
-                scope.spawn(|| check(way));
-            }
-        });
-    }
+fn for_each<'a>(ways: impl Iterator<Item = &'a &'a str> + Send, check: impl Fn(&str) + Sync) {
+    together::each(&[(); TOGETHER], ways, |(), way| check(way));
 }
 
 //= rate-windows/3.2-hooks
