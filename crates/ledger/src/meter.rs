@@ -154,8 +154,7 @@ impl Meter {
 
     /// Brings a frontier back that cannot be ours.
     fn heal(&self, now: Nanos, rate: Rate) {
-        let (frontier, limit) =
-            (self.frontier.load(Ordering::Relaxed), now.plus(longest_debt(rate)).0);
+        let (frontier, limit) = (self.frontier.load(Ordering::Relaxed), latest(now, rate).0);
         if frontier > limit {
             // A lost race means that another process did it.
             let _ = self.frontier.compare_exchange(

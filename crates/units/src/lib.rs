@@ -45,6 +45,12 @@ impl Bytes {
     pub const fn get(self) -> u64 {
         self.0
     }
+
+    /// The sum, or the most that there can be.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
 }
 
 /// Units (bytes, or operations) per second; [`Rate::UNLIMITED`] is no limit.

@@ -6,7 +6,6 @@ use discnice_units::Bytes;
 use super::bus::{self, Action, Question};
 use super::job::Job;
 use crate::classes::Found;
-use crate::config;
 use crate::output::tell;
 use crate::used_up;
 
@@ -70,16 +69,15 @@ impl Ask {
         match answer {
             MORE => {
                 let total = found.class.disk_total().zip(self.portion);
-                let total = total
-                    .map(|(total, portion)| Bytes::new(total.get().saturating_add(portion.get())));
+                let total = total.map(|(total, portion)| total.plus(portion));
                 tell!("discnice: class {shown} may move more, as answered on the desktop");
-                set_total(found, total);
+                job.set_limits(found.class.limits().with_disk_total(total));
             }
             UNBOUNDED => {
                 tell!(
                     "discnice: class {shown} has no disk total any more, as answered on the desktop"
                 );
-                set_total(found, None);
+                job.set_limits(found.class.limits().with_disk_total(None));
             }
             END => {
                 tell!("discnice: the job is asked to end, as answered on the desktop");
@@ -88,10 +86,4 @@ impl Ask {
             _ => {}
         }
     }
-}
-
-/// Sets the total, as far as the site permits that.
-fn set_total(found: &Found, total: Option<Bytes>) {
-    let limits = found.class.limits().with_disk_total(total);
-    found.set_limits(&config::bounded(&found.name(), found.is_automatic(), limits));
 }

@@ -80,7 +80,12 @@ impl Job {
 
     /// Lets it go on without limits, as far as the site permits that.
     pub fn lift(&self) {
+        self.set_limits(Limits::UNLIMITED);
+    }
+
+    /// Sets the limits of its class, as far as the site permits that.
+    pub fn set_limits(&self, limits: Limits) {
         let (name, automatic) = (self.found.name(), self.found.is_automatic());
-        self.found.set_limits(&config::bounded(&name, automatic, Limits::UNLIMITED));
+        self.found.set_limits(&config::bounded(&name, automatic, limits));
     }
 }

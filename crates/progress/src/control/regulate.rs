@@ -257,9 +257,8 @@ impl<'a> Job<'a> {
         if fresh {
             let own = self.used.total(&self.tree, self.seat.as_ref());
             if let Some(signals) = self.watch.look(at, own, Pose::Running) {
-                let asks = self.detector.asks_for_stalls();
-                let stalled = asks.then(|| self.watch.stalled_frac(at)).flatten();
-                self.others = self.detector.while_running(at, &signals, stalled);
+                self.others =
+                    self.detector.while_running(at, &signals, || self.watch.stalled_frac(at));
                 self.seen = Some(signals);
             }
         }

@@ -131,27 +131,23 @@ impl QuietDetector {
         }
     }
 
-    /// Returns true if the next look at the running job is to tell for which share of time tasks waited.
-    #[must_use]
-    pub fn asks_for_stalls(&self) -> bool {
-        self.is_believed
-    }
-
     //= ms-manners/2-idle-detection
     //= ms-manners/3-external-resources
     /// What others do, from a look taken while the job runs. What the last suspension showed weighs
-    /// more: it could see everything, and beside the job others may get too little to be noticed. `stalled_frac` is the
+    /// more: it could see everything, and beside the job others may get too little to be noticed. `stalled_frac` tells the
     /// share of time in which some task, the job's included, waited for a processor, a disk or memory, if that is known.
     #[must_use]
     pub fn while_running(
         &mut self,
         at: Nanos,
         signals: &Signals,
-        stalled_frac: Option<f64>,
+        stalled_frac: impl FnOnce() -> Option<f64>,
     ) -> Others {
         if self.others_stayed {
             return Others::Busy;
         }
+        // Asked at each look while its answer may matter: it tells of the time since the last one.
+        let stalled_frac = if self.is_believed { stalled_frac() } else { None };
         let since = *self.runs_since.get_or_insert(at);
         let is_idle = signals.below(&FLOOR);
         self.is_believed &= is_idle && at.minus(since) < BELIEVED_FOR;
@@ -222,9 +218,9 @@ mod tests {
     fn a_steady_neighbour_that_never_harmed_does_not_hold_the_job() {
         let daemon = Signals { disk: 5e6, cpu: 0.5, ..Signals::default() };
         let mut detector = QuietDetector::default();
-        assert_eq!(detector.while_running(NOW, &daemon, None), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &daemon, || None), Others::Busy);
         (0..100).for_each(|_| detector.good(Some(&daemon)));
-        assert_eq!(detector.while_running(NOW, &daemon, None), Others::AsUsual);
+        assert_eq!(detector.while_running(NOW, &daemon, || None), Others::AsUsual);
         detector.suspended();
         assert!(!detector.look(&Signals { cpu: 1.5, ..daemon }));
         assert!(!detector.look(&daemon));
@@ -237,11 +233,11 @@ mod tests {
         let mut detector = QuietDetector::default();
         detector.good(None);
         detector.good(Some(&server));
-        assert_eq!(detector.while_running(NOW, &server, None), Others::AsUsual);
-        assert_eq!(detector.while_running(NOW, &busy(), None), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &server, || None), Others::AsUsual);
+        assert_eq!(detector.while_running(NOW, &busy(), || None), Others::Busy);
         // One louder moment hardly raises what is usual.
         detector.good(Some(&busy()));
-        assert_eq!(detector.while_running(NOW, &busy(), None), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &busy(), || None), Others::Busy);
     }
 
     //= ms-manners/3-external-resources
@@ -255,17 +251,22 @@ mod tests {
             detector
         };
         let mut detector = suspended(&[silent, silent]);
-        assert!(detector.asks_for_stalls());
-        assert_eq!(detector.while_running(NOW, &silent, None), Others::Idle, "it is not known");
+        let mut is_asked = false;
+        let unknown = detector.while_running(NOW, &silent, || {
+            is_asked = true;
+            None
+        });
+        assert!(is_asked);
+        assert_eq!(unknown, Others::Idle, "it is not known");
         assert_eq!(
-            detector.while_running(NOW, &silent, Some(0.3)),
+            detector.while_running(NOW, &silent, || Some(0.3)),
             Others::Idle,
             "it waits for a disk"
         );
-        assert_eq!(detector.while_running(NOW, &silent, Some(0.01)), Others::Elsewhere);
-        assert_eq!(detector.while_running(NOW, &busy(), Some(0.01)), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &silent, || Some(0.01)), Others::Elsewhere);
+        assert_eq!(detector.while_running(NOW, &busy(), || Some(0.01)), Others::Busy);
         assert_eq!(
-            detector.while_running(NOW, &silent, Some(0.01)),
+            detector.while_running(NOW, &silent, || Some(0.01)),
             Others::Idle,
             "others were seen"
         );
@@ -273,13 +274,13 @@ mod tests {
         let download = Signals { network: 5e6, ..silent };
         for looks in [&[silent][..], &[silent, download, silent], &[download, silent, silent]] {
             assert_eq!(
-                suspended(looks).while_running(NOW, &silent, Some(0.0)),
+                suspended(looks).while_running(NOW, &silent, || Some(0.0)),
                 Others::Idle,
                 "{looks:?}"
             );
         }
         let mut detector = suspended(&[silent; 3]);
-        let mut after = |time| detector.while_running(NOW.plus(time), &silent, Some(0.0));
+        let mut after = |time| detector.while_running(NOW.plus(time), &silent, || Some(0.0));
         let almost = BELIEVED_FOR.minus(Nanos(1));
         assert_eq!((after(Nanos(0)), after(almost)), (Others::Elsewhere, Others::Elsewhere));
         assert_eq!((after(BELIEVED_FOR), after(Nanos(0))), (Others::Idle, Others::Idle));
@@ -290,12 +291,12 @@ mod tests {
         let mut detector = QuietDetector::default();
         detector.suspended();
         detector.look(&busy());
-        assert_eq!(detector.while_running(NOW, &Signals::default(), None), Others::Busy);
+        assert_eq!(detector.while_running(NOW, &Signals::default(), || None), Others::Busy);
         detector.good(None);
-        assert_eq!(detector.while_running(NOW, &Signals::default(), None), Others::Idle);
+        assert_eq!(detector.while_running(NOW, &Signals::default(), || None), Others::Idle);
         detector.look(&busy());
         detector.look(&Signals::default());
-        assert_eq!(detector.while_running(NOW, &Signals::default(), None), Others::Idle);
+        assert_eq!(detector.while_running(NOW, &Signals::default(), || None), Others::Idle);
     }
 
     #[test]
@@ -314,7 +315,7 @@ mod tests {
                 memory_pressure_frac: mem_p,
             };
             let mut detector = QuietDetector::default();
-            let others = detector.while_running(NOW, &signals, None);
+            let others = detector.while_running(NOW, &signals, || None);
             detector.suspended();
             assert!(!(0..10).any(|_| detector.look(&signals)), "signal {i}");
             assert_eq!(others == Others::Idle, OWN[i], "signal {i}");

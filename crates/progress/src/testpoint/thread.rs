@@ -148,9 +148,7 @@ impl Supervised {
             }
             let urgent = self.regulator.lags();
             if let Some(signals) = job.look_while_running(at, self.seat.as_ref(), urgent) {
-                let asks = self.detector.asks_for_stalls();
-                let stalled = asks.then(|| job.stalled_frac(at)).flatten();
-                self.others = self.detector.while_running(at, &signals, stalled);
+                self.others = self.detector.while_running(at, &signals, || job.stalled_frac(at));
                 self.seen = Some(signals);
             }
             let call = Testpoint { at, index, metrics, others: self.others };

@@ -86,12 +86,9 @@ struct Rest {
 
 impl Rest {
     fn now(text: &mut Text) -> Self {
-        Self {
-            network: network(text.read(c"/proc/net/dev")),
-            cpu_stalled: stalled(Resource::Cpu),
-            io_stalled: stalled(Resource::Io),
-            memory_stalled: stalled(Resource::Memory),
-        }
+        let network = network(text.read(c"/proc/net/dev"));
+        let [cpu_stalled, io_stalled, memory_stalled] = stalls().unwrap_or_default();
+        Self { network, cpu_stalled, io_stalled, memory_stalled }
     }
 
     /// Adds to `signals` what happened in the `seconds` since `was`.
@@ -196,11 +193,6 @@ fn network(text: &str) -> f64 {
             fields.first().unwrap_or(&0.0) + fields.get(8).unwrap_or(&0.0)
         })
         .sum()
-}
-
-/// Seconds in which some task was stalled.
-fn stalled(resource: Resource) -> f64 {
-    pressure::of(resource).map_or(0.0, |pressure| pressure.total.as_secs_f64())
 }
 
 /// Room for the longest of the files on a large machine; what is beyond it is not looked at.

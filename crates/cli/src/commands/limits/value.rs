@@ -153,10 +153,7 @@ impl Total {
     pub(super) fn over(self, before: Option<Bytes>) -> Option<Bytes> {
         match self {
             Self::Most(most) => most,
-            Self::More(more) => {
-                let before = before.map_or(0, Bytes::get);
-                Some(Bytes::new(before.saturating_add(more.get())))
-            }
+            Self::More(more) => Some(before.map_or(more, |before| before.plus(more))),
         }
     }
 }

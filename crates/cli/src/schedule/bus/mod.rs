@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use notification::{Action, Question};
-pub use property::{Property, get};
-use wire::{Argument, Message, Method};
+pub use property::get;
+pub use wire::Member;
+use wire::{Argument, Message};
 
 /// A bus that takes longer to answer is none.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -25,7 +26,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 /// Where the system's bus listens.
 const USUAL: &str = "/run/dbus/system_bus_socket";
 
-const BUS: Method<'_> = Method {
+const BUS: Member<'_> = Member {
     service: "org.freedesktop.DBus",
     object: "/org/freedesktop/DBus",
     interface: "org.freedesktop.DBus",
@@ -90,7 +91,7 @@ impl Bus {
     /// Calls a method; returns the number of the call.
     fn call(
         &mut self,
-        method: &Method<'_>,
+        method: &Member<'_>,
         arguments: &[Argument<'_>],
         starts: bool,
     ) -> io::Result<u32> {

@@ -4,17 +4,17 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use super::wire::{Argument, Method};
-use super::{BUS, Bus, PATIENCE};
+use super::wire::Argument;
+use super::{BUS, Bus, Member, PATIENCE};
 
-const NOTIFY: Method<'_> = Method {
+const NOTIFY: Member<'_> = Member {
     service: "org.freedesktop.Notifications",
     object: "/org/freedesktop/Notifications",
     interface: "org.freedesktop.Notifications",
     name: "Notify",
 };
-const CLOSE: Method<'_> = Method { name: "CloseNotification", ..NOTIFY };
-const ADD_MATCH: Method<'_> = Method { name: "AddMatch", ..BUS };
+const CLOSE: Member<'_> = Member { name: "CloseNotification", ..NOTIFY };
+const ADD_MATCH: Member<'_> = Member { name: "AddMatch", ..BUS };
 const SIGNALS: &str = "type='signal',interface='org.freedesktop.Notifications'";
 /// It is shown until it is answered.
 const FOR_EVER: i32 = 0;

@@ -4,36 +4,18 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use super::wire::{Argument, Method};
-use super::{Bus, PATIENCE};
-
-/// A property.
-#[derive(Debug, Clone, Copy)]
-pub struct Property<'a> {
-    /// The service that has it.
-    pub service: &'a str,
-    /// Its object.
-    pub object: &'a str,
-    /// The interface of that.
-    pub interface: &'a str,
-    /// Its name.
-    pub name: &'a str,
-}
+use super::wire::Argument;
+use super::{Bus, Member, PATIENCE};
 
 /// A property that is a number or a truth; `None` where there is no bus, service or property.
-pub fn get(socket: &Path, property: &Property<'_>) -> Option<u64> {
+pub fn get(socket: &Path, property: &Member<'_>) -> Option<u64> {
     ask(socket, property).ok().flatten()
 }
 
-fn ask(socket: &Path, property: &Property<'_>) -> io::Result<Option<u64>> {
+fn ask(socket: &Path, property: &Member<'_>) -> io::Result<Option<u64>> {
     let until = Instant::now() + PATIENCE;
     let mut bus = Bus::connect(socket, until)?;
-    let get = Method {
-        service: property.service,
-        object: property.object,
-        interface: "org.freedesktop.DBus.Properties",
-        name: "Get",
-    };
+    let get = Member { interface: "org.freedesktop.DBus.Properties", name: "Get", ..*property };
     let arguments = [property.interface, property.name].map(Argument::Text);
     let serial = bus.call(&get, &arguments, false)?;
     Ok(bus.answer(serial, until)?.variant())
@@ -46,8 +28,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::thread;
 
-    const PROPERTY: Property<'_> =
-        Property { service: "a.b", object: "/a", interface: "a.b", name: "C" };
+    const PROPERTY: Member<'_> =
+        Member { service: "a.b", object: "/a", interface: "a.b", name: "C" };
 
     /// What a bus that says this after the authentication is understood as.
     fn answered(said: &[u8]) -> Option<u64> {

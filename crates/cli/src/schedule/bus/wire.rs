@@ -18,9 +18,9 @@ const REPLY_SERIAL: u8 = 5;
 const DESTINATION: u8 = 6;
 const SIGNATURE: u8 = 8;
 
-/// A method of a service's object.
+/// A method or property of a service's object.
 #[derive(Debug, Clone, Copy)]
-pub struct Method<'a> {
+pub struct Member<'a> {
     /// The service.
     pub service: &'a str,
     /// The object.
@@ -75,7 +75,7 @@ impl Argument<'_> {
 }
 
 /// A call; the bus starts the service for it if it `starts`.
-pub fn call(serial: u32, of: &Method<'_>, arguments: &[Argument<'_>], starts: bool) -> Vec<u8> {
+pub fn call(serial: u32, of: &Member<'_>, arguments: &[Argument<'_>], starts: bool) -> Vec<u8> {
     let mut body = Vec::new();
     arguments.iter().for_each(|argument| argument.push(&mut body));
     let mut fields = Vec::new();
