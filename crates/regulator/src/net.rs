@@ -150,9 +150,11 @@ impl<H: Host> Regulator<'_, H> {
     /// Sleeps until `until`, unless the limits are no longer `seen` or a signal handler runs.
     pub fn hold(&self, seen: Limits, until: Nanos) -> Woken {
         let begun = self.host.now();
-        let mut now = begun;
+        let (mut until, mut now) = (until, begun);
         let mut woken = Woken::Due;
         while now < until && woken == Woken::Due {
+            // A later one was found in memory that was overwritten meanwhile.
+            until = until.min(self.traffic_latest(now));
             let yields = self.class.yields();
             let longest = if yields { LONGEST_SLEEP_YIELDING } else { LONGEST_SLEEP };
             woken = self.host.wait(self.class.changes(), seen.0, until.min(now.plus(longest)));
@@ -163,6 +165,12 @@ impl<H: Host> Regulator<'_, H> {
         }
         self.note_held(now.minus(begun));
         woken
+    }
+
+    /// When a wait for any of the network's thresholds ends at the latest.
+    fn traffic_latest(&self, now: Nanos) -> Nanos {
+        let resources = [Resource::Net, Resource::NetUp, Resource::NetDown];
+        resources.into_iter().map(|one| self.class.meter(one).latest(now)).max().unwrap_or(now)
     }
 
     /// Notes that the program was held for so long, by us or by what we told it.

@@ -4,8 +4,8 @@
 use discnice_estimator::{Estimator, Modules};
 use discnice_ledger::Class;
 use discnice_ledger::member::Books;
-use discnice_ledger::policy::Limits;
-use discnice_units::Nanos;
+use discnice_ledger::policy::{Limits, Resource};
+use discnice_units::{Nanos, Rate};
 
 use crate::host::Host;
 use crate::tests::simulation::{Counted, Machine, class, most, read, write, yielding_class};
@@ -217,5 +217,23 @@ fn a_wait_that_no_limit_explains_ends() {
     class.set_limits(machine.now(), &Limits::UNLIMITED);
     let begun = machine.now();
     regulator.wait_until_paid(Nanos(u64::MAX));
+    assert_eq!(machine.now(), begun);
+}
+
+#[test]
+fn a_wait_for_the_network_that_no_limit_explains_ends() {
+    let (machine, class) = (Machine::new(WHOLE * RATE, true), class(RATE));
+    let limit = Limits::UNLIMITED.with(Resource::NetUp, Rate::per_second(RATE));
+    class.set_limits(machine.now(), &limit);
+    let books = Books::new();
+    let regulator = Regulator::new(&machine, class, &books);
+    let begun = machine.now();
+    regulator.hold(regulator.limits(), Nanos(u64::MAX));
+    let waited = machine.now().minus(begun).0 / SECOND;
+    assert!((WAIVED - 1..=WAIVED + 1).contains(&waited), "{waited} s");
+    // Nothing is limited any more.
+    class.set_limits(machine.now(), &Limits::UNLIMITED);
+    let begun = machine.now();
+    regulator.hold(regulator.limits(), Nanos(u64::MAX));
     assert_eq!(machine.now(), begun);
 }
