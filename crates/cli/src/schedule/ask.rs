@@ -3,7 +3,7 @@
 use discnice_escape::Foreign;
 use discnice_units::Bytes;
 
-use super::bus::{self, Action, Question};
+use super::bus::{self, Action, Answer, Question};
 use super::job::Job;
 use crate::classes::Found;
 use crate::output::tell;
@@ -42,7 +42,9 @@ impl Ask {
             if let Some(answer) = answer {
                 self.question = None;
                 // Without an answer the class is held on, as without a question.
-                self.follow(job, &answer.unwrap_or_default());
+                if let Ok(Answer::Chosen(action)) = answer {
+                    self.follow(job, &action);
+                }
             }
         }
     }
@@ -62,11 +64,11 @@ impl Ask {
         asked.inspect_err(|error| tell!("discnice: no desktop to ask on (--ask): {error}")).ok()
     }
 
-    fn follow(&self, job: &Job, answer: &str) {
+    fn follow(&self, job: &Job, action: &str) {
         let found = &job.found;
         let name = found.name();
         let shown = Foreign::text(&name);
-        match answer {
+        match action {
             MORE => {
                 let total = found.class.disk_total().zip(self.portion);
                 let total = total.map(|(total, portion)| total.plus(portion));

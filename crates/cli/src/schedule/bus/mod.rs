@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use notification::{Action, Question};
+pub use notification::{Action, Answer, Question};
 pub use property::get;
 pub use wire::Member;
 use wire::{Argument, Message};

@@ -22,10 +22,19 @@ const FOR_EVER: i32 = 0;
 /// What may be answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Action<'a> {
-    /// Its name, which the answer is.
+    /// Its name, which the answer has.
     pub name: &'a str,
     /// What the user reads.
     pub label: &'a str,
+}
+
+/// How a question ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The action of this name was chosen.
+    Chosen(String),
+    /// It was closed, and nothing chosen.
+    Closed,
 }
 
 /// A question that is shown, until it is dropped.
@@ -60,20 +69,20 @@ impl Question {
         Ok(Self { bus, number: number.ok_or(io::ErrorKind::Unsupported)? })
     }
 
-    /// Returns the name of the action that was chosen, if one was by now; an empty one if the question was closed.
+    /// Returns the answer, if there is one by now.
     ///
     /// # Errors
     /// The bus is gone.
-    pub fn answer(&mut self) -> io::Result<Option<String>> {
+    pub fn answer(&mut self) -> io::Result<Option<Answer>> {
         while let Some(message) = self.bus.message(Instant::now())? {
             if let Some((number, Some(name))) = message.signal("ActionInvoked")
                 && number == self.number
             {
-                return Ok(Some(name.to_owned()));
+                return Ok(Some(Answer::Chosen(name.to_owned())));
             }
             if message.signal("NotificationClosed").is_some_and(|(number, _)| number == self.number)
             {
-                return Ok(Some(String::new()));
+                return Ok(Some(Answer::Closed));
             }
         }
         Ok(None)
