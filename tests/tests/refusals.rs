@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
 use discnice_tests::process::{Outcome, run};
-use discnice_tests::{product, skip};
+use discnice_tests::{cold, product, skip};
 
 /// A process that sleeps.
 struct Sleeper(Child);
@@ -186,6 +186,42 @@ fn without_seccomp_a_program_runs_and_one_line_says_so() {
         assert_eq!(outcome.status, Some(7), "{outcome:?}");
         assert_eq!(outcome.complaint().lines().count(), 1, "{outcome:?}");
         assert!(outcome.complaint().contains("this kernel"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn without_seccomp_a_static_program_is_held_from_outside() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let refused = compiler.compile("refused.c");
+    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
+        skip!("no static libc")
+    };
+    let data = folder.path().join("data");
+    cold::make(&data, 8 << 20).expect("room");
+    let words = [&reader, &data].map(|path| path.to_str().expect("UTF-8"));
+    // As before Linux 3.17, and before Linux 5.19.
+    for errno in [libc::ENOSYS, libc::EINVAL] {
+        let way = without(&refused, libc::SYS_seccomp, errno);
+        let way: Vec<&str> = way.iter().map(String::as_str).collect();
+        for strict in [&[][..], &["--strict"]] {
+            let class = Class::new("4M");
+            let run = ["run", "--class", class.name(), "--disk", "4M"];
+            cold::drop_all(&data).expect("a file");
+            let started = Instant::now();
+            let held = by_way_of(&way, &[&run[..], strict, &["--"], &words].concat());
+            let elapsed = started.elapsed();
+            assert_eq!((held.status, &*held.complaint()), (Some(0), ""), "{errno}: {held:?}");
+            assert!(elapsed >= Duration::from_millis(1800), "8 MiB at 4 MiB/s took {elapsed:?}");
+        }
+        let run = |options: &[&str]| {
+            by_way_of(&way, &[&["run", "--net", "1M"][..], options, &["--"], &words].concat())
+        };
+        let told = run(&[]);
+        let complaint = told.complaint();
+        assert_eq!((told.status, complaint.lines().count()), (Some(0), 1), "{told:?}");
+        assert!(complaint.starts_with("discnice: --net does not hold: "), "{complaint}");
+        assert_refused(&run(&["--strict"]), "--net does not hold");
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use discnice_escape::Foreign;
+use discnice_ledger::policy::{Limits, Resource};
 
 use crate::mechanism::{Inside, Mechanism, Plan};
 use crate::{library, program, stack};
@@ -21,6 +22,8 @@ pub enum Unheld {
     Escapes(PathBuf, &'static str),
     /// The kernel refuses a filter; what is left of the limits then, the program, and the kernel's reason.
     NoFilter(&'static str, PathBuf, String),
+    /// It is held from outside alone, where this limit does not hold.
+    DiskOnly(PathBuf, Resource),
     /// The daemon that holds what the other mechanisms cannot see is not to be had.
     NotWatched(std::io::Error),
     /// What the limits depend on, whether others are busy, is not to be known.
@@ -45,6 +48,7 @@ impl Unheld {
             Self::NoFilter(..) => "try --mechanism freeze",
             Self::NotWatched(_) => "see `discnice policyd --help`",
             Self::NoGuest(_) => "say --guest=no",
+            Self::DiskOnly(..) => "leave that limit out",
             Self::NotPolite(_) | Self::GainsRights(_) => "start it without --strict",
         }
     }
@@ -59,6 +63,13 @@ impl fmt::Display for Unheld {
             }
             Self::NoFilter(rest, path, refused) => {
                 write!(f, "{rest}: {}: {refused}", Foreign::path(path))
+            }
+            Self::DiskOnly(path, limit) => {
+                let (limit, path) = (limit.option(), Foreign::path(path));
+                write!(
+                    f,
+                    "{limit} does not hold: {path} is held from outside, where only disk traffic is seen"
+                )
             }
             Self::NotWatched(error) => write!(f, "not watched from outside: {error}"),
             Self::NoBoard(error) => {
@@ -100,6 +111,8 @@ impl Holding {
             Plan::Supervised if !enters => Plan::SupervisedWholly(Inside::Impossible),
             plan => plan,
         };
+        let is_refused = plan.is_supervised() && discnice_supervisor::probe().is_err();
+        let plan = mechanism.instead_of_filter().filter(|_| is_refused).unwrap_or(plan);
         let unheld = match &plan {
             Plan::Escape(path, obstacle) => Some(Unheld::Escapes(path.clone(), obstacle)),
             Plan::Preload => installed.err().map(Unheld::NoLibrary),
@@ -110,6 +123,13 @@ impl Holding {
 }
 
 impl Holding {
+    /// Tells if one of the limits cannot hold that way.
+    #[must_use]
+    pub fn misses(&self, limits: &Limits) -> Option<Unheld> {
+        let limit = limits.from_inside_only().filter(|_| self.plan == Plan::Watched)?;
+        Some(Unheld::DiskOnly(self.program.clone().unwrap_or_default(), limit))
+    }
+
     /// How it is held with children that have classes of their own, if `apart`: only a watcher outside can give them those.
     #[must_use]
     pub fn apart(self, apart: bool) -> Self {

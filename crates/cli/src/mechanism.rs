@@ -15,8 +15,8 @@ use crate::program::{Kind, obstacle};
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Mechanism {
-    /// By the library inside the program if it can be loaded, otherwise by seccomp; children without the library are
-    /// paused from outside
+    /// By the library inside the program if it can be loaded, otherwise by seccomp; children without the library, and
+    /// programs that the kernel refuses seccomp, are paused from outside
     #[default]
     Auto,
     /// Only by the library; a program that cannot load it is not limited
@@ -68,6 +68,12 @@ impl Mechanism {
     #[must_use]
     pub fn is_strict(self) -> bool {
         self == Self::Freeze
+    }
+
+    /// What holds a command for which the kernel refuses a filter: a user who asked for the filter is told.
+    #[must_use]
+    pub fn instead_of_filter(self) -> Option<Plan> {
+        (self == Self::Auto).then_some(Plan::Watched)
     }
 
     /// What to do with a program that was found at a place, or nowhere.
@@ -184,6 +190,8 @@ mod tests {
         assert!(!Plan::Supervised.carries(false), "the filter is inherited");
         assert!(Plan::Watched.carries(false) && !Plan::Watched.carries(true));
         assert_eq!(Mechanism::Auto.plan(None), Plan::Preload);
+        assert_eq!(Mechanism::Auto.instead_of_filter(), Some(Plan::Watched));
+        assert_eq!(Mechanism::Seccomp.instead_of_filter(), None);
         assert_eq!(Mechanism::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
         let wholly = Mechanism::Seccomp.plan(program(Kind::Dynamic));
         assert_eq!(wholly, Plan::SupervisedWholly(Inside::Possible));

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use discnice_escape::Foreign;
-use discnice_ledger::policy::{Limits, Resources};
+use discnice_ledger::policy::Limits;
 
 use super::{Explanation, limits};
 use crate::holding::Holding;
@@ -53,9 +53,11 @@ pub fn explain(start: &Start<'_>) -> Explanation {
         Some(path) => format!("command {}: {path}", Foreign::word(start.name)),
         None => format!("command {}: not found in PATH", Foreign::word(start.name)),
     };
+    let missed = holding.misses(&start.limits).filter(|_| start.strict.0);
+    let told = missed.map_or(told, |missed| Err(missed.to_string()));
     let (held_by, mut not_held) = match told {
         _ if holding.program.is_none() => (Vec::new(), vec!["there is no such program".into()]),
-        Ok(how) => (vec![how], escapes(&holding.plan, start)),
+        Ok(how) => (vec![how], escapes(&holding, start)),
         Err(why) => (Vec::new(), vec![why]),
     };
     if start.strict.0 && !not_held.is_empty() && held_by.is_empty() {
@@ -67,10 +69,10 @@ pub fn explain(start: &Start<'_>) -> Explanation {
 }
 
 /// What of a command that is held would not be.
-fn escapes(plan: &Plan, start: &Start<'_>) -> Vec<String> {
+fn escapes(holding: &Holding, start: &Start<'_>) -> Vec<String> {
     let mut said: Vec<&str> = Vec::new();
     let watched = start.mechanism.watches();
-    match plan {
+    match holding.plan {
         Plan::Preload => {
             said.push(if watched && !start.mechanism.is_strict() {
                 "page faults on mapped files and io_uring: paid for at its next call, from outside from 8 MiB over the limit on"
@@ -93,11 +95,9 @@ fn escapes(plan: &Plan, start: &Start<'_>) -> Vec<String> {
         }
         Plan::Watched => {
             said.push("what passes between two looks (0.5 to 10 ms)");
-            if !start.limits.limited().within(Resources::NETWORK).is_empty() {
-                said.push("the network: from outside only disk traffic is held");
-            }
         }
         Plan::Escape(..) => {}
     }
-    said.into_iter().map(str::to_owned).collect()
+    let missed = holding.misses(&start.limits).map(|missed| missed.to_string());
+    said.into_iter().map(str::to_owned).chain(missed).collect()
 }

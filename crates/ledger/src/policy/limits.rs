@@ -236,6 +236,14 @@ impl Limits {
         limited.fold(Resources::NONE, |set, one| set.and(one.only()))
     }
 
+    /// The first resource with a threshold that does not hold from outside, where only disk traffic is seen.
+    #[must_use]
+    pub fn from_inside_only(&self) -> Option<Resource> {
+        let limited = self.limited();
+        let is_seen = |one: &Resource| Resources::DISK.contains(*one);
+        Resource::ALL.into_iter().find(|one| limited.contains(*one) && !is_seen(one))
+    }
+
     /// Refuses thresholds that can never take effect.
     ///
     /// # Errors
@@ -266,11 +274,8 @@ impl Limits {
         {
             return Err(Contradiction::Sleeps { shortest, longest });
         }
-        let elsewhere = |one: &Resource| !Resources::DISK.contains(*one);
         if self.per_child
-            && let Some(limit) = Resource::ALL
-                .into_iter()
-                .find(|one| elsewhere(one) && !self.rate(*one).is_unlimited())
+            && let Some(limit) = self.from_inside_only()
         {
             return Err(Contradiction::PerChild { limit });
         }

@@ -75,9 +75,11 @@ impl Run {
         strict: Strictness,
     ) -> Result<Option<Variables>, Refusal> {
         let apart = found.class.is_per_child();
-        let Holding { plan, program, unheld } = Holding::of(self.mechanism, name).apart(apart);
+        let holding = Holding::of(self.mechanism, name).apart(apart);
+        let missed = holding.misses(&found.class.limits());
+        let Holding { plan, program, unheld } = holding;
         let has_library = !matches!(unheld, Some(Unheld::NoLibrary(_)));
-        unheld.map_or(Ok(()), |unheld| strict.mind(unheld))?;
+        unheld.into_iter().chain(missed).try_for_each(|unheld| strict.mind(unheld))?;
         // Before this process is a member: the copy that may be made is no job's.
         let preload = has_library.then(library::to_preload);
         let member = launch::enlist(found, name);
