@@ -278,13 +278,69 @@ fn a_process_that_is_held_by_signals_and_continued_from_elsewhere_is_stopped_aga
     by_way_of(&way[..2], &["detach", &writer.id()]).succeeded();
 }
 
+#[test]
+fn what_is_left_stopped_by_a_daemon_that_was_killed_with_its_helpers_goes_on() {
+    let folder = product::folder();
+    let Some(way) = without_ptrace(folder.path()) else { skip!("no compiler") };
+    let way: Vec<&str> = way.iter().map(String::as_str).collect();
+    let to = format!("of={}", folder.path().join("out").display());
+    for command in ["status", "detach"] {
+        let mut writer = product::as_user("setsid");
+        writer.args(["dd", "if=/dev/zero", &to, "bs=64k", "oflag=direct"]);
+        writer.stdin(Stdio::null()).stderr(Stdio::null());
+        let writer = Sleeper(writer.spawn().expect("setsid(1)")).executing("dd");
+        let class = Class::new("256K");
+        by_way_of(&way, &attach(&class, &writer.id())).succeeded();
+        // A helper that sees the daemon's end before its own lets the process go.
+        let left = (0..20).any(|_| {
+            assert!(stops(&writer));
+            let mark = way[1].as_bytes();
+            kill_together(mark);
+            std::thread::sleep(Duration::from_millis(200));
+            let left = stands(&writer);
+            if !left {
+                by_way_of(&way, &["run", "--class", class.name(), "--disk", "256K", "true"]);
+            }
+            left
+        });
+        assert!(left, "it was never left stopped");
+        let id = writer.id();
+        let words = if command == "detach" { vec![command, &id] } else { vec![command] };
+        by_way_of(&way[..2], &words).succeeded();
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while stands(&writer) {
+            assert!(Instant::now() < deadline, "{command}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Kills all of policyd that has this in its environment.
+fn kill_together(mark: &[u8]) {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_daemon = |id: &String| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark)
+            && words.split(|byte| *byte == 0).any(|word| word == b"policyd")
+    };
+    let daemons: Vec<String> = ids.filter(is_daemon).collect();
+    for signal in ["-STOP", "-KILL"] {
+        let _ = run(Command::new("kill").arg(signal).args(&daemons));
+    }
+}
+
+fn stands(process: &Sleeper) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
 /// Whether a process is seen stopped within a second.
 fn stops(process: &Sleeper) -> bool {
-    let path = format!("/proc/{}/stat", process.id());
     (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        let stat = fs::read_to_string(&path).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        stands(process)
     })
 }
 

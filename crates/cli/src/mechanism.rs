@@ -70,7 +70,7 @@ impl Mechanism {
         self == Self::Freeze
     }
 
-    /// What holds a command for which the kernel refuses a filter: a user who asked for the filter is told.
+    /// What holds a command for which the kernel refuses a filter: if the filter was asked for by name, that is told.
     #[must_use]
     pub fn instead_of_filter(self) -> Option<Plan> {
         (self == Self::Auto).then_some(Plan::Watched)

@@ -4,7 +4,7 @@
 //! the regulator ends, in whatever way, the pipe's end tells the guardian, which continues all that
 //! is still stopped and ends itself. If the guardian dies first, the next message fails and the
 //! regulator starts another. Only if both die within one look (a quarter of a second) does a job
-//! stay stopped.
+//! stay stopped, until the next process of the user's looks at the [record](crate::hold_record).
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,13 +13,14 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::fork;
-use crate::tree::Process;
+use crate::hold_record::{HoldRecord, Kind, settle_abandoned};
+use crate::tree::{PROCESS, Process};
 
-/// One message: what, PID, start time. Shorter than `PIPE_BUF`, so never torn (pipe(7)).
-const LENGTH: usize = 13;
+/// One message: what, and of which process. Shorter than `PIPE_BUF`, so never torn (pipe(7)).
+const LENGTH: usize = 1 + PROCESS;
 const STOPPED: u8 = b'S';
 const CONTINUED: u8 = b'C';
 const STILL_THERE: u8 = b'P';
@@ -29,6 +30,8 @@ const STILL_THERE: u8 = b'P';
 pub struct Guardian {
     pipe: File,
     stopped: HashSet<Process>,
+    /// `None` where there is no place for one.
+    record: Option<HoldRecord>,
 }
 
 impl Guardian {
@@ -38,7 +41,8 @@ impl Guardian {
     /// As fork(2) and pipe(2); `Unsupported` in a program with several threads, as its copy could
     /// hold locks of threads that it does not have.
     pub fn start() -> io::Result<Self> {
-        Ok(Self { pipe: start()?, stopped: HashSet::new() })
+        let record = HoldRecord::begin(Kind::Stopped);
+        Ok(Self { pipe: start(record.as_ref())?, stopped: HashSet::new(), record })
     }
 
     /// Stops a process and tells the guardian. Returns false if the process is gone, or was already
@@ -56,8 +60,12 @@ impl Guardian {
         }
         // The guardian learns it first: to continue a process that runs does no harm.
         self.stopped.insert(process);
+        if let Some(record) = &mut self.record {
+            record.add(process);
+        }
         if let Err(error) = self.tell(STOPPED, process).and_then(|()| send(process, Signal::STOP)) {
             self.stopped.remove(&process);
+            self.strike(process);
             return Err(error);
         }
         Ok(true)
@@ -95,6 +103,14 @@ impl Guardian {
         // Gone meanwhile, or not ours to signal any more: nothing left to continue.
         let _ = send(process, Signal::CONT);
         let _ = self.tell(CONTINUED, process);
+        self.strike(process);
+    }
+
+    /// Strikes a process from the record.
+    fn strike(&mut self, process: Process) {
+        if let Some(record) = &mut self.record {
+            record.remove(process);
+        }
     }
 
     /// Makes sure that there is a guardian; call while something is stopped.
@@ -110,7 +126,7 @@ impl Guardian {
         if self.pipe.write_all(&message(what, process)).is_ok() {
             return Ok(());
         }
-        self.pipe = start()?;
+        self.pipe = start(self.record.as_ref())?;
         for &stopped in &self.stopped {
             self.pipe.write_all(&message(STOPPED, stopped))?;
         }
@@ -124,17 +140,21 @@ impl Drop for Guardian {
     }
 }
 
+/// Continues what was left stopped by regulators that were killed together with their guardians.
+pub fn continue_abandoned() {
+    // One that is gone meanwhile, or runs, has nothing to be continued.
+    settle_abandoned(Kind::Stopped, |process| drop(send(process, Signal::CONT)));
+}
+
 fn message(what: u8, process: Process) -> [u8; LENGTH] {
     let mut bytes = [what; LENGTH];
-    bytes[1..5].copy_from_slice(&process.pid.as_raw_nonzero().get().to_ne_bytes());
-    bytes[5..].copy_from_slice(&process.started.to_ne_bytes());
+    bytes[1..].copy_from_slice(&process.to_bytes());
     bytes
 }
 
 fn parse(bytes: &[u8; LENGTH]) -> Option<(u8, Process)> {
-    let pid = i32::from_ne_bytes(bytes[1..5].try_into().ok()?);
-    let started = u64::from_ne_bytes(bytes[5..].try_into().ok()?);
-    Some((bytes[0], Process { pid: Pid::from_raw(pid)?, started }))
+    let [what, process @ ..] = *bytes;
+    Some((what, Process::from_bytes(process)?))
 }
 
 /// Sends a signal to exactly this process: its descriptor cannot come to mean another one.
@@ -154,13 +174,15 @@ fn missing(error: Errno) -> io::Error {
     if error == Errno::SRCH { io::ErrorKind::NotFound.into() } else { error.into() }
 }
 
-fn start() -> io::Result<File> {
+fn start(record: Option<&HoldRecord>) -> io::Result<File> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let writer = File::from(writer);
     let copy = &writer;
     fork::child(move || {
         fork::close(copy);
         guard(reader);
+        // All of it goes on now.
+        record.into_iter().for_each(HoldRecord::end);
     })?;
     Ok(writer)
 }

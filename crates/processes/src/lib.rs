@@ -4,10 +4,12 @@
 //! - [`tree`]: the processes of a job, and whether a PID still means the same process;
 //! - [`fork`]: helper processes: children without exec that outlive or accompany their parent;
 //! - [`guardian`]: a helper that continues what a killed process had stopped;
+//! - [`hold_record`]: what is held, for the case that both are killed;
 //! - [`stopper`]: stops and continues the processes of a tree.
 
 pub mod fork;
 pub mod guardian;
+pub mod hold_record;
 pub mod stopper;
 pub mod tree;
 

@@ -15,7 +15,25 @@ pub struct Process {
     pub started: u64,
 }
 
+/// The length of a process in messages and records.
+pub(crate) const PROCESS: usize = 12;
+
 impl Process {
+    /// What stands for it in messages and records: PID and start time.
+    pub(crate) fn to_bytes(self) -> [u8; PROCESS] {
+        let mut bytes = [0; PROCESS];
+        bytes[..4].copy_from_slice(&self.id().to_ne_bytes());
+        bytes[4..].copy_from_slice(&self.started.to_ne_bytes());
+        bytes
+    }
+
+    /// The process that stands there; `None` for zeroes.
+    pub(crate) fn from_bytes(bytes: [u8; PROCESS]) -> Option<Self> {
+        let pid = i32::from_ne_bytes(bytes[..4].try_into().ok()?);
+        let started = u64::from_ne_bytes(bytes[4..].try_into().ok()?);
+        Some(Self { pid: Pid::from_raw(pid).filter(|_| pid > 0)?, started })
+    }
+
     /// The process that has this PID now; `None` when there is none, or a zombie.
     #[must_use]
     pub fn find(pid: u32) -> Option<Self> {

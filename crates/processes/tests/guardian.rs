@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use discnice_processes::Stopper;
 use discnice_processes::fork;
+use discnice_processes::guardian::continue_abandoned;
 use discnice_processes::stopper::Signals;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::procfs;
@@ -32,7 +33,23 @@ fn main() {
     killed_regulator();
     killed_guardian();
     stopped_regulator();
+    killed_together();
     println!("test guardian ... ok");
+}
+
+/// If all are killed at once, the job goes on as soon as the record is looked at, and not while they live.
+fn killed_together() {
+    let (job, regulator) = start();
+    continue_abandoned();
+    assert!(is_stopped(&job), "its regulator lives");
+    let guardian = children(regulator.id()).next().expect("a guardian");
+    send("-KILL", &[guardian, regulator.id()]);
+    end(regulator);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_stopped(&job), "nothing that could continue it is left");
+    continue_abandoned();
+    wait_until("left stopped by those that were killed", || !is_stopped(&job));
+    end(job);
 }
 
 /// Stops the job and keeps it stopped until killed.

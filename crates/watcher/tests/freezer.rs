@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use discnice_processes::tree::Process;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
-use discnice_watcher::holding::{Freezer, Grip, Hold, Means, Thawer};
+use discnice_watcher::holding::{Freezer, Grip, Hold, Means, Thawer, let_go_of_abandoned};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 fn main() {
@@ -33,6 +33,7 @@ fn main() {
     a_process_that_was_moved_away_is_found_again(&scene);
     nothing_stays_frozen_when_the_holder_is_killed(&scene);
     what_a_killed_holder_and_its_helper_left_is_taken_over(&scene);
+    what_a_killed_holder_and_its_helper_left_is_let_go(&scene);
     println!("test freezer ... ok");
 }
 
@@ -236,17 +237,31 @@ fn helpers() -> Vec<Pid> {
 
 fn what_a_killed_holder_and_its_helper_left_is_taken_over(scene: &Scene) {
     let busy = scene.busy();
-    wait_until("helpers of ended tests stay", 5, || helpers().is_empty());
-    let holder = start_holder(&busy);
-    assert!(Freezer::find(busy.process(), Thawer::default()).is_none(), "another one holds it");
-    wait_until("two helpers", 5, || helpers().len() == 1);
-    for helper in helpers() {
-        kill_process(helper, Signal::KILL).unwrap();
-    }
-    kill(holder);
-    assert!(busy.stands(), "nobody is left to thaw it");
+    leave_frozen(&busy);
     let freezer = Freezer::find(busy.process(), Thawer::default()).expect("nobody holds it");
     assert!(!busy.stands());
     drop(freezer);
     assert!(busy.is_back() && scene.is_clean());
+}
+
+fn what_a_killed_holder_and_its_helper_left_is_let_go(scene: &Scene) {
+    let busy = scene.busy();
+    leave_frozen(&busy);
+    let_go_of_abandoned();
+    assert!(busy.is_back() && scene.is_clean());
+}
+
+/// Leaves a process frozen that nothing holds any more.
+fn leave_frozen(busy: &Busy<'_>) {
+    wait_until("helpers of ended tests stay", 5, || helpers().is_empty());
+    let holder = start_holder(busy);
+    assert!(Freezer::find(busy.process(), Thawer::default()).is_none(), "another one holds it");
+    wait_until("two helpers", 5, || helpers().len() == 1);
+    let_go_of_abandoned();
+    assert!(busy.stands(), "its holder lives");
+    for helper in helpers() {
+        kill_process(helper, Signal::KILL).unwrap();
+    }
+    kill(holder);
+    assert!(busy.stands(), "nothing is left to thaw it");
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use discnice_ledger::State;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::process;
+use discnice_watcher::holding::let_go_of_abandoned;
 use discnice_watcher::process::tracer;
 
 use crate::classes::{self, Found};
@@ -36,6 +37,7 @@ impl Detach {
     /// One line for people: which PID is not attached. Nothing was changed then.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let found = classes::all()?;
+        let_go_of_abandoned();
         let pids = self.pids.iter().map(|&pid| attached(&found, pid));
         for (class, process) in pids.collect::<anyhow::Result<Vec<_>>>()? {
             let tree = Tree::new(&[process]);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use discnice_watcher::holding::let_go_of_abandoned;
 
 use super::paused::{Chosen, Subject};
 use crate::output::{say, tell};
@@ -61,6 +62,7 @@ impl Resume {
     /// # Errors
     /// One line for people: what is not paused. Nothing was changed then.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        let_go_of_abandoned();
         let chosen = self.subjects.iter().map(|word| Chosen::to_resume(word));
         for chosen in chosen.collect::<anyhow::Result<Vec<_>>>()? {
             chosen.go_on();

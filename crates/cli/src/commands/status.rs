@@ -11,6 +11,7 @@ use discnice_ledger::policy::{Condition, Memory, Resource, When};
 use discnice_progress::control::report::Report;
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos, Rate};
+use discnice_watcher::holding::let_go_of_abandoned;
 use serde::Serialize;
 
 use super::by_mechanism::ByMechanism;
@@ -55,6 +56,7 @@ impl Status {
             return status_why::run(class.as_deref(), self.json);
         }
         read_the_clock_by_libc();
+        let_go_of_abandoned();
         let (jobs, notices) = (status_polite::jobs(), status_polite::notices());
         let classes = classes::all()?;
         let mut notices = notices;

@@ -88,6 +88,8 @@ fn watch(
     (idle, settings): (Nanos, Settings),
     listener: UnixListener,
 ) -> io::Result<()> {
+    // Of a daemon that was killed before, together with its helpers.
+    holding::let_go_of_abandoned();
     let mut connections = Connections::new(listener)?;
     let mut reactor = Reactor::new()?;
     let mut keeper = WatchedClasses::new(settings);

@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use discnice_processes::tree::Process;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{Pid, geteuid};
 
 use crate::tuning;
 
@@ -39,6 +39,23 @@ fn is_child(name: &OsStr) -> bool {
 /// Whether the process is in a cgroup of this name now.
 pub(super) fn is_in(id: u32, name: &str) -> bool {
     path_of(id).is_some_and(|path| path.file_name() == Some(OsStr::new(name)))
+}
+
+/// The process that a child is for.
+pub(super) fn process_of(cgroup: &Path) -> Option<Process> {
+    let (id, started) = cgroup.file_name()?.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
+    Some(Process { pid: Pid::from_raw(id.parse().ok()?)?, started: started.parse().ok()? })
+}
+
+/// Lets a process run that was left in a child that no living process freezes by, and removes that.
+///
+/// # Errors
+/// There is none, or it is in use.
+pub(super) fn tidy_abandoned(process: Process) -> io::Result<()> {
+    let name = name(process);
+    let home = Home::of(process.id()).ok_or(io::ErrorKind::NotFound)?;
+    Child::open(&home, &name)?;
+    home.tidy(&name)
 }
 
 /// Moves this process out of a cgroup by which another process freezes a program, if it was forked

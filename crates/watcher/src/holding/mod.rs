@@ -15,6 +15,7 @@
 //! 4. a process that another program stopped or traces is left alone;
 //! 5. no method waits, but for a lock of the kernel's when a freezer cgroup begins or ends.
 
+mod abandoned;
 mod cgroup;
 mod cgroup_freezer;
 pub(crate) mod debuggers;
@@ -29,6 +30,7 @@ use std::fmt;
 use discnice_ledger::outside::{Mechanism, Reason};
 use discnice_processes::tree::Process;
 
+pub use abandoned::let_go_of_abandoned;
 pub use cgroup::step_out;
 pub use cgroup_freezer::Freezer;
 pub use job::Job;

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use discnice_processes::fork;
+use discnice_processes::hold_record::{HoldRecord, Kind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::cgroup::Home;
+use super::cgroup::{self, Home};
 use crate::helper_process;
 use crate::tuning;
 
@@ -37,6 +38,8 @@ struct Told {
     socket: Option<File>,
     /// What it would thaw, to tell its successor.
     made: HashSet<PathBuf>,
+    /// Names what it would thaw, in case that it is killed together with us.
+    record: Option<HoldRecord>,
 }
 
 impl Thawer {
@@ -49,6 +52,9 @@ impl Thawer {
         told.make_sure()?;
         told.tell(MADE, cgroup)?;
         told.made.insert(cgroup.into());
+        if let (Some(record), Some(process)) = (&mut told.record, cgroup::process_of(cgroup)) {
+            record.add(process);
+        }
         Ok(())
     }
 
@@ -62,12 +68,12 @@ impl Thawer {
 
     /// The cgroup is gone.
     pub(super) fn forget(&self, cgroup: &Path) {
-        self.0.borrow_mut().drop(GONE, cgroup);
+        self.0.borrow_mut().strike(GONE, cgroup);
     }
 
     /// The cgroup is to be removed as soon as that is possible.
     pub(super) fn leave(&self, cgroup: &Path) {
-        self.0.borrow_mut().drop(LEFT, cgroup);
+        self.0.borrow_mut().strike(LEFT, cgroup);
     }
 }
 
@@ -78,6 +84,7 @@ impl Told {
         }
         self.socket = None;
         self.socket = Some(helper_process::start(serve)?);
+        self.record = self.record.take().or_else(|| HoldRecord::begin(Kind::Frozen));
         let told = self.made.iter().try_for_each(|cgroup| self.tell(MADE, cgroup));
         told.inspect_err(|_| self.socket = None)
     }
@@ -91,10 +98,22 @@ impl Told {
         socket.write_all(&message)
     }
 
-    fn drop(&mut self, what: u8, cgroup: &Path) {
+    fn strike(&mut self, what: u8, cgroup: &Path) {
         self.made.remove(cgroup);
+        if let (Some(record), Some(process)) = (&mut self.record, cgroup::process_of(cgroup)) {
+            record.remove(process);
+        }
         // A helper that is not told finds nothing there, or removes it when we end.
         let _ = self.tell(what, cgroup);
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        // What is held is let go of before, and what cannot be yet is known to the helper.
+        if let Some(record) = &self.record {
+            record.end();
+        }
     }
 }
 
