@@ -278,46 +278,4 @@ pub fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plot(chart: Chart) -> Plot {
-        Plot { title: "a < b & c".into(), x_label: "x".into(), y_label: "y".into(), chart }
-    }
-
-    #[test]
-    fn every_chart_survives_emptiness_and_odd_numbers() {
-        let odd = vec![(0.0, f64::NAN), (1.0, 2.0)];
-        for chart in [
-            Chart::Boxes(vec![]),
-            Chart::Boxes(vec![("none".into(), vec![]), ("one".into(), vec![1.0])]),
-            Chart::Lines { series: vec![], threshold: None },
-            Chart::Lines {
-                series: vec![Series { name: "s".into(), points: odd }],
-                threshold: Some(5.0),
-            },
-            Chart::Points(vec![("p".into(), 0.0, 0.0)]),
-            Chart::Bars(vec![]),
-            Chart::Bars(vec![("1 ms".into(), 3.0), (String::new(), f64::NAN)]),
-        ] {
-            let svg = draw(&plot(chart));
-            assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-            assert!(svg.contains("a &lt; b &amp; c") && !svg.contains("a < b"));
-            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-        }
-    }
-
-    #[test]
-    fn a_box_is_drawn_at_its_quartiles() {
-        let numbers = vec![1.0, 2.0, 3.0, 4.0, 5.0];
-        let svg = draw(&plot(Chart::Boxes(vec![("g".into(), numbers)])));
-        // The axis ends at 5; quartiles 2 and 4 lie at 3/5 and 1/5 of the height.
-        let y = TOP + HEIGHT / 5.0;
-        let height = HEIGHT * 2.0 / 5.0;
-        assert!(
-            svg.contains(&format!("y=\"{y:.1}\""))
-                && svg.contains(&format!("height=\"{height:.1}\""))
-        );
-        assert_eq!(svg.matches("<circle").count(), 5);
-    }
-}
+mod tests;

@@ -1,0 +1,47 @@
+use super::*;
+
+#[test]
+fn what_runc_is_asked_to_do() {
+    for (line, verb, container, bundle) in [
+        ("--root /r --log=/l create --bundle /b --pid-file /p one", "create", Some("one"), "/b"),
+        ("--systemd-cgroup run -d -b /b two", "run", Some("two"), "/b"),
+        ("run --bundle=/b two", "run", Some("two"), "/b"),
+        ("exec -t --user 1:1 -e A=b three sh -c -b", "exec", Some("three"), "."),
+        ("delete -f four", "delete", Some("four"), "."),
+        ("--version", "", None, "."),
+        ("create", "create", None, "."),
+    ] {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let call = Call::of(&words);
+        let found = (call.verb, call.container, call.bundle());
+        assert_eq!(found, (verb, container, PathBuf::from(bundle)), "{line}");
+    }
+    let words = ["--root".into(), "/r".into(), "exec".into(), "a".into()];
+    assert_eq!(Call::of(&words).before, &words[..2]);
+}
+
+#[test]
+fn annotations_are_limits_or_refused() {
+    let held = |key: &str, value: &str| {
+        held(&[(key.to_owned(), value.to_owned())], "container-a", &["runc".into()])
+    };
+    for (key, value) in
+        [("disk", "5M"), ("meta-ops", "100"), ("class", "shared"), ("strict", "true")]
+    {
+        assert!(held(key, value).is_ok(), "{key}={value}");
+    }
+    for (key, value, why) in [
+        ("disk", "quick", "not a number"),
+        ("disk", "", "annotation io.discnice.disk"),
+        ("dsik", "5M", "annotation io.discnice.dsik"),
+        ("strict", "very", "true or false"),
+        ("class", "a/b", "no class name"),
+        ("disk", "5M --strict", "annotation io.discnice.disk"),
+    ] {
+        let error = format!("{:#}", held(key, value).unwrap_err());
+        assert!(
+            error.contains(why) && error.contains("not started") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+use super::*;
+
+#[test]
+fn dirty_pages_and_those_under_writeback_are_unwritten() {
+    assert_eq!(unwritten_part(b"Dirty:              1234 kB"), Some(1234 * 1024));
+    assert_eq!(unwritten_part(b"Writeback:             8 kB"), Some(8 * 1024));
+    assert_eq!(unwritten_part(b"WritebackTmp:          3 kB"), None);
+    assert_eq!(unwritten_part(b"Dirty:"), None);
+}
+
+#[test]
+fn what_is_dirty_is_unwritten() {
+    let file = std::env::temp_dir().join(std::format!("unwritten-{}", std::process::id()));
+    std::fs::write(&file, std::vec![1; 8 << 20]).unwrap();
+    let bytes = unwritten();
+    std::fs::remove_file(&file).unwrap();
+    // Unless another process has everything written just then, or the folder lies in memory.
+    assert!(bytes.is_some_and(|bytes| bytes < 1 << 40), "{bytes:?}");
+}
+
+#[test]
+fn partitions_belong_to_their_disk() {
+    for (name, disk) in [
+        ("sda", "sda"),
+        ("sda3", "sda"),
+        ("xvdb12", "xvdb"),
+        ("nvme0n1", "nvme0n1"),
+        ("nvme0n1p2", "nvme0n1"),
+        ("mmcblk0p1", "mmcblk0"),
+        ("loop7", "loop7"),
+        ("dm-3", "dm-3"),
+        ("sr0", "sr0"),
+    ] {
+        assert_eq!(whole(name.as_bytes()), disk.as_bytes(), "{name}");
+    }
+}
+
+#[test]
+fn a_line_of_diskstats() {
+    let line = b" 254       1 vda1 7 1 4096 5 9 2 1024 3 0 1 2 0 0 0 0 4 5";
+    let disk = Disk::parse(line).expect("a disk");
+    assert_eq!((disk.id, disk.is_physical()), (254 << 32 | 1, false));
+    assert_eq!(disk.busy, Nanos::from_millis(1));
+    assert_eq!((disk.requests, disk.waited, disk.in_flight), (16, Nanos::from_millis(8), 0));
+    assert_eq!(disk.moved, Moved { inward: 4096 * 512, outward: 1024 * 512 });
+    assert!(Disk::parse(b"junk").is_none() && Disk::parse(b"").is_none());
+}
+
+#[test]
+fn a_line_of_interfaces() {
+    let line = b"  eth0: 1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0";
+    let seen = Interfaces {
+        bytes: Moved { inward: 1000, outward: 2000 },
+        packets: Moved { inward: 1, outward: 2 },
+        namespace: 0,
+    };
+    assert_eq!(Interfaces::parse(line), Some(seen));
+    assert_eq!(Interfaces::parse(b"    lo: 1000 1 0 0 0 0 0 0 2000 2 0"), None);
+    assert_eq!(Interfaces::parse(b" face |bytes packets"), None);
+}
+
+#[test]
+fn this_machine_answers() {
+    let mut count = 0;
+    disks(|_| count += 1).expect("/proc/diskstats");
+    let namespace = network().expect("/proc/net/dev").namespace;
+    let link = std::fs::read_link("/proc/self/ns/net").expect("a link");
+    assert_eq!(link.to_str(), Some(format!("net:[{namespace}]").as_str()));
+    assert!(id_of(0x801) == 8 << 32 | 1 && count < 10_000);
+}
