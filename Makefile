@@ -10,7 +10,7 @@ LIBRARIES ?= $(RELEASE)
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint clippy rustdoc check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test slurm slurm-test
+.PHONY: help book build program demo test lint clippy rustdoc check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -74,6 +74,9 @@ storm: build ## Kill what belongs to us beside sqlite, tar, rsync and git, 500 r
 
 leftovers: build ## What policyd keeps of 50,000 commands and 10,000 classes (a quarter of an hour)
 	DISCNICE_COMMANDS=50000 DISCNICE_CLASSES=10000 $(CARGO) test -p discnice-tests --test leftovers -- --nocapture
+
+kernels: program ## Boot the kernels of four Debian releases (Linux 5.10 to the newest) and try all mechanisms there (needs root, debootstrap, qemu-system-x86; a quarter of an hour)
+	tests/kernels/run.sh $(RELEASE)/discnice $(RELEASE)/libdiscnice.so
 
 inject: build ## Make every system call and allocation of run, policyd and refresh fail in turn (an hour)
 	DISCNICE_INJECT=all $(CARGO) test -p discnice-tests --test injection -- --nocapture
