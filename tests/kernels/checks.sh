@@ -3,8 +3,6 @@
 cd || exit 1
 size=20
 write="if=/dev/zero of=file bs=128k count=$((size * 8)) conv=fsync"
-# Whether the kernel has what holds static programs to limits of the network (Linux 5.19).
-filter=$(uname -r | awk -F . '{ print ($1 > 5 || $1 == 5 && $2 >= 19) }')
 
 now() { awk '{ print $1 }' /proc/uptime; }
 say() { printf '%-5s %-30s %s\n' "$@"; }
@@ -57,13 +55,9 @@ busybox httpd -f -p 127.0.0.1:8731 -h shared &
 web=$!
 sleep 1
 held "network, library" discnice run --net 5M --net-loopback --strict -- rsync -W rsync://127.0.0.1:8730/shared/file copy
-if [ "$filter" = 1 ]; then
-    held "network, static" discnice run --net 5M --net-loopback --strict -- busybox wget -q -O copy http://127.0.0.1:8731/file
-else
-    discnice run --net 5M --net-loopback --strict -- busybox wget -q -O copy http://127.0.0.1:8731/file 2>out
-    [ $? -eq 125 ] && grep -q 'net does not hold' out
-    judge $? "network, static" "$(cat out)"
-fi
+discnice run --net 5M --net-loopback --strict -- busybox wget -q -O copy http://127.0.0.1:8731/file 2>out
+[ $? -eq 125 ] && grep -q 'net does not hold' out
+judge $? "network, static" "$(cat out)"
 kill $server $web
 
 # moved PID: MiB/s written by a process and its ended children in four seconds.

@@ -93,7 +93,7 @@ fn a_command_is_told_of_as_doctor_does() {
     assert!(doctor.contains(&format!("can be limited, by {how}")), "{doctor}");
     let watched = ["run", "--dry-run", "--mechanism", "freeze", "--net", "1M", "/bin/busybox"];
     let told = run(&mut product::discnice(watched)).succeeded().text();
-    assert!(told.contains("--net does not hold: /bin/busybox is held from outside"), "{told}");
+    assert!(told.contains("--net does not hold: /bin/busybox runs without the library"), "{told}");
     let strict =
         ["run", "--dry-run", "--strict", "--mechanism", "freeze", "--net", "1M", "/bin/busybox"];
     let told = run(&mut product::discnice(strict));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Outcome, run};
+use discnice_tests::process::{Group, Outcome, run};
 use discnice_tests::{cold, product, skip};
 
 /// A process that sleeps.
@@ -187,6 +187,55 @@ fn without_seccomp_a_program_runs_and_one_line_says_so() {
         assert_eq!(outcome.complaint().lines().count(), 1, "{outcome:?}");
         assert!(outcome.complaint().contains("this kernel"), "{outcome:?}");
     }
+}
+
+#[test]
+fn what_only_the_library_can_limit_is_told_of() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
+        skip!("no static libc")
+    };
+    let reader = reader.to_str().expect("UTF-8");
+    let command = [reader, "/etc/passwd"];
+    for (limit, rate, mechanism) in [
+        ("--net", "1M", "auto"),
+        ("--net-up", "1M", "freeze"),
+        ("--meta-ops", "100", "auto"),
+        ("--net", "1M", "seccomp"),
+    ] {
+        let words = |strict: &'static [&str]| {
+            [&["run", limit, rate, "--mechanism", mechanism][..], strict, &["--"], &command]
+                .concat()
+        };
+        let told = run(&mut product::discnice(words(&[])));
+        let complaint = told.complaint();
+        assert_eq!((told.status, complaint.lines().count()), (Some(0), 1), "{told:?}");
+        assert!(
+            complaint.starts_with(&format!("discnice: {limit} does not hold: ")),
+            "{complaint}"
+        );
+        assert_refused(&run(&mut product::discnice(words(&["--strict"]))), "does not hold");
+    }
+    // A child of a program with the library in it.
+    let class = Class::new("50M");
+    let mut job = product::discnice(["run", "--class", class.name(), "--disk", "50M"]);
+    job.args(["--net", "1M", "--", "sh", "-c", "\"$0\" /etc/passwd 60; true", reader]);
+    let job = Group::start_silent(&mut job);
+    let is_told = || {
+        let shown = class.show();
+        shown["members"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["misses"] == "--net"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !is_told() {
+        assert!(Instant::now() < deadline, "{:#}", class.show());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let status = run(&mut product::discnice(["status"])).text();
+    assert!(status.contains("NOT LIMITED: --net needs the library in it"), "{status}");
+    drop(job);
 }
 
 #[test]

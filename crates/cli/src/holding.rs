@@ -22,7 +22,7 @@ pub enum Unheld {
     Escapes(PathBuf, &'static str),
     /// The kernel refuses a filter; what is left of the limits then, the program, and the kernel's reason.
     NoFilter(&'static str, PathBuf, String),
-    /// It is held from outside alone, where this limit does not hold.
+    /// The library is not in it, and without that this limit does not hold.
     DiskOnly(PathBuf, Resource),
     /// The daemon that holds what the other mechanisms cannot see is not to be had.
     NotWatched(std::io::Error),
@@ -68,7 +68,7 @@ impl fmt::Display for Unheld {
                 let (limit, path) = (limit.option(), Foreign::path(path));
                 write!(
                     f,
-                    "{limit} does not hold: {path} is held from outside, where only disk traffic is seen"
+                    "{limit} does not hold: {path} runs without the library, so only its disk traffic is limited"
                 )
             }
             Self::NotWatched(error) => write!(f, "not watched from outside: {error}"),
@@ -126,7 +126,9 @@ impl Holding {
     /// Tells if one of the limits cannot hold that way.
     #[must_use]
     pub fn misses(&self, limits: &Limits) -> Option<Unheld> {
-        let limit = limits.from_inside_only().filter(|_| self.plan == Plan::Watched)?;
+        // One that escapes all of them is told of as such.
+        let by_disk = self.plan == Plan::Watched || self.plan.is_supervised();
+        let limit = limits.from_inside_only().filter(|_| by_disk)?;
         Some(Unheld::DiskOnly(self.program.clone().unwrap_or_default(), limit))
     }
 

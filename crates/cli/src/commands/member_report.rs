@@ -1,9 +1,11 @@
 //! One process of a class, as `status` shows it.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use discnice_escape::Foreign;
 use discnice_ledger::outside::{Account, Mechanism, Reason};
+use discnice_ledger::policy::{Limits, Resource};
 use discnice_ledger::{Member, State};
 use discnice_units::Nanos;
 use serde::Serialize;
@@ -24,6 +26,8 @@ pub struct MemberReport {
     pub escape: Option<String>,
     /// Why it is held from outside, if it is.
     pub why: Option<&'static str>,
+    /// The limit of its class that does not hold for it, if there is one: all but those of disk traffic need the library.
+    pub misses: Option<&'static str>,
     /// Whether it stands because the user wants it to.
     pub paused: bool,
     /// What was charged for it.
@@ -43,16 +47,20 @@ pub struct MemberReport {
 impl MemberReport {
     /// What is known of a process; the kernel is asked only if `seen`, which takes longer than all the rest, or if
     /// it is not held.
-    pub fn of(running: &Running<'_>, seen: bool) -> Self {
+    pub fn of(running: &Running<'_>, limits: &Limits, seen: bool) -> Self {
         let Running { member, outside, held, .. } = *running;
         let escape = escape(running);
         let escapes = escape.is_some();
         let charged = member.books().charged();
+        let without_library = member.state() == State::Notified
+            || held.is_some_and(|account| is_without_library(account.reason));
+        let misses = limits.from_inside_only().filter(|_| without_library && !escapes);
         Self {
             process: member.process(),
             name: name(member),
             mechanism: mechanism(member.state(), escapes, held),
             escape,
+            misses: misses.map(Resource::option),
             why: held.and_then(|account| explain(account.reason)),
             paused: running.is_paused(),
             read: charged.read,
@@ -62,6 +70,16 @@ impl MemberReport {
             waited_seconds: Nanos(member.books().waited()).as_secs_f64(),
             frozen_seconds: Nanos(outside.map_or(0, |account| account.frozen)).as_secs_f64(),
         }
+    }
+}
+
+impl MemberReport {
+    /// Why it is not held to all limits of its class, if it is not.
+    pub fn not_held(&self) -> Option<Cow<'_, str>> {
+        let misses = |limit| {
+            Cow::from(format!("{limit} needs the library in it; its disk traffic is limited"))
+        };
+        self.escape.as_deref().map(Cow::from).or_else(|| self.misses.map(misses))
     }
 }
 
@@ -80,6 +98,11 @@ fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str
         (State::Notified, _) => "seccomp",
         _ => "preload",
     }
+}
+
+/// Whether a process that is held from outside for this reason has no library in it.
+const fn is_without_library(reason: Reason) -> bool {
+    matches!(reason, Reason::Attached | Reason::Descendant | Reason::NoLibrary | Reason::PerChild)
 }
 
 /// Why a process is held from outside, or cannot be.

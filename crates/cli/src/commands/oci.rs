@@ -243,22 +243,19 @@ fn held(
     parse(&words, command).context("the container was not started: its annotations")
 }
 
-/// By what the container is held; from outside only disk traffic is.
+/// By what the container is held: its programs run without the library, so only their disk traffic is.
 fn mechanism(annotations: &[(String, String)]) -> anyhow::Result<&'static str> {
-    if seccomp::probe().is_ok() {
-        return Ok("seccomp");
-    }
     let other = |key: &str| key.starts_with("net") || key == "meta-ops";
     if let Some((key, _)) = annotations.iter().find(|(key, _)| other(key)) {
         let why = format!(
-            "annotation {PREFIX}{key} does not hold before Linux 5.19: only disk traffic is held"
+            "annotation {PREFIX}{key} does not hold: only the disk traffic of containers is limited"
         );
         if annotations.iter().any(|(key, value)| key == "strict" && value == "true") {
             bail!("{why}; the container was not started");
         }
         crate::tell!("discnice: {why}");
     }
-    Ok("freeze")
+    Ok(if seccomp::probe().is_ok() { "seccomp" } else { "freeze" })
 }
 
 fn parse(words: &[String], command: &[OsString]) -> anyhow::Result<super::run::Run> {

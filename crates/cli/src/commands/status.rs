@@ -238,7 +238,7 @@ impl ClassReport {
             fleet: Share::of(class, now),
             unlisted: class.unlisted(),
             prediction: seen.then(|| PredictionReport::of(class)),
-            members: running.iter().map(|one| MemberReport::of(one, seen)).collect(),
+            members: running.iter().map(|one| MemberReport::of(one, &limits, seen)).collect(),
         }
     }
 
@@ -362,8 +362,8 @@ fn table(reports: &[ClassReport], members: bool) -> Lines {
 }
 
 fn member_line(member: &MemberReport) -> String {
-    let what = match (&member.escape, member.why) {
-        (Some(why), _) => not_limited(why, member.seen),
+    let what = match (member.not_held(), member.why) {
+        (Some(why), _) => not_limited(&why, member.seen),
         (None, Some(why)) => format!("{}: {why}", member.mechanism),
         (None, None) => String::new(),
     };

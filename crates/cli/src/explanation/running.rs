@@ -1,5 +1,7 @@
 //! A class, or a process that runs.
 
+use std::borrow::Cow;
+
 use discnice_escape::Foreign;
 use discnice_progress::control::report::posted;
 use discnice_progress::testpoint::paths;
@@ -14,8 +16,9 @@ use crate::running::Running;
 
 /// Explains what a class holds.
 pub fn class(found: &Found) -> Explanation {
+    let own = found.class.limits();
     let members: Vec<MemberReport> =
-        Running::all(found).map(|running| MemberReport::of(&running, false)).collect();
+        Running::all(found).map(|running| MemberReport::of(&running, &own, false)).collect();
     let held = members.iter().filter(|member| member.escape.is_none()).collect::<Vec<_>>();
     let mut mechanisms: Vec<&str> = held.iter().map(|member| member.mechanism).collect();
     mechanisms.sort_unstable();
@@ -24,7 +27,7 @@ pub fn class(found: &Found) -> Explanation {
     let processes = |count| if count == 1 { "process" } else { "processes" };
     let by = |one: &str| format!("{one}: {} {}", count(one), processes(count(one)));
     let escapes = members.iter().filter_map(|member| {
-        let why = member.escape.as_ref()?;
+        let why = member.not_held()?;
         Some(format!("process {} ({}): {why}", member.process, Foreign::text(&member.name)))
     });
     let policy = own_policy::problem(found.class)
@@ -32,7 +35,7 @@ pub fn class(found: &Found) -> Explanation {
     Explanation {
         about: format!("class {}", Foreign::text(&found.name())),
         class: None,
-        limits: limits(&found.class.limits()),
+        limits: limits(&own),
         held_by: mechanisms.into_iter().map(by).collect(),
         waits_for: waiting::of_class(found),
         not_held: escapes.chain(policy).collect(),
@@ -47,7 +50,7 @@ pub fn process(pinned: &Pinned, class: Option<Found>) -> Explanation {
     let Some(found) = class else { return stranger(about, pinned) };
     let running = Running::all(&found).find(|running| running.member.process() == id);
     let Some(running) = running else { return stranger(about, pinned) };
-    let report = MemberReport::of(&running, true);
+    let report = MemberReport::of(&running, &found.class.limits(), true);
     let why = report.why.map_or(String::new(), |why| format!(": {why}"));
     let held_by = match &report.escape {
         Some(_) => Vec::new(),
@@ -61,7 +64,7 @@ pub fn process(pinned: &Pinned, class: Option<Found>) -> Explanation {
         limits: limits(&found.class.limits()),
         held_by,
         waits_for,
-        not_held: report.escape.into_iter().collect(),
+        not_held: report.not_held().map(Cow::into_owned).into_iter().collect(),
     }
 }
 

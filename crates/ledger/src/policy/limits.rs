@@ -236,7 +236,8 @@ impl Limits {
         limited.fold(Resources::NONE, |set, one| set.and(one.only()))
     }
 
-    /// The first resource with a threshold that does not hold from outside, where only disk traffic is seen.
+    /// The first resource with a threshold that holds only for programs with the library in them: from outside and below a
+    /// filter only disk traffic is seen.
     #[must_use]
     pub fn from_inside_only(&self) -> Option<Resource> {
         let limited = self.limited();

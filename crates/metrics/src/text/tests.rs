@@ -69,7 +69,11 @@ fn dashboards_and_rules_show_what_is_told() {
     for (file, content, least) in [
         ("discnice.rules.yml", rules, 10),
         ("discnice.json", include_str!("../../../../packaging/grafana/discnice.json"), 4),
-        ("discnice-fleet.json", include_str!("../../../../packaging/grafana/discnice-fleet.json"), 8),
+        (
+            "discnice-fleet.json",
+            include_str!("../../../../packaging/grafana/discnice-fleet.json"),
+            8,
+        ),
     ] {
         let used = names(content);
         let unknown: Vec<_> = used.difference(&told).collect();
