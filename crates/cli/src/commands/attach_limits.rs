@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
-use discnice_ledger::policy::{Limits, Resources};
+use discnice_ledger::policy::Limits;
 use discnice_ledger::{Direction, State};
 use discnice_processes::fork;
 use discnice_processes::tree::{Process, Tree};
@@ -65,7 +65,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     let wanted = limits.over(Limits::UNLIMITED)?;
     own_policy::check_start(class, &wanted)?;
     ensure!(
-        wanted.limited().within(Resources::DISK) == wanted.limited(),
+        wanted.from_inside_only().is_none(),
         "a running process can be limited in disk traffic only; leave out --meta-ops and --net"
     );
     ensure!(

@@ -52,6 +52,8 @@ pub struct LimitArgs {
     #[serde(deserialize_with = "from_toml::parsed")]
     disk_total: Option<Total>,
     /// Network traffic, sent and received together
+    ///
+    /// Limits of the network do not hold for static and Go programs, which the library cannot enter; `run` says so.
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "from_toml::parsed")]
     net: Option<Given>,
