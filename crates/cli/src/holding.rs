@@ -126,9 +126,12 @@ impl Holding {
     /// Tells if one of the limits cannot hold that way.
     #[must_use]
     pub fn misses(&self, limits: &Limits) -> Option<Unheld> {
-        // One that escapes all of them is told of as such.
-        let by_disk = self.plan == Plan::Watched || self.plan.is_supervised();
-        let limit = limits.from_inside_only().filter(|_| by_disk)?;
+        let limit = limits.from_inside_only()?;
+        // One that the kernel refuses a filter, and one that escapes all limits, is told of as such.
+        let is_supervised = self.plan.is_supervised() && discnice_supervisor::probe().is_ok();
+        if self.plan != Plan::Watched && !is_supervised {
+            return None;
+        }
         Some(Unheld::DiskOnly(self.program.clone().unwrap_or_default(), limit))
     }
 
