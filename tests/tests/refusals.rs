@@ -202,6 +202,7 @@ fn what_only_the_library_can_limit_is_told_of() {
         ("--net", "1M", "auto"),
         ("--net-up", "1M", "freeze"),
         ("--meta-ops", "100", "auto"),
+        ("--disk-iops", "100", "freeze"),
         ("--net", "1M", "seccomp"),
     ] {
         let words = |strict: &'static [&str]| {
@@ -219,6 +220,7 @@ fn what_only_the_library_can_limit_is_told_of() {
     }
     // A child of a program with the library in it.
     let class = Class::new("50M");
+    run(&mut class.command(["true"])).succeeded();
     let mut job = product::discnice(["run", "--class", class.name(), "--disk", "50M"]);
     job.args(["--net", "1M", "--", "sh", "-c", "\"$0\" /etc/passwd 60; true", reader]);
     let job = Group::start_silent(&mut job);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use discnice_escape::Foreign;
-use discnice_ledger::policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource, Resources};
 
 use crate::mechanism::{Inside, Mechanism, Plan};
 use crate::{library, program, stack};
@@ -23,7 +23,7 @@ pub enum Unheld {
     /// The kernel refuses a filter; what is left of the limits then, the program, and the kernel's reason.
     NoFilter(&'static str, PathBuf, String),
     /// The library is not in it, and without that this limit does not hold.
-    DiskOnly(PathBuf, Resource),
+    NotSeen(PathBuf, Resource),
     /// The daemon that holds what the other mechanisms cannot see is not to be had.
     NotWatched(std::io::Error),
     /// What the limits depend on, whether others are busy, is not to be known.
@@ -48,7 +48,7 @@ impl Unheld {
             Self::NoFilter(..) => "try --mechanism freeze",
             Self::NotWatched(_) => "see `discnice policyd --help`",
             Self::NoGuest(_) => "say --guest=no",
-            Self::DiskOnly(..) => "leave that limit out",
+            Self::NotSeen(..) => "leave that limit out",
             Self::NotPolite(_) | Self::GainsRights(_) => "start it without --strict",
         }
     }
@@ -64,12 +64,9 @@ impl fmt::Display for Unheld {
             Self::NoFilter(rest, path, refused) => {
                 write!(f, "{rest}: {}: {refused}", Foreign::path(path))
             }
-            Self::DiskOnly(path, limit) => {
+            Self::NotSeen(path, limit) => {
                 let (limit, path) = (limit.option(), Foreign::path(path));
-                write!(
-                    f,
-                    "{limit} does not hold: {path} runs without the library, so only its disk traffic is limited"
-                )
+                write!(f, "{limit} does not hold: {path} runs without the library")
             }
             Self::NotWatched(error) => write!(f, "not watched from outside: {error}"),
             Self::NoBoard(error) => {
@@ -126,13 +123,17 @@ impl Holding {
     /// Tells if one of the limits cannot hold that way.
     #[must_use]
     pub fn misses(&self, limits: &Limits) -> Option<Unheld> {
-        let limit = limits.from_inside_only()?;
-        // One that the kernel refuses a filter, and one that escapes all limits, is told of as such.
-        let is_supervised = self.plan.is_supervised() && discnice_supervisor::probe().is_ok();
-        if self.plan != Plan::Watched && !is_supervised {
+        let seen = match &self.plan {
+            Plan::Watched => Resources::FROM_OUTSIDE,
+            Plan::Supervised | Plan::SupervisedWholly(_) => Resources::DISK,
+            Plan::Preload | Plan::Escape(..) => Resources::ALL,
+        };
+        let limit = limits.beyond(seen)?;
+        // One that the kernel refuses a filter is told of as such.
+        if self.plan.is_supervised() && discnice_supervisor::probe().is_err() {
             return None;
         }
-        Some(Unheld::DiskOnly(self.program.clone().unwrap_or_default(), limit))
+        Some(Unheld::NotSeen(self.program.clone().unwrap_or_default(), limit))
     }
 
     /// How it is held with children that have classes of their own, if `apart`: only a watcher outside can give them those.

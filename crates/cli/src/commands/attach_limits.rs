@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
-use discnice_ledger::policy::Limits;
+use discnice_ledger::policy::{Limits, Resources};
 use discnice_ledger::{Direction, State};
 use discnice_processes::fork;
 use discnice_processes::tree::{Process, Tree};
@@ -65,9 +65,15 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     let wanted = limits.over(Limits::UNLIMITED)?;
     own_policy::check_start(class, &wanted)?;
     ensure!(
-        wanted.from_inside_only().is_none(),
+        wanted.beyond(Resources::DISK).is_none(),
         "a running process can be limited in disk traffic only; leave out --meta-ops and --net"
     );
+    if let Some(limit) = wanted.beyond(Resources::FROM_OUTSIDE) {
+        let limit = limit.option();
+        tell!(
+            "discnice: {limit} holds for large operations only: from outside 512 KiB count as one"
+        );
+    }
     ensure!(
         background || !wanted.per_child(),
         "--per-child needs --background: the daemon makes the classes of the children"

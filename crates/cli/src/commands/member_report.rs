@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use discnice_escape::Foreign;
 use discnice_ledger::outside::{Account, Mechanism, Reason};
-use discnice_ledger::policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource, Resources};
 use discnice_ledger::{Member, State};
 use discnice_units::Nanos;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct MemberReport {
     pub escape: Option<String>,
     /// Why it is held from outside, if it is.
     pub why: Option<&'static str>,
-    /// The limit of its class that does not hold for it, if there is one: all but those of disk traffic need the library.
+    /// The limit of its class that does not hold for it, if there is one.
     pub misses: Option<&'static str>,
     /// Whether it stands because the user wants it to.
     pub paused: bool,
@@ -52,9 +52,7 @@ impl MemberReport {
         let escape = escape(running);
         let escapes = escape.is_some();
         let charged = member.books().charged();
-        let without_library = member.state() == State::Notified
-            || held.is_some_and(|account| is_without_library(account.reason));
-        let misses = limits.from_inside_only().filter(|_| without_library && !escapes);
+        let misses = limits.beyond(seen_of(member.state(), held)).filter(|_| !escapes);
         Self {
             process: member.process(),
             name: name(member),
@@ -76,9 +74,8 @@ impl MemberReport {
 impl MemberReport {
     /// Why it is not held to all limits of its class, if it is not.
     pub fn not_held(&self) -> Option<Cow<'_, str>> {
-        let misses = |limit| {
-            Cow::from(format!("{limit} needs the library in it; its disk traffic is limited"))
-        };
+        let misses =
+            |limit| Cow::from(format!("{limit} needs the library in it; other limits hold"));
         self.escape.as_deref().map(Cow::from).or_else(|| self.misses.map(misses))
     }
 }
@@ -97,6 +94,15 @@ fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str
         (State::Outside | State::Executing | State::Confined, _) => "freeze",
         (State::Notified, _) => "seccomp",
         _ => "preload",
+    }
+}
+
+/// What of a process is seen by what holds it.
+const fn seen_of(state: State, held: Option<Account>) -> Resources {
+    match (state, held) {
+        (State::Notified, _) => Resources::DISK,
+        (_, Some(account)) if is_without_library(account.reason) => Resources::FROM_OUTSIDE,
+        _ => Resources::ALL,
     }
 }
 

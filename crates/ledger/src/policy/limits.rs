@@ -236,13 +236,11 @@ impl Limits {
         limited.fold(Resources::NONE, |set, one| set.and(one.only()))
     }
 
-    /// The first resource with a threshold that holds only for programs with the library in them: from outside and below a
-    /// filter only disk traffic is seen.
+    /// The first resource with a threshold that is none of these.
     #[must_use]
-    pub fn from_inside_only(&self) -> Option<Resource> {
+    pub fn beyond(&self, seen: Resources) -> Option<Resource> {
         let limited = self.limited();
-        let is_seen = |one: &Resource| Resources::DISK.contains(*one);
-        Resource::ALL.into_iter().find(|one| limited.contains(*one) && !is_seen(one))
+        Resource::ALL.into_iter().find(|one| limited.contains(*one) && !seen.contains(*one))
     }
 
     /// Refuses thresholds that can never take effect.
@@ -276,7 +274,7 @@ impl Limits {
             return Err(Contradiction::Sleeps { shortest, longest });
         }
         if self.per_child
-            && let Some(limit) = self.from_inside_only()
+            && let Some(limit) = self.beyond(Resources::DISK)
         {
             return Err(Contradiction::PerChild { limit });
         }
