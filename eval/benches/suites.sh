@@ -35,6 +35,8 @@ esac
 [ "$(id -u)" != 0 ] || fail "must not run as root, for whom tests behave differently"
 discnice=$(realpath "${DISCNICE:-$here/../../target/release/discnice}")
 [ -x "$discnice" ] || fail "no program at $discnice; run make build or set DISCNICE"
+# Without it every mechanism is another one.
+"$discnice" doctor | grep -q '^ok *library' || fail "$discnice has no library; run make build"
 work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/discnice-suites.XXXXXX")}
 mkdir -p "$work"
 work=$(realpath "$work")
