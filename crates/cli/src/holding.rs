@@ -88,6 +88,8 @@ pub struct Holding {
     pub program: Option<PathBuf>,
     /// Why it will not be held, as far as that can be told before it is tried.
     pub unheld: Option<Unheld>,
+    /// Set if the kernel refuses the filter that it would be put below.
+    is_refused: bool,
 }
 
 impl Holding {
@@ -115,7 +117,7 @@ impl Holding {
             Plan::Preload => installed.err().map(Unheld::NoLibrary),
             Plan::Supervised | Plan::SupervisedWholly(_) | Plan::Watched => None,
         };
-        Self { plan, program, unheld }
+        Self { plan, program, unheld, is_refused }
     }
 }
 
@@ -130,7 +132,7 @@ impl Holding {
         };
         let limit = limits.beyond(seen)?;
         // One that the kernel refuses a filter is told of as such.
-        if self.plan.is_supervised() && discnice_supervisor::probe().is_err() {
+        if self.plan.is_supervised() && self.is_refused {
             return None;
         }
         Some(Unheld::NotSeen(self.program.clone().unwrap_or_default(), limit))

@@ -31,20 +31,23 @@ pub(super) fn name(process: Process) -> String {
 
 /// Whether a cgroup of this name is such a child.
 fn is_child(name: &OsStr) -> bool {
-    let numbers = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    numbers.is_some_and(|(id, started)| is_number(id) && is_number(started))
+    process_of(name).is_some()
+}
+
+/// The process that a child of this name is for; `None` if the name is no child's.
+pub(super) fn process_of(name: &OsStr) -> Option<Process> {
+    let (id, started) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
+    // A sign would be parsed, too.
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(id) || !are_digits(started) {
+        return None;
+    }
+    Some(Process { pid: Pid::from_raw(id.parse().ok()?)?, started: started.parse().ok()? })
 }
 
 /// Whether the process is in a cgroup of this name now.
 pub(super) fn is_in(id: u32, name: &str) -> bool {
     path_of(id).is_some_and(|path| path.file_name() == Some(OsStr::new(name)))
-}
-
-/// The process that a child is for.
-pub(super) fn process_of(cgroup: &Path) -> Option<Process> {
-    let (id, started) = cgroup.file_name()?.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
-    Some(Process { pid: Pid::from_raw(id.parse().ok()?)?, started: started.parse().ok()? })
 }
 
 /// Lets a process run that was left in a child that no living process freezes by, and removes that.

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use discnice_processes::fork;
 use discnice_processes::hold_record::{HoldRecord, Kind};
+use discnice_processes::tree::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cgroup::{self, Home};
@@ -52,7 +53,7 @@ impl Thawer {
         told.make_sure()?;
         told.tell(MADE, cgroup)?;
         told.made.insert(cgroup.into());
-        if let (Some(record), Some(process)) = (&mut told.record, cgroup::process_of(cgroup)) {
+        if let (Some(record), Some(process)) = (&mut told.record, process_of(cgroup)) {
             record.add(process);
         }
         Ok(())
@@ -100,7 +101,7 @@ impl Told {
 
     fn strike(&mut self, what: u8, cgroup: &Path) {
         self.made.remove(cgroup);
-        if let (Some(record), Some(process)) = (&mut self.record, cgroup::process_of(cgroup)) {
+        if let (Some(record), Some(process)) = (&mut self.record, process_of(cgroup)) {
             record.remove(process);
         }
         // A helper that is not told finds nothing there, or removes it when we end.
@@ -115,6 +116,11 @@ impl Drop for Told {
             record.end();
         }
     }
+}
+
+/// The process that a cgroup is for.
+fn process_of(cgroup: &Path) -> Option<Process> {
+    cgroup.file_name().and_then(cgroup::process_of)
 }
 
 /// Returns true if the other end is open.

@@ -77,7 +77,7 @@ impl Run {
         let apart = found.class.is_per_child();
         let holding = Holding::of(self.mechanism, name).apart(apart);
         let missed = holding.misses(&found.class.limits());
-        let Holding { plan, program, unheld } = holding;
+        let Holding { plan, program, unheld, .. } = holding;
         let has_library = !matches!(unheld, Some(Unheld::NoLibrary(_)));
         unheld.into_iter().chain(missed).try_for_each(|unheld| strict.mind(unheld))?;
         // Before this process is a member: the copy that may be made is no job's.
