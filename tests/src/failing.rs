@@ -237,14 +237,7 @@ impl Scene {
     /// The processes that were started in it.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
-        let mark = format!("XDG_RUNTIME_DIR={}\0", self.runtime().display());
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let is_here = |number: &u32| {
-            let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-            environment.windows(mark.len()).any(|part| part == mark.as_bytes())
-        };
-        numbers.filter(is_here).collect()
+        process::with_in_environment(&format!("XDG_RUNTIME_DIR={}", self.runtime().display()))
     }
 
     /// Those of them that are stopped, also a little later: one that is held stops now and then.

@@ -1,7 +1,7 @@
 //! Running a command to its end.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -87,6 +87,21 @@ impl Outcome {
 #[must_use]
 pub fn run(command: &mut Command) -> Outcome {
     run_within(command, TIMEOUT).unwrap_or_else(|| panic!("{command:?} hangs"))
+}
+
+/// The processes with this entry in their environment, as far as it may be read.
+///
+/// # Panics
+/// There is no `/proc`.
+#[must_use]
+pub fn with_in_environment(entry: &str) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let ids = all.filter_map(|one| one.file_name().to_str()?.parse().ok());
+    let has_it = |id: &u32| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
+    };
+    ids.filter(has_it).collect()
 }
 
 /// Runs a command to its end; `None` if it takes longer than `time`.

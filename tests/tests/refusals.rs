@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Group, Outcome, run};
+use discnice_tests::process::{Group, Outcome, run, with_in_environment, within};
 use discnice_tests::{cold, product, skip};
 
 /// A process that sleeps.
@@ -230,11 +230,7 @@ fn what_only_the_library_can_limit_is_told_of() {
             .as_array()
             .is_some_and(|all| all.iter().any(|one| one["misses"] == "--net"))
     };
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while !is_told() {
-        assert!(Instant::now() < deadline, "{:#}", class.show());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    within(Duration::from_secs(5), "that it is told of", is_told);
     let status = run(&mut product::discnice(["status"])).text();
     assert!(status.contains("NOT LIMITED: --net needs the library in it"), "{status}");
     drop(job);
@@ -345,8 +341,7 @@ fn what_is_left_stopped_by_a_daemon_that_was_killed_with_its_helpers_goes_on() {
         // A helper that sees the daemon's end before its own lets the process go.
         let left = (0..20).any(|_| {
             assert!(stops(&writer));
-            let mark = way[1].as_bytes();
-            kill_together(mark);
+            kill_together(way[1]);
             std::thread::sleep(Duration::from_millis(200));
             let left = stands(&writer);
             if !left {
@@ -358,25 +353,18 @@ fn what_is_left_stopped_by_a_daemon_that_was_killed_with_its_helpers_goes_on() {
         let id = writer.id();
         let words = if command == "detach" { vec![command, &id] } else { vec![command] };
         by_way_of(&way[..2], &words).succeeded();
-        let deadline = Instant::now() + Duration::from_secs(2);
-        while stands(&writer) {
-            assert!(Instant::now() < deadline, "{command}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        within(Duration::from_secs(2), command, || !stands(&writer));
     }
 }
 
 /// Kills all of policyd that has this in its environment.
-fn kill_together(mark: &[u8]) {
-    let entries = fs::read_dir("/proc").expect("/proc").flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let is_daemon = |id: &String| {
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+fn kill_together(mark: &str) {
+    let is_daemon = |id: &u32| {
         let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == mark)
-            && words.split(|byte| *byte == 0).any(|word| word == b"policyd")
+        words.split(|byte| *byte == 0).any(|word| word == b"policyd")
     };
-    let daemons: Vec<String> = ids.filter(is_daemon).collect();
+    let daemons = with_in_environment(mark).into_iter().filter(is_daemon);
+    let daemons: Vec<String> = daemons.map(|id| id.to_string()).collect();
     for signal in ["-STOP", "-KILL"] {
         let _ = run(Command::new("kill").arg(signal).args(&daemons));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{run, send};
+use discnice_tests::process::{run, send, with_in_environment};
 use discnice_tests::{cold, product, skip};
 
 /// A guest without a dynamic linker, if the machine can make one.
@@ -183,15 +183,11 @@ fn there_can_be_one_supervisor_only() {
 
 /// The processes that supervise what was started with a variable in its environment.
 fn supervisors(mark: &str) -> BTreeSet<i32> {
-    let all = fs::read_dir("/proc").expect("/proc").flatten();
-    all.filter_map(|entry| {
-        let id = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        let environment = fs::read(entry.path().join("environ")).ok()?;
-        let marked = environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
-        (marked && stat.contains("(discnice-notify)")).then_some(id)
-    })
-    .collect()
+    let is_one = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat"));
+        stat.is_ok_and(|stat| stat.contains("(discnice-notify)"))
+    };
+    with_in_environment(mark).into_iter().filter(is_one).map(u32::cast_signed).collect()
 }
 
 #[test]

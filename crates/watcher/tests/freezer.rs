@@ -238,7 +238,7 @@ fn helpers() -> Vec<Pid> {
 fn what_a_killed_holder_and_its_helper_left_is_taken_over(scene: &Scene) {
     let busy = scene.busy();
     leave_frozen(&busy);
-    let freezer = Freezer::find(busy.process(), Thawer::default()).expect("nobody holds it");
+    let freezer = Freezer::find(busy.process(), Thawer::default()).expect("nothing holds it");
     assert!(!busy.stands());
     drop(freezer);
     assert!(busy.is_back() && scene.is_clean());

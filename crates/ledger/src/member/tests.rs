@@ -18,7 +18,7 @@ fn what_no_account_can_do_is_not_entered() {
     assert_eq!(books.enter(of(u64::MAX)).read, 0, "misread");
     assert_eq!(books.enter(of(110)).read, 0);
     assert_eq!(books.enter(of(120)).read, 10, "it counts again");
-    assert_eq!(books.enter(of(20)).read, 0, "somebody who was late");
+    assert_eq!(books.enter(of(20)).read, 0, "one that was late");
     assert_eq!(books.enter(of(121)).read, 1);
 }
 
