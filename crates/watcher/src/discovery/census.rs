@@ -5,6 +5,7 @@
 //! One census serves all classes that are watched.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
@@ -122,6 +123,9 @@ pub struct Census {
     /// The last one that was looked at, and whether it is not the last that was born.
     last: Option<u32>,
     is_behind: bool,
+    /// Ids that may be those of processes which no look has found: a process has its id for a moment before it can be
+    /// seen, and may be born while others are looked at.
+    missed: Vec<u32>,
     at: Nanos,
     snapshot: Option<Snapshot>,
     /// Asked for at the first look.
@@ -150,8 +154,8 @@ impl Census {
         let found = self.newcomers();
         // At multiples of it, as other things that are not urgent: to wake up costs more.
         self.at = if self.is_behind { now } else { Nanos((now.0 / every.0 + 1) * every.0) };
+        self.note_births(&found.iter().map(|newcomer| newcomer.stat.id).collect());
         if let Some(births) = &mut self.births {
-            births.follow();
             let executed = births.take_executed();
             if every <= tuning::discovery::LIVELY {
                 self.debuggers.note(now, found.iter().map(|newcomer| newcomer.stat.id));
@@ -196,6 +200,14 @@ impl Census {
         self.at
     }
 
+    /// Has the next look made at once if a process was born that no look has found, at most as often as
+    /// [`Census::descriptor`] allows: its event was taken together with those of others, so nothing can be read there.
+    pub fn look_again(&mut self, now: Nanos) {
+        if !self.missed.is_empty() && self.follows_births() && self.descriptor(now).is_some() {
+            self.hurry();
+        }
+    }
+
     /// The next look is due now.
     pub fn hurry(&mut self) {
         self.hurried = self.hurried.saturating_add(1);
@@ -206,26 +218,42 @@ impl Census {
     /// children; none at the first call.
     fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
         self.births.get_or_insert_with(ForkEvents::begin);
+        self.note_births(&HashSet::new());
         let Some(last) = self.ids.read() else { return Vec::new() };
         let before = self.last.unwrap_or(last);
         if last < before || last - before >= tuning::discovery::RELIST_FORKS {
             (self.last, self.is_behind) = (Some(last), false);
+            self.missed.clear();
             return self.introduce(all_processes());
         }
         let until = last.min(before + tuning::discovery::PORTION);
         (self.last, self.is_behind) = (Some(until), until < last);
-        self.introduce(between(before, until))
+        let missed = std::mem::take(&mut self.missed).into_iter().filter(|id| *id <= before);
+        let found = in_order(missed.chain(before + 1..=until).filter_map(living));
+        if !self.follows_births() {
+            let is_absent = |id: &u32| !found.iter().any(|stat| stat.id == *id);
+            self.missed.extend((before + 1..=until).filter(is_absent));
+        }
+        self.introduce(found)
     }
 
     /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
     fn introduce(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
+        self.note_births(&found.iter().map(|stat| stat.id).collect());
         let births = self.births.get_or_insert_with(ForkEvents::begin);
-        births.follow();
         let meet = |stat: Stat| {
             let ancestors = births.ancestors(stat.id);
             Rc::new(Newcomer { ancestors, ..Newcomer::from(stat) })
         };
         found.into_iter().map(meet).collect()
+    }
+
+    /// Takes what the kernel told of births; those are missed that are not among the found.
+    fn note_births(&mut self, found: &HashSet<u32>) {
+        if let Some(births) = &mut self.births {
+            births.follow();
+            self.missed.extend(births.take_born().into_iter().filter(|id| !found.contains(id)));
+        }
     }
 
     /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
@@ -264,8 +292,10 @@ fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Stat> {
 
 #[cfg(test)]
 mod tests {
+    use discnice_requirements::skip;
+
     use super::*;
-    use std::process::Command;
+    use std::process::{Child, Command};
 
     #[test]
     fn newcomers_are_found_once() {
@@ -290,5 +320,58 @@ mod tests {
         assert_eq!(child_seen.blocks().collect::<Vec<_>>(), [BlockId::of_segment(0x1f)]);
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// A census that has looked once, and a process born since.
+    fn with_child(births: ForkEvents) -> (Census, Child) {
+        let mut census = Census { births: Some(births), ..Census::default() };
+        census.look(Nanos(1), tuning::discovery::LIVELY);
+        (census, Command::new("sleep").arg("100").spawn().unwrap())
+    }
+
+    fn finds(census: &mut Census, child: &Child) -> bool {
+        census.hurry();
+        let found = census.look(Nanos(2), tuning::discovery::LIVELY);
+        found.iter().any(|one| one.stat.id == child.id())
+    }
+
+    #[test]
+    fn a_process_that_could_not_be_seen_yet_is_looked_at_again() {
+        for births in [ForkEvents::begin(), ForkEvents::default()] {
+            let (mut census, mut child) = with_child(births);
+            if !census.follows_births() {
+                census.missed.push(child.id());
+            }
+            // As if it had been in the middle of its birth at the look.
+            census.last = Some(child.id());
+            assert!(finds(&mut census, &child));
+            assert!(!finds(&mut census, &child), "once is enough");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_birth_that_was_told_while_others_were_looked_at_is_looked_into_at_once() {
+        let (mut census, mut child) = with_child(ForkEvents::begin());
+        if !census.follows_births() {
+            skip!("the kernel tells this user of no births");
+        }
+        census.introduce(Vec::new());
+        assert_ne!(census.next(), Nanos(0));
+        census.look_again(Nanos(2));
+        assert_eq!(census.next(), Nanos(0));
+        assert!(finds(&mut census, &child));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn ids_without_a_process_are_asked_for_once_more_where_births_are_not_told() {
+        let (mut census, mut child) = with_child(ForkEvents::default());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!finds(&mut census, &child) && census.missed.contains(&child.id()));
+        assert!(!finds(&mut census, &child) && !census.missed.contains(&child.id()));
     }
 }

@@ -49,7 +49,8 @@ pub struct ForkEvents {
     socket: Option<OwnedFd>,
     /// Of each one that was born, its parent and when it was.
     parents: HashMap<u32, Ancestor>,
-    /// Those that executed a program, the last of the while.
+    /// Those that were born since last asked, and those that executed a program.
+    born: Vec<u32>,
     executed: Vec<u32>,
 }
 
@@ -64,6 +65,11 @@ impl ForkEvents {
     #[must_use]
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The processes that were born since the last call, as far as they were remembered.
+    pub fn take_born(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.born)
     }
 
     /// The processes that executed a program since the last call, as far as they were remembered.
@@ -108,6 +114,7 @@ impl ForkEvents {
         }
         if self.parents.len() < 2 * tuning::discovery::FORKS_KEPT {
             self.parents.insert(child, Ancestor { id: parent, born: at });
+            self.born.push(child);
         }
     }
 

@@ -134,6 +134,9 @@ impl WatchedClasses {
         self.settle_children(now);
         self.ask_programs();
         let observed = self.look_at_others(now);
+        if self.is_lively(now) {
+            self.census.look_again(now);
+        }
         next.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
     }
 
@@ -148,6 +151,11 @@ impl WatchedClasses {
             _ if self.announced.is_none() => tuning::discovery::IDLE,
             _ => self.sum.patience.clamp(tuning::discovery::IDLE, tuning::looks::DORMANT),
         }
+    }
+
+    /// Whether a birth may matter at once.
+    fn is_lively(&self, now: Nanos) -> bool {
+        self.pace(now) <= tuning::discovery::LIVELY
     }
 
     /// Looks whether others are busy, for all classes; returns when to be called again.
@@ -197,8 +205,7 @@ impl WatchedClasses {
 
     /// What can be read when a member has announced itself, and when a process was born, while a birth may matter at once.
     pub fn descriptors(&mut self, now: Nanos) -> Vec<BorrowedFd<'_>> {
-        let lively = self.pace(now) <= tuning::discovery::LIVELY;
-        let births = if lively { self.census.descriptor(now) } else { None };
+        let births = if self.is_lively(now) { self.census.descriptor(now) } else { None };
         self.announced.as_ref().map(Announced::descriptor).into_iter().chain(births).collect()
     }
 
