@@ -91,11 +91,22 @@ fn a_command_is_told_of_as_doctor_does() {
     let doctor = run(&mut product::discnice(["doctor", "/bin/busybox"])).text();
     let how = explained["held_by"][0].as_str().expect("text");
     assert!(doctor.contains(&format!("can be limited, by {how}")), "{doctor}");
-    let watched = ["run", "--dry-run", "--mechanism", "freeze", "--net", "1M", "/bin/busybox"];
+    let watched = ["run", "--dry-run", "--mechanism", "freeze", "--meta-ops", "9", "/bin/busybox"];
     let told = run(&mut product::discnice(watched)).succeeded().text();
-    assert!(told.contains("--net does not hold: /bin/busybox runs without the library"), "{told}");
-    let strict =
-        ["run", "--dry-run", "--strict", "--mechanism", "freeze", "--net", "1M", "/bin/busybox"];
+    assert!(
+        told.contains("--meta-ops does not hold: /bin/busybox runs without the library"),
+        "{told}"
+    );
+    let strict = [
+        "run",
+        "--dry-run",
+        "--strict",
+        "--mechanism",
+        "freeze",
+        "--meta-ops",
+        "9",
+        "/bin/busybox",
+    ];
     let told = run(&mut product::discnice(strict));
     assert_eq!(told.status, Some(125), "{told:?}");
 }

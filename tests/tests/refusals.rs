@@ -199,9 +199,8 @@ fn what_only_the_library_can_limit_is_told_of() {
     let reader = reader.to_str().expect("UTF-8");
     let command = [reader, "/etc/passwd"];
     for (limit, rate, mechanism) in [
-        ("--net", "1M", "auto"),
-        ("--net-up", "1M", "freeze"),
         ("--meta-ops", "100", "auto"),
+        ("--meta-ops", "100", "freeze"),
         ("--disk-iops", "100", "freeze"),
         ("--net", "1M", "seccomp"),
     ] {
@@ -222,17 +221,17 @@ fn what_only_the_library_can_limit_is_told_of() {
     let class = Class::new("50M");
     run(&mut class.command(["true"])).succeeded();
     let mut job = product::discnice(["run", "--class", class.name(), "--disk", "50M"]);
-    job.args(["--net", "1M", "--", "sh", "-c", "\"$0\" /etc/passwd 60; true", reader]);
+    job.args(["--meta-ops", "100", "--", "sh", "-c", "\"$0\" /etc/passwd 60; true", reader]);
     let job = Group::start_silent(&mut job);
     let is_told = || {
         let shown = class.show();
         shown["members"]
             .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["misses"] == "--net"))
+            .is_some_and(|all| all.iter().any(|one| one["misses"] == "--meta-ops"))
     };
     within(Duration::from_secs(5), "that it is told of", is_told);
     let status = run(&mut product::discnice(["status"])).text();
-    assert!(status.contains("NOT LIMITED: --net needs the library in it"), "{status}");
+    assert!(status.contains("NOT LIMITED: --meta-ops needs the library in it"), "{status}");
     drop(job);
 }
 
@@ -262,14 +261,34 @@ fn without_seccomp_a_static_program_is_held_from_outside() {
             assert!(elapsed >= Duration::from_millis(1800), "8 MiB at 4 MiB/s took {elapsed:?}");
         }
         let run = |options: &[&str]| {
-            by_way_of(&way, &[&["run", "--net", "1M"][..], options, &["--"], &words].concat())
+            by_way_of(&way, &[&["run", "--meta-ops", "9"][..], options, &["--"], &words].concat())
         };
         let told = run(&[]);
         let complaint = told.complaint();
         assert_eq!((told.status, complaint.lines().count()), (Some(0), 1), "{told:?}");
-        assert!(complaint.starts_with("discnice: --net does not hold: "), "{complaint}");
-        assert_refused(&run(&["--strict"]), "--net does not hold");
+        assert!(complaint.starts_with("discnice: --meta-ops does not hold: "), "{complaint}");
+        assert_refused(&run(&["--strict"]), "--meta-ops does not hold");
     }
+}
+
+/// As in many containers, and in effect where Yama's `ptrace_scope` is not 0.
+#[test]
+fn without_borrowed_descriptors_it_is_told_that_no_connection_is_seen() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let refused = compiler.compile("refused.c");
+    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
+        skip!("no static libc")
+    };
+    let way = without(&refused, libc::SYS_pidfd_getfd, libc::EPERM);
+    let way: Vec<&str> = way.iter().map(String::as_str).collect();
+    let words = ["run", "--net", "1M", "--", reader.to_str().expect("UTF-8"), "/etc/passwd"];
+    let told = by_way_of(&way, &words);
+    let complaint = told.complaint();
+    assert_eq!((told.status, complaint.lines().count()), (Some(0), 1), "{told:?}");
+    assert!(complaint.starts_with("discnice: --net does not hold: "), "{complaint}");
+    let seen = run(&mut product::discnice(words));
+    assert_eq!((seen.status, &*seen.complaint()), (Some(0), ""), "{seen:?}");
 }
 
 /// A user's daemon of its own that may not use ptrace(2), which no scope of Yama forbids for descendants.

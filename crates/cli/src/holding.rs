@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use discnice_escape::Foreign;
 use discnice_ledger::policy::{Limits, Resource, Resources};
+use discnice_watcher::network;
 
 use crate::mechanism::{Inside, Mechanism, Plan};
 use crate::{library, program, stack};
@@ -90,6 +91,8 @@ pub struct Holding {
     pub unheld: Option<Unheld>,
     /// Set if the kernel refuses the filter that it would be put below.
     is_refused: bool,
+    /// Set if the class is watched from outside, too.
+    is_watched: bool,
 }
 
 impl Holding {
@@ -117,7 +120,7 @@ impl Holding {
             Plan::Preload => installed.err().map(Unheld::NoLibrary),
             Plan::Supervised | Plan::SupervisedWholly(_) | Plan::Watched => None,
         };
-        Self { plan, program, unheld, is_refused }
+        Self { plan, program, unheld, is_refused, is_watched: mechanism.watches() }
     }
 }
 
@@ -125,9 +128,10 @@ impl Holding {
     /// Tells if one of the limits cannot hold that way.
     #[must_use]
     pub fn misses(&self, limits: &Limits) -> Option<Unheld> {
+        let network = if self.is_watched { network::seen() } else { Resources::NONE };
         let seen = match &self.plan {
-            Plan::Watched => Resources::FROM_OUTSIDE,
-            Plan::Supervised | Plan::SupervisedWholly(_) => Resources::DISK,
+            Plan::Watched => Resources::FROM_OUTSIDE.and(network),
+            Plan::Supervised | Plan::SupervisedWholly(_) => Resources::DISK.and(network),
             Plan::Preload | Plan::Escape(..) => Resources::ALL,
         };
         let limit = limits.beyond(seen)?;

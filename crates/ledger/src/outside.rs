@@ -60,6 +60,14 @@ pub enum Reason {
     PerChild = 12,
 }
 
+impl Reason {
+    /// Returns true if a process that is held from outside for this reason has no library of ours in it.
+    #[must_use]
+    pub const fn is_without_library(self) -> bool {
+        matches!(self, Self::Attached | Self::Descendant | Self::NoLibrary | Self::PerChild)
+    }
+}
+
 impl Mechanism {
     const fn from_claim(value: u32) -> Self {
         match value {

@@ -2,6 +2,7 @@
 //! after a call, and for a watcher that does so afterwards.
 
 use discnice_ledger::member::{Books, Charged};
+use discnice_ledger::policy::Resource;
 use discnice_ledger::{Class, Direction};
 use discnice_units::Nanos;
 
@@ -68,6 +69,29 @@ pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
         .max(of(written, Direction::Write))
         .max(class.total().paid_at(now, read.saturating_add(written)))
         .max(class.operations().operations_paid_at(now, count))
+}
+
+/// Charges from outside what has gone through sockets, the bytes sent and received; returns when that is paid for.
+pub fn charge_traffic(class: &Class, now: Nanos, moved: [u64; 2]) -> Nanos {
+    let [sent, received] = moved;
+    let _ = class.mind_lease(now);
+    let pace = class.pace();
+    class.meter(Resource::Net).settle(pace, now, 0, sent.saturating_add(received));
+    class.meter(Resource::NetUp).settle(pace, now, 0, sent);
+    class.meter(Resource::NetDown).settle(pace, now, 0, received);
+    traffic_paid_at(class, now, moved)
+}
+
+/// When everything charged to the class's network thresholds is paid for, of the directions in which `moved` went just now.
+#[must_use]
+pub fn traffic_paid_at(class: &Class, now: Nanos, [sent, received]: [u64; 2]) -> Nanos {
+    let of = |resource, bytes| match bytes {
+        0 => Nanos(0),
+        bytes => class.meter(resource).paid_at(now, bytes),
+    };
+    of(Resource::NetUp, sent)
+        .max(of(Resource::NetDown, received))
+        .max(of(Resource::Net, sent.saturating_add(received)))
 }
 
 /// Takes back `bytes` that were charged as written and that the kernel dropped unwritten; returns as [`settle`].

@@ -56,7 +56,10 @@ pub fn limit_unsent(fd: i32, bytes: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The most bytes a second that the socket sends; the largest number for any. socket(7), `SO_MAX_PACING_RATE`
+/// A rate for [`set_pacing`] that is none.
+pub const UNPACED: u64 = u64::MAX;
+
+/// The most bytes a second that the socket sends; [`UNPACED`] for any. socket(7), `SO_MAX_PACING_RATE`
 ///
 /// # Errors
 /// `ENOTSOCK`, `EBADF`.
@@ -69,10 +72,10 @@ pub fn pacing(fd: i32) -> Result<u64, Errno> {
     };
     // A kernel of 32 bits has a number of 32 bits, in the lower half on all machines that this library is built for.
     let is_any = length == 4 && rate == u64::from(u32::MAX);
-    Ok(if is_any { u64::MAX } else { rate })
+    Ok(if is_any { UNPACED } else { rate })
 }
 
-/// Sets the most bytes a second that the socket sends; the largest number for any.
+/// Sets the most bytes a second that the socket sends; [`UNPACED`] for any.
 ///
 /// # Errors
 /// As [`pacing`].
@@ -82,6 +85,49 @@ pub fn set_pacing(fd: i32, rate: u64) -> Result<(), Errno> {
     unsafe {
         call!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, from, length)?
     };
+    Ok(())
+}
+
+/// What says that a program, or we, have fixed the size of the receive buffer. linux/socket.h
+const RECEIVE_LOCK: u32 = 2;
+
+/// Returns true if the size of the receive buffer is fixed, so that the kernel does not change it. socket(7),
+/// `SO_BUF_LOCK`
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 5.15.
+pub fn has_fixed_buffer(fd: i32) -> Result<bool, Errno> {
+    Ok(number(fd, libc::SO_BUF_LOCK)?.cast_unsigned() & RECEIVE_LOCK != 0)
+}
+
+/// Fixes the size of the receive buffer so that about so many bytes wait in it at most; false if the system allows less, and the
+/// kernel goes on choosing it. socket(7), `SO_RCVBUF`
+///
+/// # Errors
+/// As [`has_fixed_buffer`].
+pub fn fix_buffer(fd: i32, bytes: u32) -> Result<bool, Errno> {
+    set_number(fd, libc::SO_RCVBUF, bytes.cast_signed())?;
+    // The kernel adds as much for what it needs itself.
+    let fits = number(fd, libc::SO_RCVBUF)?.cast_unsigned() >= bytes.saturating_mul(2);
+    if !fits {
+        free_buffer(fd)?;
+    }
+    Ok(fits)
+}
+
+/// Leaves the size of the receive buffer to the kernel.
+///
+/// # Errors
+/// As [`has_fixed_buffer`].
+pub fn free_buffer(fd: i32) -> Result<(), Errno> {
+    let locks = number(fd, libc::SO_BUF_LOCK)?;
+    set_number(fd, libc::SO_BUF_LOCK, locks & !RECEIVE_LOCK.cast_signed())
+}
+
+fn set_number(fd: i32, option: i32, value: i32) -> Result<(), Errno> {
+    let (from, length) = (&raw const value, size_of::<i32>());
+    // SAFETY: the kernel reads `length` bytes, those of `value`.
+    unsafe { call!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, option, from, length)? };
     Ok(())
 }
 

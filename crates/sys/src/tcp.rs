@@ -1,4 +1,5 @@
-//! What is asked about a TCP connection, and what it may be told: how fast it sends, how much it may receive.
+//! What is asked about a TCP connection, and how much it may be told to receive; [`crate::socket::set_pacing`] tells it how fast
+//! to send.
 //!
 //! As with all descriptors of programs, it may become anything at any moment; [`cookie`] tells.
 
@@ -6,20 +7,19 @@ use discnice_units::Nanos;
 
 use crate::raw::{Errno, call};
 
-/// A rate for [`pace`] that is none.
-pub const UNPACED: u64 = u64::MAX;
-
 /// `tcp_info` of linux/tcp.h as far as it is used, which is since Linux 4.18.
 const INFO: usize = 160;
-/// State and option bits of it.
-const ESTABLISHED: u8 = 1;
+/// States in which data can flow: established, and closed by one end only (`TCP_FIN_WAIT1`, `TCP_FIN_WAIT2`,
+/// `TCP_CLOSE_WAIT`).
+const OPEN: [u8; 4] = [1, 4, 5, 8];
+/// The option bit of timestamps.
 const TIMESTAMPS: u8 = 1;
 
 /// A connection at one moment. tcp(7), `TCP_INFO`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Info {
-    /// Set while data can flow both ways.
-    pub is_established: bool,
+    /// Set while data can flow, at least one way.
+    pub is_open: bool,
     /// Set if both ends send times, without which a receiver knows of no round trip.
     pub has_times: bool,
     /// The smoothed round trip of what is sent; zero if unknown.
@@ -35,6 +35,12 @@ pub struct Info {
 }
 
 impl Info {
+    /// The smoothed round trip that a receiver waits for what it lets come, or the best estimate of it.
+    #[must_use]
+    pub fn trip_to_receiver(&self) -> Nanos {
+        if self.has_times { self.trip_received } else { self.trip }
+    }
+
     fn of(bytes: &[u8; INFO]) -> Self {
         let word = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk()).copied();
         let short = |at| u64::from(word(at).map_or(0, u32::from_ne_bytes));
@@ -49,7 +55,7 @@ impl Info {
         };
         let [state, .., options, _, _] = *bytes.first_chunk::<8>().unwrap_or(&[0; 8]);
         Self {
-            is_established: state == ESTABLISHED,
+            is_open: OPEN.contains(&state),
             has_times: options & TIMESTAMPS != 0,
             trip: micros(68),
             trip_received: micros(92),
@@ -77,36 +83,11 @@ pub fn info(fd: i32) -> Result<Info, Errno> {
 /// # Errors
 /// `ENOTSOCK`.
 pub fn cookie(fd: i32) -> Result<u64, Errno> {
-    long(fd, libc::SO_COOKIE)
-}
-
-/// Bytes a second at which it sends at most.
-///
-/// # Errors
-/// `ENOTSOCK`.
-pub fn pace(fd: i32) -> Result<u64, Errno> {
-    long(fd, libc::SO_MAX_PACING_RATE)
-}
-
-fn long(fd: i32, option: i32) -> Result<u64, Errno> {
     let (mut value, mut length) = (0u64, size_of::<u64>() as u32);
-    let (to, size) = (&raw mut value, &raw mut length);
+    let (option, to, size) = (libc::SO_COOKIE, &raw mut value, &raw mut length);
     // SAFETY: the kernel writes at most `length` bytes to `value` and then the length.
     unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, to, size)? };
-    // A kernel that knows 32 bits only says so, and means its greatest number as ours.
-    Ok(if length == 4 && value == u64::from(u32::MAX) { UNPACED } else { value })
-}
-
-/// Has it send so many bytes a second at most. socket(7), `SO_MAX_PACING_RATE`
-///
-/// # Errors
-/// `ENOTSOCK`.
-pub fn set_pace(fd: i32, rate: u64) -> Result<(), Errno> {
-    let (from, length) = (&raw const rate, size_of::<u64>() as u32);
-    let option = libc::SO_MAX_PACING_RATE;
-    // SAFETY: the kernel reads `length` bytes, those of `rate`.
-    unsafe { call!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, option, from, length)? };
-    Ok(())
+    Ok(value)
 }
 
 /// Lets at most so many bytes be on their way to it. tcp(7), `TCP_WINDOW_CLAMP`

@@ -12,10 +12,11 @@
 //! - [`accounting`]: what a process moved, and what of it is charged when;
 //! - [`holding`]: how a process is stopped and continued;
 //! - [`schedule`]: when a process is looked at, for how long it is stopped, and sleeping until something is due;
+//! - [`network`]: what members move over TCP connections, where no library sees it, and giving way there;
 //! - `writeback`: writes back steadily what held processes dirtied;
 //! - `read_ahead`: turns off kernel read-ahead for held processes;
 //! - [`tuning`]: every amount and time that tunes this;
-//! - [`others`]: what others do on the same disks and uplinks;
+//! - [`others`]: what others do on the same disks;
 //! - [`process`]: the identity of a process, and what `/proc` says of it;
 //! - `helpers`, `helper_process`: processes that end with us, or do at our end what is left to do;
 //! - [`daemon`]: policyd, which does all this for the classes of a user.
@@ -31,6 +32,7 @@ mod helper_process;
 mod helpers;
 pub mod holding;
 pub mod member;
+pub mod network;
 pub mod others;
 pub mod process;
 mod read_ahead;

@@ -18,6 +18,7 @@ use discnice_watcher::accounting::{OwnAccount, Rest};
 use discnice_watcher::daemon::client::Answer;
 use discnice_watcher::daemon::tuning;
 use discnice_watcher::discovery::census::Census;
+use discnice_watcher::network;
 use discnice_watcher::others::observer::Observer;
 use discnice_watcher::process::{Pinned, examine, lives, pin};
 use discnice_watcher::schedule::reactor::Reactor;
@@ -64,11 +65,11 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     schedule.check(class)?;
     let wanted = limits.over(Limits::UNLIMITED)?;
     own_policy::check_start(class, &wanted)?;
-    ensure!(
-        wanted.beyond(Resources::DISK).is_none(),
-        "a running process can be limited in disk traffic only; leave out --meta-ops and --net"
-    );
-    if let Some(limit) = wanted.beyond(Resources::FROM_OUTSIDE) {
+    let network = network::seen();
+    if let Some(limit) = wanted.beyond(Resources::DISK.and(network)) {
+        bail!("{} does not hold for a running process; leave it out", limit.option());
+    }
+    if let Some(limit) = wanted.beyond(Resources::FROM_OUTSIDE.and(network)) {
         let limit = limit.option();
         tell!(
             "discnice: {limit} holds for large operations only: from outside 512 KiB count as one"
@@ -245,12 +246,18 @@ fn keep(found: &Found) {
                 now,
                 if lively { tuning::discovery::LIVELY } else { tuning::discovery::IDLE },
             ));
+            if lively {
+                census.look_again(now);
+            }
             next = next.min(watch.step(watch.len(), &mut census)).min(census.next());
             if watch.is_empty() {
                 break;
             }
             let watched = watch.len();
             next = next.min(observer.step(now, watched, std::slice::from_mut(watch)));
+            if watch.take_changed() {
+                next = now;
+            }
         } else {
             watch = None;
         }

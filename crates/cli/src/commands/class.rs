@@ -144,11 +144,13 @@ pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     let limits = config::permitted(&found.name(), limits);
     polite::prepare(&limits)?;
     found.set_limits(&limits);
-    let is_minded = guest::memory(found.class).is_some() || own_policy::is_own(&limits);
+    let is_minded = guest::memory(found.class).is_some()
+        || own_policy::is_own(&limits)
+        || found.class.minds_traffic();
     if is_minded && found.class.living(process::exists).next().is_some() {
         // It may not have been watched; a daemon that was asked already only looks again.
         watching::watch(found, Answer::Unneeded)
-            .context("limited, but not in memory, and not by a policy of your own")?;
+            .context("limited, but not in memory, not by a policy of your own, and not on the network without the library")?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use discnice_ledger::outside::{Account, Mechanism, Reason};
 use discnice_ledger::policy::{Limits, Resource, Resources};
 use discnice_ledger::{Member, State};
 use discnice_units::Nanos;
+use discnice_watcher::network;
 use serde::Serialize;
 
 use crate::program;
@@ -52,7 +53,9 @@ impl MemberReport {
         let escape = escape(running);
         let escapes = escape.is_some();
         let charged = member.books().charged();
-        let misses = limits.beyond(seen_of(member.state(), held)).filter(|_| !escapes);
+        // A watcher has an account of what a filter holds, too.
+        let account = if member.state() == State::Notified { outside } else { held };
+        let misses = limits.beyond(seen_of(member.state(), account)).filter(|_| !escapes);
         Self {
             process: member.process(),
             name: name(member),
@@ -97,18 +100,16 @@ fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str
     }
 }
 
-/// What of a process is seen by what holds it.
-const fn seen_of(state: State, held: Option<Account>) -> Resources {
-    match (state, held) {
-        (State::Notified, _) => Resources::DISK,
-        (_, Some(account)) if is_without_library(account.reason) => Resources::FROM_OUTSIDE,
+/// What of a process is seen by what holds it, and by the watcher of its class, if that has an account of it.
+fn seen_of(state: State, account: Option<Account>) -> Resources {
+    match (state, account) {
+        (State::Notified, None) => Resources::DISK,
+        (State::Notified, Some(_)) => Resources::DISK.and(network::seen()),
+        (_, Some(account)) if account.reason.is_without_library() => {
+            Resources::FROM_OUTSIDE.and(network::seen())
+        }
         _ => Resources::ALL,
     }
-}
-
-/// Whether a process that is held from outside for this reason has no library in it.
-const fn is_without_library(reason: Reason) -> bool {
-    matches!(reason, Reason::Attached | Reason::Descendant | Reason::NoLibrary | Reason::PerChild)
 }
 
 /// Why a process is held from outside, or cannot be.

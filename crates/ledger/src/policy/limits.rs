@@ -274,7 +274,7 @@ impl Limits {
             return Err(Contradiction::Sleeps { shortest, longest });
         }
         if self.per_child
-            && let Some(limit) = self.beyond(Resources::DISK)
+            && let Some(limit) = self.beyond(Resources::DISK.and(Resources::NETWORK))
         {
             return Err(Contradiction::PerChild { limit });
         }
@@ -324,7 +324,7 @@ pub enum Contradiction {
         /// The longest one.
         longest: Nanos,
     },
-    /// Children are apart, and what is not disk traffic is limited, which cannot be held from outside.
+    /// Children are apart, and what is limited cannot be held from outside.
     PerChild {
         /// What is limited.
         limit: Resource,
@@ -357,7 +357,10 @@ impl fmt::Display for Contradiction {
             }
             Self::PerChild { limit } => {
                 let limit = limit.option();
-                return write!(f, "--per-child limits disk traffic only; leave out {limit}");
+                return write!(
+                    f,
+                    "--per-child limits disk and network traffic only; leave out {limit}"
+                );
             }
             Self::Memory { low, high } => {
                 return write!(

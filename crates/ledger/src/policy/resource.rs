@@ -103,7 +103,7 @@ impl Resources {
     pub const NONE: Self = Self(0);
     /// All of them.
     pub const ALL: Self = Self((1 << Resource::COUNT) - 1);
-    /// What is seen of a process from outside: of operations only how many its bytes take at least.
+    /// What is seen of a process's files from outside: of operations only how many its bytes take at least.
     pub const FROM_OUTSIDE: Self =
         Resource::Total.only().and(Resource::Read.only()).and(Resource::Write.only());
     /// What a call that may reach a disk is held by, and what a filter sees of a process.

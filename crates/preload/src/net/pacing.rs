@@ -20,7 +20,7 @@ use crate::net::{SOCKETS, Socket};
 const MARK: u64 = 0x2a5;
 const MARKED: u64 = 0x3ff;
 /// What the kernel has where nothing is paced.
-const NONE: u64 = u64::MAX;
+const NONE: u64 = socket::UNPACED;
 
 /// Some socket may have a rate of ours.
 static ANY: AtomicBool = AtomicBool::new(false);

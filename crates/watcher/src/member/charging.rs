@@ -1,5 +1,6 @@
 //! What a member moved is charged to its class.
 
+use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
 use discnice_ledger::passed::{By, Count};
 use discnice_ledger::trace::{self, Record, Why};
@@ -36,19 +37,41 @@ impl Watched {
             if cancelled > 0 || occupies { ledger::paid_at(self.class, now, new) } else { paid_at };
         self.schedule.note_debt(now, paid_at);
         if self.class.is_traced() {
-            self.record(now, bytes, paid_at.minus(now));
+            self.record(now, Why::Account, bytes, paid_at.minus(now));
         }
         true
     }
 
+    /// Charges what went through its connections, the bytes sent and received; it stands until that is paid for.
+    pub(crate) fn charge_traffic(&mut self, now: Nanos, moved: [u64; 2]) {
+        let paid_at = ledger::charge_traffic(self.class, now, moved);
+        let bytes = moved[0].saturating_add(moved[1]);
+        self.class.passed().add(By::Watcher, Why::Turn, Count { calls: 1, bytes });
+        self.has_traffic = true;
+        self.schedule.note_traffic_debt(paid_at);
+        if self.class.is_traced() {
+            self.record(now, Why::Turn, bytes, paid_at.minus(now));
+        }
+    }
+
+    /// When all is paid for that the class owes: for its disks, and for the network if the process owes for that.
+    pub(super) fn owed(&self, now: Nanos) -> Nanos {
+        let disk = ledger::paid_at(self.class, now, Charged { read: 1, written: 1 });
+        if self.is_without_library() {
+            disk.max(ledger::traffic_paid_at(self.class, now, [1, 1]))
+        } else {
+            disk
+        }
+    }
+
     /// Tells a trace what was charged, and for how long the process will stand for it.
-    fn record(&self, now: Nanos, charged: u64, waited: Nanos) {
+    fn record(&self, now: Nanos, why: Why, charged: u64, waited: Nanos) {
         self.class.record(&Record {
             at: now,
             process: self.id(),
             thread: self.id(),
-            name: trace::name(b"account"),
-            why: Why::Account,
+            name: trace::name(if why == Why::Turn { b"sockets" } else { b"account" }),
+            why,
             charged,
             waited,
             ..Record::default()

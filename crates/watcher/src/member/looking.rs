@@ -1,6 +1,7 @@
 //! One look at a process: what is new is charged, and it is held or let go.
 
 use discnice_ledger::State;
+use discnice_ledger::policy::Resources;
 use discnice_sys::time;
 use discnice_units::Nanos;
 
@@ -73,6 +74,7 @@ impl Watched {
             Role::Outside => self.charge_own(),
             Role::Preloaded => self.charge_if_ahead(),
         };
+        let moved = moved | std::mem::take(&mut self.has_traffic);
         let now = time::now();
         if self.holding.is_stopped() {
             // The limits by which its debt was found may be others by now, or may have been overwritten.
@@ -118,7 +120,8 @@ impl Watched {
     /// Whether anything that it can stand for is in force.
     fn may_be_held(&self, now: Nanos) -> bool {
         let waits = now < self.holding.rests_until || now < self.writeback.awaits_until;
-        self.class.is_limited() || self.holding.pause.is_wanted || waits
+        let network = || self.class.is_limited_in(Resources::NETWORK);
+        self.class.is_limited() || network() || self.holding.pause.is_wanted || waits
     }
 
     /// Holds it until then, unless nothing can for now; returns when to look again.

@@ -51,6 +51,8 @@ pub struct Watched {
     writeback: Writeback,
     read_ahead: ReadAhead,
     schedule: Schedule,
+    /// Set if bytes of it have gone through connections since the last look.
+    has_traffic: bool,
     helpers: Helpers,
     /// Its parent, as far as known.
     pub parent: u32,
@@ -94,6 +96,7 @@ impl Watched {
             writeback: Writeback::default(),
             read_ahead: ReadAhead::default(),
             schedule: Schedule::new(now),
+            has_traffic: false,
             helpers,
             parent: 0,
             pinned,
@@ -146,6 +149,12 @@ impl Watched {
     #[must_use]
     pub fn birth(&self) -> (u64, u32) {
         (self.pinned.process.started, self.id())
+    }
+
+    /// Returns true if it was born so lately that all its connections began under watch.
+    #[must_use]
+    pub(crate) fn is_young(&self) -> bool {
+        self.pinned.age() < tuning::network::YOUNG
     }
 
     /// Whether its children are ours to find: our library does not bring itself into them.

@@ -23,6 +23,13 @@ impl Watched {
         self.member().is_some_and(|member| role(self.class, member.state()) != self.role)
     }
 
+    /// Returns true if no library of ours is in the process, which would charge what goes through its sockets.
+    #[must_use]
+    pub(crate) fn is_without_library(&self) -> bool {
+        self.role == Role::Outside && self.reason.is_without_library()
+            || self.member().is_some_and(|member| member.state() == State::Notified)
+    }
+
     /// Tells the class how the process is held, and why.
     pub(super) fn note_how(&mut self, reason: Reason) {
         if self.holding.pause.is_told {

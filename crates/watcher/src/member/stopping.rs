@@ -1,8 +1,6 @@
 //! A member stands, and goes on.
 
-use discnice_ledger::member::Charged;
 use discnice_ledger::outside::{Mechanism, Reason};
-use discnice_regulator::ledger;
 use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 
@@ -194,8 +192,7 @@ impl Watched {
 
     /// It stands no longer than for what its class owes now, for its memory, or for its write-back.
     pub(super) fn shorten_debt(&mut self) {
-        let both = Charged { read: 1, written: 1 };
-        let owed = ledger::paid_at(self.class, time::now(), both);
+        let owed = self.owed(time::now());
         self.schedule
             .shorten_debt(owed.max(self.holding.rests_until).max(self.writeback.awaits_until));
     }

@@ -12,7 +12,7 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::Watch;
-use crate::others::uplink::Pace;
+use crate::network::{Looked, Pace};
 use crate::others::waiting_tasks::WaitingTasks;
 use crate::tuning;
 
@@ -22,35 +22,39 @@ pub struct Observer {
     board: Option<&'static Board>,
     due: Nanos,
     strangers: WaitingTasks,
-    uplinks: Pace,
+    network: Pace,
 }
 
 impl Observer {
     /// Creates one that looks at this board, or, without one, does nothing.
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
-        Self { board, due: Nanos(0), strangers: WaitingTasks::default(), uplinks: Pace::default() }
+        Self { board, due: Nanos(0), strangers: WaitingTasks::default(), network: Pace::default() }
     }
 
     /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
     /// when to be called again.
     pub fn step(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
-        let uplinks = self.mind_uplinks(now, watches);
-        self.observe(now, watched, watches).min(uplinks)
+        let network = self.mind_network(now, watched, watches);
+        self.observe(now, watched, watches).min(network)
     }
 
-    /// Has classes give way on the network.
-    fn mind_uplinks(&mut self, now: Nanos, watches: &mut [impl AsMut<Watch>]) -> Nanos {
-        let (searches, looks) = self.uplinks.due(now);
+    /// Has classes keep to their limits of the network, and give way there.
+    fn mind_network(
+        &mut self,
+        now: Nanos,
+        watched: usize,
+        watches: &mut [impl AsMut<Watch>],
+    ) -> Nanos {
+        let (searches, looks) = self.network.due(now);
         if !looks {
-            return self.uplinks.next();
+            return self.network.next();
         }
-        let (mut lively, mut searched) = (false, 0);
+        let mut looked = Looked::default();
         for each in watches {
-            let (moves, links) = each.as_mut().mind_uplink(searches);
-            (lively, searched) = (lively | moves, searched + links);
+            looked.add(&each.as_mut().mind_network(searches, watched));
         }
-        self.uplinks.done(now, searches.then_some(searched), lively)
+        self.network.done(now, searches, &looked)
     }
 
     fn observe(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {

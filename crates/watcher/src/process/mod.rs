@@ -10,12 +10,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use discnice_processes::tree::Process;
+use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, geteuid, getpid, pidfd_getfd, pidfd_open,
     pidfd_send_signal, test_kill_process,
 };
+use rustix::time::{ClockId, clock_gettime};
 
 pub use call::{Call, call};
 use status::Status;
@@ -24,6 +26,10 @@ pub use status::{
     name, number_inside, real_user, threads, tracer, voluntary_switches,
 };
 pub(crate) use status::{command_line, has_thread_in, read_file};
+
+/// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that user space can see.
+const TICKS: u64 = 100;
+const TICK: Nanos = Nanos(Nanos::SECOND.0 / TICKS);
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
 #[derive(Debug)]
@@ -53,6 +59,14 @@ impl Pinned {
     #[must_use]
     pub fn borrow(&self, descriptor: i32) -> Option<OwnedFd> {
         pidfd_getfd(&self.descriptor, descriptor, PidfdGetfdFlags::empty()).ok()
+    }
+
+    /// The time since it started.
+    #[must_use]
+    pub fn age(&self) -> Nanos {
+        let boot = clock_gettime(ClockId::Boottime);
+        let now = boot.tv_sec.cast_unsigned() * TICKS + boot.tv_nsec.cast_unsigned() / TICK.0;
+        Nanos(now.saturating_sub(self.process.started).saturating_mul(TICK.0))
     }
 
     /// Whether it has ended, perhaps without its parent having noticed.

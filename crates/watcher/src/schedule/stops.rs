@@ -55,6 +55,12 @@ impl Schedule {
         self.paid_at = self.paid_at.max(paid_at);
     }
 
+    /// Traffic was found that will be paid for at `paid_at`. That is found elsewhere than in the process's account, which
+    /// need not be looked at closely.
+    pub fn note_traffic_debt(&mut self, paid_at: Nanos) {
+        self.paid_at = self.paid_at.max(paid_at);
+    }
+
     /// Notes that the process is about to do something new: it is looked at as closely as one that
     /// moves bytes.
     pub fn look_closely(&mut self, now: Nanos) {

@@ -12,9 +12,9 @@ pub mod accounting;
 pub mod discovery;
 pub mod holding;
 pub mod looks;
+pub mod network;
 pub mod others;
 pub mod read_ahead;
-pub mod uplink;
 pub mod writeback;
 
 /// What a number counts.
@@ -135,7 +135,7 @@ pub fn groups() -> Vec<Group> {
         read_ahead::group(),
         writeback::group(),
         others::group(),
-        uplink::group(),
+        network::group(),
     ]
 }
 

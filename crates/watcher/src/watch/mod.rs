@@ -20,7 +20,7 @@ use crate::discovery::pid_namespace::{self, Namespaces};
 use crate::discovery::roll_call::RollCall;
 use crate::helpers::Helpers;
 use crate::member::Watched;
-use crate::others::uplink::Uplink;
+use crate::network::Network;
 use crate::writeback::fuse_daemons::FuseWrites;
 pub use child_classes::{Child, Ended};
 pub use joining::enlist;
@@ -39,7 +39,7 @@ pub struct Watch {
     /// What members write through daemons.
     through: FuseWrites,
     traffic: Traffic,
-    uplink: Uplink,
+    network: Network,
     apart: ChildClasses,
     helpers: Helpers,
 }
@@ -93,7 +93,7 @@ impl Watch {
             changes: class.changes().load(Ordering::Acquire),
             through: FuseWrites::default(),
             traffic: Traffic::default(),
-            uplink: Uplink::default(),
+            network: Network::default(),
             apart: ChildClasses::default(),
             helpers,
         }
@@ -178,7 +178,7 @@ impl AsMut<Self> for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.uplink.release(&self.members.all);
+        self.network.release(&self.members.all);
         // What cannot be let go at once (a thread in an uninterruptible wait) the kernel lets go
         // when this process ends; a process that goes on waits for it here, a moment.
         let mut all = self.members.take_all();

@@ -13,6 +13,9 @@ impl Watch {
             Gone::Detached => Vec::new(),
         };
         let Some(member) = self.members.all.remove(&id) else { return };
+        if gone == Gone::Detached {
+            self.network.leave(&member);
+        }
         self.discovery.namespaces.forget(member.number());
         if gone == Gone::Ended {
             let (parent, left) = (reaper(&member), member.left());

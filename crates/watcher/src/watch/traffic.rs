@@ -5,11 +5,12 @@
 
 use discnice_ledger::Board;
 use discnice_ledger::board::{ALL_DISKS, Moved};
-use discnice_sys::{futex, traffic};
+use discnice_sys::{futex, time, traffic};
 use discnice_units::Nanos;
 
 use super::Watch;
 use crate::member::Watched;
+use crate::network::Looked;
 use crate::others::disks;
 use crate::schedule::crowd;
 use crate::tuning;
@@ -91,10 +92,20 @@ impl Watch {
         self.discovery.has_begun
     }
 
-    /// Has the members give way on the network; returns if their connections are to be looked at soon, and how many descriptors
-    /// were looked through.
-    pub(crate) fn mind_uplink(&mut self, searches: bool) -> (bool, u64) {
-        self.uplink.step(self.class, &self.members.all, searches)
+    /// Has the members, of so many processes that are watched in all, keep to the class's limits of the network, and give way
+    /// there.
+    pub(crate) fn mind_network(&mut self, searches: bool, watched: usize) -> Looked {
+        let looked = self.network.step(self.class, &self.members.all, searches);
+        for (id, moved) in &looked.moved {
+            let now = time::now();
+            let Some(member) = self.members.all.get_mut(id) else { continue };
+            member.charge_traffic(now, *moved);
+            self.traffic.note(now);
+            self.step_member(*id, now, crowd::interval(watched));
+            // The class is to be looked at when the member is.
+            self.traffic.changed = true;
+        }
+        looked
     }
 
     /// Whether a process is watched.

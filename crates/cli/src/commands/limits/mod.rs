@@ -107,7 +107,7 @@ pub struct LimitArgs {
     #[serde(deserialize_with = "from_toml::longest_sleep")]
     longest_sleep: Option<SleepBound>,
     /// Give each child of the command the full limits, in a class of its own, instead of one budget for all; limits
-    /// disk traffic only, and from outside
+    /// disk and network traffic only, and from outside
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = WHEN, hide_short_help = true)]
     per_child: Option<bool>,

@@ -124,7 +124,9 @@ impl Run {
         let always = found.class.yields() || steered;
         let disk = always || found.class.is_limited() && !plan.is_supervised();
         let paused = found.class.is_paused();
-        let watched = self.mechanism.watches() && (disk || guest::memory(found.class).is_some());
+        // The library sees no traffic of static children, nor does a filter.
+        let needed = disk || found.class.minds_traffic() || guest::memory(found.class).is_some();
+        let watched = self.mechanism.watches() && needed;
         if !watched && !paused {
             return Ok(());
         }

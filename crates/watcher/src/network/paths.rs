@@ -42,7 +42,7 @@ pub(super) struct Paths(HashMap<Key, Path>);
 impl Paths {
     /// Begins a look.
     pub(super) fn begin(&mut self, now: Nanos) {
-        self.0.retain(|_, path| now < path.moved_at.plus(tuning::uplink::FORGOTTEN));
+        self.0.retain(|_, path| now < path.moved_at.plus(tuning::network::FORGOTTEN));
         for path in self.0.values_mut() {
             (path.counted, path.trip) = (0, Nanos(0));
         }
@@ -56,7 +56,7 @@ impl Paths {
         (moved, moved_at): (u64, Nanos),
         info: &Info,
     ) {
-        if now > moved_at.plus(tuning::uplink::ACTIVE_FOR) {
+        if now > moved_at.plus(tuning::network::ACTIVE_FOR) {
             return;
         }
         let path = self.0.entry(key).or_default();

@@ -1,0 +1,220 @@
+//! One TCP connection of a member.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use discnice_regulator::Flow;
+use discnice_sys::socket::{self, Machine};
+use discnice_sys::tcp::{self, Info};
+use discnice_units::Nanos;
+
+use super::paths::{self, Paths};
+use super::shares::Shares;
+use crate::member::Watched;
+use crate::tuning;
+
+/// A rate that we set leaves this remainder, so that the next watcher knows it from a program's own.
+const MARK: u64 = 77;
+const MODULUS: u64 = 100;
+
+/// Least and greatest window of a connection: a segment, and more than the kernel ever gives.
+const WINDOW_MIN: u64 = 1460;
+const WINDOW_MAX: u64 = 1 << 30;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    process: u32,
+    descriptor: i32,
+    cookie: u64,
+    /// The machine at the other end; `None` for this one.
+    peer: Option<[u8; 16]>,
+    /// Bytes sent and received at the last look, and when that had changed.
+    moved: [u64; 2],
+    moved_at: [Nanos; 2],
+    /// The rate that the program itself set.
+    own: u64,
+    /// Set if the program itself, or an old kernel, keeps us from fixing the size of its receive buffer.
+    keeps_buffer: bool,
+    /// The rate, the window and the receive buffer that were set last; zero for none.
+    set: (u64, u32, u32),
+    /// Set if it is to keep to the limits of its class, as no library sees to that.
+    pub(super) limited: bool,
+}
+
+/// What a socket is.
+pub(super) enum Kind {
+    /// A connection with another machine, or with this one if that counts.
+    Connected(Connection),
+    /// One that may become such a connection.
+    Unconnected,
+    /// Anything else.
+    Other,
+}
+
+impl Connection {
+    /// Finds out what a descriptor of a process is. What a connection has moved is as yet uncharged if it `is_new`.
+    pub(super) fn of(
+        (process, descriptor): (u32, i32),
+        borrowed: &OwnedFd,
+        is_new: bool,
+        loopback: bool,
+    ) -> Kind {
+        let fd = borrowed.as_raw_fd();
+        let Ok(info) = tcp::info(fd) else { return Kind::Other };
+        if !info.is_open {
+            return Kind::Unconnected;
+        }
+        let peer = match (socket::is_local(fd), socket::peer(fd)) {
+            (Ok(true), _) if loopback => None,
+            (Ok(false), Ok(Machine::Host(peer))) => Some(peer),
+            _ => return Kind::Other,
+        };
+        let (Ok(cookie), Ok(pace)) = (tcp::cookie(fd), socket::pacing(fd)) else {
+            return Kind::Other;
+        };
+        let own = if pace % MODULUS == MARK { socket::UNPACED } else { pace };
+        let moved = if is_new { [0; 2] } else { [info.sent, info.received] };
+        let keeps_buffer = socket::has_fixed_buffer(fd).unwrap_or(true);
+        let (moved_at, set, limited) = ([Nanos(0); 2], (0, 0, 0), false);
+        Kind::Connected(Self {
+            process,
+            descriptor,
+            cookie,
+            peer,
+            moved,
+            moved_at,
+            own,
+            keeps_buffer,
+            set,
+            limited,
+        })
+    }
+
+    /// Goes on where another descriptor of it was lost sight of, if it is one of this.
+    pub(super) fn resume(self, lost: &Self) -> Self {
+        if lost.cookie != self.cookie {
+            return self;
+        }
+        Self { process: self.process, descriptor: self.descriptor, ..*lost }
+    }
+
+    /// The process that has it, or the first of them that was found.
+    pub(super) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Whether both ends are on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        self.peer.is_none()
+    }
+
+    /// Whether it has sent, and whether it has received, of late.
+    pub(super) fn is_active(&self, now: Nanos) -> [bool; 2] {
+        self.moved_at.map(|at| at > Nanos(0) && now <= at.plus(tuning::network::ACTIVE_FOR))
+    }
+
+    /// Its descriptor, for a moment, and what it does; `None` if it is another socket's by now.
+    pub(super) fn borrow(&self, member: &Watched) -> Option<(OwnedFd, Info)> {
+        let borrowed = member.borrow(self.descriptor)?;
+        if tcp::cookie(borrowed.as_raw_fd()) != Ok(self.cookie) {
+            return None;
+        }
+        let info = tcp::info(borrowed.as_raw_fd()).ok()?;
+        Some((borrowed, info))
+    }
+
+    /// Notes what it has moved; returns the bytes sent and received since the last look.
+    pub(super) fn note(&mut self, now: Nanos, info: &Info) -> [u64; 2] {
+        let totals = [info.sent, info.received];
+        let mut new = [0; 2];
+        for (place, total) in totals.into_iter().enumerate() {
+            new[place] = total.saturating_sub(self.moved[place]);
+            if new[place] > 0 {
+                self.moved_at[place] = now;
+            }
+        }
+        self.moved = totals;
+        new
+    }
+
+    /// Adds what it has moved since the last look to its paths.
+    pub(super) fn add_to(&self, paths: &mut Paths, now: Nanos, new: [u64; 2], info: &Info) {
+        let Some(peer) = self.peer else { return };
+        for (place, flow) in [Flow::Up, Flow::Down].into_iter().enumerate() {
+            paths.note(paths::key(peer, flow), now, (new[place], self.moved_at[place]), info);
+        }
+    }
+
+    /// Has the kernel hold it to its shares: of its path, and of the limits of its class.
+    pub(super) fn tell(&mut self, borrowed: &OwnedFd, trip: Nanos, paths: &Paths, shares: &Shares) {
+        let of = |flow| self.peer.and_then(|peer| paths.share(paths::key(peer, flow)));
+        let limit = |share: Option<u64>| share.filter(|_| self.limited);
+        let rates = [of(Flow::Up).map(|(_, rate)| rate), limit(shares.rate())];
+        let windows = [of(Flow::Down).map(|(window, _)| window), limit(shares.window(trip))];
+        self.pace(borrowed, rates.into_iter().flatten().min());
+        self.open(borrowed, windows.into_iter().flatten().min());
+        let [_, window] = windows;
+        self.bound(borrowed, window);
+    }
+
+    /// Has it send at this rate at most, or at the program's own.
+    fn pace(&mut self, borrowed: &OwnedFd, rate: Option<u64>) {
+        let marked = |rate: u64| (rate / MODULUS * MODULUS).max(MODULUS * 100).saturating_add(MARK);
+        let rate = rate.map_or(self.own, |rate| marked(rate).min(self.own));
+        let before = if self.set.0 == 0 { self.own } else { self.set.0 };
+        let is_due = rate != before && (rate == self.own || differs(before, rate));
+        if is_due && socket::set_pacing(borrowed.as_raw_fd(), rate).is_ok() {
+            self.set.0 = if rate == self.own { 0 } else { rate };
+        }
+    }
+
+    /// Has so much be on its way to it at most, or as much as the kernel likes.
+    fn open(&mut self, borrowed: &OwnedFd, window: Option<u64>) {
+        let fd = borrowed.as_raw_fd();
+        match window {
+            // Each time, as the kernel raises it by itself.
+            Some(window) => {
+                let window = window.clamp(WINDOW_MIN, WINDOW_MAX) as u32;
+                if tcp::set_window(fd, window).is_ok() {
+                    self.set.1 = window;
+                }
+            }
+            None if self.set.1 != 0 => {
+                let _ = tcp::set_window(fd, WINDOW_MAX as u32);
+                self.set.1 = 0;
+            }
+            None => {}
+        }
+    }
+
+    /// Has so much wait in it at most while its process is held, or as much as the kernel likes.
+    fn bound(&mut self, borrowed: &OwnedFd, bytes: Option<u64>) {
+        let fd = borrowed.as_raw_fd();
+        match bytes.map(|bytes| bytes.clamp(WINDOW_MIN, WINDOW_MAX) as u32) {
+            Some(bytes) if !self.keeps_buffer => {
+                if differs(u64::from(self.set.2), u64::from(bytes)) {
+                    // A system that allows less than a long path needs must not slow it down.
+                    self.keeps_buffer = socket::fix_buffer(fd, bytes) != Ok(true);
+                    self.set.2 = if self.keeps_buffer { 0 } else { bytes };
+                }
+            }
+            None if self.set.2 != 0 => {
+                let _ = socket::free_buffer(fd);
+                self.set.2 = 0;
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Leaves it as it was. What is refused has ended.
+    pub(super) fn release(&mut self, borrowed: &OwnedFd) {
+        self.pace(borrowed, None);
+        self.open(borrowed, None);
+        self.bound(borrowed, None);
+    }
+}
+
+/// Whether a rate is worth a change.
+fn differs(before: u64, rate: u64) -> bool {
+    before.abs_diff(rate) > before / 32
+}

@@ -1,0 +1,162 @@
+//! The TCP connections of the members of a class.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use discnice_units::Nanos;
+
+use super::Rules;
+use super::connection::{Connection, Kind};
+use super::paths::Paths;
+use super::shares::Shares;
+use crate::member::Watched;
+use crate::process::descriptors;
+use crate::tuning;
+
+/// Those of a class, by the inode of the socket.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    known: HashMap<u64, Connection>,
+    /// Those that were lost sight of, with a process or a descriptor that has gone: the next search may find them elsewhere.
+    lost: HashMap<u64, Connection>,
+    /// Sockets that are none.
+    others: HashSet<u64>,
+    /// Members that were searched: connections that are found there later began after that.
+    searched: HashSet<u32>,
+    /// Whether those within the machine count.
+    loopback: bool,
+}
+
+/// What a look has found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Set if a connection has moved bytes of late.
+    pub(super) lively: bool,
+    /// What members without the library have sent and received since the last look.
+    pub(super) moved: HashMap<u32, [u64; 2]>,
+}
+
+impl Connections {
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Looks through the descriptors of the members; returns how many there were.
+    pub(super) fn search(&mut self, members: &HashMap<u32, Watched>, rules: &Rules) -> u64 {
+        if std::mem::replace(&mut self.loopback, rules.loopback) != rules.loopback {
+            self.others.clear();
+            self.known.retain(|_, one| !one.is_local());
+        }
+        let mut seen = HashSet::new();
+        let mut links = 0;
+        for member in members.values().take(tuning::network::PROCESSES) {
+            for link in descriptors::of(member.id(), tuning::network::DESCRIPTORS) {
+                links += 1;
+                let Some(inode) = socket_of(&link) else { continue };
+                if seen.insert(inode) && !self.others.contains(&inode) {
+                    self.meet(inode, member, &link);
+                }
+            }
+        }
+        self.lost.clear();
+        self.others.retain(|inode| seen.contains(inode));
+        self.searched = members.keys().copied().collect();
+        links
+    }
+
+    /// Takes in a connection, if the socket is one and is not known yet.
+    fn meet(&mut self, inode: u64, member: &Watched, link: &Path) {
+        if self.known.contains_key(&inode) || self.known.len() >= tuning::network::CONNECTIONS {
+            return;
+        }
+        let borrowed =
+            descriptors::number(link).and_then(|number| Some((number, member.borrow(number)?)));
+        let Some((descriptor, borrowed)) = borrowed else { return };
+        let is_new = self.searched.contains(&member.id()) || member.is_young();
+        match Connection::of((member.id(), descriptor), &borrowed, is_new, self.loopback) {
+            Kind::Connected(found) => {
+                let found = match self.lost.remove(&inode) {
+                    Some(lost) => found.resume(&lost),
+                    None => found,
+                };
+                self.known.insert(inode, found);
+            }
+            Kind::Other => {
+                self.others.insert(inode);
+            }
+            Kind::Unconnected => {}
+        }
+    }
+
+    /// Looks at all, has the paths decide, and tells each connection its share.
+    pub(super) fn look(
+        &mut self,
+        now: Nanos,
+        members: &HashMap<u32, Watched>,
+        paths: &mut Paths,
+        rules: &Rules,
+    ) -> Found {
+        paths.begin(now);
+        let (mut found, mut shares) = (Found::default(), Shares::of(rules));
+        let mut borrowed: HashMap<u64, (OwnedFd, Nanos)> = HashMap::new();
+        let known = std::mem::take(&mut self.known);
+        for (inode, mut one) in known {
+            let member = members.get(&one.process());
+            let there = member.and_then(|member| Some((member, one.borrow(member)?)));
+            let Some((member, (descriptor, info))) = there else {
+                self.lost.insert(inode, one);
+                continue;
+            };
+            let new = one.note(now, &info);
+            if rules.yields {
+                one.add_to(paths, now, new, &info);
+            }
+            one.limited = member.is_without_library();
+            if one.limited {
+                shares.add(one.is_active(now));
+                let sum = found.moved.entry(one.process()).or_default();
+                *sum = [sum[0] + new[0], sum[1] + new[1]];
+            }
+            found.lively |= one.is_active(now) != [false; 2];
+            if info.is_open {
+                borrowed.insert(inode, (descriptor, info.trip_to_receiver()));
+                self.known.insert(inode, one);
+            }
+        }
+        paths.decide(now);
+        for (inode, one) in &mut self.known {
+            if let Some((descriptor, trip)) = borrowed.get(inode) {
+                one.tell(descriptor, *trip, paths, &shares);
+            }
+        }
+        found.moved.retain(|_, moved| *moved != [0; 2]);
+        found
+    }
+
+    /// Leaves those of a process as they were.
+    pub(super) fn leave(&mut self, member: &Watched) {
+        for (_, mut one) in self.known.extract_if(|_, one| one.process() == member.id()) {
+            if let Some((descriptor, _)) = one.borrow(member) {
+                one.release(&descriptor);
+            }
+        }
+    }
+
+    /// Leaves all as they were.
+    pub(super) fn release(&mut self, members: &HashMap<u32, Watched>) {
+        for (_, mut one) in self.known.drain() {
+            let member = members.get(&one.process());
+            if let Some((descriptor, _)) = member.and_then(|member| one.borrow(member)) {
+                one.release(&descriptor);
+            }
+        }
+    }
+}
+
+/// The inode of the socket that a link means.
+fn socket_of(link: &Path) -> Option<u64> {
+    let target = fs::read_link(link).ok()?;
+    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
