@@ -29,7 +29,6 @@ pub(crate) use status::{command_line, has_thread_in, read_file};
 
 /// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that user space can see.
 const TICKS: u64 = 100;
-const TICK: Nanos = Nanos(Nanos::SECOND.0 / TICKS);
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
 #[derive(Debug)]
@@ -64,9 +63,10 @@ impl Pinned {
     /// The time since it started.
     #[must_use]
     pub fn age(&self) -> Nanos {
+        let tick = Nanos::SECOND.0 / TICKS;
         let boot = clock_gettime(ClockId::Boottime);
-        let now = boot.tv_sec.cast_unsigned() * TICKS + boot.tv_nsec.cast_unsigned() / TICK.0;
-        Nanos(now.saturating_sub(self.process.started).saturating_mul(TICK.0))
+        let now = boot.tv_sec.cast_unsigned() * TICKS + boot.tv_nsec.cast_unsigned() / tick;
+        Nanos(now.saturating_sub(self.process.started).saturating_mul(tick))
     }
 
     /// Whether it has ended, perhaps without its parent having noticed.
