@@ -272,7 +272,7 @@ fn what_cannot_be_attached_is_refused() {
     let job = Job::shell("sleep 100");
     let usage = |arguments: &[&str]| refuse(scene.path(), arguments);
     assert!(usage(&["attach", &job.id()]).contains("--disk"));
-    assert!(usage(&["attach", "--net", "1M", &job.id()]).contains("disk traffic only"));
+    assert!(usage(&["attach", "--meta-ops", "9", &job.id()]).contains("--meta-ops does not hold"));
     assert!(usage(&["attach", "--polite", "--disk", "1M", &job.id()]).contains("--polite"));
     assert!(class_of(scene.path(), &job).is_none(), "nothing was changed");
 }
