@@ -4,14 +4,11 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
 
-use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Group, Outcome, run};
+use discnice_tests::process::{Outcome, run};
 use discnice_tests::{product, skip, together};
 
 /// The limit, in bytes a second.
@@ -171,113 +168,6 @@ fn ipv4_within_ipv6_is_held_as_well() {
     let Some(guest) = guest(folder.path()) else { skip!("no C compiler") };
     let port = format!(":{}", server());
     assert_way(&guest, "recv", &port, &["--net-down", "2MB", "--net-loopback"], RATE);
-}
-
-/// A server at the other end of a link of so many bytes a second, in each direction, and what it has moved.
-struct Link {
-    port: u16,
-    moved: Arc<[AtomicU64; 2]>,
-}
-
-impl Link {
-    const SPEED: u64 = 100 << 20;
-    const PIECE: usize = 64 << 10;
-
-    fn new() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let moved = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-        let counts = Arc::clone(&moved);
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut receiver = stream.try_clone().expect("a descriptor");
-                let [up, down] = [Arc::clone(&counts), Arc::clone(&counts)];
-                thread::spawn(move || {
-                    Self::pass(|| stream.write(&[b'x'; Self::PIECE]), &down[1]);
-                });
-                thread::spawn(move || {
-                    Self::pass(|| receiver.read(&mut [0; Self::PIECE]), &up[0]);
-                });
-            }
-        });
-        Self { port, moved }
-    }
-
-    /// Moves pieces at the speed of the link until the other end has gone.
-    fn pass(mut piece: impl FnMut() -> std::io::Result<usize>, moved: &AtomicU64) {
-        while let Ok(count @ 1..) = piece() {
-            moved.fetch_add(count as u64, Ordering::Relaxed);
-            thread::sleep(Duration::from_nanos(count as u64 * 1_000_000_000 / Self::SPEED));
-        }
-    }
-
-    fn moved(&self, direction: usize) -> f64 {
-        self.moved[direction].load(Ordering::Relaxed) as f64
-    }
-
-    /// Bytes a second that pass, once what passes at first is paid for.
-    fn rate(&self, direction: usize) -> f64 {
-        thread::sleep(Duration::from_millis(1500));
-        let (before, begun) = (self.moved(direction), Instant::now());
-        thread::sleep(Duration::from_secs(3));
-        (self.moved(direction) - before) / begun.elapsed().as_secs_f64()
-    }
-}
-
-/// Whether a rate is what this limit allows, for programs that are held after the fact.
-fn is_held(rate: f64, limit: f64) -> bool {
-    (0.8 * limit..1.15 * limit).contains(&rate)
-}
-
-//= rate-windows/5-network
-#[test]
-fn connections_of_programs_without_the_library_are_held() {
-    const LIMIT: f64 = 8e6;
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let Ok(guest) = compiler.compile_with("sockets.c", &["-static"]) else {
-        skip!("no static libc")
-    };
-    let shell = format!("{} \"$@\"; true", guest.display());
-    let ways = [("send", 0), ("recv", 1), ("edge-in", 1)];
-    let all = [("auto", false), ("freeze", false), ("auto", true)];
-    let jobs = all.iter().flat_map(|one| ways.iter().map(move |way| (one, way)));
-    together::each(&[(); TOGETHER], jobs, |(), ((mechanism, is_child), (way, direction))| {
-        let link = Link::new();
-        let mut command = product::discnice(["run", "--strict", "--net", "8MB"]);
-        command.args(["--net-loopback", "--mechanism", mechanism, "--"]);
-        if *is_child {
-            command.args(["sh", "-c", &shell, "sh"]);
-        } else {
-            command.arg(&guest);
-        }
-        command.args([*way, &link.port.to_string(), "20"]);
-        let job = Group::start_silent(&mut command);
-        let rate = link.rate(*direction);
-        drop(job);
-        let what = format!("{mechanism}, {way}, child {is_child}: {:.2} MB/s", rate / 1e6);
-        assert!(is_held(rate, LIMIT), "{what}");
-    });
-}
-
-#[test]
-fn connections_of_attached_programs_are_held_until_they_are_detached() {
-    let folder = product::folder();
-    let Some(guest) = guest(folder.path()) else { skip!("no C compiler") };
-    together::each(&[(); 2], [("send", 0), ("recv", 1)], |(), (way, direction)| {
-        let (link, class) = (Link::new(), Class::new("1G"));
-        let mut bare = product::as_user(&guest);
-        let job = Group::start_silent(bare.args([way, &link.port.to_string(), "30"]));
-        thread::sleep(Duration::from_millis(1200));
-        let words = ["attach", "--background", "--class", class.name(), "--net", "8MB"];
-        let mut attach = product::discnice(words);
-        run(attach.args(["--net-loopback", &job.id().to_string()])).succeeded();
-        let rate = link.rate(direction);
-        assert!(is_held(rate, 8e6), "{way}: {:.2} MB/s", rate / 1e6);
-        run(&mut product::discnice(["detach", &job.id().to_string()])).succeeded();
-        let rate = link.rate(direction);
-        assert!(rate > 40e6, "{way}, detached: {:.2} MB/s", rate / 1e6);
-    });
 }
 
 //= rate-windows/1-hosting

@@ -271,26 +271,6 @@ fn without_seccomp_a_static_program_is_held_from_outside() {
     }
 }
 
-/// As in many containers, and in effect where Yama's `ptrace_scope` is not 0.
-#[test]
-fn without_borrowed_descriptors_it_is_told_that_no_connection_is_seen() {
-    let folder = product::folder();
-    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
-    let refused = compiler.compile("refused.c");
-    let Ok(reader) = compiler.compile_with("reader.c", &["-static"]) else {
-        skip!("no static libc")
-    };
-    let way = without(&refused, libc::SYS_pidfd_getfd, libc::EPERM);
-    let way: Vec<&str> = way.iter().map(String::as_str).collect();
-    let words = ["run", "--net", "1M", "--", reader.to_str().expect("UTF-8"), "/etc/passwd"];
-    let told = by_way_of(&way, &words);
-    let complaint = told.complaint();
-    assert_eq!((told.status, complaint.lines().count()), (Some(0), 1), "{told:?}");
-    assert!(complaint.starts_with("discnice: --net does not hold: "), "{complaint}");
-    let seen = run(&mut product::discnice(words));
-    assert_eq!((seen.status, &*seen.complaint()), (Some(0), ""), "{seen:?}");
-}
-
 /// A user's daemon of its own that may not use ptrace(2), which no scope of Yama forbids for descendants.
 fn without_ptrace(folder: &Path) -> Option<Vec<String>> {
     let refused = Compiler::new(folder)?.compile("refused.c");

@@ -41,7 +41,13 @@ impl Info {
         if self.has_times { self.trip_received } else { self.trip }
     }
 
-    fn of(bytes: &[u8; INFO]) -> Self {
+    /// Reads what the kernel wrote; `None` if that is less than is used.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() >= INFO - 8).then(|| Self::of(bytes))
+    }
+
+    fn of(bytes: &[u8]) -> Self {
         let word = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk()).copied();
         let short = |at| u64::from(word(at).map_or(0, u32::from_ne_bytes));
         let long = |at: usize| {
@@ -75,7 +81,7 @@ pub fn info(fd: i32) -> Result<Info, Errno> {
     let (to, size) = (bytes.as_mut_ptr(), &raw mut length);
     // SAFETY: the kernel writes at most `length` bytes to `bytes` and then the length.
     unsafe { call!(libc::SYS_getsockopt, fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, size)? };
-    if (length as usize) < INFO - 8 { Err(Errno(libc::EINVAL)) } else { Ok(Info::of(&bytes)) }
+    bytes.get(..length as usize).and_then(Info::parse).ok_or(Errno(libc::EINVAL))
 }
 
 /// The number that tells a socket from all others since the machine was started.

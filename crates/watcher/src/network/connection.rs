@@ -7,6 +7,7 @@ use discnice_sys::socket::{self, Machine};
 use discnice_sys::tcp::{self, Info};
 use discnice_units::Nanos;
 
+use super::diag::{Diag, Name, Told};
 use super::paths::{self, Paths};
 use super::shares::Shares;
 use crate::member::Watched;
@@ -20,11 +21,20 @@ const MODULUS: u64 = 100;
 const WINDOW_MIN: u64 = 1460;
 const WINDOW_MAX: u64 = 1 << 30;
 
+/// How a connection is looked at.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// By a descriptor of its process, which is borrowed.
+    Descriptor(i32),
+    /// By asking the kernel, which can tell it nothing.
+    Name(Name),
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     process: u32,
-    descriptor: i32,
+    way: Way,
     cookie: u64,
     /// The machine at the other end; `None` for this one.
     peer: Option<[u8; 16]>,
@@ -75,18 +85,37 @@ impl Connection {
         let own = if pace % MODULUS == MARK { socket::UNPACED } else { pace };
         let moved = if is_new { [0; 2] } else { [info.sent, info.received] };
         let keeps_buffer = socket::has_fixed_buffer(fd).unwrap_or(true);
-        let (moved_at, set, limited) = ([Nanos(0); 2], (0, 0, 0), false);
         Kind::Connected(Self {
             process,
-            descriptor,
+            way: Way::Descriptor(descriptor),
             cookie,
             peer,
             moved,
-            moved_at,
+            moved_at: [Nanos(0); 2],
             own,
             keeps_buffer,
-            set,
-            limited,
+            set: (0, 0, 0),
+            limited: false,
+        })
+    }
+
+    /// A connection that the kernel told of, as [`Connection::of`].
+    pub(super) fn told(process: u32, told: &Told, is_new: bool, loopback: bool) -> Kind {
+        let peer = told.name.peer();
+        if peer.is_none() && !loopback {
+            return Kind::Other;
+        }
+        Kind::Connected(Self {
+            process,
+            way: Way::Name(told.name),
+            cookie: told.name.cookie(),
+            peer,
+            moved: if is_new { [0; 2] } else { [told.info.sent, told.info.received] },
+            moved_at: [Nanos(0); 2],
+            own: socket::UNPACED,
+            keeps_buffer: true,
+            set: (0, 0, 0),
+            limited: false,
         })
     }
 
@@ -95,7 +124,7 @@ impl Connection {
         if lost.cookie != self.cookie {
             return self;
         }
-        Self { process: self.process, descriptor: self.descriptor, ..*lost }
+        Self { process: self.process, way: self.way, ..*lost }
     }
 
     /// The process that has it, or the first of them that was found.
@@ -113,14 +142,25 @@ impl Connection {
         self.moved_at.map(|at| at > Nanos(0) && now <= at.plus(tuning::network::ACTIVE_FOR))
     }
 
-    /// Its descriptor, for a moment, and what it does; `None` if it is another socket's by now.
-    pub(super) fn borrow(&self, member: &Watched) -> Option<(OwnedFd, Info)> {
-        let borrowed = member.borrow(self.descriptor)?;
-        if tcp::cookie(borrowed.as_raw_fd()) != Ok(self.cookie) {
-            return None;
+    /// Its descriptor, for a moment; `None` if that is another socket's by now.
+    pub(super) fn borrow(&self, member: &Watched) -> Option<OwnedFd> {
+        let Way::Descriptor(descriptor) = self.way else { return None };
+        let borrowed = member.borrow(descriptor)?;
+        (tcp::cookie(borrowed.as_raw_fd()) == Ok(self.cookie)).then_some(borrowed)
+    }
+
+    /// What it does, and its descriptor if it can be borrowed; `None` if it is not there any more.
+    pub(super) fn see(
+        &self,
+        member: &Watched,
+        diag: &mut Option<Diag>,
+    ) -> Option<(Option<OwnedFd>, Info)> {
+        if let Way::Name(name) = &self.way {
+            return Some((None, diag.as_mut()?.ask(name)?));
         }
+        let borrowed = self.borrow(member)?;
         let info = tcp::info(borrowed.as_raw_fd()).ok()?;
-        Some((borrowed, info))
+        Some((Some(borrowed), info))
     }
 
     /// Notes what it has moved; returns the bytes sent and received since the last look.

@@ -9,6 +9,7 @@ use discnice_units::Nanos;
 
 use super::Rules;
 use super::connection::{Connection, Kind};
+use super::diag::{Diag, Told};
 use super::paths::Paths;
 use super::shares::Shares;
 use crate::member::Watched;
@@ -27,6 +28,8 @@ pub(super) struct Connections {
     searched: HashSet<u32>,
     /// Whether those within the machine count.
     loopback: bool,
+    /// What tells of those with descriptors that cannot be borrowed.
+    diag: Option<Diag>,
 }
 
 /// What a look has found.
@@ -43,23 +46,26 @@ impl Connections {
         self.known.len()
     }
 
-    /// Looks through the descriptors of the members; returns how many there were.
+    /// Looks through the descriptors of the members; returns how many things were looked at.
     pub(super) fn search(&mut self, members: &HashMap<u32, Watched>, rules: &Rules) -> u64 {
         if std::mem::replace(&mut self.loopback, rules.loopback) != rules.loopback {
             self.others.clear();
             self.known.retain(|_, one| !one.is_local());
         }
-        let mut seen = HashSet::new();
+        let (mut seen, mut told) = (HashSet::new(), None);
         let mut links = 0;
-        for member in members.values().take(tuning::network::PROCESSES) {
+        let concerned = members.values().filter(|member| rules.concern([*member].into_iter()));
+        for member in concerned.take(tuning::network::PROCESSES) {
             for link in descriptors::of(member.id(), tuning::network::DESCRIPTORS) {
                 links += 1;
                 let Some(inode) = socket_of(&link) else { continue };
                 if seen.insert(inode) && !self.others.contains(&inode) {
-                    self.meet(inode, member, &link);
+                    self.meet(inode, member, &link, &mut told);
                 }
             }
         }
+        // To be told of all takes as long as to look at as many descriptors.
+        links += told.map_or(0, |told: HashMap<_, _>| told.len() as u64);
         self.lost.clear();
         self.others.retain(|inode| seen.contains(inode));
         self.searched = members.keys().copied().collect();
@@ -67,15 +73,30 @@ impl Connections {
     }
 
     /// Takes in a connection, if the socket is one and is not known yet.
-    fn meet(&mut self, inode: u64, member: &Watched, link: &Path) {
+    fn meet(
+        &mut self,
+        inode: u64,
+        member: &Watched,
+        link: &Path,
+        told: &mut Option<HashMap<u64, Told>>,
+    ) {
         if self.known.contains_key(&inode) || self.known.len() >= tuning::network::CONNECTIONS {
             return;
         }
+        let (id, loopback) = (member.id(), self.loopback);
+        let is_new = self.searched.contains(&id) || member.is_young();
         let borrowed =
             descriptors::number(link).and_then(|number| Some((number, member.borrow(number)?)));
-        let Some((descriptor, borrowed)) = borrowed else { return };
-        let is_new = self.searched.contains(&member.id()) || member.is_young();
-        match Connection::of((member.id(), descriptor), &borrowed, is_new, self.loopback) {
+        let kind = match borrowed {
+            Some((number, borrowed)) => Connection::of((id, number), &borrowed, is_new, loopback),
+            None if !descriptors::is_tcp(link) => Kind::Other,
+            None => {
+                let told = told.get_or_insert_with(|| self.ask_for_all());
+                told.get(&inode)
+                    .map_or(Kind::Unconnected, |told| Connection::told(id, told, is_new, loopback))
+            }
+        };
+        match kind {
             Kind::Connected(found) => {
                 let found = match self.lost.remove(&inode) {
                     Some(lost) => found.resume(&lost),
@@ -90,6 +111,14 @@ impl Connections {
         }
     }
 
+    /// All connections that the kernel tells of; none where it does not.
+    fn ask_for_all(&mut self) -> HashMap<u64, Told> {
+        if self.diag.is_none() {
+            self.diag = Diag::open().ok();
+        }
+        self.diag.as_mut().map(Diag::all).unwrap_or_default()
+    }
+
     /// Looks at all, has the paths decide, and tells each connection its share.
     pub(super) fn look(
         &mut self,
@@ -101,10 +130,11 @@ impl Connections {
         paths.begin(now);
         let (mut found, mut shares) = (Found::default(), Shares::of(rules));
         let mut borrowed: HashMap<u64, (OwnedFd, Nanos)> = HashMap::new();
+        let diag = &mut self.diag;
         let known = std::mem::take(&mut self.known);
         for (inode, mut one) in known {
             let member = members.get(&one.process());
-            let there = member.and_then(|member| Some((member, one.borrow(member)?)));
+            let there = member.and_then(|member| Some((member, one.see(member, diag)?)));
             let Some((member, (descriptor, info))) = there else {
                 self.lost.insert(inode, one);
                 continue;
@@ -121,7 +151,8 @@ impl Connections {
             }
             found.lively |= one.is_active(now) != [false; 2];
             if info.is_open {
-                borrowed.insert(inode, (descriptor, info.trip_to_receiver()));
+                let trip = info.trip_to_receiver();
+                borrowed.extend(descriptor.map(|descriptor| (inode, (descriptor, trip))));
                 self.known.insert(inode, one);
             }
         }
@@ -138,7 +169,7 @@ impl Connections {
     /// Leaves those of a process as they were.
     pub(super) fn leave(&mut self, member: &Watched) {
         for (_, mut one) in self.known.extract_if(|_, one| one.process() == member.id()) {
-            if let Some((descriptor, _)) = one.borrow(member) {
+            if let Some(descriptor) = one.borrow(member) {
                 one.release(&descriptor);
             }
         }
@@ -148,7 +179,7 @@ impl Connections {
     pub(super) fn release(&mut self, members: &HashMap<u32, Watched>) {
         for (_, mut one) in self.known.drain() {
             let member = members.get(&one.process());
-            if let Some((descriptor, _)) = member.and_then(|member| one.borrow(member)) {
+            if let Some(descriptor) = member.and_then(|member| one.borrow(member)) {
                 one.release(&descriptor);
             }
         }

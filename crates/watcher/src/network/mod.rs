@@ -6,6 +6,7 @@
 //! (`SO_MAX_PACING_RATE`) and how much may be on its way to it (`TCP_WINDOW_CLAMP`). No call of a program waits for that.
 //!
 //! - `connection`, `connections`: which connections members have, and what they move;
+//! - `diag`: what the kernel tells of connections that cannot be borrowed;
 //! - `paths`: the connections of a class with one machine, in one direction, which share a window. Their round trips tell how
 //!   long the queue is ([`discnice_ledger::policy::delay`]);
 //! - `shares`: what the limits of the class leave to each connection;
@@ -13,6 +14,7 @@
 
 mod connection;
 mod connections;
+mod diag;
 mod paths;
 mod permission;
 mod shares;
@@ -53,6 +55,11 @@ impl Rules {
             rates: [rate(Resource::NetUp), rate(Resource::NetDown)],
             loopback: class.counts_loopback(),
         }
+    }
+
+    /// Whether anything is wanted of any of these members. The library sees to the limits where it is.
+    fn concern<'a>(&self, mut members: impl Iterator<Item = &'a Watched>) -> bool {
+        self.yields || self.limits && members.any(Watched::is_without_library)
     }
 }
 
@@ -127,7 +134,7 @@ impl Network {
         searches: bool,
     ) -> Looked {
         let (now, rules) = (time::now(), Rules::of(class));
-        if !rules.yields && !rules.limits {
+        if !rules.concern(members.values()) {
             self.end(now, class, members);
             return Looked::default();
         }

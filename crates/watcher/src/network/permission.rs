@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::diag::Diag;
 use discnice_ledger::policy::Resources;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
@@ -9,10 +10,11 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 const SYS_PTRACE: u64 = 1 << 19;
 
 /// What of the network is seen of a process without the library: its TCP connections, where the system permits to borrow
-/// descriptors, else nothing.
+/// descriptors or the kernel tells of connections without them, else nothing.
 #[must_use]
 pub fn seen() -> Resources {
-    if may_trace() && can_borrow() { Resources::NETWORK } else { Resources::NONE }
+    let is_seen = may_trace() && can_borrow() || Diag::open().is_ok();
+    if is_seen { Resources::NETWORK } else { Resources::NONE }
 }
 
 /// Whether Yama lets one process of the user look into another. Kernel Documentation/admin-guide/LSM/Yama.rst

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, getxattr};
 
 /// The owner's right to write, which a link has if its descriptor has it.
 const WRITABLE: u32 = 0o200;
@@ -18,6 +18,14 @@ pub(crate) fn of(id: u32, most: usize) -> impl Iterator<Item = PathBuf> {
 /// The number of a link's descriptor.
 pub(crate) fn number(link: &Path) -> Option<i32> {
     link.file_name()?.to_str()?.parse().ok()
+}
+
+/// Whether a link means a TCP socket, connected or not.
+pub(crate) fn is_tcp(link: &Path) -> bool {
+    let mut name = [0; 32];
+    // What lsof(8) asks as well.
+    let length = getxattr(link, "system.sockprotoname", &mut name[..]);
+    length.is_ok_and(|_| name.starts_with(b"TCP"))
 }
 
 /// Whether a link's descriptor can write; `None` when it was closed meanwhile.

@@ -11,10 +11,10 @@ tuning! {
     LOOK: Nanos = Nanos::from_millis(20), Time, adr 37;
     /// Interval of looks at connections that move bytes below a limit.
     LOOK_LIMITED: Nanos = Nanos::from_millis(2), Time, adr 46;
-    /// Each connection makes looks at least so far apart, two hundred times what it costs to look at.
-    LOOK_EACH: Nanos = Nanos(600_000), Time, adr 46;
+    /// Each connection makes looks at least so far apart, some sixty times what it costs to look at.
+    LOOK_EACH: Nanos = Nanos(200_000), Time, adr 46;
     /// Longest interval of looks because of many connections.
-    LOOK_MOST: Nanos = Nanos::from_millis(100), Time, adr 46;
+    LOOK_MOST: Nanos = Nanos::SECOND, Time, adr 46;
     /// Shortest interval of searches for new connections.
     SEARCH: Nanos = Nanos::from_millis(50), Time, adr 37;
     /// Shortest interval of searches for new connections below a limit.
@@ -36,9 +36,9 @@ tuning! {
     /// Bytes that may always be on their way to a connection: smaller windows wait for delayed acknowledgements.
     WINDOW: u64 = 16 << 10, Bytes, adr 46;
     /// Descriptors of a process that are searched for connections.
-    DESCRIPTORS: usize = 1024, Count, adr 37;
+    DESCRIPTORS: usize = 8192, Count, adr 37;
     /// Processes of a class that are searched for connections.
-    PROCESSES: usize = 256, Count, adr 37;
+    PROCESSES: usize = 1024, Count, adr 37;
     /// Connections of a class that are regulated.
-    CONNECTIONS: usize = 256, Count, adr 37;
+    CONNECTIONS: usize = 4096, Count, adr 37;
 }
