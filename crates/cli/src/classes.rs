@@ -2,9 +2,11 @@
 
 #![allow(unsafe_code, reason = "classes that were looked at are unmapped")]
 
+use anyhow::Context;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_registry::name;
 use discnice_sys::block::BlockId;
+use discnice_watcher::process::Pinned;
 
 pub use discnice_registry::Class as Found;
 pub use discnice_registry::Origin;
@@ -19,6 +21,54 @@ pub use discnice_registry::name::is_automatic;
 /// The classes cannot be listed.
 pub fn named(name: &str) -> anyhow::Result<Option<Found>> {
     Ok(all()?.into_iter().find(|found| found.name() == name))
+}
+
+/// The class of this name.
+///
+/// # Errors
+/// There is none: what may have been meant.
+pub fn existing(name: &str) -> anyhow::Result<Found> {
+    find(name).with_context(|| match similar(name) {
+        Some(similar) => format!("no class {name}; did you mean {similar}?"),
+        None => format!("no class {name}; see `discnice class list`"),
+    })
+}
+
+/// Returns the class of this name, one that was made for a job included.
+///
+/// # Errors
+/// As [`existing`].
+pub fn known(name: &str) -> anyhow::Result<Found> {
+    named(name)?.map_or_else(|| existing(name), Ok)
+}
+
+/// How like two names are that may be one with a typing error, as clap measures it for options.
+const ALIKE: f64 = 0.7;
+
+/// Returns the class with the name most like this one, if any is.
+pub fn similar(name: &str) -> Option<String> {
+    let others = all().unwrap_or_default().into_iter().map(|found| found.name());
+    let others = others.filter(|other| other != name);
+    let likeness = others.map(|other| (strsim::jaro(name, &other), other));
+    let best =
+        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
+    best.map(|(_, other)| other)
+}
+
+/// Returns the class that lists this process.
+///
+/// # Errors
+/// The classes cannot be listed.
+pub fn class_of(pinned: &Pinned) -> anyhow::Result<Option<Found>> {
+    Ok(all()?.into_iter().find(|found| lists(found, pinned)))
+}
+
+/// Whether the class lists this process, and not an ended one that had its number.
+pub fn lists(found: &Found, pinned: &Pinned) -> bool {
+    found.class.listed(pinned.id()).is_some_and(|(slot, member)| {
+        let known = found.class.held(slot).and_then(|held| held.of(member));
+        known.is_none_or(|one| one.is_apart() || one.started == pinned.process.started)
+    })
 }
 
 /// Returns the name of the class in a block, if there is one.

@@ -3,11 +3,10 @@
 
 #![allow(unsafe_code, reason = "exec, fork and signals")]
 
-use std::ffi::{CString, OsStr, OsString, c_char, c_int};
+use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use discnice_ledger::member::Charged;
@@ -22,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
 use crate::program::Kind;
-use crate::{inheritance, memory};
+use crate::{child, inheritance, memory};
 
 /// What carries the library and the class into the command.
 pub type Variables = Vec<(&'static str, OsString)>;
@@ -150,19 +149,6 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// The child that signals are passed on to, while it has not been waited for.
-static CHILD: AtomicI32 = AtomicI32::new(0);
-/// How it ended, as waitpid(2) tells it; negative before.
-static END: AtomicI32 = AtomicI32::new(-1);
-
-extern "C" fn pass_on(signal: c_int) {
-    let child = CHILD.load(Ordering::Relaxed);
-    if child > 0 {
-        // SAFETY: kill(2) may be called in a signal handler; the child is ours and not yet waited for.
-        unsafe { libc::kill(child, signal) };
-    }
-}
-
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -198,12 +184,12 @@ pub const LOOK: Duration = Duration::from_millis(20);
 /// What looks at the job while it runs.
 pub type Watch<'a> = &'a mut dyn FnMut();
 
-/// Runs `child` in a new process and waits for it, calling `watch` every [`LOOK`]. Signals of the
+/// Runs `command` in a new process and waits for it, calling `watch` every [`LOOK`]. Signals of the
 /// terminal reach both and are left to the child; others are passed on to it.
 ///
 /// # Errors
 /// No process could be made.
-pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
+pub fn supervise(command: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
     let without_memory = memory::leave_it_to_the_child();
     // Where it is ignored, which the command inherits, the kernel keeps no status of a child for us.
     // SAFETY: sets the disposition of a signal.
@@ -222,18 +208,17 @@ pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Re
             without_memory();
             // SAFETY: gives the command what there was.
             unsafe { libc::signal(libc::SIGCHLD, child_ends) };
-            let status = child();
+            let status = command();
             // SAFETY: ends the child without running what the parent will run.
             unsafe { libc::_exit(status.into()) }
         }
         _ => {}
     }
-    CHILD.store(pid, Ordering::Relaxed);
-    pass_signals_on();
+    child::begin(pid);
     if let Some(watch) = watch {
         watch_until_the_end(pid, watch);
     }
-    let status = await_end(pid)?;
+    let status = child::await_end(pid)?;
     Ok(if libc::WIFSIGNALED(status) {
         Ended::Killed(libc::WTERMSIG(status))
     } else {
@@ -244,50 +229,6 @@ pub fn supervise(child: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Re
 /// Whether [`supervise`] failed before there was a child: by fork(2), not by waitpid(2).
 pub fn is_alone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM))
-}
-
-/// The child that [`supervise`] waits for.
-pub fn child() -> Option<u32> {
-    let child = CHILD.load(Ordering::Relaxed);
-    u32::try_from(child).ok().filter(|child| *child > 0)
-}
-
-/// Waits until our child has ended; returns how, as waitpid(2) tells it.
-fn await_end(child: i32) -> io::Result<c_int> {
-    let mut status = 0;
-    // SAFETY: waitpid writes the status.
-    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    END.store(status, Ordering::Relaxed);
-    // Its number may soon be another process's.
-    CHILD.store(0, Ordering::Relaxed);
-    Ok(status)
-}
-
-/// Waits for the command and returns its exit status, as a shell tells it; `None` in a process that
-/// is not its parent. Takes no memory.
-pub fn status_of_child() -> Option<u8> {
-    let child = CHILD.load(Ordering::Relaxed);
-    let status = if child > 0 { await_end(child).ok()? } else { END.load(Ordering::Relaxed) };
-    let signal = (libc::WTERMSIG(status) as u8).saturating_add(128);
-    let told = if libc::WIFSIGNALED(status) { signal } else { libc::WEXITSTATUS(status) as u8 };
-    (status >= 0).then_some(told)
-}
-
-fn pass_signals_on() {
-    // SAFETY: the handlers only call kill(2).
-    unsafe {
-        for signal in [libc::SIGINT, libc::SIGQUIT] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-        for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
-            libc::signal(signal, pass_on as *const () as usize);
-        }
-    }
 }
 
 /// Calls `watch` until the child has ended. Where the kernel has no descriptors of processes

@@ -36,7 +36,10 @@
 #![deny(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod arguments;
+mod bandwidth;
 mod binding;
+mod busy;
+mod child;
 mod classes;
 pub mod commands;
 mod complaint;
@@ -48,6 +51,7 @@ mod fresh;
 mod guest;
 mod holding;
 pub mod inheritance;
+mod joining;
 mod json;
 mod launch;
 mod library;
@@ -56,6 +60,7 @@ pub mod mechanism;
 pub mod memory;
 pub mod output;
 mod own_policy;
+mod paused;
 mod polite;
 mod prediction;
 mod presets;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use discnice_sys::process;
 
 use crate::strict::OURS;
-use crate::{inheritance, launch};
+use crate::{child, inheritance};
 
 /// The system's allocator; an allocation that fails ends the program.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ fn exhausted() -> ! {
         unsafe { libc::execvp(*command, command) };
     }
     say(b"discnice: no memory is left\n");
-    let status = launch::status_of_child().unwrap_or(OURS);
+    let status = child::status().unwrap_or(OURS);
     // SAFETY: ends the process; nothing that it registered for its end is needed.
     unsafe { libc::_exit(status.into()) }
 }

@@ -24,7 +24,7 @@ use rustix::termios::{
     OptionalActions, Winsize, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 
-use crate::launch;
+use crate::child;
 
 /// How long what the command has printed is waited for at its end, should others go on with its terminal.
 const REST: Duration = Duration::from_millis(200);
@@ -97,7 +97,7 @@ impl Tap {
         }
         let _ = tcsetwinsize(&self.ours, size);
         // It may have asked for the size already, when the real terminal's signal came.
-        if let Some(child) = launch::child().and_then(|id| Pid::from_raw(id.cast_signed())) {
+        if let Some(child) = child::id().and_then(|id| Pid::from_raw(id.cast_signed())) {
             let _ = kill_process(child, Signal::WINCH);
         }
     }

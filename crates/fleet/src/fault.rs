@@ -5,7 +5,7 @@ use std::fmt;
 use discnice_escape::visible;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::settings::Contradiction;
+use crate::settings::{Contradiction, VERSION};
 
 /// Characters of a foreign message that are shown.
 const SHOWN: usize = 160;
@@ -175,7 +175,7 @@ impl fmt::Display for Fault {
             }
             Self::NoClass => f.write_str("it has no such class; make it by `discnice fleet set`"),
             Self::OtherVersion(version) => {
-                write!(f, "its class is of version {version}, and this program's is {}; set it again or use that program", crate::script::VERSION)
+                write!(f, "its class is of version {version}, and this program's is {VERSION}; set it again or use that program")
             }
             Self::NotOurs => {
                 f.write_str("its keys of this class hold another program's data; use another class name, or remove them")

@@ -8,7 +8,7 @@ use redis::{Connection, ConnectionLike, FromRedisValue, RedisResult, Value};
 use crate::address::Address;
 use crate::fault::Fault;
 use crate::script::{self, Ask, Keys, Reply};
-use crate::settings::Settings;
+use crate::settings::{Settings, VERSION};
 use crate::table::{self, Table};
 
 /// A server that does not answer within this is not waited for.
@@ -74,7 +74,7 @@ impl Link {
         }
         let version = fields.get("version").and_then(|version| version.parse().ok());
         match version {
-            Some(script::VERSION) => Settings::parse(&fields).map(Some).ok_or(Fault::NotOurs),
+            Some(VERSION) => Settings::parse(&fields).map(Some).ok_or(Fault::NotOurs),
             Some(other) => Err(Fault::OtherVersion(other)),
             None => Err(Fault::NotOurs),
         }
@@ -93,7 +93,7 @@ impl Link {
             Err(fault) => return Err(fault),
         };
         let mut command = redis::cmd("HSET");
-        command.arg(&self.keys.class).arg("version").arg(script::VERSION);
+        command.arg(&self.keys.class).arg("version").arg(VERSION);
         for (name, value) in [
             ("cap", settings.cap),
             ("floor", settings.floor),

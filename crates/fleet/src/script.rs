@@ -3,11 +3,10 @@
 use redis::{ConnectionLike, RedisResult, Value};
 
 use crate::fault::Fault;
+use crate::settings::VERSION;
 
 /// The script itself; its head says what it promises.
 pub const LEASE: &str = include_str!("lease.lua");
-/// Version of the keys and of the script's arguments.
-pub const VERSION: u32 = 1;
 /// A longer reply is not the script's.
 const LONGEST_REPLY: usize = 8;
 /// Amounts that a sum of many is exact of.

@@ -6,6 +6,9 @@ use std::ops::RangeInclusive;
 
 use discnice_units::Rate;
 
+/// Version of the keys of a class and of the script's arguments.
+pub const VERSION: u32 = 1;
+
 /// Lowest floor, which is what a node has that no server has ever admitted.
 pub const LEAST: u64 = 4096;
 /// Leases that may be set, in milliseconds.

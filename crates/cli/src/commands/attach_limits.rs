@@ -5,39 +5,34 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use discnice_ledger::member::Charged;
+use discnice_ledger::Direction;
 use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Limits, Resources};
-use discnice_ledger::{Direction, State};
 use discnice_processes::fork;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{deadline, process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use discnice_watcher::Helpers;
-use discnice_watcher::accounting::{OwnAccount, Rest};
-use discnice_watcher::daemon::client::Answer;
 use discnice_watcher::daemon::tuning;
 use discnice_watcher::discovery::census::Census;
 use discnice_watcher::network;
 use discnice_watcher::others::observer::Observer;
 use discnice_watcher::process::{Pinned, examine, lives, pin};
 use discnice_watcher::schedule::reactor::Reactor;
-use discnice_watcher::watch::{Watch, enlist};
+use discnice_watcher::watch::Watch;
 use rustix::process::getpid;
 
 use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::{self, Config};
+use crate::joining::{ADVANCE, call_daemon, enter, enter_descendants, release};
 use crate::output::{say, tell};
 use crate::schedule::{Job, Schedule, ScheduleArgs};
 use crate::used_up::Teller;
-use crate::{fleet, own_policy, watching};
+use crate::{fleet, own_policy};
 
 /// A line with rates is shown this often.
 const SHOW: Duration = Duration::from_millis(1000);
-/// What a running process moves before it stands for the first time is paid for in advance, without credit for the time in
-/// which it had no limit: it comes at full speed, and 50 ms of a limit are what passes between two looks.
-pub(crate) const ADVANCE: Nanos = Nanos::from_millis(50);
 /// A watcher shows that it lives at least this often.
 const BEAT: Nanos = Nanos::from_millis(250);
 
@@ -129,87 +124,16 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
     let pinned = pin(pid)?;
     examine(&pinned)?;
     for found in classes::all()? {
-        if lists(&found, &pinned) {
+        if classes::lists(&found, &pinned) {
             bail!("process {pid} is limited already, by class {}", found.name());
         }
     }
     Ok(pinned)
 }
 
-/// Whether a process may be made a member at the user's wish.
-///
-/// # Errors
-/// Why not.
-pub fn may_enter(pinned: &Pinned) -> anyhow::Result<()> {
-    Ok(examine(pinned)?)
-}
-
-/// Makes a process of no class, with its descendants, a new class of this name, without limits and watched.
-///
-/// # Errors
-/// No class can be made, or no daemon can be had. The process is in no class then.
-pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<Found> {
-    let (found, origin) = classes::find_or_create(name)?;
-    if origin == Origin::New {
-        found.set_limits(&Limits::UNLIMITED);
-    }
-    let process = pinned.process;
-    let all = [pinned];
-    call_daemon(&found, &all)?;
-    for one in &all {
-        enter(&found, one, Reason::Attached)?;
-    }
-    enter_descendants(&found, &Tree::new(&[process]));
-    Ok(found)
-}
-
-/// Returns the class that lists this process.
-///
-/// # Errors
-/// The classes cannot be listed.
-pub fn class_of(pinned: &Pinned) -> anyhow::Result<Option<Found>> {
-    Ok(classes::all()?.into_iter().find(|found| lists(found, pinned)))
-}
-
-/// Whether the class lists this process, and not an ended one that had its number.
-pub fn lists(found: &Found, pinned: &Pinned) -> bool {
-    found.class.listed(pinned.id()).is_some_and(|(slot, member)| {
-        let known = found.class.held(slot).and_then(|held| held.of(member));
-        known.is_none_or(|one| one.is_apart() || one.started == pinned.process.started)
-    })
-}
-
-/// Returns when the daemon watches the class, with all its present members.
-fn call_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<()> {
-    watching::watch(found, Answer::Awaited)
-        .inspect_err(|_| release(found, pinned))
-        .context("no daemon to limit the processes (see `discnice policyd --help`)")
-}
-
 fn automatic(pinned: &[Pinned]) -> String {
     let first = pinned.first().map_or(0, Pinned::id);
     classes::automatic_name("attach", first)
-}
-
-/// Makes a process a member; what it has done so far costs nothing.
-///
-/// # Errors
-/// It has ended, or the class is full.
-pub(crate) fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
-    let account = OwnAccount::open(pinned.id(), Charged::default(), Rest::Known)
-        .with_context(|| format!("process {} has ended", pinned.id()))?;
-    enlist(found.class, pinned, account.own().into(), reason).context("the class is full")?;
-    Ok(())
-}
-
-/// Enters the present descendants of the attached processes. The watcher finds later ones, and
-/// those that end or are forked meanwhile.
-fn enter_descendants(found: &Found, tree: &Tree) {
-    for stat in tree.iter().filter(|stat| found.class.listed(stat.id).is_none()) {
-        if let Ok(pinned) = pin(stat.id.cast_signed()) {
-            let _ = enter(found, &pinned, Reason::Descendant);
-        }
-    }
 }
 
 /// Shows rates until no process is left, or a signal asks to end. A child watches, which the terminal's ^Z does not reach: then
@@ -283,18 +207,4 @@ fn show(found: &Found, now: Nanos) -> anyhow::Result<()> {
     let ((reading, read), (writing, written)) = (rate(Direction::Read), rate(Direction::Write));
     say!("reading {reading}, writing {writing}; read {read}, written {written}")?;
     Ok(())
-}
-
-/// Leaves the processes as they were found.
-fn release(found: &Found, pinned: &[Pinned]) {
-    let ours = |id| found.is_automatic() || pinned.iter().any(|one| one.id() == id);
-    for member in found.class.living(process::exists) {
-        if member.state() == State::Outside && ours(member.process()) {
-            member.release();
-        }
-    }
-    if found.is_automatic() {
-        // Another command may have been first.
-        let _ = found.remove();
-    }
 }

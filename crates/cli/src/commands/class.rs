@@ -12,7 +12,7 @@ use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found, Origin};
 use crate::config::{self, Config};
-use crate::{fleet, guest, own_policy, polite, watching};
+use crate::{busy, fleet, guest, own_policy, watching};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,44 +71,12 @@ impl Args {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.action {
             Action::List { json } => status::print(&classes::all()?, json, false),
-            Action::Show { name, json } => status::print(&[existing(&name)?], json, true),
+            Action::Show { name, json } => status::print(&[classes::existing(&name)?], json, true),
             Action::Set { name, limits } => set(&name, &limits),
             Action::Rm { name, force } => remove(&name, force),
         }?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The class of this name.
-///
-/// # Errors
-/// There is none: what may have been meant.
-pub fn existing(name: &str) -> anyhow::Result<Found> {
-    classes::find(name).with_context(|| match similar(name) {
-        Some(similar) => format!("no class {name}; did you mean {similar}?"),
-        None => format!("no class {name}; see `discnice class list`"),
-    })
-}
-
-/// Returns the class of this name, one that was made for a job included.
-///
-/// # Errors
-/// As [`existing`].
-pub fn named(name: &str) -> anyhow::Result<Found> {
-    classes::named(name)?.map_or_else(|| existing(name), Ok)
-}
-
-/// How like two names are that may be one with a typing error, as clap measures it for options.
-const ALIKE: f64 = 0.7;
-
-/// Returns the class with the name most like this one, if any is.
-pub fn similar(name: &str) -> Option<String> {
-    let others = classes::all().unwrap_or_default().into_iter().map(|found| found.name());
-    let others = others.filter(|other| other != name);
-    let likeness = others.map(|other| (strsim::jaro(name, &other), other));
-    let best =
-        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
-    best.map(|(_, other)| other)
 }
 
 fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
@@ -118,14 +86,14 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
     let before = match classes::find(name) {
         Some(found) => found.class.limits(),
         // Only `run` and `attach` make those.
-        None if classes::is_automatic(name) => existing(name)?.class.limits(),
+        None if classes::is_automatic(name) => classes::existing(name)?.class.limits(),
         None => Config::load()?.class(name)?.unwrap_or(Limits::UNLIMITED),
     };
     // Before anything is made.
     let wanted = limits.over(before)?;
     own_policy::check(name, &wanted, &Config::load()?)?;
     if classes::is_automatic(name) {
-        return change(&existing(name)?, limits);
+        return change(&classes::existing(name)?, limits);
     }
     let (found, origin) = classes::find_or_create(name)?;
     if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }?;
@@ -142,7 +110,7 @@ pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
 pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
     limits.check()?;
     let limits = config::permitted(&found.name(), limits);
-    polite::prepare(&limits)?;
+    busy::prepare(&limits)?;
     found.set_limits(&limits);
     let is_minded = guest::memory(found.class).is_some()
         || own_policy::is_own(&limits)
@@ -156,7 +124,7 @@ pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
 }
 
 fn remove(name: &str, force: bool) -> anyhow::Result<()> {
-    let found = existing(name)?;
+    let found = classes::existing(name)?;
     let members = found.class.living(process::exists).count();
     if members > 0 && !force {
         bail!(

@@ -8,7 +8,6 @@ use clap::Args;
 use discnice_escape::Foreign;
 use discnice_watcher::process::pin;
 
-use super::attach_limits;
 use crate::classes;
 use crate::config::Config;
 use crate::explanation::command::Start;
@@ -51,14 +50,14 @@ impl Explain {
         let word = self.subject.to_string_lossy();
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
-            let class = attach_limits::class_of(&pinned)?;
+            let class = classes::class_of(&pinned)?;
             return Ok(running::process(&pinned, class));
         }
         if let Some(found) = classes::named(&word)? {
             return Ok(running::class(&found));
         }
         let Some(path) = program::find(&self.subject) else {
-            let similar = super::class::similar(&word);
+            let similar = classes::similar(&word);
             let hint = similar.map_or_else(
                 || "see `discnice status` for classes and processes".to_owned(),
                 |similar| format!("did you mean class {similar}?"),

@@ -18,7 +18,7 @@ use clap::Args;
 use discnice_fleet::{Address, Link, address};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::fleet::{SettingsArgs, described};
+use super::fleet_settings::{SettingsArgs, described};
 use crate::output::say;
 use crate::program;
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use discnice_watcher::holding::let_go_of_abandoned;
 
-use super::paused::{Chosen, Subject};
 use crate::output::{say, tell};
+use crate::paused::{Chosen, Subject};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use discnice_ledger::policy::{Resource, Resources};
 use discnice_units::{ParseError, Rate};
 
-use crate::polite;
+use crate::bandwidth;
 
 /// A rate that was given.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,7 +111,7 @@ impl Given {
         if !Resources::DISK.contains(resource) {
             bail!("{percent} of what? No network is measured; give a rate, such as 500K");
         }
-        let Some(measured) = polite::measured_here() else {
+        let Some(measured) = bandwidth::measured_here() else {
             bail!(
                 "{percent} of what? The disk below the working directory was not measured; run `discnice calibrate --dir .` first, or give a rate"
             );

@@ -8,7 +8,6 @@ use discnice_ledger::trace::Why;
 use discnice_units::Bytes;
 use serde::Serialize;
 
-use super::class;
 use super::trace::words;
 use crate::classes::{self, Found};
 use crate::output::{self, Lines, say};
@@ -33,7 +32,7 @@ struct Row {
 pub fn run(class: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
     let classes = match class {
         None => classes::all()?,
-        Some(name) => vec![class::named(name)?],
+        Some(name) => vec![classes::known(name)?],
     };
     let rows: Vec<Row> = classes.iter().flat_map(rows).collect();
     if json {

@@ -14,7 +14,6 @@ use discnice_units::{Bytes, Nanos};
 use discnice_watcher::process::{Pinned, pin};
 use serde::Serialize;
 
-use super::attach_limits;
 use crate::classes::{self, Found};
 use crate::output::{self, Lines, say, tell};
 use crate::running::Running;
@@ -68,7 +67,7 @@ impl Subject {
     fn of(word: &str) -> anyhow::Result<Self> {
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
-            return match attach_limits::class_of(&pinned)? {
+            return match classes::class_of(&pinned)? {
                 Some(found) => Ok(Self { found, process: Some(pinned) }),
                 None => bail!(
                     "process {number} is in no class; see `discnice status`, or attach it first: discnice attach --disk 5M {number}"
@@ -78,7 +77,7 @@ impl Subject {
         match classes::named(word)? {
             Some(found) => Ok(Self { found, process: None }),
             None => {
-                let similar = super::class::similar(word);
+                let similar = classes::similar(word);
                 let hint = similar.map_or_else(
                     || "see `discnice status`".to_owned(),
                     |similar| format!("did you mean {similar}?"),

@@ -8,7 +8,7 @@ use discnice_processes::fork;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use crate::commands::paused::Chosen;
+use crate::paused::Chosen;
 
 /// Starts a guardian of these parts of a class. It ends with this process, however that ends: one that still says then what
 /// the job waits for was killed.

@@ -6,9 +6,9 @@ use discnice_processes::tree::{Process, Tree};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::classes::Found;
-use crate::commands::paused::Chosen;
 use crate::config;
 use crate::output::tell;
+use crate::paused::Chosen;
 use crate::running::Running;
 
 /// A job in a class.

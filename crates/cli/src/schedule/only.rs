@@ -9,8 +9,8 @@ use super::guardian;
 use super::job::Job;
 use crate::binding::conditions;
 use crate::classes::Found;
-use crate::commands::paused::Chosen;
 use crate::output::tell;
+use crate::paused::Chosen;
 
 /// How often the conditions are looked at.
 const LOOK: Duration = Duration::from_millis(1000);

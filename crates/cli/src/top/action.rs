@@ -7,8 +7,8 @@ use discnice_watcher::process::pin;
 use rustix::process::Signal;
 
 use crate::classes::{self, Found};
-use crate::commands::paused::{Chosen, Subject};
-use crate::commands::{attach_limits, class};
+use crate::commands::class;
+use crate::paused::{Chosen, Subject};
 use crate::running::Running;
 
 /// What is done for the user, and told of in the last line.
@@ -93,7 +93,7 @@ impl Target {
         for id in &wanted {
             let Ok(pinned) = pin(id.cast_signed()) else { continue };
             // The number may have been another process's by the time it was pinned.
-            if attach_limits::lists(&found, &pinned) {
+            if classes::lists(&found, &pinned) {
                 let sent = pinned.signal(Signal::TERM);
                 sent.with_context(|| format!("cannot end process {id}"))?;
                 told += 1;

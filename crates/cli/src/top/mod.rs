@@ -2,6 +2,7 @@
 //!
 //! - [`snapshot`]: what all classes show at one moment;
 //! - [`model`]: what is shown and selected, and how keys change it;
+//! - [`style`]: the characters that the terminal has;
 //! - [`input`]: what is being typed or asked;
 //! - [`action`]: what keys do to classes and processes;
 //! - [`view`]: how it is drawn;
@@ -14,6 +15,7 @@ mod model;
 mod picture;
 mod screen;
 mod snapshot;
+mod style;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -37,7 +39,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The terminal cannot be used, or the classes cannot be listed.
 pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
     let signals = Signals::watch()?;
-    let mut model = Model::new(Snapshot::take()?, view::Style::of_locale());
+    let mut model = Model::new(Snapshot::take()?, style::Style::of_locale());
     let mut screen = Screen::open()?;
     let mut next = Instant::now() + interval;
     loop {

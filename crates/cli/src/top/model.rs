@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::action::{self, Action, Change, Target};
 use super::input::{self, Input, Purpose, Typed};
 use super::snapshot::{Class, Process, Snapshot};
-use super::view::Style;
+use super::style::Style;
 
 /// Rates that are remembered for each class.
 pub const HISTORY: usize = 64;

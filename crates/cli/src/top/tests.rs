@@ -7,7 +7,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::action::{Action, Change, Target};
 use super::model::{HISTORY, Model, Wish};
 use super::snapshot::{Class, Process, Snapshot};
-use super::view::{Style, draw};
+use super::style::Style;
+use super::view::draw;
 use crate::binding::Binding;
 
 const MIB: u64 = 1 << 20;

@@ -5,6 +5,7 @@
 
 use discnice_fleet::node::Node;
 use discnice_fleet::script::{self, Ask, Keys, Reply};
+use discnice_fleet::settings;
 use discnice_fleet::{Fault, Settings};
 use discnice_units::Nanos;
 use redis::Connection;
@@ -101,7 +102,7 @@ impl Model {
         let Settings { cap, floor, nodes, lease } = self.settings;
         let Some(connection) = &mut self.masters[place].connection else { return };
         let mut command = redis::cmd("HSET");
-        command.arg(&self.keys.class).arg("version").arg(script::VERSION);
+        command.arg(&self.keys.class).arg("version").arg(settings::VERSION);
         for (name, value) in
             [("cap", cap), ("floor", floor), ("nmax", nodes), ("lease", lease), ("longest", lease)]
         {

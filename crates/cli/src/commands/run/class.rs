@@ -10,7 +10,7 @@ use crate::config::{self, Config};
 use crate::holding::Unheld;
 use crate::output::{self, tell};
 use crate::strict::{HINT, Strictness};
-use crate::{fleet, polite, presets};
+use crate::{busy, fleet, polite, presets};
 
 impl Run {
     /// The limits of a class that does not exist yet. One that gets no numbers is polite.
@@ -69,7 +69,7 @@ impl Run {
             if self.class.is_some() && output::is_watched() {
                 tell_new(&name);
             }
-            if let Err(error) = polite::prepare(limits) {
+            if let Err(error) = busy::prepare(limits) {
                 let unheld = Unheld::NoBoard(error);
                 if strict.0 {
                     let _ = found.remove();
@@ -100,7 +100,7 @@ impl Run {
 
 /// Tells of a class that is made, as its name may have a typing error.
 fn tell_new(name: &str) {
-    match class::similar(name) {
+    match classes::similar(name) {
         Some(similar) => tell!("discnice: new class {name}; there is also {similar}"),
         None => tell!("discnice: new class {name}"),
     }

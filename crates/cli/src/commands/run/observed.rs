@@ -5,6 +5,7 @@ use std::io;
 use discnice_processes::tree::Process;
 
 use super::Run;
+use crate::child;
 use crate::classes::Found;
 use crate::commands::summary;
 use crate::escapes::Escapes;
@@ -99,6 +100,6 @@ impl Run {
 
 /// The job that the child of this process is.
 fn child_in(found: Found) -> Option<Job> {
-    let root = Process::find(launch::child()?)?;
+    let root = Process::find(child::id()?)?;
     Some(Job { found, roots: vec![root] })
 }

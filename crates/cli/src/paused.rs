@@ -12,12 +12,12 @@ use discnice_ledger::{Member, MemberId, State};
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{process, procfs};
 use discnice_watcher::daemon::client::Answer;
-use discnice_watcher::process::{Pinned, pin, tracer};
+use discnice_watcher::process::{Pinned, examine, pin, tracer};
 use rustix::process::getpid;
 
-use super::{attach_limits, class, member_report};
 use crate::classes::{self, Found};
-use crate::watching;
+use crate::commands::member_report;
+use crate::{joining, watching};
 
 /// What is to stand does so within this, unless something speaks against it.
 const PROMPT: Duration = Duration::from_millis(1000);
@@ -53,7 +53,7 @@ impl Subject {
             "this command is in {word} and would stand with it; start it elsewhere"
         );
         if let Self::Stranger(pinned) = &subject {
-            attach_limits::may_enter(pinned)?;
+            examine(pinned)?;
         }
         Ok(subject)
     }
@@ -61,12 +61,12 @@ impl Subject {
     /// A number is a process, another word a class. Of a class that was made for one job the job's first process stands for all.
     fn named(word: &str) -> anyhow::Result<Self> {
         let Ok(number) = word.parse::<i32>() else {
-            let found = class::named(word)?;
+            let found = classes::known(word)?;
             return Ok(Self::Known(Chosen { found, part: None }));
         };
         let pinned = pin(number)?;
         let process = pinned.process;
-        let Some(found) = attach_limits::class_of(&pinned)? else {
+        let Some(found) = classes::class_of(&pinned)? else {
             return Ok(Self::Stranger(pinned));
         };
         let leads = found.is_automatic() && found.name().ends_with(&format!("-{number}"));
@@ -95,7 +95,7 @@ impl Subject {
             Self::Known(chosen) => Ok(chosen),
             Self::Stranger(pinned) => {
                 let name = classes::automatic_name(MADE, pinned.id());
-                let found = attach_limits::take_in(&name, pinned)?;
+                let found = joining::take_in(&name, pinned)?;
                 Ok(Chosen { found, part: None })
             }
         }
