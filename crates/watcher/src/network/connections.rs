@@ -54,7 +54,7 @@ impl Connections {
         }
         let (mut seen, mut told) = (HashSet::new(), None);
         let mut links = 0;
-        let concerned = members.values().filter(|member| rules.concern([*member].into_iter()));
+        let concerned = members.values().filter(|member| rules.concern(member));
         for member in concerned.take(tuning::network::PROCESSES) {
             for link in descriptors::of(member.id(), tuning::network::DESCRIPTORS) {
                 links += 1;
@@ -89,7 +89,7 @@ impl Connections {
             descriptors::number(link).and_then(|number| Some((number, member.borrow(number)?)));
         let kind = match borrowed {
             Some((number, borrowed)) => Connection::of((id, number), &borrowed, is_new, loopback),
-            None if !descriptors::is_tcp(link) => Kind::Other,
+            None if descriptors::is_tcp(link) == Some(false) => Kind::Other,
             None => {
                 let told = told.get_or_insert_with(|| self.ask_for_all());
                 told.get(&inode)
@@ -128,12 +128,31 @@ impl Connections {
         rules: &Rules,
     ) -> Found {
         paths.begin(now);
-        let (mut found, mut shares) = (Found::default(), Shares::of(rules));
-        let mut borrowed: HashMap<u64, (OwnedFd, Nanos)> = HashMap::new();
-        let diag = &mut self.diag;
-        let known = std::mem::take(&mut self.known);
-        for (inode, mut one) in known {
+        let mut found = Found::default();
+        let (shares, borrowed) = self.see(now, members, (paths, rules), &mut found);
+        paths.decide(now);
+        for (inode, one) in &mut self.known {
+            if let Some((descriptor, trip)) = borrowed.get(inode) {
+                one.tell(descriptor, *trip, paths, &shares);
+            }
+        }
+        found.moved.retain(|_, moved| *moved != [0; 2]);
+        found
+    }
+
+    /// Notes what all have moved; returns the shares of the limits, and the descriptors of those that can be told theirs, with
+    /// their round trips.
+    fn see(
+        &mut self,
+        now: Nanos,
+        members: &HashMap<u32, Watched>,
+        (paths, rules): (&mut Paths, &Rules),
+        found: &mut Found,
+    ) -> (Shares, HashMap<u64, (OwnedFd, Nanos)>) {
+        let (mut shares, mut borrowed) = (Shares::of(rules), HashMap::new());
+        for (inode, mut one) in std::mem::take(&mut self.known) {
             let member = members.get(&one.process());
+            let diag = &mut self.diag;
             let there = member.and_then(|member| Some((member, one.see(member, diag)?)));
             let Some((member, (descriptor, info))) = there else {
                 self.lost.insert(inode, one);
@@ -156,14 +175,7 @@ impl Connections {
                 self.known.insert(inode, one);
             }
         }
-        paths.decide(now);
-        for (inode, one) in &mut self.known {
-            if let Some((descriptor, trip)) = borrowed.get(inode) {
-                one.tell(descriptor, *trip, paths, &shares);
-            }
-        }
-        found.moved.retain(|_, moved| *moved != [0; 2]);
-        found
+        (shares, borrowed)
     }
 
     /// Leaves those of a process as they were.

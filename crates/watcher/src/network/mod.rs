@@ -57,9 +57,9 @@ impl Rules {
         }
     }
 
-    /// Whether anything is wanted of any of these members. The library sees to the limits where it is.
-    fn concern<'a>(&self, mut members: impl Iterator<Item = &'a Watched>) -> bool {
-        self.yields || self.limits && members.any(Watched::is_without_library)
+    /// Whether anything is wanted of the connections of this member. The library sees to the limits where it is.
+    fn concern(&self, member: &Watched) -> bool {
+        self.yields || self.limits && member.is_without_library()
     }
 }
 
@@ -134,7 +134,7 @@ impl Network {
         searches: bool,
     ) -> Looked {
         let (now, rules) = (time::now(), Rules::of(class));
-        if !rules.concern(members.values()) {
+        if !members.values().any(|member| rules.concern(member)) {
             self.end(now, class, members);
             return Looked::default();
         }

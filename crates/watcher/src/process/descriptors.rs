@@ -20,12 +20,12 @@ pub(crate) fn number(link: &Path) -> Option<i32> {
     link.file_name()?.to_str()?.parse().ok()
 }
 
-/// Whether a link means a TCP socket, connected or not.
-pub(crate) fn is_tcp(link: &Path) -> bool {
+/// Whether a link means a TCP socket, connected or not; `None` when it was closed meanwhile.
+pub(crate) fn is_tcp(link: &Path) -> Option<bool> {
     let mut name = [0; 32];
     // What lsof(8) asks as well.
-    let length = getxattr(link, "system.sockprotoname", &mut name[..]);
-    length.is_ok_and(|_| name.starts_with(b"TCP"))
+    getxattr(link, "system.sockprotoname", &mut name[..]).ok()?;
+    Some(name.starts_with(b"TCP"))
 }
 
 /// Whether a link's descriptor can write; `None` when it was closed meanwhile.
