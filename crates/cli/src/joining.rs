@@ -19,6 +19,7 @@ use crate::watching;
 /// What a running process moves before it stands for the first time is paid for in advance, without credit for the time in
 /// which it had no limit: it comes at full speed, and 50 ms of a limit are what passes between two looks.
 pub const ADVANCE: Nanos = Nanos::from_millis(50);
+
 /// Makes a process of no class, with its descendants, a new class of this name, without limits and watched.
 ///
 /// # Errors

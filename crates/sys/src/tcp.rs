@@ -9,9 +9,9 @@ use crate::raw::{Errno, call};
 
 /// `tcp_info` of linux/tcp.h as far as it is used, which is since Linux 4.18.
 const INFO: usize = 160;
-/// States in which data can flow: established, and closed by one end only (`TCP_FIN_WAIT1`, `TCP_FIN_WAIT2`,
-/// `TCP_CLOSE_WAIT`).
-const OPEN: [u8; 4] = [1, 4, 5, 8];
+/// States in which data can flow, one bit for each: established, and closed by one end only (`TCP_FIN_WAIT1`,
+/// `TCP_FIN_WAIT2`, `TCP_CLOSE_WAIT`).
+pub const OPEN: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8;
 /// The option bit of timestamps.
 const TIMESTAMPS: u8 = 1;
 
@@ -61,7 +61,7 @@ impl Info {
         };
         let [state, .., options, _, _] = *bytes.first_chunk::<8>().unwrap_or(&[0; 8]);
         Self {
-            is_open: OPEN.contains(&state),
+            is_open: 1u32.checked_shl(state.into()).is_some_and(|bit| OPEN & bit != 0),
             has_times: options & TIMESTAMPS != 0,
             trip: micros(68),
             trip_received: micros(92),

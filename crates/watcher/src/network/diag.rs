@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use discnice_sys::socket::Machine;
-use discnice_sys::tcp::Info;
+use discnice_sys::tcp::{Info, OPEN};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
@@ -21,8 +21,6 @@ const DUMP: u16 = REQUEST | 0x300;
 /// `INET_DIAG_INFO`, linux/inet_diag.h, and its bit among what is asked for.
 const INFO: u16 = 2;
 const WITH_INFO: u8 = 1 << (INFO - 1);
-/// Established, and closed by one end only: `TCP_FIN_WAIT1`, `TCP_FIN_WAIT2`, `TCP_CLOSE_WAIT`.
-const OPEN: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8;
 const TCP: u8 = 6;
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 

@@ -1,10 +1,12 @@
 //! Whether the system lets this user see the connections of its own processes from outside.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 
-use super::diag::Diag;
 use discnice_ledger::policy::Resources;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+use super::diag::Diag;
 
 /// `CAP_SYS_PTRACE`, linux/capability.h.
 const SYS_PTRACE: u64 = 1 << 19;
@@ -38,7 +40,6 @@ fn is_capable(status: &str) -> bool {
 fn can_borrow() -> bool {
     let Ok(own) = pidfd_open(getpid(), PidfdFlags::empty()) else { return false };
     // Some descriptor is always open: this one.
-    use std::os::fd::AsRawFd;
     pidfd_getfd(&own, own.as_raw_fd(), PidfdGetfdFlags::empty()).is_ok()
 }
 
