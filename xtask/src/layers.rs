@@ -1,4 +1,4 @@
-//! Which crate may use which.
+//! Which crate may use which, and that files of one do not use each other in a circle.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use crate::circles::Circles;
 use crate::files::{walk, workspace};
 
 /// From the bottom up: a crate uses only crates above it in this list.
@@ -49,7 +50,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("crates/progress/src/testpoint", &["model"]),
 ];
 
-/// Checks every crate of the workspace, and the modules that are layers inside a crate.
+/// Checks every crate of the workspace and its files, and the modules that are layers inside a crate.
 pub fn check() -> anyhow::Result<()> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version=1"])
@@ -58,6 +59,7 @@ pub fn check() -> anyhow::Result<()> {
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().context("no packages")?;
     let mut wrong = Vec::new();
+    let mut circles = Circles::default();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         for used in uses(package) {
@@ -65,7 +67,9 @@ pub fn check() -> anyhow::Result<()> {
                 wrong.push(format!("{name} uses {used}: {why}"));
             }
         }
+        circles.read(workspace()?, folder(package)?)?;
     }
+    wrong.extend(circles.offences());
     for (folder, allowed) in MODULES {
         inside(&workspace()?.join(folder), allowed, &mut wrong)?;
     }
@@ -91,6 +95,11 @@ fn inside(folder: &Path, allowed: &[&str], wrong: &mut Vec<String>) -> anyhow::R
         }
         Ok(())
     })
+}
+
+fn folder(package: &Value) -> anyhow::Result<&Path> {
+    let manifest = package["manifest_path"].as_str().context("no manifest")?;
+    Path::new(manifest).parent().context("no folder")
 }
 
 /// Ordinary dependencies, not those of tests or of other configurations (loom).

@@ -1,6 +1,7 @@
 //! `cargo xtask TASK`: checks and generators of the workspace that are neither compiler nor tests.
 
 mod book;
+mod circles;
 mod commands;
 mod completions;
 mod files;
@@ -22,7 +23,7 @@ use clap::Parser;
 
 #[derive(Debug, Parser)]
 enum Task {
-    /// Dependencies run one way, and what is linked into programs links almost nothing
+    /// Dependencies run one way between crates and between files, and what is linked into programs links almost nothing
     CheckLayers,
     /// The program is no larger than packages may make it
     CheckSize {
