@@ -14,6 +14,7 @@ mod requirements;
 mod sections;
 mod silence;
 mod size;
+mod spans;
 mod symbols;
 mod words;
 

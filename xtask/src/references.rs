@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::files;
-use crate::prose::spans;
+use crate::spans::spans;
 
 /// Folders of the workspace in which files and names are looked for.
 const FOLDERS: &[&str] =

@@ -158,9 +158,6 @@ pub(super) const KNOWN: &[Known] = &[
     },
     Known {
         why: "Not cut yet.",
-        uses: &[
-            ("xtask/src/prose.rs", "xtask/src/references.rs"),
-            ("xtask/src/requirements/mod.rs", "xtask/src/requirements/page.rs"),
-        ],
+        uses: &[("xtask/src/requirements/mod.rs", "xtask/src/requirements/page.rs")],
     },
 ];
