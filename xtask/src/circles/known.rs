@@ -156,8 +156,4 @@ pub(super) const KNOWN: &[Known] = &[
             ("eval/src/report/mod.rs", "eval/src/report/markdown.rs"),
         ],
     },
-    Known {
-        why: "Not cut yet.",
-        uses: &[("xtask/src/requirements/mod.rs", "xtask/src/requirements/page.rs")],
-    },
 ];

@@ -1,5 +1,6 @@
 //! Finds the comment lines by which code and tests cite entries.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -34,6 +35,9 @@ pub enum Kind {
     /// Examples, benchmarks and experiments.
     Measurement,
 }
+
+/// Where each entry is cited.
+pub type Cited<'a> = BTreeMap<&'a str, Vec<&'a Citation>>;
 
 /// Reads all citations, by path and line.
 pub fn read(workspace: &Path) -> anyhow::Result<Vec<Citation>> {

@@ -9,20 +9,17 @@ mod entries;
 mod experiments;
 mod page;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use citations::{Citation, Kind};
+use citations::{Citation, Cited, Kind};
 use entries::{Paper, Requirement, Status};
 
 /// Where the page for readers of the papers lies.
 const PAGE: &str = "docs/papers.md";
-
-/// Where each entry is cited.
-type Cited<'a> = BTreeMap<&'a str, Vec<&'a Citation>>;
 
 /// Checks entries and citations, then writes the page, or with `check` compares it with what it should be.
 pub fn run(check: bool, list: bool) -> anyhow::Result<()> {

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Cited;
-use super::citations::{Citation, Kind};
+use super::citations::{Citation, Cited, Kind};
 use super::entries::{Paper, Requirement, Status};
 use super::experiments::Experiment;
 
