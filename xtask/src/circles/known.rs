@@ -112,10 +112,6 @@ pub(super) const KNOWN: &[Known] = &[
         why: "Not cut yet.",
         uses: &[
             (
-                "crates/watcher/src/accounting/created_files.rs",
-                "crates/watcher/src/writeback/messages.rs",
-            ),
-            (
                 "crates/watcher/src/daemon/server.rs",
                 "crates/watcher/src/daemon/watched_classes/mod.rs",
             ),

@@ -15,19 +15,11 @@ use std::os::unix::fs::MetadataExt;
 use discnice_estimator::file_systems::TINY;
 use discnice_ledger::Class;
 
-use crate::writeback::messages::News;
+use crate::writeback::messages::{Count, News};
 
 /// Files made, by the nonce of a class and the device number of their file system, that were not told yet.
 #[derive(Debug, Default)]
 pub(crate) struct Made(HashMap<(u64, u64), Count>);
-
-/// How many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Count {
-    pub(crate) files: u64,
-    /// Of these, those that were tiny when they were closed.
-    pub(crate) tinies: u64,
-}
 
 impl Made {
     /// One more.

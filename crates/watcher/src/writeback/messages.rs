@@ -1,6 +1,5 @@
 //! What the process that writes back is told, and what it tells, through a socket that keeps messages whole.
 
-use crate::accounting::created_files::Count;
 use crate::writeback::portions::Pace;
 
 const NUMBERS: usize = 5;
@@ -21,6 +20,14 @@ pub(crate) struct Order {
     pub(crate) pace: Pace,
     /// The process stands until no more than so many bytes are on their way, and that is to be told.
     pub(crate) left: Option<u64>,
+}
+
+/// How many files members have made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Count {
+    pub(crate) files: u64,
+    /// Of these, those that were tiny when they were closed.
+    pub(crate) tinies: u64,
 }
 
 /// What is told of it.
