@@ -119,8 +119,6 @@ pub(super) const KNOWN: &[Known] = &[
             ("crates/watcher/src/holding/mod.rs", "crates/watcher/src/holding/ptrace.rs"),
             ("crates/watcher/src/holding/mod.rs", "crates/watcher/src/holding/signals.rs"),
             ("crates/watcher/src/member/mod.rs", "crates/watcher/src/member/role.rs"),
-            ("crates/watcher/src/network/mod.rs", "crates/watcher/src/network/connections.rs"),
-            ("crates/watcher/src/network/mod.rs", "crates/watcher/src/network/paths.rs"),
             ("crates/watcher/src/watch/child_classes.rs", "crates/watcher/src/watch/mod.rs"),
             ("crates/watcher/src/watch/mod.rs", "crates/watcher/src/watch/traffic.rs"),
             ("crates/watcher/src/writeback/fuse_daemons.rs", "crates/watcher/src/writeback/mod.rs"),

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use discnice_units::Nanos;
 
-use super::Rules;
 use super::connection::{Connection, Kind};
 use super::diag::{Diag, Told};
 use super::paths::Paths;
+use super::rules::Rules;
 use super::shares::Shares;
 use crate::member::Watched;
 use crate::process::descriptors;

@@ -10,6 +10,7 @@
 //! - `paths`: the connections of a class with one machine, in one direction, which share a window. Their round trips tell how
 //!   long the queue is ([`discnice_ledger::policy::delay`]);
 //! - `shares`: what the limits of the class leave to each connection;
+//! - `rules`: what the class wants of them;
 //! - `permission`: whether the system lets us see them.
 
 mod connection;
@@ -17,51 +18,21 @@ mod connections;
 mod diag;
 mod paths;
 mod permission;
+mod rules;
 mod shares;
 
 use std::collections::HashMap;
 
 use connections::{Connections, Found};
 use discnice_ledger::Class;
-use discnice_ledger::policy::Resource;
-use discnice_ledger::uplink::Yielding;
 use discnice_sys::time;
-use discnice_units::{Nanos, Rate};
+use discnice_units::Nanos;
 use paths::Paths;
 pub use permission::seen;
+use rules::Rules;
 
 use crate::member::Watched;
 use crate::tuning;
-
-/// What a class wants of its connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rules {
-    /// Set if they give way to others on the uplink.
-    yields: bool,
-    /// Set if there is a limit of the network, now or while others are busy.
-    limits: bool,
-    /// The limits in force: of what is sent, and of what is received.
-    rates: [Rate; 2],
-    /// Set if traffic within the machine counts.
-    loopback: bool,
-}
-
-impl Rules {
-    fn of(class: &Class) -> Self {
-        let rate = |resource| class.meter(resource).rate().min(class.meter(Resource::Net).rate());
-        Self {
-            yields: class.yields_uplink(),
-            limits: class.minds_traffic(),
-            rates: [rate(Resource::NetUp), rate(Resource::NetDown)],
-            loopback: class.counts_loopback(),
-        }
-    }
-
-    /// Whether anything is wanted of the connections of this member. The library sees to the limits where it is.
-    fn concern(&self, member: &Watched) -> bool {
-        self.yields || self.limits && member.is_without_library()
-    }
-}
 
 //= gray-box/7-distributed
 //= rate-windows/5-network
@@ -184,9 +155,4 @@ impl Network {
         self.connections.release(members);
         self.paths = Paths::default();
     }
-}
-
-/// What is said of a path that gives way.
-fn said(peer: [u8; 16], queue: Nanos, rate: u64) -> Yielding {
-    Yielding { queue, peer, rate }
 }

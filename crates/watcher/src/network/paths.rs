@@ -9,7 +9,6 @@ use discnice_regulator::Flow;
 use discnice_sys::tcp::Info;
 use discnice_units::Nanos;
 
-use super::said;
 use crate::tuning;
 
 /// Which path: the machine at the other end, and the direction.
@@ -105,4 +104,9 @@ impl Paths {
         let (key, path) = yielding.max_by_key(|(_, path)| path.delay.queue())?;
         Some(said(key.0, path.delay.queue(), path.delay.rate()))
     }
+}
+
+/// What is said of a path that gives way.
+fn said(peer: [u8; 16], queue: Nanos, rate: u64) -> Yielding {
+    Yielding { queue, peer, rate }
 }

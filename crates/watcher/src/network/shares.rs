@@ -2,7 +2,7 @@
 
 use discnice_units::{Nanos, Rate};
 
-use super::Rules;
+use super::rules::Rules;
 use crate::tuning;
 
 /// The limits, and the connections that share them: of what is sent, and of what is received.
