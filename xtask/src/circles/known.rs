@@ -111,10 +111,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            (
-                "crates/watcher/src/daemon/server.rs",
-                "crates/watcher/src/daemon/watched_classes/mod.rs",
-            ),
             ("crates/watcher/src/holding/cgroup_freezer.rs", "crates/watcher/src/holding/mod.rs"),
             ("crates/watcher/src/holding/mod.rs", "crates/watcher/src/holding/ptrace.rs"),
             ("crates/watcher/src/holding/mod.rs", "crates/watcher/src/holding/signals.rs"),

@@ -28,6 +28,7 @@ mod memory_pressure;
 mod policy_program;
 pub mod rules;
 pub mod server;
+mod settings;
 pub mod singleton;
 pub mod socket_activation;
 pub mod tuning;
@@ -36,4 +37,5 @@ pub mod watched_classes;
 
 pub use fleet_lease::Addresses;
 pub use policy_program::Programs;
-pub use server::{Settings, serve};
+pub use server::serve;
+pub use settings::Settings;

@@ -12,10 +12,8 @@ use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::daemon::connections::Connections;
-use crate::daemon::fleet_lease::Addresses;
-use crate::daemon::policy_program::Programs;
-use crate::daemon::rules::Rulebook;
 use crate::daemon::rules::patrol::Patrol;
+use crate::daemon::settings::Settings;
 use crate::daemon::singleton::{DaemonFiles, Only};
 use crate::daemon::socket_activation;
 use crate::daemon::tuning;
@@ -25,17 +23,6 @@ use crate::schedule::reactor::Reactor;
 
 /// The line that asks how many rules are followed.
 pub(crate) const RULES: &[u8] = b"rules";
-
-/// What the configuration says, read anew each time.
-#[derive(Debug, Clone, Copy)]
-pub struct Settings {
-    /// Which classes share a budget with other machines, and where that is.
-    pub addresses: Addresses,
-    /// Which classes have a policy of the user's own.
-    pub programs: Programs,
-    /// Which processes that no command of ours started enter a class.
-    pub rules: Rulebook,
-}
 
 /// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

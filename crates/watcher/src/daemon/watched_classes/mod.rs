@@ -18,7 +18,7 @@ use crate::Helpers;
 use crate::daemon::fleet_lease::LeaseHolder;
 use crate::daemon::memory_pressure::Pressure;
 use crate::daemon::policy_program::Adviser;
-use crate::daemon::server::Settings;
+use crate::daemon::settings::Settings;
 use crate::daemon::tuning;
 use crate::daemon::watched_class::{Sum, WatchedClass};
 use crate::discovery::announcements::Announced;
