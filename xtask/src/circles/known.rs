@@ -111,9 +111,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            ("crates/watcher/src/holding/cgroup_freezer.rs", "crates/watcher/src/holding/mod.rs"),
-            ("crates/watcher/src/holding/mod.rs", "crates/watcher/src/holding/ptrace.rs"),
-            ("crates/watcher/src/holding/mod.rs", "crates/watcher/src/holding/signals.rs"),
             ("crates/watcher/src/member/mod.rs", "crates/watcher/src/member/role.rs"),
             ("crates/watcher/src/watch/child_classes.rs", "crates/watcher/src/watch/mod.rs"),
             ("crates/watcher/src/watch/mod.rs", "crates/watcher/src/watch/traffic.rs"),

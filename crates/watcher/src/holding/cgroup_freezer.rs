@@ -17,8 +17,8 @@
 use discnice_processes::tree::Process;
 
 use super::cgroup::{self, Child, Home};
+use super::hold::{Grip, Hold, Means, Refused};
 use super::thawer::Thawer;
-use super::{Grip, Hold, Means, Refused};
 use crate::process;
 
 /// A hold by `cgroup.freeze`.

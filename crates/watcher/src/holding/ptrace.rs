@@ -10,7 +10,7 @@ use discnice_sys::Errno;
 use discnice_sys::procfs;
 use discnice_sys::trace::{self, Stop, Thread};
 
-use super::{Grip, Hold, Means, Refused};
+use super::hold::{Grip, Hold, Means, Refused};
 use crate::process;
 
 /// How a seized thread stands.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use discnice_processes::guardian::Guardian;
 use discnice_processes::tree::Process;
 
-use super::{Grip, Hold, Means, Refused};
+use super::hold::{Grip, Hold, Means, Refused};
 use crate::process;
 
 /// The guardian that all holds by signals share; started when the first is needed.
