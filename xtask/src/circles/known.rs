@@ -52,8 +52,6 @@ pub(super) const KNOWN: &[Known] = &[
             ("crates/ledger/src/layout/header.rs", "crates/ledger/src/layout/mod.rs"),
             ("crates/ledger/src/layout/mod.rs", "crates/ledger/src/layout/least.rs"),
             ("crates/ledger/src/layout/mod.rs", "crates/ledger/src/layout/unmet.rs"),
-            ("crates/ledger/src/policy/choice.rs", "crates/ledger/src/policy/pace.rs"),
-            ("crates/ledger/src/policy/choice.rs", "crates/ledger/src/policy/sleep.rs"),
         ],
     },
     Known {

@@ -2,7 +2,8 @@
 //!
 //! Nothing here knows a clock, a system call or shared memory, so all of it is tested with
 //! simulated time:
-//! - [`choice`]: what a policy is, and which ones there are;
+//! - [`contract`]: what a policy is;
+//! - [`choice`]: which ones there are;
 //! - [`sleep`]: the sleep of B/R - N (DiscNice, 5.3);
 //! - [`pace`]: the rate window (Rate Windows, 3.2) that says when the next amount may pass;
 //! - [`resource`]: what can be limited;
@@ -18,6 +19,7 @@
 
 pub mod choice;
 pub mod condition;
+pub mod contract;
 pub mod delay;
 pub mod limits;
 pub mod linger;
@@ -28,8 +30,9 @@ pub mod resource;
 pub mod sleep;
 pub mod throttle;
 
-pub use choice::{Choice, Pace, Past, Policy, Reservation};
+pub use choice::{Choice, Pace};
 pub use condition::{Condition, Conditions};
+pub use contract::{Past, Policy, Reservation};
 pub use delay::Delay;
 pub use limits::{Contradiction, Limits, When};
 pub use memory::Memory;

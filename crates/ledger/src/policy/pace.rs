@@ -15,7 +15,7 @@
 
 use discnice_units::{Nanos, Rate};
 
-use crate::policy::choice::{Past, Policy, Reservation};
+use crate::policy::contract::{Past, Policy, Reservation};
 
 //= discnice/5.3-n
 /// The window of the Rate Windows paper, 3.2.

@@ -11,7 +11,7 @@
 
 use discnice_units::{Nanos, Rate};
 
-use crate::policy::choice::{Past, Policy, Reservation};
+use crate::policy::contract::{Past, Policy, Reservation};
 
 //= discnice/5.3-n
 /// N of the paper's prototype.
