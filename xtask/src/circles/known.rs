@@ -65,10 +65,6 @@ pub(super) const KNOWN: &[Known] = &[
         why: "Not cut yet.",
         uses: &[
             (
-                "crates/progress/src/control/kept_targets.rs",
-                "crates/progress/src/control/regulate.rs",
-            ),
-            (
                 "crates/progress/src/control/metric/account.rs",
                 "crates/progress/src/control/metric/mod.rs",
             ),
@@ -88,7 +84,6 @@ pub(super) const KNOWN: &[Known] = &[
                 "crates/progress/src/control/metric/mod.rs",
                 "crates/progress/src/control/metric/terminal.rs",
             ),
-            ("crates/progress/src/control/regulate.rs", "crates/progress/src/control/report.rs"),
         ],
     },
     Known {

@@ -8,7 +8,7 @@ use discnice_units::Nanos;
 
 use crate::control::job_identity;
 use crate::control::metric::Metric;
-use crate::control::regulate::Options;
+use crate::control::options::Options;
 use crate::model::Targets;
 use crate::testpoint::clock;
 use crate::testpoint::store::Store;

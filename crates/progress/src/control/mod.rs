@@ -15,11 +15,15 @@ mod kept_targets;
 pub mod launch;
 mod lock_waiters;
 pub mod metric;
+mod options;
 pub mod phase;
 pub mod regulate;
 pub mod report;
+mod summary;
 mod usage;
 
 pub use metric::{Metric, ParseMetricError};
+pub use options::Options;
 pub use phase::Phases;
-pub use regulate::{Options, Outside, Summary, regulate};
+pub use regulate::{Outside, regulate};
+pub use summary::Summary;

@@ -3,7 +3,6 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::process::parent_id;
-use std::path::PathBuf;
 
 use discnice_processes::stopper::Stopper;
 use discnice_processes::tree::{Process, Tree};
@@ -14,15 +13,15 @@ use rustix::process::Pid;
 use crate::control::false_progress::Claimed;
 use crate::control::kept_targets::{self, Kept};
 use crate::control::lock_waiters::is_awaited;
-use crate::control::metric::{Metric, Source};
-use crate::control::phase::{Follower, Phases};
+use crate::control::metric::Source;
+use crate::control::options::Options;
+use crate::control::phase::Follower;
 use crate::control::report::Board;
+use crate::control::summary::Summary;
 use crate::control::usage::Used;
 use crate::model::polling::Polling;
 use crate::model::superintendent::Resources;
-use crate::model::{
-    Config, Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict,
-};
+use crate::model::{Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict};
 use crate::testpoint::arbiter::{self, Seat};
 use crate::testpoint::watch::{Pose, Watch};
 use crate::testpoint::{clock, thread};
@@ -46,29 +45,6 @@ const HELD_FRAC: f64 = 0.1;
 /// The default priority, as of a thread that uses the library.
 const PRIORITY: u32 = 100;
 
-/// What to regulate, and how.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The processes; their descendants belong to the job.
-    pub roots: Vec<Process>,
-    /// What counts as progress; at least one.
-    pub metrics: Vec<Metric>,
-    /// What tells which phase the job is in; `None`: it has one.
-    pub phases: Option<Phases>,
-    /// What else the job's pace depends on (the limits that it is under): targets are kept by it.
-    pub circumstances: String,
-    /// Parameters of the regulation.
-    pub config: Config,
-    /// Directory for targets; `None` keeps none.
-    pub targets: Option<PathBuf>,
-    /// Set if polite jobs of this user take turns.
-    pub take_turns: bool,
-    /// Priority relative to other polite jobs; `None` is that of the class that the job is in, else 100.
-    pub priority: Option<u32>,
-    /// The directory for reports to other programs; `None` writes none.
-    pub reports: Option<PathBuf>,
-}
-
 /// What the loop needs of its caller.
 pub trait Outside {
     /// Takes one line for each thing that the user should know and that does not end the
@@ -81,23 +57,6 @@ pub trait Outside {
 
     /// The priority of the class that the job is in, which may change while it runs.
     fn priority(&self) -> Option<u32>;
-}
-
-/// What came of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How long the job was regulated.
-    pub lasted: Nanos,
-    /// How long it was stopped because its progress was poor.
-    pub suspended: Nanos,
-    /// How often.
-    pub suspensions: u64,
-    /// How often it was not stopped, or continued early, because others waited for a lock that it holds.
-    pub let_on: u64,
-    /// How often it was not stopped though its progress was poor, because nothing on this machine was the cause.
-    pub elsewhere: u64,
-    /// Looks at which a metric could not be read, so that the job went on unregulated.
-    pub blind: u64,
 }
 
 //= ms-manners/7.2-unmodified

@@ -11,7 +11,7 @@ use discnice_processes::tree::Process;
 use discnice_sys::procfs;
 use serde::{Deserialize, Serialize};
 
-use crate::control::regulate::Summary;
+use crate::control::summary::Summary;
 
 /// Notices that are kept; the first ones say most.
 const NOTICES: usize = 20;
