@@ -64,31 +64,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            (
-                "crates/progress/src/control/metric/account.rs",
-                "crates/progress/src/control/metric/mod.rs",
-            ),
-            (
-                "crates/progress/src/control/metric/log.rs",
-                "crates/progress/src/control/metric/mod.rs",
-            ),
-            (
-                "crates/progress/src/control/metric/mod.rs",
-                "crates/progress/src/control/metric/openmetrics.rs",
-            ),
-            (
-                "crates/progress/src/control/metric/mod.rs",
-                "crates/progress/src/control/metric/position.rs",
-            ),
-            (
-                "crates/progress/src/control/metric/mod.rs",
-                "crates/progress/src/control/metric/terminal.rs",
-            ),
-        ],
-    },
-    Known {
-        why: "Not cut yet.",
-        uses: &[
             ("crates/regulator/src/forecast.rs", "crates/regulator/src/pacing.rs"),
             ("crates/regulator/src/ledger.rs", "crates/regulator/src/pacing.rs"),
         ],

@@ -5,7 +5,7 @@ use std::io;
 use discnice_processes::tree::Tree;
 use discnice_sys::procfs::{self, Stat};
 
-use crate::control::metric::Source;
+use crate::control::metric::source::Source;
 
 /// Clock ticks a second of `/proc/PID/stat`.
 const TICKS: f64 = 100.0;

@@ -8,7 +8,7 @@ use discnice_processes::tree::Tree;
 use regex::bytes::Regex;
 
 use crate::control::metric::bar::Bar;
-use crate::control::metric::{Source, open_file};
+use crate::control::metric::source::{Source, open_file};
 
 /// Read at one look; a log that grows faster is followed with a delay.
 const LONGEST_READ: u64 = 1 << 20;

@@ -21,18 +21,17 @@ mod bar;
 mod log;
 mod openmetrics;
 mod position;
+mod source;
 pub mod terminal;
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(crate) use log::Log;
-
-use discnice_processes::tree::Tree;
+pub use source::Source;
+pub(crate) use source::open_file;
 
 /// One kind of progress, as specified by a person.
 #[derive(Debug, Clone)]
@@ -52,15 +51,6 @@ enum Kind {
     Progress(PathBuf),
     Terminal,
     OpenMetrics(openmetrics::Place, String),
-}
-
-/// Reads one metric of a running job.
-pub trait Source {
-    /// The counter now.
-    ///
-    /// # Errors
-    /// Where the source has vanished or does not answer in time. The job is then let be.
-    fn read(&mut self, tree: &Tree) -> io::Result<f64>;
 }
 
 impl Metric {
@@ -124,15 +114,6 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
-}
-
-/// Opens what must be a regular file: a pipe without a writer would block the regulator.
-pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    Ok(file)
 }
 
 /// Why a text is no metric.

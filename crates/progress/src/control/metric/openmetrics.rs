@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use discnice_processes::tree::Tree;
 
-use crate::control::metric::{Source, open_file};
+use crate::control::metric::source::{Source, open_file};
 
 /// Time that one reading may take: an endpoint that hangs must not block the regulator while its
 /// job runs on.

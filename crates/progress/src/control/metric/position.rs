@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use discnice_processes::tree::Tree;
 
-use crate::control::metric::Source;
+use crate::control::metric::source::Source;
 
 pub(super) struct Position {
     path: PathBuf,

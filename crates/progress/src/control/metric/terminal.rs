@@ -12,8 +12,8 @@ use discnice_processes::tree::Tree;
 use discnice_sys::block::map_shared;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-use crate::control::metric::Source;
 use crate::control::metric::bar::Bar;
+use crate::control::metric::source::Source;
 
 static SHOWN: OnceLock<&'static AtomicU64> = OnceLock::new();
 
