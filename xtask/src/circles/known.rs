@@ -28,9 +28,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            ("crates/graybox/src/fccd/exact.rs", "crates/graybox/src/fccd/mod.rs"),
-            ("crates/graybox/src/fccd/mod.rs", "crates/graybox/src/fccd/probing.rs"),
-            ("crates/graybox/src/fccd/mod.rs", "crates/graybox/src/fccd/sweep.rs"),
             (
                 "crates/graybox/src/fldc/refresh/job.rs",
                 "crates/graybox/src/fldc/refresh/job/exchange.rs",

@@ -2,7 +2,7 @@
 
 use crate::pagecache::{Means, Oracle, mincore, page_size};
 
-use super::{Region, push_merged};
+use super::regions::{Region, push_merged};
 
 /// The regions of a file at a resolution of `grain` bytes; `None` if the means went away.
 pub fn regions(

@@ -3,94 +3,30 @@
 //! Terms of the paper: a *prediction unit* is the part of a file that one probe speaks for; an
 //! *access unit* is the part that a reordering program reads in one go.
 
+mod errno;
 mod estimate;
 mod exact;
 mod probing;
+mod regions;
 mod sweep;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::pagecache::{Errno, Means, Oracle, page_size};
-use discnice_units::Nanos;
+use crate::pagecache::{Means, Oracle, page_size};
 
 use crate::toolbox::Timer;
 
+use errno::from_errno;
 pub use estimate::estimate;
 pub use probing::{Sample, Verdicts, sample};
+pub use regions::{Heisenberg, Region, Residency};
 
 //= gray-box/4.1.2-prediction-unit
 /// The paper's 5 MB, made so much less that a miss in every unit is 0.1 % of the file (a page of
 /// 1000).
 pub const PREDICTION_UNIT: u64 = 1000 * 4096;
-
-/// A part of a file, and how much of it is cached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
-    /// First byte.
-    pub offset: u64,
-    /// Bytes; never 0.
-    pub length: u64,
-    /// Bytes that are cached, at most `length`.
-    pub cached_bytes: u64,
-}
-
-/// What the probing itself did to the cache: the paper's Heisenberg effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Heisenberg {
-    /// Probes made.
-    pub probes: u64,
-    /// Pages that the probes brought in.
-    pub pages_read: u64,
-    /// Time that the probing took.
-    pub time: Nanos,
-}
-
-/// The residency of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Residency {
-    /// Size of the file in bytes.
-    pub size: u64,
-    /// How it was found out.
-    pub means: Means,
-    /// Disjoint, in file order, covering the file. Neighbours that are both wholly cached, or
-    /// both not at all, are one region. Empty if `means` is [`Means::Unknown`].
-    pub regions: Vec<Region>,
-    /// The effect of the observation on the observed.
-    pub heisenberg: Heisenberg,
-}
-
-impl Residency {
-    /// Cached bytes of the file; `None` if unknown.
-    #[must_use]
-    pub fn cached_bytes(&self) -> Option<u64> {
-        let sum = self.regions.iter().map(|region| region.cached_bytes).sum();
-        (self.means != Means::Unknown).then_some(sum)
-    }
-
-    /// Cached part of the file, at most 1; an empty file counts as cached. `None` if unknown.
-    #[must_use]
-    pub fn cached_frac(&self) -> Option<f64> {
-        let cached = self.cached_bytes()?;
-        Some(if self.size == 0 { 1.0 } else { cached as f64 / self.size as f64 })
-    }
-
-    /// Cached bytes of `offset .. offset + length`, spread evenly within a partly cached region.
-    #[must_use]
-    pub fn cached_within(&self, offset: u64, length: u64) -> u64 {
-        let end = offset + length;
-        let first = self.regions.partition_point(|region| region.offset + region.length <= offset);
-        let touching = self.regions[first..].iter().take_while(|region| region.offset < end);
-        touching
-            .map(|region| {
-                let overlap = end.min(region.offset + region.length) - offset.max(region.offset);
-                (u128::from(region.cached_bytes) * u128::from(overlap) / u128::from(region.length))
-                    as u64
-            })
-            .sum()
-    }
-}
 
 /// How to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -168,44 +104,9 @@ fn default_grain(size: u64) -> u64 {
     (size / 16384).next_power_of_two().max(page_size())
 }
 
-fn from_errno(error: Errno) -> io::Error {
-    io::Error::from_raw_os_error(error.0)
-}
-
-/// Adds a region, or widens the last one if both are wholly cached or both not at all.
-fn push_merged(regions: &mut Vec<Region>, next: Region) {
-    if let Some(last) = regions.last_mut() {
-        let both_empty = last.cached_bytes == 0 && next.cached_bytes == 0;
-        let both_full = last.cached_bytes == last.length && next.cached_bytes == next.length;
-        if both_empty || both_full {
-            last.length += next.length;
-            last.cached_bytes += next.cached_bytes;
-            return;
-        }
-    }
-    regions.push(next);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_of_regions() {
-        let regions = vec![
-            Region { offset: 0, length: 100, cached_bytes: 100 },
-            Region { offset: 100, length: 100, cached_bytes: 0 },
-            Region { offset: 200, length: 100, cached_bytes: 50 },
-        ];
-        let heisenberg = Heisenberg::default();
-        let file = Residency { size: 300, means: Means::Cachestat, regions, heisenberg };
-        assert_eq!(file.cached_bytes(), Some(150));
-        assert_eq!(file.cached_frac(), Some(0.5));
-        assert_eq!(file.cached_within(50, 100), 50);
-        assert_eq!(file.cached_within(0, 300), 150);
-        assert_eq!(file.cached_within(250, 50), 25);
-        assert_eq!(file.cached_within(300, 0), 0);
-    }
 
     #[test]
     fn grain_follows_the_size() {

@@ -9,7 +9,8 @@ use std::io;
 
 use crate::pagecache::{Errno, Means, Probe, page_size, probe};
 
-use super::{Heisenberg, Region, Residency, from_errno, push_merged};
+use super::errno::from_errno;
+use super::regions::{Heisenberg, Region, Residency, push_merged};
 use crate::toolbox::{Timer, split};
 
 /// The slow group must be this many times slower than the fast one to be called another level of

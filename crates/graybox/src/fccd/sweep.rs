@@ -10,7 +10,7 @@ use std::io;
 
 use crate::pagecache::{FAULT_AROUND, Seen, page_size};
 
-use super::{Region, push_merged};
+use super::regions::{Region, push_merged};
 
 /// Pages of a window.
 const WINDOW: u64 = FAULT_AROUND / 4096;
