@@ -34,12 +34,6 @@ pub(super) const KNOWN: &[Known] = &[
             ),
             ("crates/graybox/src/fldc/refresh/job.rs", "crates/graybox/src/fldc/refresh/mod.rs"),
             ("crates/graybox/src/fldc/refresh/tree.rs", "crates/graybox/src/fldc/refresh/work.rs"),
-            ("crates/graybox/src/profile/bench/disk.rs", "crates/graybox/src/profile/bench/mod.rs"),
-            ("crates/graybox/src/profile/bench/host.rs", "crates/graybox/src/profile/bench/mod.rs"),
-            (
-                "crates/graybox/src/profile/bench/mod.rs",
-                "crates/graybox/src/profile/bench/trust.rs",
-            ),
         ],
     },
     Known {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, OFlags};
 
-use super::{Place, figure};
+use super::figures::{Place, figure};
 use crate::profile::store::{Figure, FigureName, Unit};
 use crate::toolbox::{Timer, median_of};
 

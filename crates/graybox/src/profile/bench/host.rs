@@ -5,7 +5,7 @@ use std::hint::black_box;
 use crate::mac::Region;
 use crate::toolbox::Timer;
 
-use super::figure;
+use super::figures::figure;
 use crate::profile::store::{Figure, FigureName, Unit};
 
 /// Repetitions in a round; each is a mean over many operations.

@@ -10,7 +10,7 @@ use discnice_sys::file;
 use discnice_sys::process::thread_usage;
 use discnice_sys::traffic::{self, disks};
 
-use super::Mount;
+use super::mounts::Mount;
 
 /// Files made in a round, enough that what a transaction costs for itself hardly counts; and how many of them have a
 /// folder for themselves, as in trees of sources.

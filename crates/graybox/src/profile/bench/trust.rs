@@ -10,7 +10,8 @@ use std::path::Path;
 use discnice_sys::process::thread_usage;
 use rustix::fs::Advice;
 
-use super::{Place, now, overhead};
+use super::figures::{Place, now};
+use super::overhead;
 use crate::pagecache::{cachestat, mincore, page_size};
 use crate::profile::store::Trust;
 
