@@ -171,7 +171,7 @@ fn run(root: &Path, bench: &Bench, options: &[String]) -> anyhow::Result<()> {
     if !status.success() {
         bail!("{} failed ({status}); what it printed is in {}", bench.name, file.display());
     }
-    eprintln!("{}recorded in {}", crate::PREFIX, file.display());
+    eprintln!("{}recorded in {}", crate::message::PREFIX, file.display());
     Ok(())
 }
 

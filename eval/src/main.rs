@@ -12,6 +12,7 @@ mod disk;
 mod experiments;
 mod frame;
 mod lab;
+mod message;
 mod proc;
 mod random;
 mod report;
@@ -25,10 +26,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use message::PREFIX;
+
 /// Exit status for an error of our own, as `discnice` has it.
 const EXIT_OURS: u8 = 125;
-/// Begin of every message.
-pub const PREFIX: &str = "discnice-eval: ";
 
 fn main() -> ExitCode {
     let cli = match commands::Cli::try_parse() {

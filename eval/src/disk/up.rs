@@ -185,7 +185,8 @@ fn wait_until_ready(places: &Places, mut child: Child) -> anyhow::Result<()> {
         return Ok(());
     }
     let log = fs::read_to_string(places.log()).unwrap_or_default();
-    let reason = log.lines().last().unwrap_or("it says nothing").trim_start_matches(crate::PREFIX);
+    let reason =
+        log.lines().last().unwrap_or("it says nothing").trim_start_matches(crate::message::PREFIX);
     bail!("the disk's process failed: {reason}")
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
+use super::manners_case as case;
 use super::manners_study;
 use crate::disk;
 use crate::frame::experiment::{Experiment, Scale, Step};
@@ -117,22 +118,6 @@ fn make_database(lab: &Lab) -> anyhow::Result<()> {
     );
     tool::run("sqlite3", [file.as_os_str(), script.as_ref()])?;
     files::give(lab, &file)
-}
-
-/// How the background runs, and beside what.
-pub mod case {
-    /// Only the foreground.
-    pub const FOREGROUND: &str = "foreground alone";
-    /// Only the background.
-    pub const BACKGROUND: &str = "background alone";
-    /// Only the background, regulated: its targets are learned here.
-    pub const REGULATED: &str = "background alone, discnice --polite";
-    /// Both.
-    pub const BOTH: &str = "both";
-    /// Both, the background with the lowest CPU priority.
-    pub const NICE: &str = "both, nice -n 19";
-    /// Both, the background regulated.
-    pub const POLITE: &str = "both, discnice --polite";
 }
 
 /// One pair in all cases.

@@ -2,7 +2,7 @@
 
 use discnice_plot::{Chart, Plot, Series};
 
-use super::manners::case;
+use super::manners_case as case;
 use crate::frame::record::{Record, Sample};
 use crate::frame::study::{Study, median, of_case, ratios};
 

@@ -11,6 +11,7 @@ mod contention_study;
 mod file_order;
 mod guest_memory;
 mod manners;
+mod manners_case;
 mod manners_study;
 mod modules;
 mod modules_beside;

@@ -46,7 +46,7 @@ pub fn run(plan: &Run, all: &[Entry], names: &[&str]) -> anyhow::Result<()> {
         let result = one(plan, name, *experiment, &facts, &bar);
         stop::check()?;
         if let Err(error) = result {
-            bar.suspend(|| eprintln!("{}{name}: {error:#}", crate::PREFIX));
+            bar.suspend(|| eprintln!("{}{name}: {error:#}", crate::message::PREFIX));
             failed.push(*name);
         }
     }
@@ -135,7 +135,7 @@ fn one(
         return Ok(());
     }
     if let Some(lack) = lack(experiment, plan.site) {
-        bar.suspend(|| eprintln!("{}{name} is not available: {lack}", crate::PREFIX));
+        bar.suspend(|| eprintln!("{}{name} is not available: {lack}", crate::message::PREFIX));
         return Ok(());
     }
     bar.set_message(format!("{name}: making files"));

@@ -79,7 +79,7 @@ pub fn remove(folder: &Path) {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    eprintln!("{}cannot remove {}; rmdir it", crate::PREFIX, folder.display());
+    eprintln!("{}cannot remove {}; rmdir it", crate::message::PREFIX, folder.display());
 }
 
 /// The group that a killed run has left, if there is one.

@@ -202,7 +202,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if let Err(error) = self.remove_all() {
-            eprintln!("{}{error:#}", crate::PREFIX);
+            eprintln!("{}{error:#}", crate::message::PREFIX);
         }
     }
 }
@@ -224,7 +224,7 @@ impl Drop for DiskGuard {
         if self.0
             && let Err(error) = disk::down()
         {
-            eprintln!("{}{error:#}", crate::PREFIX);
+            eprintln!("{}{error:#}", crate::message::PREFIX);
         }
     }
 }

@@ -55,7 +55,7 @@ fn remove(device: &Path) {
     // It is no swap if a killed run came only half way.
     let _ = tool::run("swapoff", [device]);
     if let Err(error) = tool::run("losetup", ["--detach".as_ref(), device.as_os_str()]) {
-        eprintln!("{}{error:#}", crate::PREFIX);
+        eprintln!("{}{error:#}", crate::message::PREFIX);
     }
 }
 

@@ -79,17 +79,10 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            ("eval/src/bench.rs", "eval/src/main.rs"),
             ("eval/src/disk/command.rs", "eval/src/lab/scratch.rs"),
-            ("eval/src/disk/up.rs", "eval/src/main.rs"),
-            ("eval/src/experiments/manners.rs", "eval/src/experiments/manners_study.rs"),
             ("eval/src/frame/requirement.rs", "eval/src/experiments/admission.rs"),
-            ("eval/src/frame/runner.rs", "eval/src/main.rs"),
-            ("eval/src/lab/cgroup.rs", "eval/src/main.rs"),
             ("eval/src/lab/mod.rs", "eval/src/lab/scratch.rs"),
-            ("eval/src/lab/mod.rs", "eval/src/main.rs"),
             ("eval/src/lab/scratch.rs", "eval/src/lab/swap.rs"),
-            ("eval/src/lab/swap.rs", "eval/src/main.rs"),
             ("eval/src/report/mod.rs", "eval/src/report/html.rs"),
             ("eval/src/report/mod.rs", "eval/src/report/markdown.rs"),
         ],

@@ -1,0 +1,14 @@
+//! How the background runs, and beside what: names of cases.
+
+/// Only the foreground.
+pub const FOREGROUND: &str = "foreground alone";
+/// Only the background.
+pub const BACKGROUND: &str = "background alone";
+/// Only the background, regulated: its targets are learned here.
+pub const REGULATED: &str = "background alone, discnice --polite";
+/// Both.
+pub const BOTH: &str = "both";
+/// Both, the background with the lowest CPU priority.
+pub const NICE: &str = "both, nice -n 19";
+/// Both, the background regulated.
+pub const POLITE: &str = "both, discnice --polite";
