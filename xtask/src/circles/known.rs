@@ -48,13 +48,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            ("crates/preload/src/net/epoll.rs", "crates/preload/src/net/socket.rs"),
-            ("crates/preload/src/net/parked.rs", "crates/preload/src/net/socket.rs"),
-        ],
-    },
-    Known {
-        why: "Not cut yet.",
-        uses: &[
             ("crates/regulator/src/forecast.rs", "crates/regulator/src/pacing.rs"),
             ("crates/regulator/src/ledger.rs", "crates/regulator/src/pacing.rs"),
         ],

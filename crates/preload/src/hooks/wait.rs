@@ -7,7 +7,7 @@ use discnice_interpose::timeout::{Claim, claimed, from_millis, to_millis, to_pai
 use discnice_sys::epoll::Event;
 use discnice_units::Nanos;
 
-use crate::net::waiting::Waits;
+use crate::net::waits::Waits;
 use crate::net::{epoll, poll, select, waiting};
 use crate::real::hooks;
 

@@ -7,7 +7,7 @@
 
 use core::ffi::c_int;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
 use discnice_sys::epoll::Event;
 use discnice_sys::time;
@@ -17,15 +17,8 @@ use crate::engine;
 use crate::net::parked;
 use crate::net::socket;
 use crate::net::socket::Registration;
-use crate::net::waiting::{Waits, limits, next_look, stretch};
-
-/// The program waits with functions that we see; others' waits could not release what is parked.
-static USED: AtomicBool = AtomicBool::new(false);
-
-/// Returns true if the program waits with functions that we see.
-pub fn is_used() -> bool {
-    USED.load(Ordering::Relaxed)
-}
+use crate::net::waiting::{limits, next_look, stretch};
+use crate::net::waits::{USED, Waits};
 
 /// epoll_ctl(2).
 #[inline]

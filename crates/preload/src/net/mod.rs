@@ -21,6 +21,7 @@ mod socket;
 pub mod transfer;
 pub mod vector;
 pub mod waiting;
+pub mod waits;
 
 pub use socket::Socket;
 

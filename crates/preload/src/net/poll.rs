@@ -6,7 +6,8 @@ use core::{ptr, slice};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
-use crate::net::waiting::{Waits, limits, next_look, stretch};
+use crate::net::waiting::{limits, next_look, stretch};
+use crate::net::waits::Waits;
 use crate::net::{parked, socket};
 
 /// Entries that are waited for precisely; a longer list is looked at every so often.

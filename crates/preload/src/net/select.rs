@@ -7,7 +7,8 @@ use discnice_regulator::Flow;
 use discnice_sys::{memory, time};
 use discnice_units::Nanos;
 
-use crate::net::waiting::{Waits, limits, next_look, stretch};
+use crate::net::waiting::{limits, next_look, stretch};
+use crate::net::waits::Waits;
 use crate::net::{parked, socket};
 
 const WORDS: usize = libc::FD_SETSIZE / 64;

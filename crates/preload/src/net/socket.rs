@@ -8,8 +8,8 @@ use discnice_sys::epoll::Event;
 use discnice_sys::socket;
 use discnice_units::Nanos;
 
-use crate::net::epoll;
-use crate::net::waiting::Waits;
+use crate::net::waits;
+use crate::net::waits::Waits;
 
 /// Family and type have been asked for.
 const KNOWN: u32 = 1;
@@ -226,7 +226,7 @@ impl Socket {
     /// would end.
     pub fn can_be_withheld(&self) -> bool {
         let epoll = self.epoll.load(R);
-        let in_epoll = epoll != 0 && epoll::is_used() && !self.has(MANY);
+        let in_epoll = epoll != 0 && waits::is_used() && !self.has(MANY);
         let in_poll = self.has(POLLED);
         (in_epoll || in_poll)
             && !(epoll != 0 && Waits::Epoll(epoll - 1).is_going_on())

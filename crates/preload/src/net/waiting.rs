@@ -7,6 +7,7 @@ use discnice_units::Nanos;
 
 use crate::engine;
 use crate::net::parked;
+use crate::net::waits::Waits;
 
 /// While sockets get parked, a wait is looked at so often: another thread may have parked one that
 /// this wait has to report.
@@ -16,29 +17,6 @@ const LOOK: Nanos = Nanos::from_millis(50);
 #[inline(always)]
 pub fn is_regulated() -> bool {
     engine::limits_traffic() || parked::any()
-}
-
-/// What a thread waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
-    /// An epoll instance.
-    Epoll(c_int),
-    /// Descriptors, with poll or select.
-    Poll,
-}
-
-impl Waits {
-    const fn number(self) -> i32 {
-        match self {
-            Self::Epoll(epoll) => epoll.wrapping_add(1),
-            Self::Poll => -1,
-        }
-    }
-
-    /// Returns true if another thread waits for it without a time-out of ours.
-    pub fn is_going_on(self) -> bool {
-        engine::is_waited_for(self.number())
-    }
 }
 
 /// A wait that only the kernel ends. It is listed, so that no thread parks a socket for which it
