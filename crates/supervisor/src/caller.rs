@@ -121,7 +121,7 @@ impl Caller {
         }
         if holder == Holder::Supervisor && self.count(class).is_some() {
             let target = self.target(None);
-            self.process.regulator(&target, class).look(&self.thread);
+            target.regulator(class).look(&self.thread);
             if self.thread.cache.missed() && class.is_limited() {
                 return false;
             }
@@ -224,7 +224,7 @@ impl Caller {
         if holder == Holder::Library {
             // The process has books of its own; the debt of its class concerns all members.
             let target = self.target(Some(waiting));
-            self.process.regulator(&target, class).wait_for_debt();
+            target.regulator(class).wait_for_debt();
             return;
         }
         if matches!(request.kind, Kind::End | Kind::Exit) {

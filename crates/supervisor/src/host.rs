@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::fs;
 
 use discnice_estimator::{Counts, Probed, Refusal, System};
+use discnice_ledger::Class;
 use discnice_ledger::member::Charged;
 use discnice_ledger::passed::By;
 use discnice_ledger::primitive::AtomicU32;
 use discnice_regulator::{
-    Advice, DiskTraffic, FileStatus, Host, Linux, NetworkTraffic, Woken, WriteMode,
+    Advice, DiskTraffic, FileStatus, Host, Linux, NetworkTraffic, Regulator, Woken, WriteMode,
 };
 use discnice_sys::{futex, seccomp, time};
 use discnice_units::Nanos;
@@ -50,6 +51,14 @@ pub struct Target<'a> {
     pub ahead: Cell<u64>,
     /// Where to sum up how long it is held.
     pub held: &'a Cell<u64>,
+}
+
+impl<'a> Target<'a> {
+    /// The regulator of the call, of a class that a new program may have changed.
+    pub fn regulator(&'a self, class: &'a Class) -> Regulator<'a, Self> {
+        let regulator = Regulator::new(self, class, self.process.books());
+        regulator.with_board(self.process.board).with_held(self.held)
+    }
 }
 
 impl Target<'_> {

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use discnice_ledger::member::{Books, Charged};
 use discnice_ledger::outside::Mechanism;
 use discnice_ledger::{Board, Class, Member, MemberId, State};
-use discnice_regulator::{File, Regulator};
+use discnice_regulator::File;
 use discnice_sys::file::Status;
 use discnice_sys::{process, procfs};
 
-use crate::host::Target;
 use crate::lead::may_take_long;
 use crate::proc;
 
@@ -86,7 +85,7 @@ pub struct Process {
     pinned: Option<OwnedFd>,
     class: &'static Class,
     /// Board that tells if others are busy.
-    board: Option<&'static Board>,
+    pub(crate) board: Option<&'static Board>,
     ledger: Ledger,
     read: AtomicU64,
     written: AtomicU64,
@@ -130,16 +129,6 @@ impl Process {
             is_new: charged == Charged::default(),
             descriptors: Mutex::default(),
         }
-    }
-
-    /// The regulator of one of its calls, of a class that a new program may have changed.
-    pub fn regulator<'a>(
-        &'a self,
-        target: &'a Target<'a>,
-        class: &'a Class,
-    ) -> Regulator<'a, Target<'a>> {
-        let regulator = Regulator::new(target, class, self.books());
-        regulator.with_board(self.board).with_held(target.held)
     }
 
     /// Its books.

@@ -54,10 +54,7 @@ pub(super) const KNOWN: &[Known] = &[
     },
     Known {
         why: "Not cut yet.",
-        uses: &[
-            ("crates/supervisor/src/host.rs", "crates/supervisor/src/process.rs"),
-            ("crates/supervisor/src/pair.rs", "crates/supervisor/src/supervisor.rs"),
-        ],
+        uses: &[("crates/supervisor/src/pair.rs", "crates/supervisor/src/supervisor.rs")],
     },
     Known { why: "Not cut yet.", uses: &[("crates/sys/src/raw.rs", "crates/sys/src/gate.rs")] },
     Known {

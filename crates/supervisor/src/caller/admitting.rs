@@ -41,7 +41,7 @@ impl Caller {
             (Kind::Copy, Some(fd)) => self.admit_copy(class, request, &fd, waiting),
             (Kind::Directory, _) => {
                 let target = self.target(Some(waiting));
-                let regulator = self.process.regulator(&target, class);
+                let regulator = target.regulator(class);
                 let ticket = regulator.admit_metadata(&self.thread);
                 self.remember(ticket, None, None);
             }
@@ -50,7 +50,7 @@ impl Caller {
                     self.thread.outcomes.because(Why::NothingOwed);
                 }
                 let target = self.target(Some(waiting));
-                self.process.regulator(&target, class).wait_for_debt();
+                target.regulator(class).wait_for_debt();
                 self.remember(Ticket::OPEN, None, None);
             }
         }
@@ -65,7 +65,7 @@ impl Caller {
             && let Some(borrowed) = self.process.borrow(fd)
         {
             let target = self.target(None);
-            let regulator = self.process.regulator(&target, class);
+            let regulator = target.regulator(class);
             regulator.before_close(&self.thread, borrowed.as_raw_fd(), &descriptor.file);
         }
         self.process.forget(fd);
@@ -111,7 +111,7 @@ impl Caller {
             count = count.min(status.size.saturating_sub(at.unwrap_or(0)));
         }
         let target = self.target(Some(waiting));
-        let regulator = self.process.regulator(&target, class);
+        let regulator = target.regulator(class);
         let ticket = regulator.admit_read(&self.thread, raw, &descriptor.file, count as usize, at);
         self.remember(ticket, Some(descriptor), at);
         if let Some(previous) = &mut self.previous {
@@ -129,7 +129,7 @@ impl Caller {
         let Some((descriptor, _)) = self.recognise(request.fd, fd) else { return };
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
-        let regulator = self.process.regulator(&target, class);
+        let regulator = target.regulator(class);
         let ticket = regulator.admit_write(
             &self.thread,
             fd.as_raw_fd(),
@@ -162,7 +162,7 @@ impl Caller {
         let (source, sink) = (hints(source, request.fd), hints(sink, request.to));
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
-        let ticket = self.process.regulator(&target, class).admit_copy(
+        let ticket = target.regulator(class).admit_copy(
             &self.thread,
             (from.as_raw_fd(), &source.file),
             request.in_order,

@@ -23,7 +23,7 @@ impl Caller {
             return;
         }
         let target = self.target(waiting);
-        let regulator = self.process.regulator(&target, class);
+        let regulator = target.regulator(class);
         let (thread, ticket, at) = (&self.thread, previous.ticket, previous.at);
         let moved = previous.count.min(isize::MAX as u64) as isize;
         if let Some(known) = &previous.descriptor {
@@ -79,7 +79,7 @@ impl Caller {
     /// others, as its shell's standard input, gets the kernel's own read-ahead back.
     pub(super) fn leave(&self, class: &'static Class, kind: Kind) {
         let target = self.target(None);
-        let regulator = self.process.regulator(&target, class);
+        let regulator = target.regulator(class);
         regulator.look(&self.thread);
         if kind != Kind::Exit {
             return;
@@ -99,7 +99,7 @@ impl Caller {
         let Some(previous) = self.previous.take() else { return };
         let target = self.target(None);
         let ticket = previous.ticket;
-        let regulator = self.process.regulator(&target, class);
+        let regulator = target.regulator(class);
         regulator.settle_as(ticket, ticket.read, ticket.write);
         regulator.publish(&self.thread);
     }
