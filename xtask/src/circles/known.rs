@@ -33,7 +33,6 @@ pub(super) const KNOWN: &[Known] = &[
                 "crates/graybox/src/fldc/refresh/job/exchange.rs",
             ),
             ("crates/graybox/src/fldc/refresh/job.rs", "crates/graybox/src/fldc/refresh/mod.rs"),
-            ("crates/graybox/src/fldc/refresh/tree.rs", "crates/graybox/src/fldc/refresh/work.rs"),
         ],
     },
     Known {

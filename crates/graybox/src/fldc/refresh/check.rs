@@ -7,7 +7,8 @@ use rustix::fs::{FileType, StatxAttributes};
 
 use super::error::{Context, Result};
 use super::left::Why;
-use super::tree::{Meta, Tree};
+use super::status::Meta;
+use super::tree::Tree;
 
 /// Members of a tree by what is to be done with them.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use super::marker::{Entry, Staged};
 use super::meta::{self, open_quietly};
 use super::place::cstring;
 use super::raw::{Lease, NoLease};
-use super::tree::{Meta, stat_open};
+use super::status::{Meta, stat_open};
 use super::work::Area;
 
 /// Files changed this short a time ago are not copied yet: a change after the copying could bear

@@ -12,7 +12,8 @@ use super::gain::{self, Survey};
 use super::left::Why;
 use super::meta::open_quietly;
 use super::place::Place;
-use super::tree::{Cursor, Meta, Tree, stat};
+use super::status::{Meta, stat};
+use super::tree::{Cursor, Tree};
 use super::work::Area;
 use super::{Options, Progress, Report, busy, check};
 

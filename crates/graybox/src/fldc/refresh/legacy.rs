@@ -12,7 +12,8 @@ use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxAttr
 use rustix::io::Errno;
 
 use super::place::{Place, cstring};
-use super::tree::{Cursor, Meta, Tree, stat, stat_open};
+use super::status::{Meta, stat, stat_open};
+use super::tree::{Cursor, Tree};
 use super::walk::open_beneath;
 use super::work::PREFIX;
 

@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, IFlags, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::tree::{Meta, stat_open};
+use super::status::{Meta, stat_open};
 
 /// Largest attribute, and largest list of names, that Linux has (linux/limits.h).
 const XATTR_MAX: usize = 65536;

@@ -54,6 +54,7 @@ mod meta;
 mod place;
 mod raw;
 mod recover;
+mod status;
 mod swap;
 mod times;
 mod tree;

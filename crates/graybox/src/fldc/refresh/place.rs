@@ -8,7 +8,7 @@ use rustix::fs::StatxAttributes;
 
 use super::error::{Context, RefreshError, Result, printable};
 use super::marker::Identity;
-use super::tree::{Meta, stat_open};
+use super::status::{Meta, stat_open};
 use super::walk::{open_beneath, open_without_links};
 
 /// A directory to refresh, and the one that holds it.
@@ -47,7 +47,7 @@ impl Place {
         };
         let parent = open_without_links(above.as_os_str().as_bytes()).doing("open", shown)?;
         let outer = stat_open(parent.as_fd()).doing("look at", shown)?;
-        let inner = super::tree::stat(parent.as_fd(), &cstring(name.as_bytes()));
+        let inner = super::status::stat(parent.as_fd(), &cstring(name.as_bytes()));
         let inner = inner.doing("look at", shown)?;
         if inner.has(StatxAttributes::MOUNT_ROOT) || outer.dev != inner.dev {
             return refuse("a mount point or subvolume; refresh the directories inside it");

@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use super::error::{Context, Result};
 use super::marker::{Entry, Staged, Touched};
 use super::place::Place;
+use super::status::stat;
 use super::swap::{Settled, Spot};
 use super::times;
-use super::tree::{Tree, stat};
+use super::tree::Tree;
 use super::work::Area;
 
 /// Finds the inodes of the directory.

@@ -15,7 +15,7 @@ use super::left::Why;
 use super::marker::Staged;
 use super::meta::{self, open_quietly};
 use super::raw::{Lease, NoLease};
-use super::tree::{Meta, stat, stat_open};
+use super::status::{Meta, stat, stat_open};
 use super::work::Area;
 
 /// Exchanges after which one with another program that renames all the time is given up.

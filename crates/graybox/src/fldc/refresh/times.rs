@@ -10,7 +10,7 @@ use rustix::fs::{Dir, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 
 use super::marker::Touched;
-use super::tree::stat_open;
+use super::status::stat_open;
 
 /// How often a directory that changes is looked at.
 const LOOKS: u32 = 5;

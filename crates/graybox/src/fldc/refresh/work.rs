@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::error::{Context, RefreshError, Result, printable};
 use super::marker::{Entry, MARKER_MAX, Marker};
 use super::place::{Place, cstring};
-use super::tree::{Meta, stat, stat_open};
+use super::status::{Meta, stat, stat_open};
 
 /// What names of work areas begin with; 16 hexadecimal digits follow.
 pub const PREFIX: &str = ".discnice-refresh-";
