@@ -28,16 +28,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            (
-                "crates/graybox/src/fldc/refresh/job.rs",
-                "crates/graybox/src/fldc/refresh/job/exchange.rs",
-            ),
-            ("crates/graybox/src/fldc/refresh/job.rs", "crates/graybox/src/fldc/refresh/mod.rs"),
-        ],
-    },
-    Known {
-        why: "Not cut yet.",
-        uses: &[
             ("crates/ledger/src/layout/disk_total.rs", "crates/ledger/src/layout/mod.rs"),
             ("crates/ledger/src/layout/header.rs", "crates/ledger/src/layout/mod.rs"),
             ("crates/ledger/src/layout/mod.rs", "crates/ledger/src/layout/least.rs"),

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::content::{self, Hash};
+use super::error::Context;
 use super::left::Why;
 use super::marker::{Entry, Staged};
 use super::meta::{self, open_quietly};
@@ -115,4 +116,9 @@ impl Copied {
         // Contents were compared with what was read; metadata with what is there now.
         if content { Err(Why::Changed) } else { Ok(false) }
     }
+}
+
+/// Removes copies that are not wanted.
+pub fn discard(area: &Area<'_>, copied: &[Copied]) -> super::error::Result<()> {
+    copied.iter().try_for_each(|copy| area.unlink(&copy.name).doing("clear", || area.shown()))
 }

@@ -11,11 +11,13 @@ use super::error::{Context, RefreshError, Result};
 use super::gain::{self, Survey};
 use super::left::Why;
 use super::meta::open_quietly;
+use super::options::{Options, Progress};
 use super::place::Place;
+use super::report::Report;
 use super::status::{Meta, stat};
 use super::tree::{Cursor, Tree};
 use super::work::Area;
-use super::{Options, Progress, Report, busy, check};
+use super::{busy, check};
 
 /// Attempts at files that change or are in use, and the pause before each but the first.
 const ROUNDS: u32 = 3;
@@ -110,7 +112,7 @@ impl<'a> Job<'a> {
                 self.worse = self.worse_layout(area, &copied);
             }
             if self.worse.is_some() {
-                return exchange::discard(area, &copied);
+                return copy::discard(area, &copied);
             }
             self.exchange(area, &copied, &mut again)?;
             self.pending.clear();

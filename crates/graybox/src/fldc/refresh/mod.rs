@@ -51,9 +51,11 @@ mod left;
 mod legacy;
 pub mod marker;
 mod meta;
+mod options;
 mod place;
 mod raw;
 mod recover;
+mod report;
 mod status;
 mod swap;
 mod times;
@@ -62,13 +64,14 @@ mod walk;
 mod work;
 pub mod worth;
 
-use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::Duration;
 
 pub use error::RefreshError;
 pub use gain::Survey;
+pub use options::{Options, Progress};
+pub use report::Report;
+pub use swap::GRACE;
 
 use error::Result;
 use job::Job;
@@ -76,51 +79,8 @@ use place::Place;
 use tree::Tree;
 use work::Area;
 
-/// Time after the last exchange until originals are removed.
-pub const GRACE: Duration = Duration::from_millis(100);
 /// What is said of something kept.
 const KEPT: &str = ": changed by another program during the refresh; kept there, look at it";
-
-/// What to do.
-#[derive(Default)]
-pub struct Options<'a> {
-    /// Only say what would be done.
-    pub dry_run: bool,
-    /// Also files that have hard links outside, which are then separated, and files of which the
-    /// file system does not tell whether they are in use.
-    pub force: bool,
-    /// Exchange nothing if the files would then lie worse than now.
-    pub only_better: bool,
-    /// Paths below the directory in the order wanted; what is not named follows, small files
-    /// first.
-    pub order: &'a [OsString],
-}
-
-/// What was done, or would be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// Files rewritten.
-    pub files: u64,
-    /// Bytes that they take on the disk.
-    pub bytes: u64,
-    /// How the files lay; `None` where the file system does not tell.
-    pub before: Option<Survey>,
-    /// How they lie now; after a dry run, the best that may be hoped for.
-    pub after: Option<Survey>,
-    /// An earlier refresh had been interrupted and was cleared up.
-    pub recovered: bool,
-    /// Members that are left as they were, and why, a line each.
-    pub left: Vec<String>,
-    /// Names beside the directory that the user should look at, and why, a line each.
-    pub notes: Vec<String>,
-    /// Under one of these names is something that another program changed meanwhile.
-    pub kept: bool,
-    /// How the copies lay that were thrown away, as the originals lie better.
-    pub worse: Option<Survey>,
-}
-
-/// Told of progress: the step, bytes done, bytes in all.
-pub type Progress<'a> = &'a mut dyn FnMut(&'static str, u64, u64);
 
 //= gray-box/2-known-state
 /// Rewrites `path` in layout order.

@@ -18,6 +18,9 @@ use super::raw::{Lease, NoLease};
 use super::status::{Meta, stat, stat_open};
 use super::work::Area;
 
+/// Time after the last exchange until originals are removed.
+pub const GRACE: Duration = Duration::from_millis(100);
+
 /// Exchanges after which one with another program that renames all the time is given up.
 const EXCHANGES: u32 = 64;
 /// How often, and after what pauses, an original that is in use after all is looked at again.

@@ -8,15 +8,15 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::Job;
-use crate::fldc::refresh::copy::Copied;
+use crate::fldc::refresh::copy::{Copied, discard};
 use crate::fldc::refresh::error::{Context, Result};
 use crate::fldc::refresh::left::Why;
 use crate::fldc::refresh::marker::Entry;
 use crate::fldc::refresh::place::cstring;
-use crate::fldc::refresh::swap::{Settled, Spot};
+use crate::fldc::refresh::swap::{GRACE, Settled, Spot};
+use crate::fldc::refresh::times;
 use crate::fldc::refresh::tree::Cursor;
 use crate::fldc::refresh::work::Area;
-use crate::fldc::refresh::{GRACE, times};
 
 impl Job<'_> {
     /// Exchanges files for their copies and removes the originals.
@@ -109,11 +109,6 @@ impl Job<'_> {
         }
         Ok(Vec::new())
     }
-}
-
-/// Removes copies that are not wanted.
-pub(super) fn discard(area: &Area<'_>, copied: &[Copied]) -> Result<()> {
-    copied.iter().try_for_each(|copy| area.unlink(&copy.name).doing("clear", || area.shown()))
 }
 
 fn make_empty(area: &Area<'_>, name: &CString) -> Result<()> {

@@ -1,0 +1,26 @@
+//! What a refresh has done.
+
+use super::gain::Survey;
+
+/// What was done, or would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Files rewritten.
+    pub files: u64,
+    /// Bytes that they take on the disk.
+    pub bytes: u64,
+    /// How the files lay; `None` where the file system does not tell.
+    pub before: Option<Survey>,
+    /// How they lie now; after a dry run, the best that may be hoped for.
+    pub after: Option<Survey>,
+    /// An earlier refresh had been interrupted and was cleared up.
+    pub recovered: bool,
+    /// Members that are left as they were, and why, a line each.
+    pub left: Vec<String>,
+    /// Names beside the directory that the user should look at, and why, a line each.
+    pub notes: Vec<String>,
+    /// Under one of these names is something that another program changed meanwhile.
+    pub kept: bool,
+    /// How the copies lay that were thrown away, as the originals lie better.
+    pub worse: Option<Survey>,
+}
