@@ -5,8 +5,9 @@ use std::fmt::Write;
 use discnice_plot::html::document;
 use discnice_plot::svg::{draw, escape};
 
+use super::head::Head;
+use super::page::{Content, Measured, Page};
 use super::text::cells;
-use super::{Content, Head, Measured, Page};
 
 /// Prints the report.
 #[must_use]

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::head::{Head, plot_name};
+use super::page::{Content, Page};
 use super::text::cells;
-use super::{Content, Head, Page, plot_name};
 
 /// Prints the report.
 #[must_use]

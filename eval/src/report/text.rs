@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use discnice_plot::svg::short;
 
+use super::page::{Content, Page};
 use super::verdict::Row;
-use super::{Content, Page};
 
 /// Prints a page.
 #[must_use]
@@ -133,7 +133,7 @@ pub fn cells(row: &Row) -> [String; 6] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Measured;
+    use super::super::page::Measured;
     use super::super::verdict::Verdict;
     use super::*;
     use crate::frame::paper::Paper;

@@ -62,8 +62,6 @@ pub(super) const KNOWN: &[Known] = &[
             ("eval/src/frame/requirement.rs", "eval/src/experiments/admission.rs"),
             ("eval/src/lab/mod.rs", "eval/src/lab/scratch.rs"),
             ("eval/src/lab/scratch.rs", "eval/src/lab/swap.rs"),
-            ("eval/src/report/mod.rs", "eval/src/report/html.rs"),
-            ("eval/src/report/mod.rs", "eval/src/report/markdown.rs"),
         ],
     },
 ];
