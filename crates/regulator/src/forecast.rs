@@ -9,7 +9,7 @@ use discnice_estimator::{Access, Estimator, FileSystem, Kind, Modules, Verdict};
 use discnice_ledger::member::Charged;
 
 use crate::host::{FileStatus, Host, WriteMode};
-use crate::{File, Regulator, Thread, Ticket};
+use crate::{File, Forecast, Regulator, Thread, Ticket};
 
 /// Share of files, one in so many, that are predicted for comparison on a file system that keeps an
 /// account.
@@ -22,33 +22,6 @@ const MOVED_MAX: u64 = 0x7fff_f000;
 /// Trees of names, inodes and extents are read in blocks of 4 to 64 KiB, a few at a time. What is more was
 /// mispredicted.
 const NAMES_MOST: u64 = 128 << 10;
-
-/// What a call is predicted to cost the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Forecast {
-    /// Bytes read.
-    pub(crate) read: u64,
-    /// Bytes written, now or later.
-    pub(crate) write: u64,
-    /// The slot of the file system.
-    slot: usize,
-    kind: Kind,
-}
-
-impl Forecast {
-    /// Forecast of a call that nothing was predicted for.
-    const NONE: Self = Self { read: 0, write: 0, slot: OTHERS, kind: Kind::Other };
-
-    const fn sum(self) -> u64 {
-        self.read.saturating_add(self.write)
-    }
-
-    /// A call on this file that costs nothing as far as is known.
-    pub(crate) fn nothing(file: &File, kind: Kind) -> Self {
-        let slot = file.identity().map_or(OTHERS, |(slot, _)| slot);
-        Self { read: 0, write: 0, slot, kind }
-    }
-}
 
 /// A file that the program has mapped.
 #[derive(Debug, Clone, Copy)]

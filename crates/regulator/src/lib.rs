@@ -40,6 +40,7 @@ mod read;
 pub mod startup;
 mod strides;
 mod thread;
+mod ticket;
 mod write;
 
 #[cfg(test)]
@@ -48,13 +49,13 @@ mod tests;
 pub use backlog::{Backlog, left_of};
 pub use disk_time::occupy;
 pub use file::File;
-pub use forecast::{Forecast, Mapped};
+pub use forecast::Mapped;
 pub use giving_way::{Witness, observe, observe_after};
 pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
 pub use linux::Linux;
 pub use net::{Flow, Limits, Turn};
-pub use pacing::Ticket;
 pub use thread::{Due, Outcome, Thread};
+pub use ticket::{Forecast, Ticket};
 pub use write::portion as write_back_portion;
 
 use core::cell::Cell;

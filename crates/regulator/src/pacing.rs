@@ -9,7 +9,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::host::{Host, Woken};
 use crate::ledger::{self, operations};
-use crate::{Forecast, Regulator, Thread};
+use crate::{Regulator, Thread, Ticket};
 
 /// No sleep lasts longer without another look at the ledger.
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
@@ -19,38 +19,6 @@ pub(crate) const LONGEST_SLEEP_YIELDING: Nanos = Nanos::from_millis(100);
 
 /// Slices a thread may write unasked while it keeps deleting its own output.
 const SLICES_AHEAD: u64 = 2;
-
-/// What was reserved for one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[must_use = "a reservation that is not settled is lost to the class"]
-pub struct Ticket {
-    /// Bytes to be read.
-    pub read: u64,
-    /// Bytes to be written.
-    pub write: u64,
-    /// Set if the account must be read after the call.
-    pub look: bool,
-    /// Predicted cost; `None` if nothing was asked.
-    pub forecast: Option<Forecast>,
-}
-
-impl Ticket {
-    /// Nothing was reserved, and nothing needs to be settled.
-    pub const FREE: Self = Self { read: 0, write: 0, look: false, forecast: None };
-    /// Nothing was reserved, but the cost is not known.
-    pub const OPEN: Self = Self { look: true, ..Self::FREE };
-
-    /// What was predicted, reserved.
-    pub(crate) const fn of(forecast: Forecast) -> Self {
-        Self { read: forecast.read, write: forecast.write, look: true, forecast: Some(forecast) }
-    }
-
-    /// Returns true if an amount was reserved or predicted that must be settled.
-    #[must_use]
-    pub const fn is_due(&self) -> bool {
-        self.read | self.write > 0
-    }
-}
 
 impl<H: Host> Regulator<'_, H> {
     /// Returns true if the class has debt in this direction.

@@ -36,13 +36,6 @@ pub(super) const KNOWN: &[Known] = &[
     },
     Known {
         why: "Not cut yet.",
-        uses: &[
-            ("crates/regulator/src/forecast.rs", "crates/regulator/src/pacing.rs"),
-            ("crates/regulator/src/ledger.rs", "crates/regulator/src/pacing.rs"),
-        ],
-    },
-    Known {
-        why: "Not cut yet.",
         uses: &[("crates/supervisor/src/pair.rs", "crates/supervisor/src/supervisor.rs")],
     },
     Known { why: "Not cut yet.", uses: &[("crates/sys/src/raw.rs", "crates/sys/src/gate.rs")] },
