@@ -15,7 +15,6 @@ pub(super) const KNOWN: &[Known] = &[
         uses: &[
             ("crates/cli/src/commands/enter.rs", "crates/cli/src/commands/mod.rs"),
             ("crates/cli/src/commands/mod.rs", "crates/cli/src/commands/oci.rs"),
-            ("crates/cli/src/config/file.rs", "crates/cli/src/config/rules.rs"),
         ],
     },
     Known {

@@ -44,7 +44,8 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 use super::Busy;
-use super::rules::Entry;
+use super::entry::Entry;
+use super::place::place;
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 
@@ -326,14 +327,6 @@ fn read<T: DeserializeOwned>(text: &str, path: &Path) -> anyhow::Result<T> {
 fn at(text: &str, path: &Path, span: Range<usize>, why: &str) -> anyhow::Error {
     let (line, column) = place(text, span.start);
     anyhow!("{}:{line}:{column}: {why}", path.display())
-}
-
-/// Line and column of a byte, counted from 1, in characters.
-pub(super) fn place(text: &str, byte: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(byte)];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (line, column)
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 //! (docs/adr/0028-site.md).
 
 mod busy;
+mod entry;
 mod file;
+mod place;
 pub mod rules;
 
 use std::collections::BTreeMap;

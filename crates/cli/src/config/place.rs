@@ -1,0 +1,9 @@
+//! Where in a file something stands.
+
+/// Line and column of a byte, counted from 1, in characters.
+pub(super) fn place(text: &str, byte: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(byte)];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
