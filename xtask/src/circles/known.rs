@@ -44,7 +44,6 @@ pub(super) const KNOWN: &[Known] = &[
             ("crates/watcher/src/member/mod.rs", "crates/watcher/src/member/role.rs"),
             ("crates/watcher/src/watch/child_classes.rs", "crates/watcher/src/watch/mod.rs"),
             ("crates/watcher/src/watch/mod.rs", "crates/watcher/src/watch/traffic.rs"),
-            ("crates/watcher/src/writeback/fuse_daemons.rs", "crates/watcher/src/writeback/mod.rs"),
         ],
     },
     Known {

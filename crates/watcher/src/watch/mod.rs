@@ -21,7 +21,7 @@ use crate::discovery::roll_call::RollCall;
 use crate::helpers::Helpers;
 use crate::member::Watched;
 use crate::network::Network;
-use crate::writeback::fuse_daemons::FuseWrites;
+use crate::writeback::fuse_writes::FuseWrites;
 pub use child_classes::{Child, Ended};
 pub use joining::enlist;
 use members::Members;

@@ -9,7 +9,8 @@
 //! other.
 
 pub(crate) mod closed_files;
-pub(crate) mod fuse_daemons;
+mod fuse_daemons;
+pub(crate) mod fuse_writes;
 mod helper;
 pub(crate) mod in_flight;
 pub(crate) mod messages;
