@@ -20,13 +20,6 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         why: "Not cut yet.",
         uses: &[
-            ("crates/estimator/src/regions/entry.rs", "crates/estimator/src/regions/mod.rs"),
-            ("crates/estimator/src/regions/mod.rs", "crates/estimator/src/regions/places.rs"),
-        ],
-    },
-    Known {
-        why: "Not cut yet.",
-        uses: &[
             ("crates/ledger/src/layout/disk_total.rs", "crates/ledger/src/layout/mod.rs"),
             ("crates/ledger/src/layout/header.rs", "crates/ledger/src/layout/mod.rs"),
             ("crates/ledger/src/layout/mod.rs", "crates/ledger/src/layout/least.rs"),

@@ -5,7 +5,17 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use discnice_units::Nanos;
 
 use super::key::FileKey;
-use super::{DIRTY_MASK, EXPIRE, R};
+
+/// Relaxed everywhere: each step stands alone.
+pub(super) const R: Ordering = Ordering::Relaxed;
+
+//= discnice/4.4-clear
+/// Linux writes dirty pages back after 30 s (`dirty_expire_centisecs`), looking every 5 s
+/// (`dirty_writeback_centisecs`).
+pub const EXPIRE: Nanos = Nanos(33 * Nanos::SECOND.0);
+
+/// The lower half of a file's state.
+pub(super) const DIRTY_MASK: u64 = u32::MAX as u64;
 
 #[derive(Debug)]
 #[repr(C)]

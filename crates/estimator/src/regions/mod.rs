@@ -18,21 +18,20 @@
 
 mod entry;
 mod key;
+mod place;
 mod places;
 #[cfg(test)]
 mod tests;
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
 
 use discnice_units::Nanos;
 
 use crate::blocks::Pages;
-use entry::{File, Kept, Leaf, Moment};
+pub use entry::EXPIRE;
+use entry::{DIRTY_MASK, File, Kept, Leaf, Moment, R};
 pub use key::FileKey;
-use places::{CHUNK_MASK, Place};
-
-/// Relaxed everywhere: each step stands alone.
-const R: Ordering = Ordering::Relaxed;
+use place::{CHUNK_MASK, Place};
 
 /// Leaves: 4 GiB of dirty pages in order, a quarter of that at random.
 const LEAVES: usize = 1 << 15;
@@ -40,14 +39,6 @@ const LEAVES: usize = 1 << 15;
 const FILES: usize = 1 << 13;
 /// Pages of a leaf.
 const WIDTH: u64 = 64;
-
-//= discnice/4.4-clear
-/// Linux writes dirty pages back after 30 s (`dirty_expire_centisecs`), looking every 5 s
-/// (`dirty_writeback_centisecs`).
-pub const EXPIRE: Nanos = Nanos(33 * Nanos::SECOND.0);
-
-/// The lower half of a file's state.
-const DIRTY_MASK: u64 = u32::MAX as u64;
 
 //= discnice/4.4-table
 /// The table; all zeroes is an empty one.

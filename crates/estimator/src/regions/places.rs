@@ -4,35 +4,15 @@ use core::sync::atomic::Ordering;
 
 use discnice_units::Nanos;
 
-use super::entry::{Kept, Leaf, Moment};
+use super::entry::{DIRTY_MASK, Kept, Leaf, Moment, R};
 use super::key::{FileKey, mix};
-use super::{DIRTY_MASK, FILES, LEAVES, R, UpdateRegions};
+use super::place::{CHUNK_MASK, FILE_SHIFT, Place};
+use super::{FILES, LEAVES, UpdateRegions};
 
 /// Places that a key may take.
 const PROBES: usize = 16;
 /// Attempts to take a slot that other threads take at the same time.
 const CLAIMS: usize = 8;
-
-/// Bits of a leaf's key: valid, file (13 bits), generation (14 bits), position (36 bits).
-const VALID: u64 = 1 << 63;
-const FILE_SHIFT: u32 = 50;
-const GENERATION_SHIFT: u32 = 36;
-const GENERATION_MASK: u64 = (1 << 14) - 1;
-pub(super) const CHUNK_MASK: u64 = (1 << GENERATION_SHIFT) - 1;
-
-/// A file's place in the table, in one of its generations.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) index: u64,
-    pub(super) generation: u64,
-}
-
-impl Place {
-    pub(super) const fn leaf_key(self, chunk: u64) -> u64 {
-        let generation = (self.generation & GENERATION_MASK) << GENERATION_SHIFT;
-        VALID | self.index << FILE_SHIFT | generation | chunk
-    }
-}
 
 impl UpdateRegions {
     pub(super) fn find_place(&self, file: FileKey) -> Option<Place> {
