@@ -34,6 +34,7 @@ pub mod meter;
 pub mod occupied_slots;
 pub mod outside;
 pub mod passed;
+pub mod path_shares;
 pub mod policy;
 pub mod primitive;
 pub mod recent;

@@ -96,7 +96,7 @@ pub fn minds_traffic() -> bool {
 /// Returns true if calls that send or receive must be examined in this class.
 #[inline(always)]
 pub fn minds_traffic_of(class: &Class) -> bool {
-    class.minds_traffic() && !NO_TRAFFIC.load(Ordering::Relaxed)
+    (class.minds_traffic() || class.path_shares().are_said()) && !NO_TRAFFIC.load(Ordering::Relaxed)
 }
 
 /// Returns true if traffic within the machine counts.

@@ -95,6 +95,7 @@ pub fn let_go() {
     });
     net::parked::release_all();
     net::pacing::give_all_back();
+    net::steering::leave_all();
 }
 
 /// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]

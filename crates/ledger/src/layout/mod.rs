@@ -53,6 +53,7 @@ use crate::meter::Meter;
 use crate::occupied_slots::Occupied;
 use crate::outside::{Held, Watcher};
 use crate::passed::Passed;
+use crate::path_shares::PathShares;
 use crate::primitive::Ordering;
 use crate::reopened_files::Seen;
 use crate::trace::{self, Trace};
@@ -62,7 +63,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -88,6 +89,7 @@ pub struct Class {
     unmet: Unmet,
     least: Least,
     uplink: Uplink,
+    path_shares: PathShares,
     passed: Passed,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
@@ -182,6 +184,7 @@ const _: () = {
     assert!(size_of::<Unmet>() == 64);
     assert!(size_of::<Least>() == 64);
     assert!(size_of::<Uplink>() == 64);
+    assert!(size_of::<PathShares>() == 576);
     assert!(size_of::<Passed>() == 640);
     assert!(
         core::mem::offset_of!(Class, members)
@@ -194,6 +197,7 @@ const _: () = {
                 + 64
                 + 64
                 + 64
+                + 576
                 + 640
     );
     assert!(size_of::<Held>() == 48);

@@ -4,6 +4,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::layout::{Class, header};
 use crate::meter::Meter;
+use crate::path_shares::PathShares;
 use crate::policy::limits::WEIGHT_MAX;
 use crate::policy::{Limits, Memory, Pace, Resource, Resources, Rule, When};
 use crate::primitive::Ordering;
@@ -161,6 +162,12 @@ impl Class {
     #[must_use]
     pub fn uplink(&self) -> &Uplink {
         &self.uplink
+    }
+
+    /// What its watcher says that members are to have the kernel see to there.
+    #[must_use]
+    pub fn path_shares(&self) -> &PathShares {
+        &self.path_shares
     }
 
     /// Notes that a member opens the file with this key; returns whether one did lately.

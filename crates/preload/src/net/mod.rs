@@ -8,7 +8,7 @@
 //! - `socket`: what is known about one socket;
 //! - `transfer`, `vector`: the shapes of calls that send or receive;
 //! - `parked`: sockets that wait for their turn;
-//! - `pacing`: the kernel spreads what a connection sends;
+//! - `pacing`: the kernel spreads what a connection sends; `steering`: it gives way to other machines;
 //! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`: what
 //!   these share.
 
@@ -18,6 +18,7 @@ pub mod parked;
 pub mod poll;
 pub mod select;
 mod socket;
+pub mod steering;
 pub mod transfer;
 pub mod vector;
 pub mod waiting;

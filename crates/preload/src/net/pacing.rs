@@ -32,17 +32,22 @@ const fn above(limit: Rate) -> u64 {
         return NONE;
     }
     let limit = limit.get();
-    (limit.saturating_add(limit / 4).saturating_add(MARKED) & !MARKED & (NONE >> 1)) | MARK
+    marked(limit.saturating_add(limit / 4).saturating_add(MARKED))
+}
+
+/// The rate as we set it.
+const fn marked(rate: u64) -> u64 {
+    (rate & !MARKED & (NONE >> 1)) | MARK
 }
 
 const fn is_ours(rate: u64) -> bool {
     rate & MARKED == MARK && rate < NONE >> 1
 }
 
-/// Sets the rate of a connection that follows from its class's limit, if it has another one.
+/// Sets the rate of a connection that follows from its class's limit and from its share of its path, if it has another one.
 #[inline]
 pub fn follow(fd: i32, socket: &Socket, limit: Rate) {
-    let rate = above(limit);
+    let rate = above(limit).min(socket.share().map_or(NONE, marked));
     if rate == NONE && !socket.is_paced() || socket.is_paced_at(rate) {
         return;
     }

@@ -32,12 +32,17 @@ const MASKED: u32 = 1 << 7;
 /// Little of what a class that gives way sends waits in its sockets.
 const SHORT: u32 = 1 << 8;
 
+/// Its window is ours.
+const NARROWED: u32 = 1 << 9;
+
 /// Unsent bytes that may wait in such a socket: 10 ms of a network of 100 Mbit/s, and enough for
 /// one that is a hundred times as fast.
 const UNSENT: u32 = 128 << 10;
 
 /// So many bytes a second.
 const RATE_UNIT: u64 = 1 << 10;
+/// A share of a path is never less.
+const RATE_LEAST: u64 = 10_000;
 
 /// A grant not used for so long is void: its place in the queue has passed.
 const GRANT_LIFE: Nanos = Nanos::from_millis(200);
@@ -62,6 +67,10 @@ pub struct Socket {
     early: AtomicU32,
     /// The rate that was set for what it sends, in units of [`RATE_UNIT`] and one more; zero for none.
     paced: AtomicU32,
+    /// The version of the shares of paths that it follows; zero for none.
+    followed: AtomicU32,
+    /// What it may send by them, as [`Self::paced`].
+    share: AtomicU32,
     /// For each flow, its turn.
     due: [AtomicU64; 2],
     /// For each flow, bytes reserved for that turn.
@@ -80,6 +89,8 @@ unsafe impl Entry for Socket {
         limits: AtomicU32::new(0),
         early: AtomicU32::new(0),
         paced: AtomicU32::new(0),
+        followed: AtomicU32::new(0),
+        share: AtomicU32::new(0),
         due: [AtomicU64::new(0), AtomicU64::new(0)],
         granted: [AtomicU64::new(0), AtomicU64::new(0)],
     };
@@ -143,6 +154,12 @@ impl Socket {
         self.parked.store(0, R);
         self.changing.store(0, R);
         self.paced.store(0, R);
+        self.forget_share();
+    }
+
+    fn forget_share(&self) {
+        self.followed.store(0, R);
+        self.share.store(0, R);
     }
 
     /// Forgets what is parked and granted.
@@ -156,6 +173,7 @@ impl Socket {
     /// Another peer may be there now.
     pub fn forget_peer(&self) {
         self.set(CONNECTED | LOCAL, false);
+        self.forget_share();
     }
 
     /// What it is, asking the kernel for what is not known yet.
@@ -207,6 +225,39 @@ impl Socket {
     /// Notes the rate that was set; the largest number for none.
     pub fn note_paced(&self, rate: u64) {
         self.paced.store(short(rate), R);
+    }
+
+    /// Returns true if it follows this version of the shares of paths.
+    pub fn follows(&self, version: u32) -> bool {
+        self.followed.load(R) == version
+    }
+
+    /// Notes the version of the shares of paths that it follows.
+    pub fn note_followed(&self, version: u32) {
+        self.followed.store(version, R);
+    }
+
+    /// Bytes a second that it may send by its share of its path; `None` for any.
+    pub fn share(&self) -> Option<u64> {
+        let units = self.share.load(R).checked_sub(1)?;
+        Some((u64::from(units) * RATE_UNIT).max(RATE_LEAST))
+    }
+
+    /// Notes what it may send.
+    pub fn note_share(&self, rate: Option<u64>) {
+        self.share.store(short(rate.unwrap_or(u64::MAX)), R);
+    }
+
+    /// Returns true if its window is ours.
+    pub fn is_narrowed(&self) -> bool {
+        self.has(NARROWED)
+    }
+
+    /// Notes if its window is ours.
+    pub fn note_narrowed(&self, on: bool) {
+        if self.has(NARROWED) != on {
+            self.set(NARROWED, on);
+        }
     }
 
     /// Notes if the last message of a socket without a peer stayed within the machine.

@@ -10,7 +10,7 @@ use discnice_units::Nanos;
 
 use crate::engine;
 use crate::net::socket::Socket;
-use crate::net::{classify, pacing, parked, socket};
+use crate::net::{classify, pacing, parked, socket, steering};
 use crate::real::{errno, set_errno};
 
 /// Calls of these kinds move nothing that counts.
@@ -43,6 +43,7 @@ pub struct Call {
 pub fn transfer(call: Call, piece: impl Fn(usize, usize) -> isize) -> isize {
     if !engine::minds_traffic() {
         pacing::mind();
+        steering::mind();
         return piece(0, call.count);
     }
     regulated(call, |_| false, |result| result.max(0) as u64, piece)
@@ -59,6 +60,7 @@ pub fn message(
 ) -> isize {
     if !engine::minds_traffic() {
         pacing::mind();
+        steering::mind();
         return piece();
     }
     let whole = Call { whole: true, ..call };
@@ -172,6 +174,11 @@ impl<'a> Session<'a> {
         let regulator = engine::regulator()?;
         if kind.local && !regulator.counts_loopback() || kind.stream && !kind.connected {
             return None;
+        }
+        if kind.stream
+            && let Some(class) = engine::class()
+        {
+            steering::follow(call.fd, socket, class.path_shares(), regulator.now());
         }
         if call.flow == Flow::Up && kind.stream && regulator.yields() {
             socket.shorten(call.fd);

@@ -37,6 +37,8 @@ pub(super) struct Connections {
 pub(super) struct Found {
     /// Set if a connection has moved bytes of late.
     pub(super) lively: bool,
+    /// Set if the kernel cannot be told about a connection of a program that has the library.
+    pub(super) members_tell: bool,
     /// What members without the library have sent and received since the last look.
     pub(super) moved: HashMap<u32, [u64; 2]>,
 }
@@ -159,10 +161,12 @@ impl Connections {
                 continue;
             };
             let new = one.note(now, &info);
-            if rules.yields {
-                one.add_to(paths, now, new, &info);
-            }
             one.limited = member.is_without_library();
+            // Otherwise nothing would come of what is decided.
+            if rules.yields && (descriptor.is_some() || !one.limited) {
+                one.add_to(paths, now, new, &info);
+                found.members_tell |= descriptor.is_none();
+            }
             if one.limited {
                 shares.add(one.is_active(now));
                 let sum = found.moved.entry(one.process()).or_default();

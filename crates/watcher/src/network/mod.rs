@@ -42,6 +42,8 @@ pub(crate) struct Network {
     connections: Connections,
     paths: Paths,
     looked_at: Nanos,
+    /// Set if members tell the kernel what their connections may do.
+    members_tell: bool,
 }
 
 /// What one look at a class has come to.
@@ -120,9 +122,20 @@ impl Network {
         if was_yielding || yielding.is_some() {
             class.uplink().say(now, yielding, if was_yielding { lasted } else { Nanos(0) });
         }
+        self.have_members_tell(now, class, found.members_tell);
         let search_in = rules.limits.then_some(tuning::network::SEARCH_LIMITED);
         let look_in = self.look_in(&rules, &found);
         Looked { searched, look_in, search_in, moved: found.moved }
+    }
+
+    /// Says to members what their connections may do, if the kernel cannot be told from here.
+    fn have_members_tell(&mut self, now: Nanos, class: &Class, members_tell: bool) {
+        if members_tell {
+            class.path_shares().say(now, self.paths.shares());
+        } else if self.members_tell {
+            class.path_shares().end();
+        }
+        self.members_tell = members_tell;
     }
 
     /// How soon to look at the connections again, which is the later the more they are.
@@ -142,6 +155,7 @@ impl Network {
         if self.connections.len() > 0 {
             self.release(members);
             class.uplink().say(now, None, Nanos(0));
+            self.have_members_tell(now, class, false);
         }
     }
 

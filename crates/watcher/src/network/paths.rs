@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use discnice_ledger::path_shares::{PATHS, PathShare};
 use discnice_ledger::policy::Delay;
 use discnice_ledger::policy::delay::Seen;
 use discnice_ledger::uplink::Yielding;
@@ -96,6 +97,25 @@ impl Paths {
     pub(super) fn share(&self, key: Key) -> Option<(u64, u64)> {
         let path = self.0.get(&key)?;
         Some((path.delay.window() / path.active, path.delay.rate() / path.active))
+    }
+
+    /// What one connection may do of each machine with which bytes are moved, the latest first.
+    pub(super) fn shares(&self) -> Vec<PathShare> {
+        let mut latest: Vec<(Nanos, [u8; 16])> =
+            self.0.iter().map(|((peer, _), path)| (path.moved_at, *peer)).collect();
+        latest.sort_unstable_by(|one, other| other.cmp(one));
+        let mut peers: Vec<[u8; 16]> = Vec::new();
+        for (_, peer) in latest {
+            if peers.len() < PATHS && !peers.contains(&peer) {
+                peers.push(peer);
+            }
+        }
+        let share = |peer| PathShare {
+            peer,
+            rate: self.share(key(peer, Flow::Up)).map(|(_, rate)| rate),
+            window: self.share(key(peer, Flow::Down)).map(|(window, _)| window),
+        };
+        peers.into_iter().map(share).collect()
     }
 
     /// The path that gives way to the longest queue.

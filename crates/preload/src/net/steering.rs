@@ -1,0 +1,82 @@
+//! Giving way to other machines on the uplink from inside a program: where the watcher of its class cannot borrow connections, it says
+//! what each may do ([`discnice_ledger::path_shares`]), and the calls that send or receive tell the kernel. docs/adr/0047.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use discnice_interpose::table::LIMIT;
+use discnice_ledger::path_shares::PathShares;
+use discnice_sys::socket::{self, Machine};
+use discnice_sys::tcp;
+use discnice_units::Nanos;
+
+use crate::engine;
+use crate::net::{SOCKETS, Socket};
+
+/// Least and greatest window of a connection: a segment, and more than the kernel ever gives.
+const WINDOW_MIN: u64 = 1460;
+const WINDOW_MAX: u64 = 1 << 30;
+
+/// Some connection may have a window of ours.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Follows what is said of the path of a connection, if that is new.
+pub fn follow(fd: i32, socket: &Socket, shares: &PathShares, now: Nanos) {
+    let version = shares.version(now);
+    if !socket.follows(version) {
+        steer(fd, socket, shares, version);
+    }
+}
+
+#[cold]
+fn steer(fd: i32, socket: &Socket, shares: &PathShares, version: u32) {
+    socket.note_followed(version);
+    let share = match socket::peer(fd) {
+        Ok(Machine::Host(peer)) if version != 0 => shares.of(peer),
+        _ => None,
+    };
+    // The next call that sends paces the connection.
+    socket.note_share(share.and_then(|share| share.rate));
+    open(fd, socket, share.and_then(|share| share.window));
+}
+
+/// Has so much be on its way to a connection at most, or as much as the kernel likes.
+fn open(fd: i32, socket: &Socket, window: Option<u64>) {
+    match window {
+        Some(window) => {
+            ANY.store(true, Ordering::Relaxed);
+            socket.note_narrowed(true);
+            let _ = tcp::set_window(fd, window.clamp(WINDOW_MIN, WINDOW_MAX) as u32);
+        }
+        None if socket.is_narrowed() => {
+            socket.note_narrowed(false);
+            let _ = tcp::set_window(fd, WINDOW_MAX as u32);
+        }
+        None => {}
+    }
+}
+
+/// Leaves all connections as they were once nothing is said of them any more.
+#[inline]
+pub fn mind() {
+    if ANY.load(Ordering::Relaxed) && !engine::minds_traffic() {
+        leave_all();
+    }
+}
+
+/// Leaves all connections as they were.
+#[cold]
+pub fn leave_all() {
+    // A child of vfork(2) has its parent's memory.
+    if engine::is_borrowed() || !ANY.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let mut number = SOCKETS.skip_unused(0);
+    while number < LIMIT {
+        let fd = number as i32;
+        if let Some(socket) = SOCKETS.get(fd) {
+            socket.note_share(None);
+            open(fd, socket, None);
+        }
+        number = SOCKETS.skip_unused(number + 1);
+    }
+}
