@@ -6,11 +6,12 @@ use core::sync::atomic::fence;
 use discnice_units::Nanos;
 
 use crate::primitive::{AtomicU64, Ordering};
+use crate::uplink::{Address, FRESH};
 
-/// Shares said so long ago are void: the watcher says them anew several times a second.
-const FRESH: Nanos = Nanos(Nanos::SECOND.0);
 /// Paths that have a share at a time.
 pub const PATHS: usize = 16;
+/// The address of no machine.
+const NONE: [u8; 16] = [0; 16];
 /// Attempts of a reader to find the table unchanged meanwhile.
 const ATTEMPTS: u32 = 8;
 
@@ -29,7 +30,7 @@ pub struct PathShare {
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Entry {
-    peer: [AtomicU64; 2],
+    peer: Address,
     rate: AtomicU64,
     window: AtomicU64,
 }
@@ -80,11 +81,7 @@ impl PathShares {
 
     fn find(&self, peer: [u8; 16]) -> Option<PathShare> {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let number = u128::from_be_bytes(peer);
-        let is_its = |entry: &&Entry| {
-            let [high, low] = &entry.peer;
-            number != 0 && number == (u128::from(load(high)) << 64 | u128::from(load(low)))
-        };
+        let is_its = |entry: &&Entry| peer != NONE && entry.peer.get() == peer;
         let entry = self.entries.iter().find(is_its)?;
         let given = |word: &AtomicU64| Some(load(word)).filter(|value| *value != 0);
         Some(PathShare { peer, rate: given(&entry.rate), window: given(&entry.window) })
@@ -97,10 +94,7 @@ impl PathShares {
         let mut shares = shares.into_iter();
         for entry in &self.entries {
             let share = shares.next();
-            let peer = share.map_or(0, |share| u128::from_be_bytes(share.peer));
-            let [high, low] = &entry.peer;
-            high.store((peer >> 64) as u64, Ordering::Relaxed);
-            low.store(peer as u64, Ordering::Relaxed);
+            entry.peer.set(share.map_or(NONE, |share| share.peer));
             let kept = |value: Option<u64>| value.map_or(0, |value| value.max(1));
             entry.rate.store(share.map_or(0, |share| kept(share.rate)), Ordering::Relaxed);
             entry.window.store(share.map_or(0, |share| kept(share.window)), Ordering::Relaxed);

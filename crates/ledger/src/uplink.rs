@@ -5,7 +5,26 @@ use discnice_units::Nanos;
 use crate::primitive::{AtomicU64, Ordering};
 
 /// Said so long ago, it is over: the watcher says it anew several times a second.
-const FRESH: Nanos = Nanos(Nanos::SECOND.0);
+pub(crate) const FRESH: Nanos = Nanos(Nanos::SECOND.0);
+
+/// The address of a machine, as it is kept: IPv6, or IPv4 as IPv6 writes it.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Address([AtomicU64; 2]);
+
+impl Address {
+    pub(crate) fn get(&self) -> [u8; 16] {
+        let [high, low] = self.0.each_ref().map(|word| word.load(Ordering::Relaxed));
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    pub(crate) fn set(&self, address: [u8; 16]) {
+        let address = u128::from_be_bytes(address);
+        let [high, low] = &self.0;
+        high.store((address >> 64) as u64, Ordering::Relaxed);
+        low.store(address as u64, Ordering::Relaxed);
+    }
+}
 
 /// The words of a watcher.
 #[derive(Debug)]
@@ -15,8 +34,7 @@ pub struct Uplink {
     said_at: AtomicU64,
     /// The queue, in nanoseconds.
     queue: AtomicU64,
-    /// The address of the other end: IPv6, or IPv4 as IPv6 writes it.
-    peer: [AtomicU64; 2],
+    peer: Address,
     /// Bytes a second that the class has left on that path.
     rate: AtomicU64,
     /// For how long it has given way in all, in nanoseconds.
@@ -43,10 +61,8 @@ impl Uplink {
         if said_at.0 == 0 || now >= said_at.plus(FRESH) {
             return None;
         }
-        let [high, low] = &self.peer;
-        let peer = u128::from(load(high)) << 64 | u128::from(load(low));
         let (queue, rate) = (Nanos(load(&self.queue)), load(&self.rate));
-        Some(Yielding { queue, peer: peer.to_be_bytes(), rate })
+        Some(Yielding { queue, peer: self.peer.get(), rate })
     }
 
     /// For how long it has given way in all.
@@ -61,10 +77,7 @@ impl Uplink {
         let Some(Yielding { queue, peer, rate }) = yielding else {
             return self.said_at.store(0, Ordering::Release);
         };
-        let peer = u128::from_be_bytes(peer);
-        let [high, low] = &self.peer;
-        high.store((peer >> 64) as u64, Ordering::Relaxed);
-        low.store(peer as u64, Ordering::Relaxed);
+        self.peer.set(peer);
         self.queue.store(queue.0, Ordering::Relaxed);
         self.rate.store(rate, Ordering::Relaxed);
         self.said_at.store(now.0.max(1), Ordering::Release);

@@ -96,6 +96,11 @@ pub fn cookie(fd: i32) -> Result<u64, Errno> {
     Ok(value)
 }
 
+/// Least window of a connection: a segment.
+pub const WINDOW_MIN: u64 = 1460;
+/// Greatest window of a connection: more than the kernel ever gives.
+pub const WINDOW_MAX: u64 = 1 << 30;
+
 /// Lets at most so many bytes be on their way to it. tcp(7), `TCP_WINDOW_CLAMP`
 ///
 /// # Errors

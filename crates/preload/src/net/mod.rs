@@ -28,7 +28,7 @@ pub use socket::Socket;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use discnice_interpose::table::Table;
+use discnice_interpose::table::{LIMIT, Table};
 use discnice_regulator::File;
 
 use crate::{descriptors, engine};
@@ -45,6 +45,18 @@ fn socket(fd: i32) -> Option<&'static Socket> {
         KNOWN.store(true, Ordering::Relaxed);
     }
     SOCKETS.get(fd)
+}
+
+/// Calls `each` for every socket that something may be known about.
+fn for_each(each: impl Fn(i32, &Socket)) {
+    let mut number = SOCKETS.skip_unused(0);
+    while number < LIMIT {
+        let fd = number as i32;
+        if let Some(socket) = SOCKETS.get(fd) {
+            each(fd, socket);
+        }
+        number = SOCKETS.skip_unused(number + 1);
+    }
 }
 
 /// The descriptor now means something else, or is about to.

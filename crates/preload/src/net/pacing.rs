@@ -9,12 +9,11 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use discnice_interpose::table::LIMIT;
 use discnice_sys::socket;
 use discnice_units::Rate;
 
 use crate::engine;
-use crate::net::{SOCKETS, Socket};
+use crate::net::{SOCKETS, Socket, for_each};
 
 /// A mark in the lowest bits of a rate that we set.
 const MARK: u64 = 0x2a5;
@@ -94,12 +93,9 @@ pub fn give_all_back() {
     if !ANY.swap(false, Ordering::Relaxed) {
         return;
     }
-    let mut number = SOCKETS.skip_unused(0);
-    while number < LIMIT {
-        let fd = number as i32;
-        if SOCKETS.get(fd).is_some_and(Socket::is_paced) {
+    for_each(|fd, socket| {
+        if socket.is_paced() {
             give_back(fd);
         }
-        number = SOCKETS.skip_unused(number + 1);
-    }
+    });
 }

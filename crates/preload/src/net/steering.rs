@@ -3,18 +3,13 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use discnice_interpose::table::LIMIT;
 use discnice_ledger::path_shares::PathShares;
 use discnice_sys::socket::{self, Machine};
-use discnice_sys::tcp;
+use discnice_sys::tcp::{self, WINDOW_MAX, WINDOW_MIN};
 use discnice_units::Nanos;
 
 use crate::engine;
-use crate::net::{SOCKETS, Socket};
-
-/// Least and greatest window of a connection: a segment, and more than the kernel ever gives.
-const WINDOW_MIN: u64 = 1460;
-const WINDOW_MAX: u64 = 1 << 30;
+use crate::net::{Socket, for_each};
 
 /// Some connection may have a window of ours.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -70,13 +65,8 @@ pub fn leave_all() {
     if engine::is_borrowed() || !ANY.swap(false, Ordering::Relaxed) {
         return;
     }
-    let mut number = SOCKETS.skip_unused(0);
-    while number < LIMIT {
-        let fd = number as i32;
-        if let Some(socket) = SOCKETS.get(fd) {
-            socket.note_share(None);
-            open(fd, socket, None);
-        }
-        number = SOCKETS.skip_unused(number + 1);
-    }
+    for_each(|fd, socket| {
+        socket.note_share(None);
+        open(fd, socket, None);
+    });
 }

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use discnice_regulator::Flow;
 use discnice_sys::socket::{self, Machine};
-use discnice_sys::tcp::{self, Info};
+use discnice_sys::tcp::{self, Info, WINDOW_MAX, WINDOW_MIN};
 use discnice_units::Nanos;
 
 use super::diag::{Diag, Name, Told};
@@ -16,10 +16,6 @@ use crate::tuning;
 /// A rate that we set leaves this remainder, so that the next watcher knows it from a program's own.
 const MARK: u64 = 77;
 const MODULUS: u64 = 100;
-
-/// Least and greatest window of a connection: a segment, and more than the kernel ever gives.
-const WINDOW_MIN: u64 = 1460;
-const WINDOW_MAX: u64 = 1 << 30;
 
 /// How a connection is looked at.
 #[derive(Debug, Clone, Copy)]
