@@ -1,6 +1,8 @@
 //! Rules: programs that no command of ours started enter classes.
 
 use std::fs;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -65,15 +67,26 @@ impl Scene {
     }
 
     fn start_as(&mut self, name: &str, user: Option<u32>) -> u32 {
+        self.start_program(name, "/bin/sleep", &["100"], user)
+    }
+
+    /// Starts a copy of a program under this name.
+    fn start_program(
+        &mut self,
+        name: &str,
+        program: &str,
+        words: &[&str],
+        user: Option<u32>,
+    ) -> u32 {
         let path = self.folder.path().join(name);
         if !path.exists() {
             // By a process of its own: children that other tests fork must not have it open for writing (`ETXTBSY`).
-            let copied = Command::new("cp").arg("/bin/sleep").arg(&path).status();
+            let copied = Command::new("cp").arg(program).arg(&path).status();
             assert!(copied.unwrap().success());
         }
         let mut command = Command::new(path);
         user.map(|user| command.uid(user).gid(user));
-        self.started.push(command.arg("100").spawn().unwrap());
+        self.started.push(command.args(words).spawn().unwrap());
         self.started.last().unwrap().id()
     }
 
@@ -147,6 +160,38 @@ fn what_a_rule_names_enters_its_class_and_nothing_else_does() {
     ));
     scene.await_member("late", late);
     assert_eq!(scene.members("hits"), [u64::from(after)]);
+}
+
+#[test]
+fn a_rule_limits_the_network_traffic_of_its_class() {
+    const LIMIT: u64 = 2 << 20;
+    let mut scene = Scene::new();
+    scene.classes = &["net"];
+    scene.set(&format!(
+        "[[rule]]\nmatch = {{ name = \"uploader\" }}\nclass = {:?}\nlimits = {{ net = \"2M\", net-loopback = true }}\n",
+        own("net")
+    ));
+    scene.daemon("20s");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let uploads = "exec 3<> /dev/tcp/127.0.0.1/$0; while printf '%65536s'; do :; done >&3";
+    let port = listener.local_addr().unwrap().port().to_string();
+    let id = scene.start_program("uploader", "/bin/bash", &["-c", uploads, &port], None);
+    let (stream, _) = listener.accept().unwrap();
+    scene.await_member("net", id);
+    let moved = |for_this_long: Duration| {
+        let (deadline, mut piece, mut moved) = (Instant::now() + for_this_long, [0; 65536], 0);
+        while Instant::now() < deadline {
+            moved += (&stream).read(&mut piece).unwrap() as u64;
+            // 100 MB/s at most: loopback at full speed leaves the daemon no processor.
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        moved
+    };
+    // What has passed before it is held is paid for first.
+    moved(Duration::from_secs(2));
+    let seconds = 3;
+    let moved = moved(Duration::from_secs(seconds));
+    assert!((LIMIT / 2..LIMIT * 2).contains(&(moved / seconds)), "{moved} bytes in {seconds} s");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::explanation::command::Start;
 use crate::explanation::{Explanation, command, running};
 use crate::mechanism::Mechanism;
 use crate::strict::Strictness;
-use crate::{output, polite, program};
+use crate::{output, program};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +67,7 @@ impl Explain {
         if let Some(fault) = program::fault(&path) {
             bail!("cannot look at {}: {fault}", Foreign::path(&path));
         }
-        let limits = Config::load()?.unnamed()?.unwrap_or_else(polite::limits);
+        let limits = Config::load()?.default_limits()?;
         Ok(command::explain(&Start {
             name: &self.subject,
             class: "one of its own".into(),

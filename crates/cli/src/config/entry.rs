@@ -52,9 +52,9 @@ impl Entry {
         if args.message().is_some() || args.fleet().is_some() || args.program().is_some() {
             return wrong("only limits; give the rest to [class.NAME]".into());
         }
-        if !args.are_of(Resources::DISK) {
-            let why = "a process that runs already can be limited in disk traffic only; leave out meta-ops and net";
-            return wrong(why.into());
+        if let Some(limit) = args.beyond(Resources::DISK.and(Resources::NETWORK)) {
+            let limit = limit.option();
+            return wrong(format!("{limit} does not hold for a running process; leave it out"));
         }
         args.check().or_else(|why| wrong(why.to_string()))
     }

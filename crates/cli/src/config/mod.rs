@@ -23,6 +23,7 @@ pub use file::File;
 
 use crate::commands::limits::LimitArgs;
 use crate::output::tell;
+use crate::polite;
 
 /// A longer file is no configuration.
 const LONGEST: u64 = 1 << 20;
@@ -80,8 +81,22 @@ impl Config {
     ///
     /// # Errors
     /// They are parts of what was never measured.
-    pub fn unnamed(&self) -> anyhow::Result<Option<Limits>> {
-        combined((self.site.unnamed(), self.own.unnamed()))
+    pub fn default_limits(&self) -> anyhow::Result<Limits> {
+        let unnamed = combined((self.site.unnamed(), self.own.unnamed()))?;
+        Ok(unnamed.unwrap_or_else(polite::limits))
+    }
+
+    /// The limits of a new class that has no section: numbers replace the default, and settings alone change it.
+    ///
+    /// # Errors
+    /// They contradict each other, or are parts of what was never measured.
+    pub fn limits_of_new(&self, given: &LimitArgs) -> anyhow::Result<Limits> {
+        let before = if given.has_threshold() {
+            Limits::UNLIMITED
+        } else {
+            given.with_room(self.default_limits()?)?
+        };
+        given.over(before)
     }
 
     /// What users of a class of this name are told.

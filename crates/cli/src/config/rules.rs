@@ -28,7 +28,6 @@ use super::entry::Entry;
 use super::{Config, File, LONGEST, bound};
 use crate::commands::limits::LimitArgs;
 use crate::output::tell;
-use crate::polite;
 
 /// A folder of rule files.
 const FOLDER: &str = "discnice/rules";
@@ -49,13 +48,12 @@ impl Entry {
     }
 }
 
-/// The limits that a class is made with: its section's, else those of the rule over those of a job that was given none.
+/// The limits that a class is made with: its section's, else the rule's, else the default.
 fn limits_of(config: &Config, name: &str, own: Option<&LimitArgs>) -> anyhow::Result<Limits> {
     if let Some(limits) = config.class(name)? {
         return Ok(limits);
     }
-    let base = config.unnamed()?.unwrap_or_else(polite::limits);
-    let limits = own.map_or(Ok(base), |own| own.fitted_over(base))?;
+    let limits = own.map_or_else(|| config.default_limits(), |own| config.limits_of_new(own))?;
     Ok(bound(&config.site, name, limits))
 }
 

@@ -215,9 +215,9 @@ impl LimitArgs {
         }
     }
 
-    /// Returns true if every rate that was given is of these resources.
-    pub fn are_of(&self, resources: Resources) -> bool {
-        self.all_given().all(|(one, _)| resources.contains(one))
+    /// Returns the first resource that was given a rate and is none of these.
+    pub fn beyond(&self, resources: Resources) -> Option<Resource> {
+        self.all_given().map(|(one, _)| one).find(|one| !resources.contains(*one))
     }
 
     fn all_given(&self) -> impl Iterator<Item = (Resource, Given)> {

@@ -10,10 +10,10 @@ use crate::config::{self, Config};
 use crate::holding::Unheld;
 use crate::output::{self, tell};
 use crate::strict::{HINT, Strictness};
-use crate::{busy, fleet, polite, presets};
+use crate::{busy, fleet, presets};
 
 impl Run {
-    /// The limits of a class that does not exist yet. One that gets no numbers is polite.
+    /// The limits of a class that does not exist yet. One that gets no numbers gives way.
     pub(super) fn initial_limits(&self) -> anyhow::Result<Limits> {
         if let Some(preset) = &self.preset {
             return self.limits.over(presets::limits(&Config::load()?, preset)?);
@@ -24,12 +24,8 @@ impl Run {
         }
         let config = Config::load()?;
         let section = self.class.as_ref().map(|name| config.class(name)).transpose()?.flatten();
-        let base = match section {
-            Some(limits) => limits,
-            None if numbers => Limits::UNLIMITED,
-            None => self.limits.with_room(config.unnamed()?.unwrap_or_else(polite::limits))?,
-        };
-        self.limits.over(base)
+        section
+            .map_or_else(|| config.limits_of_new(&self.limits), |limits| self.limits.over(limits))
     }
 
     /// Those limits as far as the site permits them for the class.

@@ -6,6 +6,7 @@ use discnice_watcher::daemon::rules::first;
 use discnice_watcher::daemon::rules::subject::Subject;
 
 use super::*;
+use crate::polite;
 
 const MIB: u64 = 1 << 20;
 
@@ -25,19 +26,25 @@ fn named(name: &str) -> Subject {
 const OWN: &str = "[class.b]\ndisk = \"7M\"\n\
     [[rule]]\nmatch = { exe = \"one\" }\nclass = \"a\"\nlimits = { disk = \"2M\" }\n\
     [[rule]]\nmatch = { name = \"two\" }\nclass = \"b\"\nlimits = { disk = \"2M\" }\n\
+    [[rule]]\nmatch = { name = \"three\" }\nclass = \"c\"\nlimits = { weight = 7 }\n\
+    [[rule]]\nmatch = { name = \"four\" }\nclass = \"d\"\n\
     [[rule]]\nmatch = { name = \"free\" }\nexcept = true\n";
 const SITE: &str = "[[rule]]\nmatch = { name = \"*\" }\nclass = \"all\"\n";
 
 #[test]
-fn a_class_has_its_section_s_limits_else_the_rule_s() {
+fn a_class_has_its_section_s_limits_else_the_rule_s_else_the_default() {
     let rules = rules(OWN, "");
     let limits = |name: &str| match &first(&rules, &named(name)).unwrap().outcome {
         Outcome::Enter(class, limits) => (class.clone(), **limits),
         other => panic!("{other:?}"),
     };
     let (class, own) = limits("one");
-    assert_eq!((class.as_str(), own.when()), ("a", When::Busy), "over the polite default");
+    assert_eq!((class.as_str(), own.when()), ("a", When::Always), "as of `run --disk 2M`");
     assert_eq!(own.rate(Resource::Total), Rate::per_second(2 * MIB));
+    let (class, settings) = limits("three");
+    assert_eq!((class.as_str(), settings.when()), ("c", When::Busy));
+    assert_eq!(settings, polite::limits().with_weight(7));
+    assert_eq!(limits("four").1, polite::limits());
     let (class, section) = limits("two");
     assert_eq!((class.as_str(), section.when()), ("b", When::Always));
     assert_eq!(section.rate(Resource::Total), Rate::per_second(7 * MIB));
@@ -68,9 +75,9 @@ fn wrong_rules_are_said_where() {
             "leave out one",
         ),
         (
-            "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"b\"\nlimits = { net = \"5M\" }\n",
+            "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"b\"\nlimits = { net = \"5M\", meta-ops = 9 }\n",
             "config.toml:4:10: ",
-            "disk traffic only",
+            "--meta-ops does not hold for a running process",
         ),
         (
             "[[rule]]\nmatch = { exe = \"a\" }\nclass = \"b\"\nlimits = { disk = \"5Q\" }\n",
