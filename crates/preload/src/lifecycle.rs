@@ -94,8 +94,7 @@ pub fn let_go() {
         regulator.leave_cache(fd, file);
     });
     net::parked::release_all();
-    net::pacing::give_all_back();
-    net::steering::leave_all();
+    net::told::take_back();
 }
 
 /// Stops regulating this process: from here on nothing of ours calls the kernel. What [`resume`]

@@ -7,7 +7,7 @@ use discnice_sys::Syscall;
 
 use super::{discover, other};
 use crate::known::Transfer;
-use crate::net::pacing;
+use crate::net::told;
 use crate::net::transfer::Call;
 use crate::thread::{Local, local};
 use crate::{engine, files};
@@ -61,7 +61,7 @@ pub fn write(
 
 #[cold]
 fn finish_write(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
-    pacing::mind();
+    told::mind();
     if let Some(regulator) = engine::regulator() {
         regulator.complete_write(&local.thread, fd, file, Ticket::FREE, at, result);
     }

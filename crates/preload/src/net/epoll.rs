@@ -7,7 +7,6 @@
 
 use core::ffi::c_int;
 use core::ptr;
-use core::sync::atomic::Ordering;
 
 use discnice_sys::epoll::Event;
 use discnice_sys::time;
@@ -18,7 +17,7 @@ use crate::net::parked;
 use crate::net::socket;
 use crate::net::socket::Registration;
 use crate::net::waiting::{limits, next_look, stretch};
-use crate::net::waits::{USED, Waits};
+use crate::net::waits::{self, Waits};
 
 /// epoll_ctl(2).
 #[inline]
@@ -54,7 +53,7 @@ pub fn control(
 /// epoll_wait(2) and its relatives. `real` waits for so long, or for ever.
 #[inline(never)]
 pub fn wait(epoll: c_int, timeout: Option<Nanos>, real: impl Fn(Option<Nanos>) -> c_int) -> c_int {
-    USED.store(true, Ordering::Relaxed);
+    waits::note_used();
     let mut now = time::now();
     let end = timeout.map(|timeout| now.plus(timeout));
     loop {

@@ -8,7 +8,7 @@
 //! - `socket`: what is known about one socket;
 //! - `transfer`, `vector`: the shapes of calls that send or receive;
 //! - `parked`: sockets that wait for their turn;
-//! - `pacing`: the kernel spreads what a connection sends; `steering`: it gives way to other machines;
+//! - `pacing`: the kernel spreads what a connection sends; `steering`: it gives way to other machines; `told`: both are taken back;
 //! - `epoll`, `poll`, `select`: the waits that withhold their readiness; `waiting`: what
 //!   these share.
 
@@ -19,6 +19,7 @@ pub mod poll;
 pub mod select;
 mod socket;
 pub mod steering;
+pub mod told;
 pub mod transfer;
 pub mod vector;
 pub mod waiting;
@@ -37,6 +38,9 @@ static SOCKETS: Table<Socket> = Table::new();
 
 /// Something is known about some socket: programs without any do not touch the table.
 static KNOWN: AtomicBool = AtomicBool::new(false);
+
+/// The kernel was told something of some connection: how fast it sends, or how much may be on its way to it.
+static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// What is known about a socket; `None` for numbers that cannot be one or are too high.
 #[inline]

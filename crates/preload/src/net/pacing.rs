@@ -7,22 +7,19 @@
 //! Which rates are ours shows in the number itself, so that they are known after fork, exec and dup. A program that has set one, or
 //! asks for it, finds its own: ours is taken away before the kernel answers.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
 use discnice_sys::socket;
 use discnice_units::Rate;
 
 use crate::engine;
-use crate::net::{SOCKETS, Socket, for_each};
+use crate::net::{SOCKETS, Socket, TOLD};
 
 /// A mark in the lowest bits of a rate that we set.
 const MARK: u64 = 0x2a5;
 const MARKED: u64 = 0x3ff;
 /// What the kernel has where nothing is paced.
 const NONE: u64 = socket::UNPACED;
-
-/// Some socket may have a rate of ours.
-static ANY: AtomicBool = AtomicBool::new(false);
 
 /// The rate to set below a limit: a quarter above it, as headers and what is sent again count for the kernel, and what has
 /// waited its turn must not wait again.
@@ -60,7 +57,7 @@ fn set(fd: i32, socket: &Socket, rate: u64) {
     socket.note_paced(rate);
     let Ok(before) = socket::pacing(fd) else { return };
     if before == NONE || is_ours(before) {
-        ANY.store(true, Ordering::Relaxed);
+        TOLD.store(true, Ordering::Relaxed);
         let _ = socket::set_pacing(fd, rate);
     }
 }
@@ -79,23 +76,9 @@ pub fn give_back(fd: i32) {
     }
 }
 
-/// Takes all rates away once traffic is not limited any more.
-#[inline]
-pub fn mind() {
-    if ANY.load(Ordering::Relaxed) && !engine::minds_traffic() {
-        give_all_back();
+/// Takes the rate of a connection away.
+pub(super) fn take_back(fd: i32, socket: &Socket) {
+    if socket.is_paced() {
+        give_back(fd);
     }
-}
-
-/// Takes all rates away.
-#[cold]
-pub fn give_all_back() {
-    if !ANY.swap(false, Ordering::Relaxed) {
-        return;
-    }
-    for_each(|fd, socket| {
-        if socket.is_paced() {
-            give_back(fd);
-        }
-    });
 }

@@ -1,18 +1,14 @@
 //! Giving way to other machines on the uplink from inside a program: where the watcher of its class cannot borrow connections, it says
 //! what each may do ([`discnice_ledger::path_shares`]), and the calls that send or receive tell the kernel. docs/adr/0047.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
 use discnice_ledger::path_shares::PathShares;
 use discnice_sys::socket::{self, Machine};
 use discnice_sys::tcp::{self, WINDOW_MAX, WINDOW_MIN};
 use discnice_units::Nanos;
 
-use crate::engine;
-use crate::net::{Socket, for_each};
-
-/// Some connection may have a window of ours.
-static ANY: AtomicBool = AtomicBool::new(false);
+use crate::net::{Socket, TOLD};
 
 /// Follows what is said of the path of a connection, if that is new.
 pub fn follow(fd: i32, socket: &Socket, shares: &PathShares, now: Nanos) {
@@ -38,7 +34,7 @@ fn steer(fd: i32, socket: &Socket, shares: &PathShares, version: u32) {
 fn open(fd: i32, socket: &Socket, window: Option<u64>) {
     match window {
         Some(window) => {
-            ANY.store(true, Ordering::Relaxed);
+            TOLD.store(true, Ordering::Relaxed);
             socket.note_narrowed(true);
             let _ = tcp::set_window(fd, window.clamp(WINDOW_MIN, WINDOW_MAX) as u32);
         }
@@ -50,23 +46,8 @@ fn open(fd: i32, socket: &Socket, window: Option<u64>) {
     }
 }
 
-/// Leaves all connections as they were once nothing is said of them any more.
-#[inline]
-pub fn mind() {
-    if ANY.load(Ordering::Relaxed) && !engine::minds_traffic() {
-        leave_all();
-    }
-}
-
-/// Leaves all connections as they were.
-#[cold]
-pub fn leave_all() {
-    // A child of vfork(2) has its parent's memory.
-    if engine::is_borrowed() || !ANY.swap(false, Ordering::Relaxed) {
-        return;
-    }
-    for_each(|fd, socket| {
-        socket.note_share(None);
-        open(fd, socket, None);
-    });
+/// Leaves a connection as it was.
+pub(super) fn take_back(fd: i32, socket: &Socket) {
+    socket.note_share(None);
+    open(fd, socket, None);
 }

@@ -10,7 +10,7 @@ use discnice_units::Nanos;
 
 use crate::engine;
 use crate::net::socket::Socket;
-use crate::net::{classify, pacing, parked, socket, steering};
+use crate::net::{classify, pacing, parked, socket, steering, told};
 use crate::real::{errno, set_errno};
 
 /// Calls of these kinds move nothing that counts.
@@ -42,8 +42,7 @@ pub struct Call {
 #[inline(always)]
 pub fn transfer(call: Call, piece: impl Fn(usize, usize) -> isize) -> isize {
     if !engine::minds_traffic() {
-        pacing::mind();
-        steering::mind();
+        told::mind();
         return piece(0, call.count);
     }
     regulated(call, |_| false, |result| result.max(0) as u64, piece)
@@ -59,8 +58,7 @@ pub fn message(
     piece: impl Fn() -> isize,
 ) -> isize {
     if !engine::minds_traffic() {
-        pacing::mind();
-        steering::mind();
+        told::mind();
         return piece();
     }
     let whole = Call { whole: true, ..call };

@@ -6,7 +6,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::engine;
 
 /// The program waits with functions that we see; others' waits could not release what is parked.
-pub(super) static USED: AtomicBool = AtomicBool::new(false);
+static USED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that the program waits with such a function.
+pub(super) fn note_used() {
+    USED.store(true, Ordering::Relaxed);
+}
 
 /// Returns true if the program waits with functions that we see.
 pub fn is_used() -> bool {
