@@ -5,6 +5,9 @@ use core::fmt::{self, Write};
 
 use crate::file::read_small;
 
+/// Clock ticks a second of `/proc/stat` and `/proc/PID/stat`; 100 on every Linux that user space can see.
+pub const TICKS: u32 = 100;
+
 /// A line of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
@@ -28,7 +31,7 @@ pub struct Stat {
     pub state: u8,
     /// When it started, in clock ticks since boot: tells a process from a later one of its id.
     pub started: u64,
-    /// Processor time used by it and the children that it has waited for, in ticks of 10 ms.
+    /// Processor time used by it and the children that it has waited for, in clock ticks.
     pub cpu_ticks: u64,
     /// Page faults, with and without the disk, of the same processes.
     pub faults: u64,

@@ -8,14 +8,12 @@
 use std::ffi::CStr;
 
 use discnice_sys::pressure::{self, Resource};
-use discnice_sys::{file, process};
+use discnice_sys::{file, process, procfs};
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::model::Signals;
 
-/// Clock ticks a second in `/proc/stat`; 100 on every Linux that user space can see.
-const TICKS: f64 = 100.0;
 /// Sectors of `/proc/diskstats` are 512 bytes whatever the device.
 const SECTOR: f64 = 512.0;
 /// Block devices with traffic that shows again on the device beneath, or is none of a disk.
@@ -179,7 +177,7 @@ fn busy_cpu(text: &str) -> Option<f64> {
     let ticks: Vec<f64> = line.split_ascii_whitespace().filter_map(|f| f.parse().ok()).collect();
     let busy: f64 =
         ticks.iter().take(8).enumerate().filter(|(i, _)| *i != 3 && *i != 4).map(|t| t.1).sum();
-    (ticks.len() >= 5).then_some(busy / TICKS)
+    (ticks.len() >= 5).then_some(busy / f64::from(procfs::TICKS))
 }
 
 /// Bytes over all interfaces but the loopback, both ways.

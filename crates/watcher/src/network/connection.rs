@@ -81,18 +81,8 @@ impl Connection {
         let own = if pace % MODULUS == MARK { socket::UNPACED } else { pace };
         let moved = if is_new { [0; 2] } else { [info.sent, info.received] };
         let keeps_buffer = socket::has_fixed_buffer(fd).unwrap_or(true);
-        Kind::Connected(Self {
-            process,
-            way: Way::Descriptor(descriptor),
-            cookie,
-            peer,
-            moved,
-            moved_at: [Nanos(0); 2],
-            own,
-            keeps_buffer,
-            set: (0, 0, 0),
-            limited: false,
-        })
+        let new = Self::new(process, Way::Descriptor(descriptor), cookie, peer);
+        Kind::Connected(Self { moved, own, keeps_buffer, ..new })
     }
 
     /// A connection that the kernel told of, as [`Connection::of`].
@@ -101,18 +91,25 @@ impl Connection {
         if peer.is_none() && !loopback {
             return Kind::Other;
         }
-        Kind::Connected(Self {
+        let new = Self::new(process, Way::Name(told.name), told.name.cookie(), peer);
+        let moved = if is_new { [0; 2] } else { [told.info.sent, told.info.received] };
+        Kind::Connected(Self { moved, ..new })
+    }
+
+    /// A connection of which nothing is charged, and that cannot be told anything.
+    fn new(process: u32, way: Way, cookie: u64, peer: Option<[u8; 16]>) -> Self {
+        Self {
             process,
-            way: Way::Name(told.name),
-            cookie: told.name.cookie(),
+            way,
+            cookie,
             peer,
-            moved: if is_new { [0; 2] } else { [told.info.sent, told.info.received] },
+            moved: [0; 2],
             moved_at: [Nanos(0); 2],
             own: socket::UNPACED,
             keeps_buffer: true,
             set: (0, 0, 0),
             limited: false,
-        })
+        }
     }
 
     /// Goes on where another descriptor of it was lost sight of, if it is one of this.

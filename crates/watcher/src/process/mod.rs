@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use discnice_processes::tree::Process;
+use discnice_sys::procfs;
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -26,9 +27,6 @@ pub use status::{
     name, number_inside, real_user, threads, tracer, voluntary_switches,
 };
 pub(crate) use status::{command_line, has_thread_in, read_file};
-
-/// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that user space can see.
-const TICKS: u64 = 100;
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
 #[derive(Debug)]
@@ -63,9 +61,10 @@ impl Pinned {
     /// The time since it started.
     #[must_use]
     pub fn age(&self) -> Nanos {
-        let tick = Nanos::SECOND.0 / TICKS;
+        let ticks = u64::from(procfs::TICKS);
+        let tick = Nanos::SECOND.0 / ticks;
         let boot = clock_gettime(ClockId::Boottime);
-        let now = boot.tv_sec.cast_unsigned() * TICKS + boot.tv_nsec.cast_unsigned() / tick;
+        let now = boot.tv_sec.cast_unsigned() * ticks + boot.tv_nsec.cast_unsigned() / tick;
         Nanos(now.saturating_sub(self.process.started).saturating_mul(tick))
     }
 

@@ -7,9 +7,6 @@ use discnice_sys::procfs::{self, Stat};
 
 use crate::control::metric::source::Source;
 
-/// Clock ticks a second of `/proc/PID/stat`.
-const TICKS: f64 = 100.0;
-
 /// The number of the account that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
@@ -36,7 +33,7 @@ impl What {
 
     fn of(self, stat: &Stat) -> Option<f64> {
         match self {
-            Self::Cpu => Some(stat.cpu_ticks as f64 / TICKS),
+            Self::Cpu => Some(stat.cpu_ticks as f64 / f64::from(procfs::TICKS)),
             Self::Faults => Some(stat.faults as f64),
             Self::Bytes => io(stat, |io| io.characters[0] + io.characters[1]),
             Self::Read => io(stat, |io| io.bytes[0]),
