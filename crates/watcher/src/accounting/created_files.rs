@@ -63,6 +63,10 @@ impl Made {
 
     /// Enters those of a class with its file systems. What it writes through daemons was counted where it did so.
     pub(crate) fn enter(&mut self, class: &Class) {
+        // As a rule: then the class is not touched.
+        if self.0.is_empty() {
+            return;
+        }
         let file_systems = class.estimation().file_systems();
         let by_daemons = file_systems.iter().any(|fs| fs.served().is_some());
         self.0.retain(|(whose, device), count| {

@@ -12,7 +12,7 @@ use crate::daemon::memory_pressure::Guest;
 use crate::daemon::tuning;
 use crate::discovery::census::{Census, Newcomer};
 use crate::process::lives;
-use crate::schedule::crowd;
+use crate::schedule::{beats, crowd};
 use crate::{Helpers, Watch};
 
 /// One class.
@@ -151,13 +151,11 @@ impl AsMut<Watch> for WatchedClass {
 
 /// Puts off to a time at which all classes are looked at what is due so far from now, of so many processes that are watched.
 fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
-    let beat = match apart {
-        soon if soon < tuning::daemon::BEAT => return due,
-        soon if soon < tuning::daemon::PATIENT => tuning::daemon::BEAT,
-        // Looks at the idle of a crowd are so far apart that this is a small part of it.
-        _ => crowd::batch(watched).clamp(tuning::daemon::PATIENT, tuning::daemon::SLOW_BEAT),
-    };
-    Nanos(due.0.div_ceil(beat.0) * beat.0)
+    let Some(beat) = crowd::beat(apart, watched) else { return due };
+    // Looks at the idle of a crowd are so far apart that this is a small part of it.
+    let batch = crowd::batch(watched).min(tuning::daemon::SLOW_BEAT);
+    let beat = if apart < tuning::daemon::PATIENT { beat } else { beat.max(batch) };
+    beats::at_or_after(due, beat)
 }
 
 /// What all classes come to.

@@ -23,6 +23,7 @@ use discnice_units::Nanos;
 use crate::discovery::fork_events::{Ancestor, ForkEvents};
 use crate::holding::debuggers::Debuggers;
 use crate::process::{command_line, is_this_program, read_file};
+use crate::schedule::beats;
 use crate::tuning;
 
 /// Bytes of an environment, at most as a rule.
@@ -152,9 +153,8 @@ impl Census {
             return Vec::new();
         }
         let found = self.newcomers();
-        // At multiples of it, as other things that are not urgent: to wake up costs more.
-        self.at = if self.is_behind { now } else { Nanos((now.0 / every.0 + 1) * every.0) };
-        self.note_births(&found.iter().map(|newcomer| newcomer.stat.id).collect());
+        let apart = beats::beat(every).unwrap_or(every);
+        self.at = if self.is_behind { now } else { beats::next(now, apart) };
         if let Some(births) = &mut self.births {
             let executed = births.take_executed();
             if every <= tuning::discovery::LIVELY {

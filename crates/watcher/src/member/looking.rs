@@ -8,6 +8,7 @@ use discnice_units::Nanos;
 use super::role::{Role, rest};
 use super::{Gone, Watched, mark};
 use crate::process;
+use crate::schedule::crowd;
 use crate::schedule::stops::{self, Decision};
 use crate::tuning;
 
@@ -15,7 +16,7 @@ impl Watched {
     /// Whether the process does nothing, as far as one look at its account tells: then when to look
     /// again. In a crowd most do nothing at most times.
     fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
-        let next = self.schedule.next_idle_look(now, crowd)?;
+        let pace = self.schedule.idle_pace(now, crowd)?;
         let state = self.member()?.state();
         let same = state != State::Free
             && self.part_in(state) == (self.role, self.reason)
@@ -28,9 +29,10 @@ impl Watched {
         if preloaded && self.class.watcher().is_strict() {
             return None;
         }
-        let seldom = next >= now.plus(tuning::looks::SLEPT_FIRST);
+        let (next, seldom) = (crowd::next(now, pace, crowd), pace >= tuning::looks::SLEPT_FIRST);
         if seldom && self.accounting.account.has_slept() {
-            return Some(next);
+            let asleep = || crowd::next(now, pace.max(tuning::looks::ASLEEP), crowd);
+            return Some(if preloaded { asleep() } else { next });
         }
         self.schedule.note_glance();
         if !self.accounting.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {

@@ -32,6 +32,7 @@ pub use permission::seen;
 use rules::Rules;
 
 use crate::member::Watched;
+use crate::schedule::beats;
 use crate::tuning;
 
 //= gray-box/7-distributed
@@ -90,8 +91,9 @@ impl Pace {
     pub(crate) fn done(&mut self, now: Nanos, searches: bool, looked: &Looked) -> Nanos {
         if searches {
             let apart = looked.searched.saturating_mul(tuning::network::SEARCH_EACH.0);
-            let least = looked.search_in.unwrap_or(tuning::network::SEARCH);
-            self.search_at = now.plus(Nanos(apart.clamp(least.0, tuning::network::SEARCH_MOST.0)));
+            let least = looked.search_in.unwrap_or(tuning::network::SEARCH_UNUSED);
+            let apart = Nanos(apart.clamp(least.0, tuning::network::SEARCH_MOST.0));
+            self.search_at = beats::next(now, beats::beat(apart).unwrap_or(apart));
         }
         self.look_at = looked.look_in.map_or(Nanos(u64::MAX), |apart| now.plus(apart));
         self.next()
@@ -123,7 +125,11 @@ impl Network {
             class.uplink().say(now, yielding, if was_yielding { lasted } else { Nanos(0) });
         }
         self.have_members_tell(now, class, found.members_tell);
-        let search_in = rules.limits.then_some(tuning::network::SEARCH_LIMITED);
+        let search_in = Some(if rules.limits {
+            tuning::network::SEARCH_LIMITED
+        } else {
+            tuning::network::SEARCH
+        });
         let look_in = self.look_in(&rules, &found);
         Looked { searched, look_in, search_in, moved: found.moved }
     }

@@ -2,6 +2,7 @@
 
 use discnice_units::Nanos;
 
+use crate::schedule::beats;
 use crate::tuning;
 
 /// How far looks at one process that does nothing are apart, of so many that are watched in all.
@@ -15,7 +16,26 @@ pub fn batch(watched: usize) -> Nanos {
     Nanos(interval(watched).0 / tuning::looks::CROWD_BATCHES)
 }
 
-/// Puts off a look that is due at `next` to the next batch of a crowd with this interval.
+/// Into how many batches looks at the idle of so many processes are gathered.
+fn batches(watched: u64) -> u64 {
+    (watched / tuning::looks::BATCH).next_power_of_two().min(tuning::looks::CROWD_BATCHES)
+}
+
+/// The length of beats at which some batch of a crowd is looked at, if looks at each process are so far apart; `None` if
+/// they are too urgent for batches.
+pub(crate) fn beat(apart: Nanos, watched: usize) -> Option<Nanos> {
+    beats::beat(apart).map(|beat| Nanos(beat.0 / batches(watched as u64)))
+}
+
+/// When to look again at an idle process of a crowd with this interval, after so much time or a little more: with its batch.
+pub(crate) fn next(now: Nanos, apart: Nanos, crowd: Nanos) -> Nanos {
+    let Some(beat) = beats::beat(apart) else { return now.plus(apart) };
+    let batches = batches(crowd.0 / tuning::looks::CROWD.0);
+    let batch = Nanos(beat.0 / batches);
+    beats::next(now, batch).plus(Nanos(batch.0 * (batches - 1)))
+}
+
+/// Puts off a look at a held process that is due at `next` to the next batch of a crowd with this interval.
 pub(crate) fn batched(next: Nanos, now: Nanos, crowd: Nanos) -> Nanos {
     let grain = crowd.0 / tuning::looks::CROWD_BATCHES;
     if grain < 1_000_000 || next.0 < now.0 + grain {
@@ -27,6 +47,19 @@ pub(crate) fn batched(next: Nanos, now: Nanos, crowd: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_idle_of_a_small_crowd_are_looked_at_together_and_those_of_a_large_one_in_turns() {
+        let apart = Nanos::from_millis(100);
+        let times = |watched: usize| {
+            let looks = (0..1000).map(|at| next(Nanos(at * 1_000_000), apart, interval(watched)));
+            looks.filter(|look| look.0 < Nanos::SECOND.0).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(times(20).len(), 9);
+        assert!((100..160).contains(&times(1000).len()), "{}", times(1000).len());
+        let (now, soon) = (Nanos(5), Nanos::from_millis(2));
+        assert_eq!(next(now, soon, interval(20)), now.plus(soon), "too urgent to wait");
+    }
 
     #[test]
     fn only_a_crowd_waits_for_batches() {

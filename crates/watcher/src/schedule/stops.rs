@@ -7,6 +7,7 @@
 
 use discnice_units::Nanos;
 
+use crate::schedule::crowd;
 use crate::tuning;
 
 /// Times since a process moved bytes last, and the interval of looks at it until then.
@@ -94,13 +95,13 @@ impl Schedule {
         self.moved_at
     }
 
-    /// When to look again at a process that was seen to do nothing; `None` while something is owed,
+    /// How far looks at a process that was seen to do nothing are apart; `None` while something is owed,
     /// or it is or was just held.
     #[must_use]
-    pub fn next_idle_look(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+    pub fn idle_pace(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
         let busy =
             self.stopped_since.is_some() || now < self.window_until.plus(tuning::looks::BUSY);
-        (!busy && self.paid_at <= now).then(|| now.plus(self.pace(now, crowd)))
+        (!busy && self.paid_at <= now).then(|| self.pace(now, crowd))
     }
 
     /// What to do now. `crowd` is the shortest time between two looks at one process that does
@@ -135,7 +136,7 @@ impl Schedule {
             self.stopped_since = Some(now);
             return Decision::Hold(self.paid_at.min(now.plus(tuning::holding::LONGEST_STOP)));
         }
-        Decision::Run(now.plus(self.pace(now, crowd)))
+        Decision::Run(crowd::next(now, self.pace(now, crowd), crowd))
     }
 
     fn pace(&self, now: Nanos, crowd: Nanos) -> Nanos {

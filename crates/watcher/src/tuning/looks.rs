@@ -24,8 +24,10 @@ tuning! {
     IDLE: Nanos = Nanos::from_millis(10), Time, adr 13;
     /// That interval grows to this part of the time since the process last moved bytes.
     IDLE_SHARE: u64 = 512, Part, adr 13;
-    /// Longest interval of looks at a process, whatever it does.
+    /// Longest interval of looks at a process that runs, and at one that does not charge itself.
     DORMANT: Nanos = Nanos::from_millis(100), Time, adr 13;
+    /// Interval of looks at a preloaded process that has been asleep since the last.
+    ASLEEP: Nanos = Nanos::from_millis(200), Time, adr 13;
     /// Time for which a process is looked at as a busy one after its account was first ahead of
     /// its books.
     SUSPECT_FOR: Nanos = Nanos::from_millis(20), Time, adr 13;
@@ -39,9 +41,13 @@ tuning! {
     /// Each watched process adds this to the interval of looks at idle ones, two hundred times
     /// what a look costs.
     CROWD: Nanos = Nanos(600_000), Time, adr 13;
-    /// Batches into which looks at the idle processes of a crowd are gathered, as waking up costs
+    /// Most batches into which looks at the idle processes of a crowd are gathered, as waking up costs
     /// more than looking.
     CROWD_BATCHES: u64 = 16, Count, adr 13;
+    /// Processes from which on one batch becomes two: what is urgent waits for its end.
+    BATCH: u64 = 32, Count, adr 13;
+    /// Shortest time between two beats, at which all is done that is not urgent.
+    BEAT: Nanos = Nanos(12_500_000), Time, adr 13;
     /// Slice of processor time that the watcher asks for, the shortest that the kernel gives, to
     /// wake up in time.
     PROCESSOR_SLICE: Nanos = Nanos(100_000), Time, adr 13;

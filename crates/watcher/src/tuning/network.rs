@@ -17,6 +17,8 @@ tuning! {
     LOOK_MOST: Nanos = Nanos::SECOND, Time, adr 46;
     /// Shortest interval of searches for new connections.
     SEARCH: Nanos = Nanos::from_millis(50), Time, adr 37;
+    /// Interval of searches while no class regulates connections, as that may change.
+    SEARCH_UNUSED: Nanos = Nanos::from_millis(100), Time, adr 37;
     /// Shortest interval of searches for new connections below a limit.
     SEARCH_LIMITED: Nanos = Nanos::from_millis(10), Time, adr 46;
     /// Each descriptor adds this to the interval, two hundred times what it costs to look at.

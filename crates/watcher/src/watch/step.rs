@@ -98,7 +98,8 @@ impl Watch {
         let due = match bereaved {
             true if apart => now.plus(tuning::accounting::CHILD_CLASS_WAIT),
             true => now.plus(Nanos(1)),
-            false => crowd::batched(next, now, crowd),
+            false if is_held => crowd::batched(next, now, crowd),
+            false => next,
         };
         self.members.set_due(id, due);
         if is_held {

@@ -7,7 +7,7 @@
 //! they were members. They are never held: others may wait for them.
 
 use discnice_estimator::{FileSystem, Kind};
-use discnice_ledger::Class;
+use discnice_ledger::{Class, Direction};
 use discnice_units::Nanos;
 
 use crate::tuning;
@@ -19,6 +19,8 @@ use crate::writeback::portions::Pace;
 pub(crate) struct FuseWrites {
     /// Bytes, when they were told of it last.
     told: u64,
+    /// All that the class had written when this was looked through last: a class that writes nothing is not in any cache.
+    charged: u64,
     due: Nanos,
 }
 
@@ -30,6 +32,10 @@ impl FuseWrites {
         }
         self.due = now.plus(tuning::writeback::FUSE_CLASS_LOOK);
         write_back.enter_made(class);
+        let charged = class.direction(Direction::Write).total();
+        if charged == std::mem::replace(&mut self.charged, charged) {
+            return;
+        }
         let (pace, written) = (Pace::of(class), written(class));
         if written.saturating_sub(self.told) >= pace.portion {
             self.told = written;

@@ -21,11 +21,9 @@ tuning! {
     TIDY: Nanos = Nanos(20 * Nanos::SECOND.0), Time, adr 8;
     /// Longest time between two looks at a class, as its watcher must show that it lives.
     SHOW: Nanos = Nanos::SECOND, Time, adr 8;
-    /// What is not urgent is done at multiples of this, for all classes at once.
-    BEAT: Nanos = Nanos::from_millis(10), Time, adr 8;
-    /// What has this much time is done at multiples of it.
+    /// What has this much time waits for the batches of a crowd.
     PATIENT: Nanos = Nanos::from_millis(50), Time, adr 8;
-    /// Longest such beat in a crowd.
+    /// Longest time for which it does.
     SLOW_BEAT: Nanos = Nanos::from_millis(250), Time, adr 8;
     /// Time for which a class is asked at each step after a member forked.
     JOINING: Nanos = Nanos::from_millis(250), Time, adr 8;
