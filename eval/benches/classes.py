@@ -24,13 +24,11 @@ import sys
 import tempfile
 import time
 
-from crowd import policyd, ticks
+from crowd import SETTLE, policyd, processor
 from kills import DISCNICE, wait_for
 
 # What one class runs: so many sleepers, of whom the shell is one.
 SLEEPERS = 'i=1; while [ $i -lt $0 ]; do sleep 10000 & i=$((i+1)); done; exec sleep 10000'
-# A newcomer is looked at closely at first.
-SETTLE = 15
 READS = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -105,10 +103,10 @@ def crowd(options, folder, environment):
             words = ["sh", "-c", SLEEPERS, str(options.members)]
             started.append(under(environment, name, words, start_new_session=True))
             wait_for("a class was not born", lambda: is_born(started[-1]))
-        time.sleep(SETTLE)
-        begun, used = time.monotonic(), ticks(folder)
+        time.sleep(options.settle)
+        begun, used = time.monotonic(), processor(folder)
         time.sleep(options.seconds)
-        used = (ticks(folder) - used) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - begun)
+        used = (processor(folder) - used) / (time.monotonic() - begun)
         whole, own = memory(folder)
         print(f"{options.classes} classes, {options.classes * options.members} processes")
         print(f"policyd: {100 * used:.2f} % of a processor, {whole / 1024:.1f} MiB, {own / 1024:.1f} of it its own")
@@ -140,24 +138,15 @@ def start(options, folder, environment):
         for way, words in ways.items():
             if way == "policyd not there":
                 end(folder)
-            before = processor(folder)
+            before = processor(folder) or 0
             times[way].append(timed(words, environment))
             # The class of a command that has ended is still watched for a second.
             time.sleep(1.3)
-            used[way].append(processor(folder) - before)
+            used[way].append((processor(folder) or 0) - before)
     for way in ways:
         print(f"{way:<18} {1e3 * statistics.median(times[way]):6.2f} ms ({1e3 * min(times[way]):.2f} at least), "
               f"policyd {1e3 * statistics.median(used[way]):6.2f} ms of a processor")
     end(folder)
-
-
-def processor(folder):
-    """Seconds of a processor that policyd has had."""
-    pid = policyd(folder)
-    if pid is None:
-        return 0
-    with open(f"/proc/{pid}/schedstat") as stat:
-        return int(stat.read().split()[0]) / 1e9
 
 
 def end(folder):
@@ -176,6 +165,7 @@ def main():
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--settle", type=float, default=SETTLE)
     parser.add_argument("--folder", default="/var/tmp")
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):

@@ -25,37 +25,38 @@ for _ in range(int(sys.argv[1]) - 1):
 while True:
     time.sleep(1000)
 """
-# The first looks at newcomers are close.
-SETTLE = 15
+# Looks at what moves nothing are the further apart the longer that lasts, for a minute.
+SETTLE = 60
 
 
 def policyd(folder):
-    """The process id of the policyd whose runtime directory this is; None without one."""
-    mark = f"XDG_RUNTIME_DIR={folder}".encode()
+    """The process id of the policyd whose runtime directory this is; None without one. Of its two processes, the child watches."""
+    mark, found = f"XDG_RUNTIME_DIR={folder}".encode(), {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
                 if words.read().split(b"\0")[1:2] == [b"policyd"] and mark in environment.read().split(b"\0"):
-                    return int(pid)
+                    with open(f"/proc/{pid}/stat") as stat:
+                        found[int(pid)] = int(stat.read().rsplit(")", 1)[1].split()[1])
         except OSError:
             pass
-    return None
+    return next((pid for pid, parent in found.items() if parent in found), next(iter(found), None))
 
 
-def ticks(folder):
-    """Clock ticks that it has had; None without one."""
+def processor(folder):
+    """Seconds of a processor that policyd has had; None without one."""
     pid = policyd(folder)
     if pid is None:
         return None
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
+    with open(f"/proc/{pid}/schedstat") as stat:
+        return int(stat.read().split()[0]) / 1e9
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--settle", type=float, default=SETTLE)
     parser.add_argument("--folder", default="/var/tmp")
     options = parser.parse_args()
     if not os.access(DISCNICE, os.X_OK):
@@ -68,10 +69,10 @@ def main():
             time.sleep(1 + options.processes / 500)
             words = ["attach", "--class", name, "--disk", "5M", "--background", str(crowd.pid)]
             subprocess.run([DISCNICE, *words], env=environment, check=True, stderr=subprocess.DEVNULL)
-            time.sleep(SETTLE)
-            begun, before = time.monotonic(), wait_for("no policyd", lambda: ticks(folder))
+            time.sleep(options.settle)
+            begun, before = time.monotonic(), wait_for("no policyd", lambda: processor(folder))
             time.sleep(options.seconds)
-            used = (ticks(folder) - before) / os.sysconf("SC_CLK_TCK")
+            used = processor(folder) - before
             print(f"{options.processes} processes: {100 * used / (time.monotonic() - begun):.2f} % of a processor")
         finally:
             os.killpg(crowd.pid, signal.SIGKILL)
