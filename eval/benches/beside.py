@@ -5,7 +5,9 @@
 
 Jobs that read a file of DIR, past the cache or dropped from it, again and again: restic, go (a static Go program), static (a static C program), mapped (page
 faults), rsync, uring (fio). Jobs that write: write (dd over the same blocks), and to a new file each time anew (dd), go_anew, static_anew, child_anew (the
-same static program below a shell), mapped_anew (page faults), untar (2,000 small files), untar_static (the same by a static busybox). DIR lies on the disk that is judged: `discnice-eval disk up` makes a
+same static program below a shell), mapped_anew (page faults), untar (2,000 small files), untar_static (the same by a static busybox). Jobs on a tree of
+12,000 files in 120 directories, past the cache: find (inodes), grep, tar (to a pipe), borg (to memory), rclone and cp (to the same disk), links (makes
+and removes names only), gc (of git, with 4,000 objects), make (-j8, 400 sources), sort (300 MB of lines, with its own files beside them). DIR lies on the disk that is judged: `discnice-eval disk up` makes a
 hard disk. Foregrounds: 100 MB read in order, 20 random reads of 4 KiB a second, a commit of sqlite each 50 ms.
 Each round takes every foreground alone and beside each job under each treatment, interleaved; medians over rounds are printed, with the longest wait and
 what the job moved meanwhile. Needs a release build, and go, cc, fio, restic, rsync as far as their jobs are asked for; jobs without their tool are left out.
@@ -50,6 +52,7 @@ func main() {
 }
 """
 SMALL_FILES = 2000
+FILES_EACH, DIRECTORIES = 100, 120
 HEAD_START = 2.0
 
 
@@ -136,6 +139,77 @@ class Jobs:
         """Writes a file anew again and again: the blocks are allocated each time, so that commits of the journal wait for the data."""
         return self.loop(["dd", "if=/dev/zero", f"of={self.folder}/anew", "bs=1M", "count=600", "status=none"])
 
+    def forest(self):
+        """A tree of small files on the disk."""
+        tree = os.path.join(self.folder, "forest")
+        if not os.path.exists(tree):
+            for folder in range(DIRECTORIES):
+                os.makedirs(os.path.join(tree, str(folder)))
+                for number in range(FILES_EACH):
+                    with open(os.path.join(tree, str(folder), str(number)), "wb") as out:
+                        out.write(os.urandom(random.randrange(40 << 10)))
+        return tree
+
+    def cold(self, command):
+        """A shell that runs a command again and again, each time with nothing in the cache."""
+        command = command.format(tree=self.forest(), folder=self.folder, memory=self.memory)
+        return ["sh", "-c", f"while :; do echo 3 > /proc/sys/vm/drop_caches; {command}; done"]
+
+    def find(self):
+        return self.cold("find {tree} -size +1000k")
+
+    def grep(self):
+        return self.cold("grep -r nothing-of-this-kind {tree}")
+
+    def tar(self):
+        return self.cold("tar cf - {tree} | cat")
+
+    def cp(self):
+        return self.cold("rm -rf {folder}/copy; cp -r {tree} {folder}/copy")
+
+    def rclone(self):
+        return self.cold("rm -rf {folder}/copy; rclone -q copy {tree} {folder}/copy")
+
+    def links(self):
+        return self.cold("cp -rl {tree} {folder}/links; rm -rf {folder}/links")
+
+    def borg(self):
+        os.environ.update(BORG_BASE_DIR=self.memory, BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK="yes")
+        subprocess.run(["borg", "init", "-e", "none", f"{self.memory}/borg"], check=True)
+        return self.cold("borg create --files-cache=disabled {memory}/borg::$(date +%s%N) {tree}")
+
+    def gc(self):
+        repository = os.path.join(self.folder, "repository")
+        if not os.path.exists(repository):
+            shutil.copytree(os.path.join(self.forest(), "0"), repository)
+            git = ["git", "-C", repository, "-c", "user.name=a", "-c", "user.email=a@example.org"]
+            subprocess.run([*git, "init", "-q"], check=True)
+            for number in range(40):
+                for name in range(FILES_EACH):
+                    with open(os.path.join(repository, str(name)), "ab") as out:
+                        out.write(os.urandom(64))
+                subprocess.run([*git, "add", "-A"], check=True)
+                subprocess.run([*git, "commit", "-qm", str(number)], check=True)
+        return self.cold(f"git -C {repository} fsck; git -C {repository} repack -adfq")
+
+    def make(self):
+        build = os.path.join(self.folder, "build")
+        os.makedirs(build, exist_ok=True)
+        for number in range(400):
+            with open(f"{build}/a{number}.c", "w") as out:
+                out.write(f"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint f{number}(void) {{ return {number}; }}\n")
+        with open(f"{build}/Makefile", "w") as out:
+            out.write("all: $(patsubst %.c,%.o,$(wildcard *.c))\n")
+        return self.cold(f"rm -f {build}/*.o; make -s -j8 -C {build}")
+
+    def sort(self):
+        lines = os.path.join(self.folder, "lines")
+        if not os.path.exists(lines):
+            with open(lines, "w") as out:
+                for _ in range(300 << 20 >> 6):
+                    out.write(f"{random.randrange(1 << 60):063}\n")
+        return self.cold(f"sort -S 20M -T {{folder}} -o {{folder}}/sorted {lines}")
+
     def write(self):
         return self.loop(["dd", "if=/dev/zero", f"of={self.folder}/written", "bs=1M", "count=300", "conv=notrunc", "status=none"])
 
@@ -198,6 +272,8 @@ def beside(jobs, words, foreground, seconds):
         if job:
             os.killpg(job.pid, signal.SIGKILL)
             job.wait()
+            # What it left dirty would be written beside the next.
+            os.sync()
             time.sleep(1.0)
 
 
@@ -220,6 +296,7 @@ def main():
                     work[name] = getattr(jobs, name)()
                 except (OSError, subprocess.CalledProcessError) as error:
                     print(f"{name}: left out: {error}", file=sys.stderr)
+            os.sync()
             for _ in range(options.rounds):
                 for label, foreground in foregrounds.items():
                     seen.setdefault((label, "", "alone"), []).append(beside(jobs, None, foreground, options.seconds))
