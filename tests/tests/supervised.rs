@@ -181,6 +181,28 @@ fn there_can_be_one_supervisor_only() {
     assert!(complaint.starts_with("discnice: limited from inside only: echo: "), "{complaint}");
 }
 
+#[test]
+fn a_static_program_below_a_supervisor_that_is_not_ours_is_held_from_outside() {
+    let folder = product::folder();
+    let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
+    let listened = Compiler::new(folder.path()).expect("as before").compile("listened.c");
+    let data = folder.path().join("data");
+    let size = 64 << 20;
+    cold::make(&data, size).expect("a file");
+    let class = Class::new("32M");
+    let mut command = product::as_user(&listened);
+    command.arg(product::program()).args(["run", "--strict", "--class", class.name()]);
+    let started = Instant::now();
+    let held = run(command.args(["--disk", "32M", "--", text(&reader), text(&data)]));
+    let elapsed = started.elapsed();
+    let whole = (format!("read {size}\n"), Some(0), String::new());
+    assert_eq!((held.text(), held.status, held.complaint()), whole, "{held:?}");
+    // It is held after the fact, and has ended before it pays for the last of it.
+    assert!(elapsed >= Duration::from_millis(1000), "64 MiB at 32 MiB/s took {elapsed:?}");
+    let charged = class.charged().0;
+    assert!(charged >= size as u64 / 10 * 9, "charged {charged} of {size}");
+}
+
 /// The processes that supervise what was started with a variable in its environment.
 fn supervisors(mark: &str) -> BTreeSet<i32> {
     let is_one = |id: &u32| {

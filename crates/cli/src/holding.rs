@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use discnice_escape::Foreign;
 use discnice_ledger::policy::{Limits, Resource, Resources};
+use discnice_sys::gate;
 use discnice_watcher::network;
 
 use crate::mechanism::{Inside, Mechanism, Plan};
@@ -114,7 +115,9 @@ impl Holding {
             plan => plan,
         };
         let is_refused = plan.is_supervised() && discnice_supervisor::probe().is_err();
-        let plan = mechanism.instead_of_filter().filter(|_| is_refused).unwrap_or(plan);
+        // What a supervisor of ours reads for the program is in no account of the program, so that watching that is in vain.
+        let is_watchable = is_refused && !gate::is_needed();
+        let plan = mechanism.instead_of_filter().filter(|_| is_watchable).unwrap_or(plan);
         let unheld = match &plan {
             Plan::Escape(path, obstacle) => Some(Unheld::Escapes(path.clone(), obstacle)),
             Plan::Preload => installed.err().map(Unheld::NoLibrary),

@@ -61,6 +61,9 @@ const fn if_equal(value: u32, then: usize, otherwise: usize) -> Instruction {
     Instruction { code: 0x15, then: then as u8, otherwise: otherwise as u8, value }
 }
 
+/// Answers that a call may be made.
+pub(crate) const ALLOW: Instruction = answer(libc::SECCOMP_RET_ALLOW);
+
 const fn answer(action: u32) -> Instruction {
     Instruction { code: 0x06, then: 0, otherwise: 0, value: action }
 }
@@ -72,10 +75,10 @@ pub fn program(reach: Reach) -> Vec<Instruction> {
     let mut program = vec![load(ARCH), if_equal(ARCHITECTURE, 0, native.len())];
     program.extend(native);
     if cfg!(target_arch = "x86_64") {
-        program.extend([if_equal(I386, 1, 0), answer(libc::SECCOMP_RET_ALLOW)]);
+        program.extend([if_equal(I386, 1, 0), ALLOW]);
         program.extend(section(reach, &compat(reach)));
     } else {
-        program.push(answer(libc::SECCOMP_RET_ALLOW));
+        program.push(ALLOW);
     }
     program
 }
@@ -113,7 +116,7 @@ fn section(reach: Reach, segments: &[Segment<Fate>]) -> Vec<Instruction> {
         Fate::Told => 2,
         Fate::Advice => 2 + told.len(),
     }));
-    program.extend([answer(libc::SECCOMP_RET_ALLOW), answer(refusal(libc::ENOSYS))]);
+    program.extend([ALLOW, answer(refusal(libc::ENOSYS))]);
     program.extend(told);
     program.extend(advice);
     program
@@ -135,7 +138,7 @@ fn tell(reach: Reach) -> Vec<Instruction> {
         load(INSTRUCTION_HIGH),
         if_equal(high, 1, 0),
         answer(libc::SECCOMP_RET_USER_NOTIF),
-        answer(libc::SECCOMP_RET_ALLOW),
+        ALLOW,
     ]
 }
 
@@ -147,7 +150,7 @@ const fn advise() -> [Instruction; 6] {
         if_equal(libc::POSIX_FADV_WILLNEED as u32, 1, 2),
         answer(refusal(gate::ANSWER)),
         answer(libc::SECCOMP_RET_USER_NOTIF),
-        answer(libc::SECCOMP_RET_ALLOW),
+        ALLOW,
     ]
 }
 

@@ -88,12 +88,28 @@ fn refused(errno: Errno) -> Refused {
     }
 }
 
-/// Checks that this kernel supports the filter.
+/// Checks that this process can have a filter and a supervisor.
 ///
 /// # Errors
-/// The reason why it does not.
+/// The reason why it cannot.
 pub fn probe() -> Result<(), Refused> {
-    seccomp::probe().map_err(refused)
+    seccomp::probe().map_err(refused)?;
+    if seccomp::is_filtered() { try_listening() } else { Ok(()) }
+}
+
+/// Finds out if another filter of this process has a listener: a thread tries to have one, which ends with it.
+fn try_listening() -> Result<(), Refused> {
+    thread::scope(|scope| {
+        let tried = || {
+            seccomp::renounce_privileges()?;
+            let listener = seccomp::install(&[filter::ALLOW])?;
+            // SAFETY: a fresh descriptor without another owner.
+            drop(unsafe { OwnedFd::from_raw_fd(listener) });
+            Ok(())
+        };
+        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, tried)?;
+        thread.join().unwrap_or(Ok(())).map_err(refused)
+    })
 }
 
 /// What the supervisor shares with all members of its class.
@@ -112,7 +128,7 @@ pub fn enter(
     reach: Reach,
     complain: fn(&io::Error),
 ) -> Result<(), Refused> {
-    probe()?;
+    seccomp::probe().map_err(refused)?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     start((class, board), &theirs)?;

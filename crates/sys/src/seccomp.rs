@@ -101,6 +101,15 @@ pub fn probe() -> Result<(), Errno> {
     }
 }
 
+/// Returns true if the calling thread is below a filter already. prctl(2), `PR_GET_SECCOMP`.
+#[must_use]
+pub fn is_filtered() -> bool {
+    const FILTER: usize = libc::SECCOMP_MODE_FILTER as usize;
+    // SAFETY: numbers only.
+    unsafe { call!(libc::SYS_prctl, libc::PR_GET_SECCOMP, 0, 0, 0, 0) }
+        .is_ok_and(|mode| mode == FILTER)
+}
+
 /// Gives up gaining rights by executing programs (setuid, capabilities), for ever and for all
 /// children: without it only the superuser may install a filter. prctl(2),
 /// `PR_SET_NO_NEW_PRIVS`.
