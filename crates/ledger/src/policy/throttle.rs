@@ -9,8 +9,7 @@
 //! ([`Seen::stalled`]), far less of it counts as busy ([`Thresholds::starved`]).
 //!
 //! Where it is known exactly what is ours ([`Seen::waits`]), the others' waiting decides instead:
-//! if their requests wait for a few milliseconds, we give way at once, and for no longer than half
-//! a second after the last of them.
+//! if their requests wait for a few milliseconds, we give way at once, and for no longer than 0.4 s after the last of them.
 
 use discnice_units::{Nanos, Rate};
 
@@ -37,7 +36,7 @@ const NETWORK_HIGH: u64 = 256 << 10;
 /// Others' waiting within [`ATTACK`] that counts: a seek, or as much in many requests of a fast disk.
 const NOTICED: Nanos = Nanos::from_millis(5);
 /// Longest wait for others that are quiet.
-const PATIENCE: Nanos = Nanos::from_millis(500);
+const PATIENCE: Nanos = Nanos::from_millis(400);
 /// Headers of a packet: 14 bytes of Ethernet, 40 of IPv6, 32 of TCP with timestamps. Those of IPv4
 /// are 20 less, and what they hide of others' traffic is 1.4 % of one's own.
 const HEADERS: u64 = 86;

@@ -11,8 +11,9 @@ tuning! {
     ACTIVE_FOR: Nanos = Nanos::SECOND, Time, adr 7;
     /// Interval of observations while a yielding class is active.
     OBSERVE_ACTIVE: Nanos = Nanos::from_millis(20), Time, adr 7;
-    /// Interval of observations while a yielding class is only held.
-    OBSERVE_HELD: Nanos = Nanos::from_millis(100), Time, adr 7;
+    /// Interval of observations while a yielding class is only held: sooner than its members make one of their own, which
+    /// know less.
+    OBSERVE_HELD: Nanos = Nanos::from_millis(40), Time, adr 7;
     /// Bytes up to which a program has read only itself and its libraries, which may lie on
     /// another disk than its files.
     STARTUP_BYTES: u64 = 4 << 20, Bytes, adr 7;
