@@ -6,7 +6,8 @@ use discnice_units::Nanos;
 
 use crate::tuning::looks::{BEAT, IDLE};
 
-/// The length of beats for what is done so far apart, give or take a quarter; `None` for what is too urgent to wait for one.
+/// The length of beats for what is done so far apart: at most a quarter longer, and more than half as long. `None` for what is
+/// too urgent to wait for one.
 #[must_use]
 pub fn beat(apart: Nanos) -> Option<Nanos> {
     if apart < IDLE {

@@ -44,7 +44,7 @@ tuning! {
     /// Most batches into which looks at the idle processes of a crowd are gathered, as waking up costs
     /// more than looking.
     CROWD_BATCHES: u64 = 16, Count, adr 13;
-    /// Processes from which on one batch becomes two: what is urgent waits for its end.
+    /// Least number of processes in each of several batches: what is urgent waits for the end of one.
     BATCH: u64 = 32, Count, adr 13;
     /// Shortest time between two beats, at which all is done that is not urgent.
     BEAT: Nanos = Nanos(12_500_000), Time, adr 13;
