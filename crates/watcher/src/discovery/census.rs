@@ -153,8 +153,7 @@ impl Census {
             return Vec::new();
         }
         let found = self.newcomers();
-        let apart = beats::beat(every).unwrap_or(every);
-        self.at = if self.is_behind { now } else { beats::next(now, apart) };
+        self.at = if self.is_behind { now } else { beats::again(now, every) };
         if let Some(births) = &mut self.births {
             let executed = births.take_executed();
             if every <= tuning::discovery::LIVELY {

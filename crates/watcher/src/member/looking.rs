@@ -29,16 +29,17 @@ impl Watched {
         if preloaded && self.class.watcher().is_strict() {
             return None;
         }
-        let (next, seldom) = (crowd::next(now, pace, crowd), pace >= tuning::looks::SLEPT_FIRST);
+        let seldom = pace >= tuning::looks::SLEPT_FIRST;
         if seldom && self.accounting.account.has_slept() {
-            let asleep = || crowd::next(now, pace.max(tuning::looks::ASLEEP), crowd);
-            return Some(if preloaded { asleep() } else { next });
+            let pace = if preloaded { pace.max(tuning::looks::ASLEEP) } else { pace };
+            return Some(crowd::next(now, pace, crowd));
         }
         self.schedule.note_glance();
         if !self.accounting.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
             return None;
         }
         self.note_seen();
+        let next = crowd::next(now, pace, crowd);
         Some(if preloaded { next.max(now.plus(tuning::looks::PRELOADED)) } else { next })
     }
 

@@ -93,7 +93,7 @@ impl Pace {
             let apart = looked.searched.saturating_mul(tuning::network::SEARCH_EACH.0);
             let least = looked.search_in.unwrap_or(tuning::network::SEARCH_UNUSED);
             let apart = Nanos(apart.clamp(least.0, tuning::network::SEARCH_MOST.0));
-            self.search_at = beats::next(now, beats::beat(apart).unwrap_or(apart));
+            self.search_at = beats::again(now, apart);
         }
         self.look_at = looked.look_in.map_or(Nanos(u64::MAX), |apart| now.plus(apart));
         self.next()

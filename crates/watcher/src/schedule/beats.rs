@@ -24,6 +24,12 @@ pub fn next(now: Nanos, beat: Nanos) -> Nanos {
     Nanos((now.0 / beat.0 + 1).saturating_mul(beat.0))
 }
 
+/// When to do again what is done so far apart: at a beat, or at a multiple of that time if it is too urgent to wait for one.
+#[must_use]
+pub fn again(now: Nanos, apart: Nanos) -> Nanos {
+    next(now, beat(apart).unwrap_or(apart))
+}
+
 /// The first beat of this length that is not before a time.
 #[must_use]
 pub fn at_or_after(time: Nanos, beat: Nanos) -> Nanos {

@@ -16,21 +16,22 @@ pub fn batch(watched: usize) -> Nanos {
     Nanos(interval(watched).0 / tuning::looks::CROWD_BATCHES)
 }
 
-/// Into how many batches looks at the idle of so many processes are gathered.
-fn batches(watched: u64) -> u64 {
-    (watched / tuning::looks::BATCH).next_power_of_two().min(tuning::looks::CROWD_BATCHES)
+/// Into how many batches looks at the idle of a crowd with this interval are gathered.
+fn batches(crowd: Nanos) -> u64 {
+    let full = crowd.0 / (tuning::looks::CROWD.0 * tuning::looks::BATCH);
+    full.next_power_of_two().min(tuning::looks::CROWD_BATCHES)
 }
 
 /// The length of beats at which some batch of a crowd is looked at, if looks at each process are so far apart; `None` if
 /// they are too urgent for batches.
 pub(crate) fn beat(apart: Nanos, watched: usize) -> Option<Nanos> {
-    beats::beat(apart).map(|beat| Nanos(beat.0 / batches(watched as u64)))
+    beats::beat(apart).map(|beat| Nanos(beat.0 / batches(interval(watched))))
 }
 
 /// When to look again at an idle process of a crowd with this interval, after so much time or a little more: with its batch.
 pub(crate) fn next(now: Nanos, apart: Nanos, crowd: Nanos) -> Nanos {
     let Some(beat) = beats::beat(apart) else { return now.plus(apart) };
-    let batches = batches(crowd.0 / tuning::looks::CROWD.0);
+    let batches = batches(crowd);
     let batch = Nanos(beat.0 / batches);
     beats::next(now, batch).plus(Nanos(batch.0 * (batches - 1)))
 }
