@@ -53,6 +53,14 @@ func main() {
 """
 SMALL_FILES = 2000
 FILES_EACH, DIRECTORIES = 100, 120
+ON_TREE = {
+    "find": "find {tree} -size +1000k",
+    "grep": "grep -r nothing-of-this-kind {tree}",
+    "tar": "tar cf - {tree} | cat",
+    "cp": "rm -rf {folder}/copy; cp -r {tree} {folder}/copy",
+    "rclone": "rm -rf {folder}/copy; rclone -q copy {tree} {folder}/copy",
+    "links": "cp -rl {tree} {folder}/links; rm -rf {folder}/links",
+}
 HEAD_START = 2.0
 
 
@@ -154,24 +162,6 @@ class Jobs:
         """A shell that runs a command again and again, each time with nothing in the cache."""
         command = command.format(tree=self.forest(), folder=self.folder, memory=self.memory)
         return ["sh", "-c", f"while :; do echo 3 > /proc/sys/vm/drop_caches; {command}; done"]
-
-    def find(self):
-        return self.cold("find {tree} -size +1000k")
-
-    def grep(self):
-        return self.cold("grep -r nothing-of-this-kind {tree}")
-
-    def tar(self):
-        return self.cold("tar cf - {tree} | cat")
-
-    def cp(self):
-        return self.cold("rm -rf {folder}/copy; cp -r {tree} {folder}/copy")
-
-    def rclone(self):
-        return self.cold("rm -rf {folder}/copy; rclone -q copy {tree} {folder}/copy")
-
-    def links(self):
-        return self.cold("cp -rl {tree} {folder}/links; rm -rf {folder}/links")
 
     def borg(self):
         os.environ.update(BORG_BASE_DIR=self.memory, BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK="yes")
@@ -293,7 +283,7 @@ def main():
             work = {}
             for name in options.jobs.split(","):
                 try:
-                    work[name] = getattr(jobs, name)()
+                    work[name] = jobs.cold(ON_TREE[name]) if name in ON_TREE else getattr(jobs, name)()
                 except (OSError, subprocess.CalledProcessError) as error:
                     print(f"{name}: left out: {error}", file=sys.stderr)
             os.sync()

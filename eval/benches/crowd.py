@@ -8,6 +8,7 @@ them. Needs a release build; no rights. Run it as a user without other limited j
 """
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from kills import DISCNICE, wait_for
+from kills import DISCNICE, policyds, wait_for
 
 CROWD = """
 import os, sys, time
@@ -29,18 +30,16 @@ while True:
 SETTLE = 60
 
 
+def parent(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[1])
+    return None
+
+
 def policyd(folder):
     """The process id of the policyd whose runtime directory this is; None without one. Of its two processes, the child watches."""
-    mark, found = f"XDG_RUNTIME_DIR={folder}".encode(), {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
-                if words.read().split(b"\0")[1:2] == [b"policyd"] and mark in environment.read().split(b"\0"):
-                    with open(f"/proc/{pid}/stat") as stat:
-                        found[int(pid)] = int(stat.read().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            pass
-    return next((pid for pid, parent in found.items() if parent in found), next(iter(found), None))
+    found = list(policyds(folder))
+    return next((pid for pid in found if parent(pid) in found), next(iter(found), None))
 
 
 def processor(folder):

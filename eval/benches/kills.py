@@ -103,6 +103,16 @@ class Job:
         self.process.wait()
 
 
+def policyds(folder):
+    """The processes of the policyd whose runtime directory this is, and of no other."""
+    mark = f"XDG_RUNTIME_DIR={folder}".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
+                if words.read().split(b"\0")[1:2] == [b"policyd"] and mark in environment.read().split(b"\0"):
+                    yield int(pid)
+
+
 class Scene:
     def __init__(self, folder):
         self.folder = folder
@@ -112,14 +122,8 @@ class Scene:
         self.jobs = [Job(self, 0), Job(self, 1)]
 
     def policyd(self):
-        """The daemon of this scene, and of no other."""
-        mark = f"XDG_RUNTIME_DIR={self.folder}".encode()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
-                    if words.read().split(b"\0")[1:2] == [b"policyd"] and mark in environment.read().split(b"\0"):
-                        return int(pid)
-        return None
+        """The first process of this scene's daemon."""
+        return next(policyds(self.folder), None)
 
     def replace(self, i):
         self.jobs[i].end()
