@@ -106,44 +106,50 @@ impl Watch {
         // Those that announced themselves since the last look come first: newcomers may be their children.
         self.answer_arrivals(time::now());
         for newcomer in newcomers {
-            let (stat, id) = (&newcomer.stat, newcomer.stat.id);
-            if self.members.all.contains_key(&id) {
-                continue;
-            }
-            self.disown(id);
-            let parent = stat.parent;
-            let listed = self.class.listed(id).map(|(slot, _)| slot);
-            listed.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
-            if let Some(slot) = listed
-                && !self.discovery.namespaces.has(id)
-                && self.is_listed(slot, newcomer)
-            {
-                if let Ok(pinned) = pin(id.cast_signed()) {
-                    self.adopt(pinned, (slot, id), Reason::None, parent);
-                }
-            } else if !self.is_kin(newcomer) || id == process::id() || self.is_anothers(newcomer) {
-                continue;
-            } else if is_helper(stat) {
-                // The daemon of another session, that a member started.
-                continue;
-            } else if self.bears_outside(parent, newcomer) {
-                if self.sets_apart(stat) {
-                    continue;
-                }
-                if let Ok(pinned) = pin(id.cast_signed())
-                    && let Some(slot) =
-                        enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
-                {
-                    self.adopt(pinned, (slot, id), Reason::Descendant, parent);
-                }
-            } else {
-                self.discovery.namespaces.meet(id);
-            }
+            self.take(newcomer);
         }
         if self.discovery.namespaces.has_strangers() {
             self.meet_strangers();
         }
         self.members.all.len() > before
+    }
+
+    /// Takes a newcomer if it belongs to the class and no library of ours will register it.
+    fn take(&mut self, newcomer: &Newcomer) {
+        let (stat, id, parent) = (&newcomer.stat, newcomer.stat.id, newcomer.stat.parent);
+        if self.members.all.contains_key(&id) {
+            return;
+        }
+        self.disown(id);
+        let listed = self.class.listed(id).map(|(slot, _)| slot);
+        listed.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
+        let listed = listed
+            .filter(|slot| !self.discovery.namespaces.has(id) && self.is_listed(*slot, newcomer));
+        if listed.is_none() {
+            if !self.is_kin(newcomer) || id == process::id() || self.is_anothers(newcomer) {
+                return;
+            }
+            // The daemon of another session may have been started by a member.
+            if is_helper(stat) {
+                return;
+            }
+            if !self.bears_outside(parent, newcomer) {
+                return self.discovery.namespaces.meet(id);
+            }
+            if self.sets_apart(stat) {
+                return;
+            }
+        }
+        // Though it may have ended since it was seen: the next newcomer may be its child.
+        self.note_kin(id);
+        let Ok(pinned) = pin(id.cast_signed()) else { return };
+        if let Some(slot) = listed {
+            self.adopt(pinned, (slot, id), Reason::None, parent);
+        } else if let Some(slot) =
+            enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
+        {
+            self.adopt(pinned, (slot, id), Reason::Descendant, parent);
+        }
     }
 
     /// Returns true if our library does not enter children of this parent.
@@ -221,9 +227,14 @@ impl Watch {
         if watched.bears_outside() {
             self.discovery.lively_until = time::now().plus(tuning::discovery::FORKING_FOR);
         }
+        self.note_kin(id);
+        self.members.add(watched);
+    }
+
+    /// Notes that a process is of the class, so that its children are.
+    fn note_kin(&mut self, id: u32) {
         self.discovery.ever.insert(id, time::now());
         self.helpers.lineage.add(id, self.block);
-        self.members.add(watched);
     }
 }
 

@@ -129,3 +129,26 @@ fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
     wanted.sort_unstable();
     assert_eq!(all, wanted);
 }
+
+#[test]
+fn a_child_of_one_that_ends_while_it_is_met_is_kin() {
+    let [first, orphan] = std::array::from_fn(|_| Innocent::start());
+    let class = class();
+    let pinned = pin(first.0.id().cast_signed()).unwrap();
+    enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap();
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    // The census saw both, and the one in the middle has ended since.
+    let middle = Innocent::start();
+    let born = Nanos(time::now().0);
+    let seen = |of: &Innocent, line: &[&Innocent]| {
+        let stat = Stat { parent: line[0].0.id(), ..procfs::stat(of.0.id()).unwrap() };
+        let mut newcomer = Newcomer::from(stat);
+        newcomer.ancestors = line.iter().map(|one| Ancestor { id: one.0.id(), born }).collect();
+        Rc::new(newcomer)
+    };
+    let newcomers = [seen(&middle, &[&first]), seen(&orphan, &[&middle, &first])];
+    drop(middle);
+    assert!(watch.meet(&newcomers));
+    assert!(watch.processes().any(|id| id == orphan.0.id()));
+}
