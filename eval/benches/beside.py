@@ -141,7 +141,7 @@ class Jobs:
 
     def uring(self):
         return ["fio", "--name=job", f"--filename={self.ours}", "--rw=read", "--bs=256k", "--iodepth=8", "--direct=1", "--ioengine=io_uring",
-                "--time_based", "--runtime=600", "--minimal"]
+                "--time_based", "--runtime=600", "--minimal", "--thread"]
 
     def anew(self):
         """Writes a file anew again and again: the blocks are allocated each time, so that commits of the journal wait for the data."""
