@@ -23,7 +23,13 @@ impl<H: Host> Regulator<'_, H> {
     /// The largest piece in which work should be done.
     pub(crate) fn slice(&self, direction: Direction) -> u64 {
         let rule = self.class.rule(direction);
-        if self.class.yields() { rule.long_slice() } else { rule.slice() }
+        if !self.class.yields() {
+            return rule.slice();
+        }
+        match self.board.filter(|_| self.class.is_limited()) {
+            Some(board) => occupancy::piece(rule.long_slice(), self.class.overhead(board)),
+            None => rule.long_slice(),
+        }
     }
 
     /// The moment, if what begins now is to be timed; what it takes is known at [`Self::enter_time`].
@@ -77,7 +83,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Charges the disk time of a piece of work. If its start was not seen, it counts as long as
-    /// the last timed piece.
+    /// others of its size take.
     fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {
         let Some(board) = self.board else { return };
         prolong(self.class, board, self.host.now(), (direction, bytes), begun);
@@ -91,15 +97,12 @@ fn prolong(
     (direction, bytes): (Direction, u64),
     begun: Option<Nanos>,
 ) {
-    let took = match begun {
-        Some(begun) => {
-            let took = now.minus(begun);
-            class.set_piece(board, took);
-            took
-        }
-        None => class.piece(board).unwrap_or(occupancy::UNSEEN),
-    };
-    let time = occupancy::time_for(took, bytes, class.load(board));
+    let usual = occupancy::usual(class.overhead(board), bytes);
+    let took = begun.map_or(usual, |begun| now.minus(begun));
+    if begun.is_some() {
+        class.note_piece(board, took, bytes);
+    }
+    let time = occupancy::time_for(took, usual, class.load(board));
     class.prolong(direction, (begun.unwrap_or(now), now), bytes, time);
 }
 

@@ -120,7 +120,10 @@ impl<H: Host> Regulator<'_, H> {
     /// The longest piece in which a write should be made, in bytes.
     #[must_use]
     pub fn write_piece(&self) -> u64 {
-        if self.class.is_free() { u64::MAX } else { self.class.rule(Direction::Write).slice() }
+        if self.class.is_free() {
+            return u64::MAX;
+        }
+        self.class.rule(Direction::Write).slice().min(self.slice(Direction::Write))
     }
 
     /// Completes a write that returned `result`, of bytes ending at the descriptor's offset or

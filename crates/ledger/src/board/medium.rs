@@ -178,8 +178,8 @@ pub struct Medium {
     busy: AtomicU64,
     /// For which part of the time it has lately, in thousandths.
     load: AtomicU32,
-    /// How long the last piece of work took that was timed, in microseconds; zero for none yet.
-    piece: AtomicU32,
+    /// What a piece of work takes besides its transfer, in microseconds, and one more; zero for none timed yet.
+    overhead: AtomicU32,
     /// Requests that it has done, and for how long these waited, in nanoseconds.
     requests: AtomicU64,
     waited: AtomicU64,
@@ -227,17 +227,18 @@ impl Medium {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// How long the last piece of work took that was timed, if one was.
+    /// What a piece of work takes besides its transfer, if one was timed.
     #[must_use]
-    pub fn piece(&self) -> Option<Nanos> {
-        let micros = self.piece.load(Ordering::Relaxed);
-        (micros != 0).then(|| Nanos(u64::from(micros) * MICROSECOND))
+    pub fn overhead(&self) -> Option<Nanos> {
+        let micros = self.overhead.load(Ordering::Relaxed).checked_sub(1);
+        micros.map(|micros| Nanos(u64::from(micros) * MICROSECOND))
     }
 
     /// Notes how long a piece of work took.
-    pub(crate) fn set_piece(&self, took: Nanos) {
-        let micros = u32::try_from(took.0 / MICROSECOND).unwrap_or(u32::MAX);
-        self.piece.store(micros.max(1), Ordering::Relaxed);
+    pub(crate) fn note_piece(&self, took: Nanos, bytes: u64) {
+        let micros = occupancy::overhead(self.overhead(), took, bytes).0 / MICROSECOND;
+        self.overhead
+            .store(u32::try_from(micros).map_or(u32::MAX, |micros| micros + 1), Ordering::Relaxed);
     }
 
     /// Enters what it has had to do in all; returns how many requests are new, and for how long they waited.

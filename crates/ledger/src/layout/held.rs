@@ -6,7 +6,7 @@ use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
 use crate::layout::header::{COUNTS, MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
 use crate::passed::Passed;
-use crate::policy::{Resource, Resources, throttle};
+use crate::policy::{Resource, Resources, occupancy, throttle};
 use crate::primitive::Ordering;
 use crate::trace::{Record, Trace, Why};
 
@@ -140,15 +140,15 @@ impl Class {
         self.disks(board).map(Medium::load).max().unwrap_or(0)
     }
 
-    /// How long the last piece of work took that was timed on any of its disks.
+    /// What a piece of work takes besides its transfer, on the slowest of its disks.
     #[must_use]
-    pub fn piece(&self, board: &Board) -> Option<Nanos> {
-        self.disks(board).filter_map(Medium::piece).max()
+    pub fn overhead(&self, board: &Board) -> Nanos {
+        self.disks(board).filter_map(Medium::overhead).max().unwrap_or(occupancy::SEEK)
     }
 
     /// Notes how long a piece of work took.
-    pub fn set_piece(&self, board: &Board, took: Nanos) {
-        self.disks(board).for_each(|medium| medium.set_piece(took));
+    pub fn note_piece(&self, board: &Board, took: Nanos, bytes: u64) {
+        self.disks(board).for_each(|medium| medium.note_piece(took, bytes));
     }
 
     /// The disks of the class where others are given way to now.

@@ -169,5 +169,5 @@ fn a_process_that_waits_is_given_way_to_however_little_it_moves() {
 fn a_request_a_second_takes_a_fifth_of_a_jobs_time_at_most() {
     let (held, _) = waiting(1000, 30, 20_000);
     assert!((1..=4_000).contains(&held), "{held} ms of 20 s");
-    assert_eq!(waiting(50, 0, 10_000), (0, 0), "who does not wait is not given way to");
+    assert_eq!(waiting(50, 0, 10_000), (0, 0), "what does not wait is not given way to");
 }
