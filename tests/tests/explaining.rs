@@ -82,6 +82,26 @@ fn a_dry_run_starts_nothing() {
 }
 
 #[test]
+fn a_command_below_a_supervisor_is_told_of_as_run_does() {
+    if !Path::new("/bin/busybox").exists() {
+        skip!("no static busybox");
+    }
+    let class = Class::new("50M");
+    let program = product::program();
+    let told = |command: &str| {
+        let mut nested = class.run_by("seccomp");
+        nested.arg(&program).args(["run", "--dry-run", "--mechanism", "seccomp", command]);
+        run(&mut nested).succeeded().text()
+    };
+    let taken = "a supervisor of system calls is there already";
+    let within = told("ls");
+    assert!(within.contains(&format!("held by   the library in it alone: {taken}")), "{within}");
+    let refused = told("/bin/busybox");
+    let why = format!("not held  cannot be limited: it is statically linked, and {taken}");
+    assert!(refused.contains(&why), "{refused}");
+}
+
+#[test]
 fn a_command_is_told_of_as_doctor_does() {
     if !Path::new("/bin/busybox").exists() {
         skip!("no static busybox");

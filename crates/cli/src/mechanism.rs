@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use discnice_ledger::{MemberId, State};
 use discnice_supervisor::{Reach, Refused};
-use discnice_sys::{process, seccomp};
+use discnice_sys::process;
 
 use crate::classes::Found;
 use crate::output::tell;
@@ -114,11 +114,12 @@ impl Plan {
         let why = obstacle(kind).map_or(String::new(), |why| format!(": it {why}"));
         match self {
             Self::Preload => Ok("the library in it".into()),
-            Self::Supervised | Self::SupervisedWholly(_) => match seccomp::probe() {
+            Self::Supervised | Self::SupervisedWholly(_) => match discnice_supervisor::probe() {
                 Ok(()) => Ok(format!("a supervisor of its calls{why}")),
-                Err(_) => Err(format!(
-                    "cannot be limited{why}, and this kernel cannot have its calls supervised (Linux 5.19)"
-                )),
+                Err(refused) if *self == Self::SupervisedWholly(Inside::Possible) => {
+                    Ok(format!("the library in it alone: {refused}"))
+                }
+                Err(refused) => Err(format!("cannot be limited{why}, and {refused}")),
             },
             Self::Watched => Ok(format!("policyd, from outside{why}")),
             Self::Escape(_, why) => Err(format!("cannot be limited: it {why}")),

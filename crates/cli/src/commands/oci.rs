@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser};
-use discnice_sys::seccomp;
 use discnice_watcher::process::lives;
 use serde_json::{Value, json};
 
@@ -255,7 +254,7 @@ fn mechanism(annotations: &[(String, String)]) -> anyhow::Result<&'static str> {
         }
         crate::tell!("discnice: {why}");
     }
-    Ok(if seccomp::probe().is_ok() { "seccomp" } else { "freeze" })
+    Ok(if discnice_supervisor::probe().is_ok() { "seccomp" } else { "freeze" })
 }
 
 fn parse(words: &[String], command: &[OsString]) -> anyhow::Result<super::run::Run> {
