@@ -5,7 +5,7 @@
 
 Two jobs run under `discnice run --polite`, so they take turns: each is stopped and continued several times a
 second by a regulator of its own. One reads, and policyd freezes it to hold it to 8 MiB/s; the other computes. One
-after the other, at random moments, one of these gets SIGKILL: a job, policyd, a regulator, or a regulator whose
+after the other, at random moments, one of these gets SIGKILL: a job, one of policyd's two processes, a regulator, or a regulator whose
 job has just ended and which may be saving its targets. After each kill, every job that is alive must be seen
 not stopped within 2 s, unless its living regulator says that it is suspended; one that nobody regulates any more
 must stay so; each target file must still be there and whole. The killed are replaced.
@@ -122,8 +122,9 @@ class Scene:
         self.jobs = [Job(self, 0), Job(self, 1)]
 
     def policyd(self):
-        """The first process of this scene's daemon."""
-        return next(policyds(self.folder), None)
+        """One of the two processes of this scene's daemon: the one that watches, or the one that starts another."""
+        found = list(policyds(self.folder))
+        return random.choice(found) if found else None
 
     def replace(self, i):
         self.jobs[i].end()
