@@ -1,5 +1,5 @@
 use super::*;
-use crate::member::Charged;
+use crate::member::{Charged, Member};
 
 fn zeroed<T>() -> Box<T> {
     use std::alloc::{Layout, alloc_zeroed};

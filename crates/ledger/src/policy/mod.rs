@@ -12,7 +12,8 @@
 //! - [`delay`]: giving way on a network by the queue that is seen;
 //! - [`linger`]: is it worth to move a job to another machine? (Rate Windows, 8);
 //! - [`memory`]: when a class is paused so that its pages are reclaimed;
-//! - [`limits`]: what a class is allowed, and which combinations contradict themselves.
+//! - [`limits`]: what a class is allowed;
+//! - [`contradiction`]: which combinations of that contradict themselves.
 //!
 //! How a job is made to wait is not decided here; that is a mechanism's business.
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@
 pub mod choice;
 pub mod condition;
 pub mod contract;
+pub mod contradiction;
 pub mod delay;
 pub mod limits;
 pub mod linger;
@@ -33,8 +35,9 @@ pub mod throttle;
 pub use choice::{Choice, Pace};
 pub use condition::{Condition, Conditions};
 pub use contract::{Past, Policy, Reservation};
+pub use contradiction::Contradiction;
 pub use delay::Delay;
-pub use limits::{Contradiction, Limits, When};
+pub use limits::{Limits, When};
 pub use memory::Memory;
 pub use pace::Rule;
 pub use resource::{Resource, Resources};
