@@ -1,12 +1,15 @@
 //! Compares prediction and account for each file system and kind of call (the self-check).
 
 mod made;
+mod verdict;
 
 use core::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::fuse_reads::InodeTable;
 
 pub use made::{Overhead, TINY};
+use verdict::SILENT;
+pub use verdict::{Access, Compared, Kind, Verdict};
 
 /// Relaxed everywhere: sums, of which nothing else depends.
 const R: Ordering = Ordering::Relaxed;
@@ -16,10 +19,6 @@ pub const FILE_SYSTEMS: usize = 32;
 
 /// Predicted bytes needed to decide whether the account is usable.
 const ENOUGH: u64 = 64 << 10;
-/// An account below 1/8 of the prediction is silent. On a file system that keeps an account, no
-/// prediction is off by that much.
-const SILENT: u64 = 8;
-
 /// Initial assumption of what a waiting call on names or inodes reads: one block of a directory or
 /// inode table.
 const BLOCK: u64 = 4096;
@@ -40,76 +39,6 @@ const NAME: u64 = 64;
 /// less than one.
 const CORRECTED: u64 = 2;
 
-/// What a call on names or inodes does with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Looks them up or lists them.
-    Looks,
-    /// Creates, changes or removes them, or closes a file. On FUSE the call waits for the daemon,
-    /// which has mostly read them already when they were looked up.
-    Changes,
-    /// Looks up what a daemon serves, where inodes and directories are counted one by one
-    /// ([`crate::fuse_reads::Behind::looked_at`]).
-    Counted,
-}
-
-/// Kind of call that disk I/O is attributed to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// read(2) and its relatives, with our read-ahead.
-    Read,
-    /// write(2) and its relatives.
-    Write,
-    /// copy_file_range(2), sendfile(2).
-    Copy,
-    /// Directories, inodes, names.
-    Metadata,
-    /// Whatever else was found: page faults, loading programs.
-    Other,
-}
-
-impl Kind {
-    /// All, with the names that machine output uses; stable.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("read", Self::Read),
-        ("write", Self::Write),
-        ("copy", Self::Copy),
-        ("metadata", Self::Metadata),
-        ("other", Self::Other),
-    ];
-}
-
-/// What was predicted and what the kernel charged, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Compared {
-    /// Predicted, before anything was taken back.
-    pub predicted: u64,
-    /// Charged by the kernel.
-    pub account: u64,
-    /// Part of the prediction that was taken back, because the data was deleted before it was
-    /// written.
-    pub credited: u64,
-}
-
-impl Compared {
-    /// Returns the sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            predicted: self.predicted.saturating_add(other.predicted),
-            account: self.account.saturating_add(other.account),
-            credited: self.credited.saturating_add(other.credited),
-        }
-    }
-
-    /// What the disk is predicted to have done.
-    #[must_use]
-    pub const fn net(self) -> u64 {
-        self.predicted.saturating_sub(self.credited)
-    }
-}
-
 /// Sums of one kind of call.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -125,37 +54,6 @@ impl Tally {
             predicted: self.predicted.load(R),
             account: self.account.load(R),
             credited: self.credited.load(R),
-        }
-    }
-}
-
-/// Says if the kernel's account on a file system can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Verdict {
-    /// Too little has been seen to tell.
-    Undecided = 0,
-    /// The account counts what the disk does.
-    Accounted = 1,
-    /// The account stays empty, as on FUSE and network file systems; only the prediction is left.
-    Silent = 2,
-}
-
-impl Verdict {
-    /// Returns the verdict after reads that missed the cache, given the share of their bytes that
-    /// was charged.
-    #[must_use]
-    pub fn of_reads(charged: f64) -> Self {
-        if charged * (SILENT as f64) < 1.0 { Self::Silent } else { Self::Accounted }
-    }
-
-    /// The name that machine output uses; stable.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Undecided => "undecided",
-            Self::Accounted => "accounted",
-            Self::Silent => "silent",
         }
     }
 }
