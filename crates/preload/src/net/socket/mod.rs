@@ -1,13 +1,15 @@
 //! What is known about one socket.
 
+mod registration;
+mod turns;
+
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use discnice_interpose::table::Entry;
 use discnice_regulator::Flow;
-use discnice_sys::epoll::Event;
 use discnice_sys::socket;
-use discnice_units::Nanos;
 
+pub use self::registration::{Changing, Registration};
 use crate::net::waits;
 use crate::net::waits::Waits;
 
@@ -43,9 +45,6 @@ const UNSENT: u32 = 128 << 10;
 const RATE_UNIT: u64 = 1 << 10;
 /// A share of a path is never less.
 const RATE_LEAST: u64 = 10_000;
-
-/// A grant not used for so long is void: its place in the queue has passed.
-const GRANT_LIFE: Nanos = Nanos::from_millis(200);
 
 /// Hints about one socket; all zeroes means that nothing is known. What concerns epoll is more
 /// than a hint, because the program's own data goes back to it: it changes only under `changing`.
@@ -283,67 +282,6 @@ impl Socket {
             && !(epoll != 0 && Waits::Epoll(epoll - 1).is_going_on())
             && !(in_poll && Waits::Poll.is_going_on())
     }
-
-    /// The flows that are parked.
-    #[inline]
-    pub fn parked(&self) -> Flows {
-        Flows(self.parked.load(Ordering::Acquire))
-    }
-
-    /// When a parked flow has its turn.
-    pub fn due(&self, flow: Flow) -> Nanos {
-        Nanos(self.due_of(flow).load(R))
-    }
-
-    fn due_of(&self, flow: Flow) -> &AtomicU64 {
-        let [up, down] = &self.due;
-        if flow == Flow::Up { up } else { down }
-    }
-
-    fn granted_of(&self, flow: Flow) -> &AtomicU64 {
-        let [up, down] = &self.granted;
-        if flow == Flow::Up { up } else { down }
-    }
-
-    /// The limits by which it was parked.
-    pub fn limits(&self) -> u32 {
-        self.limits.load(R)
-    }
-
-    /// Marks a flow as parked until `due`, with so many bytes reserved for then.
-    pub fn park(&self, flow: Flow, due: Nanos, granted: u64, limits: u32) {
-        self.due_of(flow).store(due.0, R);
-        self.granted_of(flow).store(granted, R);
-        self.limits.store(limits, R);
-        self.early.store(0, R);
-        self.parked.fetch_or(Flows::only(flow).0, Ordering::Release);
-    }
-
-    /// Marks flows as no longer parked; returns those that remain.
-    pub fn unpark(&self, flows: Flows) -> Flows {
-        Flows(self.parked.fetch_and(!flows.0, Ordering::AcqRel) & !flows.0)
-    }
-
-    /// Keeps what is left of a turn for the next calls.
-    pub fn keep_grant(&self, flow: Flow, bytes: u64, now: Nanos) {
-        self.due_of(flow).store(now.0, R);
-        self.granted_of(flow).fetch_add(bytes, R);
-    }
-
-    /// Takes what was reserved for the flow's turn; the second value is what of it is void.
-    pub fn take_grant(&self, flow: Flow, now: Nanos) -> (u64, u64) {
-        let granted = self.granted_of(flow);
-        if granted.load(R) == 0 {
-            return (0, 0);
-        }
-        let bytes = granted.swap(0, R);
-        if now > self.due(flow).plus(GRANT_LIFE) { (0, bytes) } else { (bytes, 0) }
-    }
-
-    /// Counts a call that came before its turn.
-    pub fn note_early(&self) -> u32 {
-        self.early.fetch_add(1, R)
-    }
 }
 
 /// A rate as it is remembered.
@@ -353,74 +291,4 @@ const fn short(rate: u64) -> u32 {
     }
     let units = rate / RATE_UNIT;
     if units >= u32::MAX as u64 { u32::MAX } else { units as u32 + 1 }
-}
-
-/// A program's registration with an epoll instance.
-#[derive(Debug, Clone, Copy)]
-pub struct Registration {
-    /// The instance.
-    pub epoll: i32,
-    /// What the program asked for.
-    pub event: Event,
-}
-
-/// The right to change a socket's registration; given back when dropped.
-#[derive(Debug)]
-pub struct Changing<'a>(&'a Socket);
-
-impl Socket {
-    /// Tries for a moment to get the right to change the registration. A thread that has it is in
-    /// one system call, unless it is the program's own thread, interrupted by a signal handler.
-    pub fn change(&self) -> Option<Changing<'_>> {
-        for _ in 0..1000 {
-            let free = self.changing.compare_exchange(0, 1, Ordering::Acquire, R);
-            if free.is_ok() {
-                return Some(Changing(self));
-            }
-            core::hint::spin_loop();
-        }
-        None
-    }
-}
-
-impl Drop for Changing<'_> {
-    fn drop(&mut self) {
-        self.0.changing.store(0, Ordering::Release);
-    }
-}
-
-impl Changing<'_> {
-    /// The program's registration, if there is just one.
-    pub fn registration(&self) -> Option<Registration> {
-        let socket = self.0;
-        let epoll = socket.epoll.load(R).checked_sub(1).filter(|epoll| *epoll >= 0)?;
-        let event = Event { events: socket.events.load(R), data: socket.data.load(R) };
-        (!socket.has(MANY)).then_some(Registration { epoll, event })
-    }
-
-    /// The program registered the socket, or changed or removed its registration.
-    pub fn register(&self, registration: Option<Registration>) {
-        let socket = self.0;
-        let before = socket.epoll.load(R);
-        match registration {
-            Some(Registration { epoll, event }) => {
-                socket.set(MANY, socket.has(MANY) || before != 0 && before != epoll + 1);
-                socket.epoll.store(epoll + 1, R);
-                socket.events.store(event.events, R);
-                socket.data.store(event.data, R);
-            }
-            None => socket.epoll.store(0, R),
-        }
-        socket.set(MASKED, false);
-    }
-
-    /// The kernel's registration withholds readiness.
-    pub fn set_masked(&self, on: bool) {
-        self.0.set(MASKED, on);
-    }
-
-    /// Returns true if the kernel's registration withholds readiness.
-    pub fn is_masked(&self) -> bool {
-        self.0.has(MASKED)
-    }
 }
