@@ -8,7 +8,7 @@ use discnice_sys::block::BlockId;
 use discnice_sys::process::{self, user};
 use discnice_sys::{procfs, time};
 use discnice_watcher::daemon::rules::{Candidate, Rulebook};
-use discnice_watcher::discovery::census::Newcomer;
+use discnice_watcher::discovery::newcomer::Newcomer;
 use discnice_watcher::discovery::pid_namespace::mark;
 use discnice_watcher::process::{
     Pinned, Refusal, examine, is_this_program, pin, real_user, threads,

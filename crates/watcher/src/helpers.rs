@@ -3,8 +3,8 @@
 use discnice_ledger::Board;
 use discnice_sys::block::BlockId;
 
-use crate::discovery::census::Newcomer;
 use crate::discovery::lineage::Lineage;
+use crate::discovery::newcomer::Newcomer;
 use crate::holding::Guards;
 use crate::writeback::WriteBack;
 

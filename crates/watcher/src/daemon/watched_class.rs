@@ -10,7 +10,8 @@ use discnice_units::Nanos;
 
 use crate::daemon::memory_pressure::Guest;
 use crate::daemon::tuning;
-use crate::discovery::census::{Census, Newcomer};
+use crate::discovery::census::Census;
+use crate::discovery::newcomer::Newcomer;
 use crate::process::lives;
 use crate::schedule::{beats, crowd};
 use crate::{Helpers, Watch};

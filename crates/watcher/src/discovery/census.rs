@@ -4,98 +4,22 @@
 //! one small file says if any process was forked since the last look, and which ids it can have.
 //! One census serves all classes that are watched.
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use discnice_ledger::Token;
-use discnice_ledger::token::VARIABLE;
 use discnice_processes::tree;
-use discnice_sys::block::BlockId;
 use discnice_sys::deadline;
 use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 
-use crate::discovery::fork_events::{Ancestor, ForkEvents};
+use crate::discovery::fork_events::ForkEvents;
+use crate::discovery::newcomer::Newcomer;
 use crate::holding::debuggers::Debuggers;
-use crate::process::{command_line, is_this_program, read_file};
 use crate::schedule::beats;
 use crate::tuning;
-
-/// Bytes of an environment, at most as a rule.
-const ENVIRONMENT: usize = 8192;
-
-/// A process that was born lately.
-#[derive(Debug)]
-pub struct Newcomer {
-    /// What `/proc` said of it.
-    pub stat: Stat,
-    /// Classes that its environment names, read when first asked for.
-    marks: OnceCell<Vec<Vec<u8>>>,
-    apart: OnceCell<bool>,
-    /// Its parent at birth, that one's, and so on, where the kernel tells.
-    pub(crate) ancestors: Vec<Ancestor>,
-}
-
-impl From<Stat> for Newcomer {
-    fn from(stat: Stat) -> Self {
-        let ancestors = Vec::new();
-        Self { stat, marks: OnceCell::new(), apart: OnceCell::new(), ancestors }
-    }
-}
-
-impl Newcomer {
-    /// Whether the process began its present program with `mark` in its environment: children of
-    /// programs that our library cannot enter keep what it gave to their ancestor.
-    #[must_use]
-    pub fn carries(&self, mark: &[u8]) -> bool {
-        self.marks.get_or_init(|| marks(self.stat.id)).iter().any(|entry| {
-            entry.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
-        })
-    }
-
-    /// The blocks of the classes that it names in its environment.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> {
-        let marks = self.marks.get_or_init(|| marks(self.stat.id));
-        marks.iter().filter_map(|entry| Some(Token::parse(entry.strip_prefix(VARIABLE)?)?.block))
-    }
-
-    /// Whether it was born into a container in which the memory of no class of ours can be reached, whatever
-    /// library is in it.
-    #[must_use]
-    pub fn is_apart(&self) -> bool {
-        *self.apart.get_or_init(|| {
-            let theirs = memory_space(&self.stat.id.to_string());
-            theirs.is_some() && theirs != memory_space("self")
-        })
-    }
-}
-
-/// Returns true if a process is one of DiscNice's own helpers: policyd, or a copy of its parent that has not executed
-/// another program. Nothing holds those: they hold others.
-pub(crate) fn is_helper(stat: &Stat) -> bool {
-    if !is_this_program(stat.id) {
-        return false;
-    }
-    let words = command_line(stat.id).unwrap_or_default();
-    let is_copy = || command_line(stat.parent).as_ref() == Some(&words);
-    words.split(|byte| *byte == 0).nth(1) == Some(b"policyd") || is_copy()
-}
-
-/// What tells one namespace for System V memory from another, namespaces(7).
-fn memory_space(process: &str) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{process}/ns/ipc")).ok()
-}
-
-fn marks(id: u32) -> Vec<Vec<u8>> {
-    let block = read_file(id, "environ", ENVIRONMENT, u64::MAX).unwrap_or_default();
-    let entries = block.split(|byte| *byte == 0);
-    entries.filter(|entry| entry.starts_with(VARIABLE)).map(<[u8]>::to_vec).collect()
-}
 
 /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
 #[derive(Debug, Default)]
@@ -242,7 +166,7 @@ impl Census {
         let births = self.births.get_or_insert_with(ForkEvents::begin);
         let meet = |stat: Stat| {
             let ancestors = births.ancestors(stat.id);
-            Rc::new(Newcomer { ancestors, ..Newcomer::from(stat) })
+            Rc::new(Newcomer::of(stat, ancestors))
         };
         found.into_iter().map(meet).collect()
     }
@@ -290,87 +214,4 @@ fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Stat> {
 }
 
 #[cfg(test)]
-mod tests {
-    use discnice_requirements::skip;
-
-    use super::*;
-    use std::process::{Child, Command};
-
-    #[test]
-    fn newcomers_are_found_once() {
-        let mut census = Census::default();
-        let own = |found: &[Rc<Newcomer>], id: u32| found.iter().any(|one| one.stat.id == id);
-        assert!(
-            !own(&census.look(Nanos(1), tuning::discovery::IDLE), std::process::id()),
-            "it is not new"
-        );
-        let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
-        assert!(census.look(Nanos(2), tuning::discovery::IDLE).is_empty(), "it is not time yet");
-        assert!(own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
-        census.hurry();
-        assert!(!own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
-        let started = living(std::process::id()).unwrap().started;
-        assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
-        assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        let child_seen = Newcomer::from(living(child.id()).unwrap());
-        assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
-        assert!(!child_seen.carries(b"DISCNICE=1"));
-        assert_eq!(child_seen.blocks().collect::<Vec<_>>(), [BlockId::of_segment(0x1f)]);
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    /// A census that has looked once, and a process born since.
-    fn with_child(births: ForkEvents) -> (Census, Child) {
-        let mut census = Census { births: Some(births), ..Census::default() };
-        census.look(Nanos(1), tuning::discovery::LIVELY);
-        (census, Command::new("sleep").arg("100").spawn().unwrap())
-    }
-
-    fn finds(census: &mut Census, child: &Child) -> bool {
-        census.hurry();
-        let found = census.look(Nanos(2), tuning::discovery::LIVELY);
-        found.iter().any(|one| one.stat.id == child.id())
-    }
-
-    #[test]
-    fn a_process_that_could_not_be_seen_yet_is_looked_at_again() {
-        for births in [ForkEvents::begin(), ForkEvents::default()] {
-            let (mut census, mut child) = with_child(births);
-            if !census.follows_births() {
-                census.missed.push(child.id());
-            }
-            // As if it had been in the middle of its birth at the look.
-            census.last = Some(child.id());
-            assert!(finds(&mut census, &child));
-            assert!(!finds(&mut census, &child), "once is enough");
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-    }
-
-    #[test]
-    fn a_birth_that_was_told_while_others_were_looked_at_is_looked_into_at_once() {
-        let (mut census, mut child) = with_child(ForkEvents::begin());
-        if !census.follows_births() {
-            skip!("the kernel tells this user of no births");
-        }
-        census.introduce(Vec::new());
-        assert_ne!(census.next(), Nanos(0));
-        census.look_again(Nanos(2));
-        assert_eq!(census.next(), Nanos(0));
-        assert!(finds(&mut census, &child));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn ids_without_a_process_are_asked_for_once_more_where_births_are_not_told() {
-        let (mut census, mut child) = with_child(ForkEvents::default());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!finds(&mut census, &child) && census.missed.contains(&child.id()));
-        assert!(!finds(&mut census, &child) && !census.missed.contains(&child.id()));
-    }
-}
+mod tests;

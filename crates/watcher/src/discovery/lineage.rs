@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use discnice_sys::block::BlockId;
 
-use crate::discovery::census::Newcomer;
+use crate::discovery::newcomer::Newcomer;
 
 const FIRST: BlockId = BlockId::from_claim(0);
 const LAST: BlockId = BlockId::from_claim(u64::MAX);

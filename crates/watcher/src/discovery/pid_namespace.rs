@@ -13,7 +13,7 @@ use discnice_ledger::{Class, Token};
 use discnice_sys::block::{BlockId, Store};
 use discnice_sys::procfs;
 
-use crate::discovery::census::Newcomer;
+use crate::discovery::newcomer::Newcomer;
 use crate::process;
 
 /// A child of a member that goes by another number than ours, and may not have given it to the class yet.

@@ -8,7 +8,7 @@ use discnice_sys::procfs::Stat;
 
 use super::Watch;
 use crate::accounting::Io;
-use crate::discovery::census::Newcomer;
+use crate::discovery::newcomer::Newcomer;
 use crate::process::{Pinned, pin};
 
 /// A child that is to have a class of its own, and its parent.

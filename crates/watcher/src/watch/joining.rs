@@ -10,7 +10,7 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{process, time};
 
 use super::Watch;
-use crate::discovery::census::{Newcomer, is_helper};
+use crate::discovery::newcomer::{Newcomer, is_helper};
 use crate::discovery::pid_namespace;
 use crate::member::Watched;
 use crate::process::{Pinned, is_hidden, lives, pin};

@@ -10,8 +10,9 @@ use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
 use discnice_sys::procfs::{self, Stat};
 
-use crate::discovery::census::{Census, Newcomer};
+use crate::discovery::census::Census;
 use crate::discovery::fork_events::Ancestor;
+use crate::discovery::newcomer::Newcomer;
 use crate::process::pin;
 
 use super::*;

@@ -9,7 +9,7 @@ use discnice_units::Nanos;
 use super::WatchedClasses;
 use crate::daemon::child_classes;
 use crate::daemon::watched_class::WatchedClass;
-use crate::discovery::census::Newcomer;
+use crate::discovery::newcomer::Newcomer;
 
 impl WatchedClasses {
     /// Gives children classes of their own, where that is wanted, and has those classes follow their parents'.

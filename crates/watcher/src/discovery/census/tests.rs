@@ -1,0 +1,84 @@
+use std::process::{Child, Command};
+
+use discnice_requirements::skip;
+use discnice_sys::block::BlockId;
+
+use super::*;
+
+#[test]
+fn newcomers_are_found_once() {
+    let mut census = Census::default();
+    let own = |found: &[Rc<Newcomer>], id: u32| found.iter().any(|one| one.stat.id == id);
+    assert!(
+        !own(&census.look(Nanos(1), tuning::discovery::IDLE), std::process::id()),
+        "it is not new"
+    );
+    let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
+    assert!(census.look(Nanos(2), tuning::discovery::IDLE).is_empty(), "it is not time yet");
+    assert!(own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
+    census.hurry();
+    assert!(!own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
+    let started = living(std::process::id()).unwrap().started;
+    assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
+    assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let child_seen = Newcomer::from(living(child.id()).unwrap());
+    assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
+    assert!(!child_seen.carries(b"DISCNICE=1"));
+    assert_eq!(child_seen.blocks().collect::<Vec<_>>(), [BlockId::of_segment(0x1f)]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// A census that has looked once, and a process born since.
+fn with_child(births: ForkEvents) -> (Census, Child) {
+    let mut census = Census { births: Some(births), ..Census::default() };
+    census.look(Nanos(1), tuning::discovery::LIVELY);
+    (census, Command::new("sleep").arg("100").spawn().unwrap())
+}
+
+fn finds(census: &mut Census, child: &Child) -> bool {
+    census.hurry();
+    let found = census.look(Nanos(2), tuning::discovery::LIVELY);
+    found.iter().any(|one| one.stat.id == child.id())
+}
+
+#[test]
+fn a_process_that_could_not_be_seen_yet_is_looked_at_again() {
+    for births in [ForkEvents::begin(), ForkEvents::default()] {
+        let (mut census, mut child) = with_child(births);
+        if !census.follows_births() {
+            census.missed.push(child.id());
+        }
+        // As if it had been in the middle of its birth at the look.
+        census.last = Some(child.id());
+        assert!(finds(&mut census, &child));
+        assert!(!finds(&mut census, &child), "once is enough");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_birth_that_was_told_while_others_were_looked_at_is_looked_into_at_once() {
+    let (mut census, mut child) = with_child(ForkEvents::begin());
+    if !census.follows_births() {
+        skip!("the kernel tells this user of no births");
+    }
+    census.introduce(Vec::new());
+    assert_ne!(census.next(), Nanos(0));
+    census.look_again(Nanos(2));
+    assert_eq!(census.next(), Nanos(0));
+    assert!(finds(&mut census, &child));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn ids_without_a_process_are_asked_for_once_more_where_births_are_not_told() {
+    let (mut census, mut child) = with_child(ForkEvents::default());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!finds(&mut census, &child) && census.missed.contains(&child.id()));
+    assert!(!finds(&mut census, &child) && !census.missed.contains(&child.id()));
+}
