@@ -1,0 +1,118 @@
+//! Classes and their members as a table.
+
+use discnice_escape::Foreign;
+use discnice_ledger::policy::Resource;
+use discnice_ledger::policy::memory::Bounds;
+use discnice_units::{Bytes, Rate};
+
+use super::class_report::ClassReport;
+use super::member_report::MemberReport;
+use crate::fleet::Share;
+use crate::output::Lines;
+use crate::used_up;
+
+/// Columns of limits: at least, and at most for longer texts that stand among shorter ones.
+const LIMITS: (usize, usize) = (13, 44);
+
+pub fn table(reports: &[ClassReport], members: bool) -> Lines {
+    let mut lines = Lines::default();
+    let every: Vec<String> = reports.iter().map(limits).collect();
+    let longest = every.iter().map(String::len).filter(|length| *length <= LIMITS.1).max();
+    let wide = longest.unwrap_or(0).max(LIMITS.0);
+    lines.push(format_args!(
+        "{:<24} {:>wide$} {:>11} {:>11} {:>11} {:>10} {:>9} {:>7}  {}",
+        "CLASS", "LIMIT", "READING", "WRITING", "NETWORK", "MOVED", "WAITED", "MEMBERS", "NOW"
+    ));
+    for (report, limits) in reports.iter().zip(every) {
+        let rate = |resources: &[Resource]| {
+            let sum = resources.iter().map(|one| report.rate(*one)).sum();
+            Rate::per_second(sum).to_string()
+        };
+        lines.push(format_args!(
+            "{:<24} {limits:>wide$} {:>11} {:>11} {:>11} {:>10} {:>8.1}s {:>7}  {}",
+            Foreign::text(&report.title()),
+            rate(&[Resource::Read]),
+            rate(&[Resource::Write]),
+            rate(&[Resource::NetUp, Resource::NetDown]),
+            Bytes::new(report.read + report.written).to_string(),
+            report.waited_seconds,
+            report.members.len(),
+            report.now(),
+        ));
+        if let Some(told) = report.fleet.as_ref().and_then(Share::told) {
+            lines.push(format_args!("  {told}; see `discnice fleet status`"));
+        }
+        if let Some(parent) = &report.child_of {
+            let parent = Foreign::text(parent);
+            lines.push(format_args!("  a child of class {parent}, with these limits for itself"));
+        }
+        for member in report.members.iter().filter(|_| members) {
+            lines.push(format_args!("{}", member_line(member)));
+        }
+    }
+    lines
+}
+
+fn member_line(member: &MemberReport) -> String {
+    let what = match (member.not_held(), member.why) {
+        (Some(why), _) => not_limited(&why, member.seen),
+        (None, Some(why)) => format!("{}: {why}", member.mechanism),
+        (None, None) => String::new(),
+    };
+    format!(
+        "  {:>8} {:<16} {:>13} read {:>13} written {:>8.1}s waited  {what}",
+        member.process,
+        Foreign::text(&member.name),
+        Bytes::new(member.read).to_string(),
+        Bytes::new(member.written).to_string(),
+        member.waited_seconds + member.frozen_seconds,
+    )
+}
+
+fn not_limited(why: &str, moved: Option<u64>) -> String {
+    let moved = moved.map_or_else(String::new, |bytes| format!("; it moved {}", Bytes::new(bytes)));
+    format!("NOT LIMITED: {why}{moved}")
+}
+
+/// All thresholds of a class in one column, each with a mark of what it is about.
+fn limits(report: &ClassReport) -> String {
+    let memory = report.memory_low.zip(report.memory_high);
+    let memory = memory.map(|(low, high)| format!("memory {}", Bounds { low, high }));
+    let shown: Vec<String> = Resource::ALL
+        .into_iter()
+        .filter_map(|one| Some(threshold(one, report.limit(one)?)))
+        .chain(memory.filter(|_| report.memory_given))
+        .chain(in_all(report))
+        .chain(report.at_least.map(|least| format!("at least {}", Rate::per_second(least))))
+        .chain(report.fleet.as_ref().map(|share| format!("fleet {}", share.rate())))
+        .collect();
+    let state = match (report.when, report.throttled) {
+        _ if report.paused => " (paused)",
+        ("busy", true) => " (others are busy)",
+        ("busy", false) => " (when others are busy)",
+        _ => "",
+    };
+    let each = if report.per_child { " each child" } else { "" };
+    let shown = if shown.is_empty() { "unlimited".into() } else { shown.join(", ") };
+    shown + each + state
+}
+
+/// What the class may move in all, and how much of it it has moved.
+fn in_all(report: &ClassReport) -> Option<String> {
+    let used = Bytes::new(report.disk_total_used?);
+    used_up::state(report.disk_total.map(Bytes::new), used)
+}
+
+fn threshold(resource: Resource, units: u64) -> String {
+    let rate = Rate::per_second(units);
+    match resource {
+        Resource::Total => rate.to_string(),
+        Resource::Read => format!("r {rate}"),
+        Resource::Write => format!("w {rate}"),
+        Resource::Operations => format!("{units} ops/s"),
+        Resource::Metadata => format!("{units} meta-ops/s"),
+        Resource::Net => format!("net {rate}"),
+        Resource::NetUp => format!("up {rate}"),
+        Resource::NetDown => format!("down {rate}"),
+    }
+}
