@@ -9,8 +9,9 @@ use crate::policy::throttle::{self, ATTACK, RELEASE, Seen, Thresholds, Waits};
 use crate::primitive::Ordering;
 use crate::recent::{Recent, SLOT};
 
-/// The largest request that the kernel makes of ordinary reads (`max_sectors_kb`).
-const REQUEST: u64 = 1280 << 10;
+/// The largest request that the kernel makes of ordinary reads: `max_sectors_kb` of most disks since Linux 6.16. Before, it was
+/// 1.25 MiB.
+const REQUEST: u64 = 4 << 20;
 /// Divisor of what others seem to have written that gives the share taken for what a file system
 /// writes for us: an eighth at most.
 const OVERHEAD: u64 = 8;
