@@ -26,10 +26,9 @@ impl<H: Host> Regulator<'_, H> {
         if !self.class.yields() {
             return rule.slice();
         }
-        match self.board.filter(|_| self.class.is_limited()) {
-            Some(board) => occupancy::piece(rule.long_slice(), self.class.overhead(board)),
-            None => rule.long_slice(),
-        }
+        let longest = rule.long_slice();
+        let board = self.board.filter(|_| self.class.is_limited());
+        board.map_or(longest, |board| occupancy::piece(longest, self.class.overhead(board)))
     }
 
     /// The moment, if what begins now is to be timed; what it takes is known at [`Self::enter_time`].

@@ -126,11 +126,8 @@ impl Watch {
         let listed = listed
             .filter(|slot| !self.discovery.namespaces.has(id) && self.is_listed(*slot, newcomer));
         if listed.is_none() {
-            if !self.is_kin(newcomer) || id == process::id() || self.is_anothers(newcomer) {
-                return;
-            }
-            // The daemon of another session may have been started by a member.
-            if is_helper(stat) {
+            let is_ours = || id == process::id() || is_helper(stat);
+            if !self.is_kin(newcomer) || self.is_anothers(newcomer) || is_ours() {
                 return;
             }
             if !self.bears_outside(parent, newcomer) {

@@ -21,6 +21,7 @@ const WISHES: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGH
 const GRACE: Nanos = Nanos(10_000_000_000);
 /// A job that limits held for this share of the time between two looks is as fast as they allow.
 const HELD_FRAC: f64 = 0.1;
+
 impl Job<'_> {
     /// Does as the verdict says.
     pub(super) fn obey(&mut self, verdict: Verdict, at: Nanos) {
