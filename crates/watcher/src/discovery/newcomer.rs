@@ -65,15 +65,17 @@ impl Newcomer {
     }
 }
 
-/// Returns true if a process is one of DiscNice's own helpers: policyd, or a copy of its parent that has not executed
-/// another program. Nothing holds those: they hold others.
+/// `PF_FORKNOEXEC` of the kernel's include/linux/sched.h: the process has not executed a program since it was forked.
+const FORKED_ONLY: u64 = 0x40;
+
+/// Returns true if a process is one of DiscNice's own helpers: policyd, or a copy of a process of this program that has
+/// not executed another one. Nothing holds those: they hold others.
 pub(crate) fn is_helper(stat: &Stat) -> bool {
-    if !is_this_program(stat.id) {
-        return false;
-    }
-    let words = command_line(stat.id).unwrap_or_default();
-    let is_copy = || command_line(stat.parent).as_ref() == Some(&words);
-    words.split(|byte| *byte == 0).nth(1) == Some(b"policyd") || is_copy()
+    let is_policyd = || {
+        let words = command_line(stat.id).unwrap_or_default();
+        words.split(|byte| *byte == 0).nth(1) == Some(b"policyd")
+    };
+    is_this_program(stat.id) && (stat.flags & FORKED_ONLY != 0 || is_policyd())
 }
 
 /// What tells one namespace for System V memory from another, namespaces(7).

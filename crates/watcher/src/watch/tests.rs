@@ -153,3 +153,40 @@ fn a_child_of_one_that_ends_while_it_is_met_is_kin() {
     assert!(watch.meet(&newcomers));
     assert!(watch.processes().any(|id| id == orphan.0.id()));
 }
+
+/// A copy of this process that only waits.
+#[allow(unsafe_code, reason = "fork(2) without exec")]
+fn copy() -> u32 {
+    // SAFETY: the copy waits in the kernel until it is killed, and ends with this thread.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                loop {
+                    libc::pause();
+                }
+            }
+            id => u32::try_from(id).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_helper_is_none_of_its_job_though_the_process_that_forked_it_has_ended() {
+    let first = Innocent::start();
+    let class = class();
+    let pinned = pin(first.0.id().cast_signed()).unwrap();
+    enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap();
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    // As the regulator of a job: in the session of a process that has ended, and a child of init.
+    let (middle, helper) = (Innocent::start(), copy());
+    let seen = |id: u32, parent: u32| {
+        let stat = Stat { parent, session: middle.0.id(), ..procfs::stat(id).unwrap() };
+        Rc::new(Newcomer::from(stat))
+    };
+    let newcomers = [seen(middle.0.id(), first.0.id()), seen(helper, 1)];
+    drop(middle);
+    watch.meet(&newcomers);
+    assert!(!watch.processes().any(|id| id == helper));
+}
