@@ -1,10 +1,12 @@
 //! `discnice run --polite`: the command is the command, and its regulator does not show.
 
+mod polite_support;
+
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use discnice_progress::model::superintendent::Resources;
@@ -12,45 +14,7 @@ use discnice_progress::testpoint::arbiter::Seat;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
 use discnice_units::Nanos;
-
-fn environment<'a>(command: &'a mut Command, scene: &Path) -> &'a mut Command {
-    command.env("XDG_RUNTIME_DIR", scene).env("XDG_STATE_HOME", scene.join("state"))
-}
-
-fn polite(scene: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
-    command.args(["run", "--polite"]).args(words);
-    environment(&mut command, scene);
-    command
-}
-
-fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// The job with this process, as `status --json` tells of it.
-fn told(scene: &Path, process: u32) -> Option<serde_json::Value> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
-    let output = environment(command.args(["status", "--json"]), scene).output().unwrap();
-    let all: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
-    all["jobs"].as_array().unwrap().iter().find(|job| job["process"] == process).cloned()
-}
-
-fn soon<T>(what: &str, get: impl FnMut() -> Option<T>) -> T {
-    within(Duration::from_secs(5), get).expect(what)
-}
-
-fn within<T>(time: Duration, mut get: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + time;
-    loop {
-        let found = get();
-        if found.is_some() || Instant::now() > deadline {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+use polite_support::{Killed, environment, polite, said, soon, text, told};
 
 fn regulator_of(scene: &Path, job: &Child) -> u32 {
     let regulator = soon("nobody regulates", || told(scene, job.id())?["regulator"].as_u64());
@@ -165,16 +129,6 @@ fn a_stopped_job_ends_when_asked_to() {
     }
 }
 
-/// Kills a process when dropped, also where a test fails.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 //= ms-manners/3-priority-inversion
 #[test]
 fn a_job_that_holds_what_others_wait_for_goes_on() {
@@ -199,25 +153,6 @@ fn a_job_that_holds_what_others_wait_for_goes_on() {
     assert!(let_on.is_some_and(|times| times > 0), "{let_on:?}");
     let shown = text(&said(scene.path(), &["status"]));
     assert!(shown.contains("as others waited for its locks"), "{shown}");
-}
-
-//= ms-manners/3-false-progress
-#[test]
-fn progress_that_is_not_the_jobs_is_told() {
-    let scene = tempfile::tempdir().unwrap();
-    let log = scene.path().join("log");
-    let mut lines = fs::File::create(&log).unwrap();
-    let metric = format!("lines:{}", log.display());
-    let mut job = polite(scene.path(), &["--metric", &metric, "--", "sleep", "100"]);
-    let job = Killed(job.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    // It is looked at five times a second while there is progress.
-    let notices = within(Duration::from_secs(30), || {
-        writeln!(lines, "done").unwrap();
-        let notices = told(scene.path(), job.0.id())?["notices"].to_string();
-        notices.contains("is not its progress").then_some(notices)
-    });
-    let notices = notices.expect("nothing was told");
-    assert!(notices.contains(&metric), "{notices}");
 }
 
 #[test]
@@ -284,125 +219,4 @@ fn limits_and_manners_together() {
     // other tests.
     let took = begun.elapsed().as_secs_f64() - aside;
     assert!((2.4..6.0).contains(&took), "{took}, and {aside} aside: {last:#}");
-}
-
-#[test]
-fn a_target_file_set_aside_is_told_in_status() {
-    let scene = tempfile::tempdir().unwrap();
-    let targets = scene.path().join("state/discnice/targets");
-    fs::create_dir_all(&targets).unwrap();
-    fs::write(targets.join("tar-0123.set-aside"), "damaged").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
-    let output = environment(command.arg("status"), scene.path()).output().unwrap();
-    assert!(text(&output).contains("tar-0123.set-aside: progress targets"), "{output:?}");
-}
-
-#[test]
-fn a_state_directory_that_takes_nothing_is_told_of() {
-    let scene = tempfile::tempdir().unwrap();
-    let state = scene.path().join("state");
-    fs::write(&state, "a file in its place").unwrap();
-    let output = polite(scene.path(), &["--", "true"]).output().unwrap();
-    assert_told_once(&output);
-    fs::remove_file(&state).unwrap();
-    let output = polite(scene.path(), &["--", "true"]).output().unwrap();
-    assert_eq!((text(&output).as_str(), output.stderr.as_slice()), ("", &b""[..]));
-    assert_eq!(
-        fs::read_dir(state.join("discnice/targets")).unwrap().count(),
-        0,
-        "it left something"
-    );
-}
-
-#[test]
-fn a_full_state_directory_is_told_of() {
-    let scene = tempfile::tempdir().unwrap();
-    let state = scene.path().join("state");
-    fs::create_dir(&state).unwrap();
-    let script = "mount -t tmpfs -o size=8k,mode=700 none \"$1\" || exit 42; cat /dev/zero > \"$1/full\"; \
-                  exec \"$2\" run --polite -- true";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, "sh"]).arg(&state);
-    let output = environment(command.arg(env!("CARGO_BIN_EXE_discnice")), scene.path()).output();
-    match output {
-        Ok(output) if !matches!(output.status.code(), Some(1 | 42)) => {
-            let told = String::from_utf8_lossy(&output.stderr).replace("cat: write error", "");
-            assert!(told.contains("No space left on device"), "{told}");
-            assert_eq!(told.matches("targets are not kept").count(), 1, "{told}");
-            assert_eq!(output.status.code(), Some(0));
-        }
-        // As the test beside this one does it without root.
-        _ => assert_ne!(rustix::process::geteuid().as_raw(), 0, "root may mount"),
-    }
-}
-
-fn assert_told_once(output: &Output) {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert_eq!(told.matches("targets are not kept").count(), 1, "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
-}
-
-/// The product's answer to these words.
-fn said(scene: &Path, words: &[&str]) -> Output {
-    environment(Command::new(env!("CARGO_BIN_EXE_discnice")).args(words), scene).output().unwrap()
-}
-
-//= ms-manners/4.5-outside-priority
-#[test]
-fn the_priority_is_the_options_or_follows_the_class() {
-    let scene = tempfile::tempdir().unwrap();
-    let class = ["--class", "kin", "--weight", "30"];
-    let start = |words: &[&str]| {
-        let words = [&class[..], words, &["--", "sleep", "60"]].concat();
-        let mut job = polite(scene.path(), &words);
-        job.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    };
-    let has = |job: &Child, priority: u32| {
-        soon(&format!("no priority {priority}"), || {
-            (told(scene.path(), job.id())?["priority"] == priority).then_some(())
-        });
-    };
-    let (mut follows, mut fixed) = (start(&[]), start(&["--priority", "7"]));
-    has(&follows, 30);
-    has(&fixed, 7);
-    text(&said(scene.path(), &["class", "set", "kin", "--weight", "250"]));
-    has(&follows, 250);
-    has(&fixed, 7);
-    let shown = text(&said(scene.path(), &["status"]));
-    assert!(shown.contains("priority 250") && shown.contains("priority 7"), "{shown}");
-    for job in [&mut follows, &mut fixed] {
-        job.kill().unwrap();
-        job.wait().unwrap();
-    }
-    text(&said(scene.path(), &["class", "rm", "kin"]));
-}
-
-#[test]
-fn parameters_are_checked_before_the_command_starts() {
-    let scene = tempfile::tempdir().unwrap();
-    let refused = |words: &[&str], why: &str| {
-        let words = [words, &["--", "echo", "ran"]].concat();
-        let output = polite(scene.path(), &words).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), &b""[..]));
-        assert!(told.contains(why) && told.lines().count() == 1, "{told}");
-    };
-    refused(&["--tune", "alpha=0.4"], "alpha must be above 0 and below beta");
-    refused(&["--tune", "gamma=1"], "there are alpha, beta");
-    refused(&["--tune", "hung"], "NAME=NUMBER");
-    refused(&["--priority", "0"], "0");
-    let words = ["--tune", "alpha=0.2", "--tune", "beta=0.4", "--", "echo", "ran"];
-    assert_eq!(text(&polite(scene.path(), &words).output().unwrap()), "ran\n");
-    // What the options say counts more than the configuration.
-    let config = scene.path().join("config/discnice");
-    fs::create_dir_all(&config).unwrap();
-    fs::write(config.join("config.toml"), "[polite]\nalpha = 0.3\nbeta = 0.45\n").unwrap();
-    let configured = |words: &[&str]| {
-        let mut command = polite(scene.path(), words);
-        command.env("XDG_CONFIG_HOME", scene.path().join("config")).output().unwrap()
-    };
-    assert_eq!(text(&configured(&["--", "echo", "ran"])), "ran\n");
-    let output = configured(&["--tune", "beta=0.2", "--", "echo", "ran"]);
-    assert_eq!(output.status.code(), Some(125), "alpha is the configuration's: {output:?}");
 }
