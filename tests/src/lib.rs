@@ -2,6 +2,7 @@
 //!
 //! - [`product`]: where `discnice` lies, and commands under it;
 //! - [`process`]: running a command to its end, with everything that can be told apart;
+//! - [`attaching`]: processes to attach, and what a refusal says;
 //! - [`bare`]: runs that are compared, with and without limits;
 //! - [`guest`]: small C programs that are compiled when a test needs them;
 //! - [`bus`]: a message bus with services that a script plays;
@@ -16,6 +17,7 @@
 //! Everything runs as the current user; the superuser runs guests as an ordinary one, because the
 //! product is meant for such users. A test that lacks something says so with [`skip!`] and ends.
 
+pub mod attaching;
 pub mod bare;
 pub mod bus;
 pub mod class;
