@@ -10,8 +10,12 @@ use discnice_fleet::{Fault, Settings};
 use discnice_units::Nanos;
 use redis::Connection;
 
+use super::server::Server;
+
 /// Replaces the server's clock by the model's.
 const CLOCK: (&str, &str) = ("redis.call('TIME')", "{ARGV[8], ARGV[9]}");
+
+pub const SECOND: u64 = Nanos::SECOND.0;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,11 @@ pub struct Master {
     pub run: String,
     /// By how much its clock was set, in milliseconds.
     pub set_by: i64,
+}
+
+/// The server in one of its lives, and its clock right.
+pub fn master(server: &Server, life: u64) -> Master {
+    Master { connection: Some(server.connect()), run: format!("life{life}"), set_by: 0 }
 }
 
 /// All of it.
