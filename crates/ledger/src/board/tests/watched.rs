@@ -1,0 +1,82 @@
+//! A disk on which all that is the class's is known, because its watcher looks.
+
+use discnice_units::Nanos;
+
+use super::{DISK, Machine};
+use crate::board::{Moved, Totals, Work};
+use crate::layout::Class;
+use crate::policy::Resource;
+
+/// A slow disk that a class reads at full speed, and what the class's watcher sees of it.
+struct Watched {
+    machine: Machine,
+    class: &'static Class,
+    work: Work,
+    /// True if the class reads.
+    reads: bool,
+    /// Read by the class, and not by the disk yet.
+    in_flight: u64,
+}
+
+impl Watched {
+    const STEP: Nanos = Nanos::from_millis(20);
+    const PIECE: u64 = 1 << 20;
+
+    fn new() -> Self {
+        let machine = Machine::new();
+        let class = machine.class(1, 1 << 20, 100);
+        let mut watched =
+            Self { machine, class, work: Work::default(), reads: false, in_flight: 0 };
+        watched.pass(0, 0);
+        watched.reads = true;
+        watched
+    }
+
+    /// Lets a step of time pass. The class reads, unless it is held, with a piece on its way at the
+    /// end; the others do `others` reads of 4 KiB; `strangers` tasks outside the class wait.
+    /// Returns true if the class is held.
+    fn pass(&mut self, others: u64, strangers: u64) -> bool {
+        let Self { machine, class, work, .. } = self;
+        machine.now = machine.now.plus(Self::STEP);
+        let own = if class.is_limited() || !self.reads { 0 } else { Self::PIECE };
+        let done = std::mem::replace(&mut self.in_flight, own);
+        class.meter(Resource::Read).settle(class.pace(), machine.now, 0, own);
+        machine.board.publish(class, machine.now);
+        machine.disks[0].inward += done + others * 4096;
+        let requests = done / Self::PIECE + others;
+        work.requests += requests;
+        work.waited = work.waited.plus(Nanos(requests * Self::STEP.0));
+        work.in_flight = own / Self::PIECE + strangers;
+        let claimed = machine.board.claim_observation_after(machine.now, Self::STEP);
+        let gap = claimed.expect("nobody else looks");
+        let mut totals = Totals::new(Nanos(0));
+        totals.add_disk(machine.board, DISK, true, (machine.disks[0], *work));
+        totals.set_exact(Moved::default(), 0);
+        (0..strangers).for_each(|_| totals.add_stranger(machine.board, None));
+        machine.board.enter(machine.now, gap, &totals);
+        class.follow(machine.now, machine.board);
+        class.is_limited()
+    }
+}
+
+#[test]
+fn a_few_small_reads_are_given_way_to_once_all_that_is_ours_is_known() {
+    let mut disk = Watched::new();
+    assert!((0..200).all(|_| !disk.pass(0, 0)), "alone");
+    // Twenty a second, each of which waits behind a piece.
+    let onset = (0..100).position(|step| disk.pass(u64::from(step % 3 == 0), 1));
+    assert!(onset.is_some_and(|step| step < 2), "as soon as a stranger waits: {onset:?}");
+    assert!((0..100).all(|step| disk.pass(u64::from(step % 3 == 0), 1)), "as long as they come");
+    let end = (0..100).position(|_| !disk.pass(0, 0)).expect("free again");
+    assert!(end <= 25, "within 500 ms: {end}");
+}
+
+#[test]
+fn waiting_for_something_else_costs_next_to_nothing() {
+    let mut disk = Watched::new();
+    let held = (0..3000).filter(|_| disk.pass(0, 1)).count();
+    assert!(
+        (1..=90).contains(&held),
+        "a fortieth of a minute at most, and it was believed once: {held}"
+    );
+}
