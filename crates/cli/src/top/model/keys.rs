@@ -1,0 +1,103 @@
+//! How keys change what is shown.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::Model;
+use crate::top::action::{Action, Change};
+use crate::top::input::{self, Input, Purpose, Typed};
+
+/// What a key asks for that the model cannot do by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// End the view.
+    Quit,
+    /// Stop it.
+    Suspend,
+    /// Do something, and say what became of it.
+    Do(Action),
+}
+
+impl Model {
+    /// What a key does.
+    pub fn press(&mut self, key: KeyEvent) -> Option<Wish> {
+        self.message = None;
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return match key.code {
+                KeyCode::Char('c') => Some(Wish::Quit),
+                KeyCode::Char('z') => Some(Wish::Suspend),
+                _ => None,
+            };
+        }
+        match std::mem::take(&mut self.input) {
+            Input::List => self.press_list(key.code),
+            Input::Help => None,
+            Input::End(target) => {
+                (key.code == KeyCode::Char('y')).then_some(Wish::Do(Action::End(target)))
+            }
+            Input::Line(purpose, mut line) => match input::edit(&mut line, key.code) {
+                Typed::Given => None,
+                Typed::More => {
+                    self.input = Input::Line(purpose, line);
+                    None
+                }
+                Typed::Done => self.take_line(purpose, line),
+            },
+        }
+    }
+
+    fn press_list(&mut self, key: KeyCode) -> Option<Wish> {
+        let last = self.lines().len().saturating_sub(1);
+        let name = self.selected_class().map(|class| class.name.clone());
+        match key {
+            KeyCode::Esc if !self.filter.is_empty() => {
+                self.filter.clear();
+                self.follow(name.as_deref());
+            }
+            KeyCode::Char('q') | KeyCode::Esc => return Some(Wish::Quit),
+            KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(last),
+            KeyCode::PageUp => self.selected = self.selected.saturating_sub(10),
+            KeyCode::PageDown => self.selected = (self.selected + 10).min(last),
+            KeyCode::Home => self.selected = 0,
+            KeyCode::End => self.selected = last,
+            KeyCode::Char(' ') => self.frozen = !self.frozen,
+            KeyCode::Char('p') => {
+                self.processes = !self.processes;
+                self.selected = 0;
+                self.follow(name.as_deref());
+            }
+            KeyCode::Char('s') => {
+                self.order = self.order.next();
+                self.arrange(name.as_deref());
+            }
+            KeyCode::Char('/') => self.input = Input::Line(Purpose::Filter, String::new()),
+            KeyCode::Char('?' | 'h') => self.input = Input::Help,
+            KeyCode::Char('l') if name.is_some() => {
+                self.input = Input::Line(Purpose::Limit, String::new());
+            }
+            KeyCode::Char('z') => return Some(Wish::Do(Action::Pause(self.target()?))),
+            KeyCode::Char('K') => self.input = Input::End(self.target()?),
+            _ => {}
+        }
+        None
+    }
+
+    /// Takes a line that was typed.
+    fn take_line(&mut self, purpose: Purpose, line: String) -> Option<Wish> {
+        let class = self.selected_class().map(|class| class.name.clone());
+        match purpose {
+            Purpose::Filter => {
+                self.filter = line;
+                self.follow(class.as_deref());
+            }
+            Purpose::Limit => match input::limit(&line) {
+                Ok((resource, rate)) => {
+                    let class = class?;
+                    return Some(Wish::Do(Action::Limit(Change { class, resource, rate })));
+                }
+                Err(why) => self.say(why),
+            },
+        }
+        None
+    }
+}
