@@ -10,7 +10,7 @@ use discnice_watcher::process::Pinned;
 
 pub use discnice_registry::Class as Found;
 pub use discnice_registry::Origin;
-pub use discnice_registry::class::{all, find, find_or_create, of_other_versions};
+pub use discnice_registry::classes::{all, find, find_or_create, of_other_versions};
 pub use discnice_registry::name::automatic as automatic_name;
 pub use discnice_registry::name::check as check_name;
 pub use discnice_registry::name::is_automatic;

@@ -1,4 +1,4 @@
-//! The classes of this user.
+//! One class: its block, which is made, mapped and removed, and whether any process still uses it.
 
 #![allow(unsafe_code, reason = "shared memory is mapped here, in `board` and in `store`")]
 
@@ -23,11 +23,8 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// system's limit comes near.
 const ABANDONED_IN_CROWD: Duration = Duration::from_secs(5);
 const CROWD: usize = 1024;
-/// Share of commands that look for abandoned classes, one in so many, as the kernel writes a line
-/// for each class.
-const SWEEPERS: u32 = 16;
 
-const SIZE: usize = discnice_ledger::Class::SIZE;
+pub(crate) const SIZE: usize = discnice_ledger::Class::SIZE;
 
 /// A class and where it lies.
 #[derive(Debug, Clone, Copy)]
@@ -39,18 +36,6 @@ pub struct Class {
     /// Set if its block was removed, so that no other process will find it, though its members are
     /// still held.
     pub removed: bool,
-}
-
-/// Origin of a class that was asked for by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The class existed.
-    Found,
-    /// The class was made, with the limits that it had before: its block was of another version, or
-    /// lost.
-    Renewed,
-    /// The class was made, without limits.
-    New,
 }
 
 impl Class {
@@ -109,7 +94,7 @@ impl Class {
         futex::wake_all(self.class.changes());
     }
 
-    fn entry(&self, limits: Limits) -> Entry {
+    pub(crate) fn entry(&self, limits: Limits) -> Entry {
         Entry { block: self.block, nonce: self.class.nonce(), limits }
     }
 
@@ -155,31 +140,7 @@ fn map(id: BlockId) -> Result<Class, Unusable> {
     }
 }
 
-/// The class of this name, if there is one.
-#[must_use]
-pub fn find(name: &str) -> Option<Class> {
-    find_by(Entries::open().ok().as_ref(), name)
-}
-
-fn find_by(entries: Option<&Entries>, name: &str) -> Option<Class> {
-    let entry = entries.and_then(|entries| entries.read(name));
-    let entered = entry.and_then(|entry| {
-        let is_it = |found: &Class| found.class.nonce() == entry.nonce && is_named(found, name);
-        attach_if(entry.block, is_it)
-    });
-    // Its entry may lie in the directory of a session that is over.
-    let listed = || {
-        let blocks = store::list(SIZE).unwrap_or_default();
-        blocks.iter().find_map(|one| attach_if(one.id, |found| is_named(found, name)))
-    };
-    entered.or_else(listed)
-}
-
-fn is_named(found: &Class, name: &str) -> bool {
-    !found.removed && found.name() == name
-}
-
-fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<Class> {
+pub(crate) fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<Class> {
     let found = attach(id)?;
     if wanted(&found) {
         return Some(found);
@@ -189,42 +150,7 @@ fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<Class> {
     None
 }
 
-//= rate-windows/3.1-classes
-/// The class of this name, made if need be.
-///
-/// # Errors
-/// Shared memory is not to be had.
-pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
-    if process::id().is_multiple_of(SWEEPERS) {
-        sweep_quietly(Sweep::Passing);
-    }
-    if name::is_automatic(name) {
-        return Ok((create(name)?, Origin::New));
-    }
-    let entries = Entries::open().ok();
-    if let Some(entries) = &entries {
-        // Before: making the board takes the same lock.
-        let _ = Board::find_or_create();
-        entries.lock();
-    }
-    if let Some(found) = find_by(entries.as_ref(), name) {
-        return Ok((found, Origin::Found));
-    }
-    let before = entries.as_ref().and_then(|entries| entries.read(name));
-    let made = create(name)?;
-    let limits = before.as_ref().map_or(Limits::UNLIMITED, |entry| entry.limits);
-    if let Some(entries) = &entries {
-        // Without an entry it is found by its block.
-        let _ = entries.write(name, &made.entry(limits));
-    }
-    if before.is_none() {
-        return Ok((made, Origin::New));
-    }
-    made.class.set_limits(time::now(), &limits);
-    Ok((made, Origin::Renewed))
-}
-
-fn create(name: &str) -> anyhow::Result<Class> {
+pub(crate) fn create(name: &str) -> anyhow::Result<Class> {
     let block = create_block().context("no shared memory for the class (see `discnice doctor`)")?;
     let (nonce, created) = (store::random(), now());
     // SAFETY: a new block is zeroed, so long, and no other process's yet.
@@ -262,7 +188,7 @@ pub fn probe() -> io::Result<Store> {
 
 /// Why abandoned classes are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sweep {
+pub(crate) enum Sweep {
     /// A command passes by.
     Passing,
     /// A command looks at all classes. That touches them, so it goes by what stands in each: since
@@ -273,7 +199,7 @@ enum Sweep {
 }
 
 /// Removes automatic classes that no process uses any more.
-fn sweep(listed: &[Listed], why: Sweep) {
+pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     let crowded = why == Sweep::Pressed || listed.len() > CROWD;
     let patience = if crowded { ABANDONED_IN_CROWD } else { ABANDONED };
     let old = |since: u64| now() > since + patience.as_secs();
@@ -293,36 +219,13 @@ fn sweep(listed: &[Listed], why: Sweep) {
 }
 
 /// Sweeps like [`sweep`], without reporting that the list cannot be read.
-fn sweep_quietly(why: Sweep) {
+pub(crate) fn sweep_quietly(why: Sweep) {
     if let Ok(listed) = store::list(SIZE) {
         sweep(&listed, why);
     }
 }
 
-/// All classes of this user, by name. One that was removed is among them while processes are held by it.
-///
-/// # Errors
-/// The kernel's list cannot be read.
-pub fn all() -> anyhow::Result<Vec<Class>> {
-    let listed = store::list(SIZE).context("cannot list shared memory")?;
-    sweep(&listed, Sweep::Looking);
-    let limits = |found: &Class| found.class.is_limited() || found.class.yields();
-    let has_members = |found: &Class| found.class.living(process::exists).next().is_some();
-    let holds = |found: &Class| !found.removed || limits(found) && has_members(found);
-    let mut classes: Vec<Class> =
-        listed.iter().filter_map(|one| attach_if(one.id, holds)).collect();
-    classes.sort_by_cached_key(Class::name);
-    Ok(classes)
-}
-
-/// How many blocks of this user hold classes of other versions, which this one cannot show or change.
-#[must_use]
-pub fn of_other_versions() -> usize {
-    let blocks = store::list(SIZE).unwrap_or_default();
-    blocks.iter().filter(|one| is_of_other_version(one.id)).count()
-}
-
-fn is_of_other_version(id: BlockId) -> bool {
+pub(crate) fn is_of_other_version(id: BlockId) -> bool {
     match map(id) {
         Ok(found) => {
             // SAFETY: `found` goes no further than this.
@@ -331,24 +234,5 @@ fn is_of_other_version(id: BlockId) -> bool {
         }
         Err(Unusable::Unmapped) => false,
         Err(Unusable::Foreign(foreign)) => matches!(foreign, Foreign::OtherVersion(_)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_class_is_found_again_and_removed() {
-        let name = format!("test-{}", std::process::id());
-        let (made, origin) = find_or_create(&name).unwrap();
-        assert_eq!(origin, Origin::New);
-        let (again, origin) = find_or_create(&name).unwrap();
-        assert!(origin == Origin::Found && again.block == made.block && again.name() == name);
-        assert!(all().unwrap().iter().any(|found| found.block == made.block));
-        Entries::open().unwrap().remove(&name, made.block);
-        assert_eq!(find(&name).unwrap().block, made.block, "without its entry");
-        made.remove().unwrap();
-        assert!(find(&name).is_none());
     }
 }

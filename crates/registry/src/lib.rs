@@ -10,7 +10,8 @@
 //! - [`name`]: which names classes may have;
 //! - `store`: makes, lists and maps blocks;
 //! - [`entry`]: what leads from a name to a block;
-//! - [`class`]: classes by name, by block, all of them, and which are abandoned;
+//! - [`class`]: one class and its block, and which are abandoned;
+//! - [`classes`]: classes by name, and all of them;
 //! - [`board`]: what the classes know together of the others' traffic.
 //!
 //! # Trust
@@ -20,9 +21,11 @@
 
 pub mod board;
 pub mod class;
+pub mod classes;
 pub mod entry;
 pub mod name;
 mod store;
 
 pub use board::Board;
-pub use class::{Class, Origin};
+pub use class::Class;
+pub use classes::Origin;

@@ -3,7 +3,7 @@
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Choice, Pace};
-use discnice_registry::{Class, class, name};
+use discnice_registry::{Class, classes, name};
 
 use crate::daemon::tuning;
 use crate::daemon::watched_class::WatchedClass;
@@ -22,7 +22,7 @@ pub(crate) fn settle(parent: &Class, child: &Child, kept: &[WatchedClass]) -> Op
 
 fn make(parent: &Class, child: &Child) -> Option<Class> {
     let (made, _) =
-        class::find_or_create(&name::of_child(&parent.name(), child.pinned.id())).ok()?;
+        classes::find_or_create(&name::of_child(&parent.name(), child.pinned.id())).ok()?;
     made.class.set_parent(parent.block);
     follow(parent, &made);
     let slot = enlist(made.class, &child.pinned, Charged::default(), Reason::Descendant);

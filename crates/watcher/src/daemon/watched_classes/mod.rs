@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use discnice_ledger::Board;
 use discnice_ledger::board::Arrivals;
-use discnice_registry::{Class, class};
+use discnice_registry::{Class, classes};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
@@ -76,7 +76,7 @@ impl WatchedClasses {
             tenants,
             awaited,
         };
-        for mapped in class::all().unwrap_or_default() {
+        for mapped in classes::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
             if wanted && mapped.class.living(process::exists).next().is_some() {
                 keeper.keep(mapped);

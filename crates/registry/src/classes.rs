@@ -1,0 +1,128 @@
+//! The classes of this user: by name, made if need be, and all of them.
+
+use anyhow::Context;
+use discnice_ledger::policy::Limits;
+use discnice_sys::{process, time};
+
+use crate::class::{
+    Class, SIZE, Sweep, attach_if, create, is_of_other_version, sweep, sweep_quietly,
+};
+use crate::entry::Entries;
+use crate::{Board, name, store};
+
+/// Share of commands that look for abandoned classes, one in so many, as the kernel writes a line
+/// for each class.
+const SWEEPERS: u32 = 16;
+
+/// Origin of a class that was asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The class existed.
+    Found,
+    /// The class was made, with the limits that it had before: its block was of another version, or
+    /// lost.
+    Renewed,
+    /// The class was made, without limits.
+    New,
+}
+
+/// The class of this name, if there is one.
+#[must_use]
+pub fn find(name: &str) -> Option<Class> {
+    find_by(Entries::open().ok().as_ref(), name)
+}
+
+fn find_by(entries: Option<&Entries>, name: &str) -> Option<Class> {
+    let entry = entries.and_then(|entries| entries.read(name));
+    let entered = entry.and_then(|entry| {
+        let is_it = |found: &Class| found.class.nonce() == entry.nonce && is_named(found, name);
+        attach_if(entry.block, is_it)
+    });
+    // Its entry may lie in the directory of a session that is over.
+    let listed = || {
+        let blocks = store::list(SIZE).unwrap_or_default();
+        blocks.iter().find_map(|one| attach_if(one.id, |found| is_named(found, name)))
+    };
+    entered.or_else(listed)
+}
+
+fn is_named(found: &Class, name: &str) -> bool {
+    !found.removed && found.name() == name
+}
+
+//= rate-windows/3.1-classes
+/// The class of this name, made if need be.
+///
+/// # Errors
+/// Shared memory is not to be had.
+pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
+    if process::id().is_multiple_of(SWEEPERS) {
+        sweep_quietly(Sweep::Passing);
+    }
+    if name::is_automatic(name) {
+        return Ok((create(name)?, Origin::New));
+    }
+    let entries = Entries::open().ok();
+    if let Some(entries) = &entries {
+        // Before: making the board takes the same lock.
+        let _ = Board::find_or_create();
+        entries.lock();
+    }
+    if let Some(found) = find_by(entries.as_ref(), name) {
+        return Ok((found, Origin::Found));
+    }
+    let before = entries.as_ref().and_then(|entries| entries.read(name));
+    let made = create(name)?;
+    let limits = before.as_ref().map_or(Limits::UNLIMITED, |entry| entry.limits);
+    if let Some(entries) = &entries {
+        // Without an entry it is found by its block.
+        let _ = entries.write(name, &made.entry(limits));
+    }
+    if before.is_none() {
+        return Ok((made, Origin::New));
+    }
+    made.class.set_limits(time::now(), &limits);
+    Ok((made, Origin::Renewed))
+}
+
+/// All classes of this user, by name. One that was removed is among them while processes are held by it.
+///
+/// # Errors
+/// The kernel's list cannot be read.
+pub fn all() -> anyhow::Result<Vec<Class>> {
+    let listed = store::list(SIZE).context("cannot list shared memory")?;
+    sweep(&listed, Sweep::Looking);
+    let limits = |found: &Class| found.class.is_limited() || found.class.yields();
+    let has_members = |found: &Class| found.class.living(process::exists).next().is_some();
+    let holds = |found: &Class| !found.removed || limits(found) && has_members(found);
+    let mut classes: Vec<Class> =
+        listed.iter().filter_map(|one| attach_if(one.id, holds)).collect();
+    classes.sort_by_cached_key(Class::name);
+    Ok(classes)
+}
+
+/// How many blocks of this user hold classes of other versions, which this one cannot show or change.
+#[must_use]
+pub fn of_other_versions() -> usize {
+    let blocks = store::list(SIZE).unwrap_or_default();
+    blocks.iter().filter(|one| is_of_other_version(one.id)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_found_again_and_removed() {
+        let name = format!("test-{}", std::process::id());
+        let (made, origin) = find_or_create(&name).unwrap();
+        assert_eq!(origin, Origin::New);
+        let (again, origin) = find_or_create(&name).unwrap();
+        assert!(origin == Origin::Found && again.block == made.block && again.name() == name);
+        assert!(all().unwrap().iter().any(|found| found.block == made.block));
+        Entries::open().unwrap().remove(&name, made.block);
+        assert_eq!(find(&name).unwrap().block, made.block, "without its entry");
+        made.remove().unwrap();
+        assert!(find(&name).is_none());
+    }
+}
