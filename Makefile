@@ -37,7 +37,7 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: program clippy rustdoc ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
+lint: program clippy rustdoc locks ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask check-layers
 	$(CARGO) xtask check-tests
@@ -49,6 +49,12 @@ lint: program clippy rustdoc ## Formatting, clippy, layers, exported symbols, th
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Workspaces of their own: a crate that one of ours begins to use must be in their lists of versions, too.
+locks:
+	for workspace in bindings/python fuzz; do \
+		$(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; \
+	done
 
 rustdoc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
