@@ -3,11 +3,12 @@
 #![allow(unsafe_code, reason = "shared memory is mapped here, in `class` and in `store`")]
 
 use std::io;
+use std::ptr::NonNull;
 
 use discnice_sys::block::{Block, BlockId};
 
 use crate::entry::{Entries, Entry};
-use crate::store;
+use crate::store::{self, Listed};
 
 /// Stands for the board where classes have their names; no user can type it.
 const NAME: &str = "@board";
@@ -48,8 +49,12 @@ impl Board {
     }
 
     fn find(entries: &Entries) -> Option<Self> {
-        let block = store::adopt(entries.read(NAME)?.block, Self::SIZE)?;
-        // SAFETY: mapped, so long, at a page's start; we never unmap an adopted one.
+        Self::map(entries.read(NAME)?.block)
+    }
+
+    fn map(id: BlockId) -> Option<Self> {
+        let block = store::adopt(id, Self::SIZE)?;
+        // SAFETY: mapped, so long, at a page's start; it is unmapped only where nothing refers to it.
         let board = unsafe { discnice_ledger::Board::adopt(block.start, block.length) };
         match board {
             Ok(board) if !block.removed => Some(Self { board, block: block.id }),
@@ -61,6 +66,24 @@ impl Board {
         }
     }
 
+    /// Removes the boards that sessions left which are over: no process has them mapped and none had since `old` says, no
+    /// entry of this session leads to them, and no class is among those that `used` returns.
+    pub(crate) fn sweep(old: impl Fn(u64) -> bool, used: impl FnOnce() -> Vec<BlockId>) {
+        let Ok(listed) = store::list(Self::SIZE) else { return };
+        let entry = Entries::open().ok().and_then(|entries| entries.read(NAME));
+        let own = entry.map(|entry| entry.block);
+        remove_unused(listed.into_iter().filter(|one| is_left(one, own, &old)), used);
+    }
+
+    /// # Safety
+    /// Nothing refers to the board any more.
+    unsafe fn unmap(self) {
+        let start = NonNull::from(self.board).cast();
+        let block = Block { id: self.block, start, length: Self::SIZE, removed: false };
+        // SAFETY: the caller's; it was mapped as so many bytes.
+        unsafe { block.unmap() };
+    }
+
     fn create() -> io::Result<Self> {
         let Block { id, start, length, .. } = store::create(Self::SIZE)?;
         // SAFETY: a new block is zeroed, so long, and no other process's yet.
@@ -68,5 +91,58 @@ impl Board {
             Ok(board) => Ok(Self { board, block: id }),
             Err(foreign) => Err(io::Error::other(format!("new shared memory is {foreign}"))),
         }
+    }
+}
+
+/// Returns true if no process has the block mapped, nor had one lately, and the entry of this session does not lead to it.
+fn is_left(one: &Listed, own: Option<BlockId>, old: impl Fn(u64) -> bool) -> bool {
+    one.attached == Some(false) && old(one.touched) && own != Some(one.id)
+}
+
+/// Removes those among the blocks that are boards and that are not `used`, which is asked only if there are any blocks.
+fn remove_unused(blocks: impl Iterator<Item = Listed>, used: impl FnOnce() -> Vec<BlockId>) {
+    let mut blocks = blocks.peekable();
+    if blocks.peek().is_none() {
+        return;
+    }
+    let used = used();
+    for one in blocks.filter(|one| !used.contains(&one.id)) {
+        // Another program's may be as large.
+        let Some(found) = Board::map(one.id) else { continue };
+        // SAFETY: `found` goes no further than this.
+        unsafe { found.unmap() };
+        // Another command may have been first.
+        let _ = store::remove(one.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boards_that_no_class_uses_are_removed() {
+        let [left, used] = std::array::from_fn(|_| Board::create().unwrap().block);
+        let others = store::create(Board::SIZE).unwrap();
+        let blocks = [left, used, others.id];
+        let listed = |id| Listed { id, attached: Some(false), touched: 0 };
+        remove_unused(blocks.into_iter().map(listed), || vec![used]);
+        let there = blocks.map(|id| store::adopt(id, Board::SIZE).is_some_and(|one| !one.removed));
+        assert_eq!(there, [false, true, true], "one left, one used, one of another program");
+        for id in [used, others.id] {
+            store::remove(id).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_used_or_was_lately_or_is_this_sessions_is_not_left() {
+        let [id, own] = [1, 2].map(BlockId::of_segment);
+        let left = Listed { id, attached: Some(false), touched: 7 };
+        let is = |one: Listed| is_left(&one, Some(own), |touched| touched < 9);
+        assert!(is(left));
+        assert!(!is(Listed { attached: Some(true), ..left }));
+        assert!(!is(Listed { attached: None, ..left }), "a file goes with its directory");
+        assert!(!is(Listed { touched: 9, ..left }));
+        assert!(!is(Listed { id: own, ..left }));
     }
 }
