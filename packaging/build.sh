@@ -19,8 +19,11 @@ mkdir -p dist
 # The program, gbp and the library for any machine, in $portable, with what debuggers need beside it.
 portable() {
     [ -z "${made:-}" ] || return 0
-    # With its C library inside it is 140 kB larger than one for this machine, so more of it is built for size.
-    cargo build --release --locked -p discnice-cli -p discnice-graybox --target $musl --config profile.release.opt-level=2 \
+    # With its C library inside it is larger than one for this machine, so more of it is built for size, and without the
+    # index of the tables for unwinding (80 kB): a program that aborts on panic unwinds nothing, and debuggers need no index.
+    RUSTFLAGS="${RUSTFLAGS:-} -C link-arg=-Wl,--no-eh-frame-hdr" \
+        cargo build --release --locked -p discnice-cli -p discnice-graybox --target $musl \
+        --config profile.release.opt-level=2 \
         --config 'profile.release.package.discnice-graybox.opt-level="s"'
     make --silent program
     install -d "$portable"
