@@ -5,7 +5,7 @@
 //! All that it takes is the totals of the machine and the charges on the board.
 
 use discnice_ledger::Board;
-use discnice_ledger::board::{ALL_DISKS, Totals};
+use discnice_ledger::board::{ALL_DISKS, Totals, Work};
 use discnice_ledger::policy::throttle::INTERVAL;
 use discnice_units::Nanos;
 
@@ -23,6 +23,8 @@ pub trait Witness {
     fn tell(&mut self) -> bool;
     /// Adds the tasks of no class that wait for disks.
     fn add_strangers(&mut self, totals: &mut Totals);
+    /// Returns how many bytes the largest request has that this disk is given; zero if that is not known.
+    fn largest_request(&mut self, disk: u64) -> u64;
 }
 
 /// A member, which knows only its own traffic.
@@ -34,6 +36,10 @@ impl Witness for Member {
     }
 
     fn add_strangers(&mut self, _: &mut Totals) {}
+
+    fn largest_request(&mut self, _: u64) -> u64 {
+        0
+    }
 }
 
 /// Makes a new observation if the last one is older than `interval`; returns true if it did.
@@ -51,7 +57,11 @@ pub fn observe_after<H: Host>(
     let unwritten = if witness.tell() { host.unwritten() } else { None };
     let before = board.charged();
     let mut totals = Totals::new(host.stalled().unwrap_or_default());
-    if !host.disks(|disk| totals.add_disk(board, disk.id, disk.physical, (disk.moved, disk.work))) {
+    let told = host.disks(|disk| {
+        let work = Work { largest: witness.largest_request(disk.id), ..disk.work };
+        totals.add_disk(board, disk.id, disk.physical, (disk.moved, work));
+    });
+    if !told {
         return false;
     }
     if witness.tell() {

@@ -163,7 +163,7 @@ impl Host for Linux {
         let told = traffic::disks(|disk| {
             let (id, physical) = (disk.id, disk.is_physical());
             let traffic::Disk { busy, requests, waited, in_flight, .. } = disk;
-            let work = Work { busy, requests, waited, in_flight };
+            let work = Work { busy, requests, waited, in_flight, largest: 0 };
             each(DiskTraffic { id, physical, moved: moved(disk.moved), work });
         });
         told.is_ok()

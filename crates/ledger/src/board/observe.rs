@@ -2,7 +2,7 @@
 
 use discnice_units::Nanos;
 
-use super::medium::{Exact, Kind, Look};
+use super::medium::{Exact, Kind, Look, News};
 use crate::board::{ALL_DISKS, Board, MEDIA, Moved, NETWORK, Work};
 use crate::policy::throttle::{INTERVAL, STALE, Thresholds};
 use crate::primitive::Ordering;
@@ -155,7 +155,7 @@ impl Board {
         let look = |exact, waiting| Look { now, gap, exact, waiting };
         let all =
             self.media.iter().zip(moved).zip(own).zip(weights).zip(totals.work.iter().zip(done));
-        for (place, ((((medium, moved), own), weights), work)) in all.enumerate() {
+        for (place, ((((medium, moved), own), weights), (work, done))) in all.enumerate() {
             // What was charged before a medium was first looked at explains nothing of it later.
             let Some(moved) = moved else { continue };
             let (kind, busy) = if place == NETWORK {
@@ -165,7 +165,9 @@ impl Board {
             };
             let exact = totals.exact.filter(|_| place != NETWORK);
             let waiting = totals.waiting.get(place).copied().unwrap_or_default();
-            medium.observe(&look(exact, waiting), kind, (moved, own), weights, work, busy);
+            medium.set_weights(weights);
+            let news = News { moved, own, work: *work, done };
+            medium.observe(&look(exact, waiting), kind, &news, busy);
         }
     }
 

@@ -13,6 +13,7 @@ use discnice_units::Nanos;
 
 use crate::Watch;
 use crate::network::{Looked, Pace};
+use crate::others::requests::Requests;
 use crate::others::waiting_tasks::WaitingTasks;
 use crate::tuning;
 
@@ -22,6 +23,7 @@ pub struct Observer {
     board: Option<&'static Board>,
     due: Nanos,
     strangers: WaitingTasks,
+    requests: Requests,
     network: Pace,
 }
 
@@ -29,7 +31,8 @@ impl Observer {
     /// Creates one that looks at this board, or, without one, does nothing.
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
-        Self { board, due: Nanos(0), strangers: WaitingTasks::default(), network: Pace::default() }
+        let (strangers, requests) = (WaitingTasks::default(), Requests::default());
+        Self { board, due: Nanos(0), strangers, requests, network: Pace::default() }
     }
 
     /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
@@ -68,8 +71,9 @@ impl Observer {
             return self.due.min(now.plus(interval));
         }
         self.due = now.plus(interval);
-        let strangers = &mut self.strangers;
-        let mut sight = Sight { watches, watched, board, strangers };
+        let (strangers, requests) = (&mut self.strangers, &mut self.requests);
+        requests.forget_old(now);
+        let mut sight = Sight { watches, watched, board, strangers, requests };
         observe_after(&Linux, board, (now, interval), &mut sight);
         // Also what a member has seen meanwhile.
         watches.iter_mut().for_each(|each| each.as_mut().attend(now, board));
@@ -83,6 +87,7 @@ struct Sight<'a, W> {
     watched: usize,
     board: &'static Board,
     strangers: &'a mut WaitingTasks,
+    requests: &'a mut Requests,
 }
 
 impl<W: AsMut<Watch>> Witness for Sight<'_, W> {
@@ -98,5 +103,9 @@ impl<W: AsMut<Watch>> Witness for Sight<'_, W> {
         let Self { watches, board, strangers, .. } = self;
         let is_member = |id| watches.iter_mut().any(|each| each.as_mut().has(id));
         strangers.look(time::now(), is_member, |disks| totals.add_stranger(board, disks));
+    }
+
+    fn largest_request(&mut self, disk: u64) -> u64 {
+        self.requests.largest(disk)
     }
 }

@@ -19,6 +19,8 @@ tuning! {
     STARTUP_BYTES: u64 = 4 << 20, Bytes, adr 7;
     /// Interval of looks at the disks that the files of a member lie on.
     DISKS_AGAIN: Nanos = Nanos::SECOND, Time, adr 7;
+    /// Time for which the size of a disk's requests is remembered: it can be set, and the disk replaced.
+    REQUESTS_FOR: Nanos = Nanos(10 * Nanos::SECOND.0), Time, adr 20;
     /// Processes up to which it is known at once what all of them have moved.
     KNOWN_AT_ONCE: usize = 200, Count, adr 7;
     /// Time after its last wait for a disk for which a process of no class is looked at each

@@ -2,7 +2,7 @@
 
 use discnice_units::Nanos;
 
-use super::totals::Moved;
+use super::totals::{Moved, Work};
 use crate::policy::throttle;
 use crate::primitive::{AtomicU64, Ordering};
 
@@ -45,6 +45,18 @@ impl Kind {
         pool.store(rest, Ordering::Relaxed);
         unexplained
     }
+}
+
+/// What a medium did between two observations.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::board) struct News {
+    pub(in crate::board) moved: Moved,
+    /// What of it classes were charged, or were to be.
+    pub(in crate::board) own: Moved,
+    /// What it has had to do since the machine started.
+    pub(in crate::board) work: Work,
+    /// Requests that it has done, and for how long these waited.
+    pub(in crate::board) done: (u64, Nanos),
 }
 
 /// How an observation was made.

@@ -5,7 +5,7 @@ mod others;
 mod totals;
 
 use discnice_units::Nanos;
-pub(super) use look::{Exact, Kind, Look};
+pub(super) use look::{Exact, Kind, Look, News};
 pub use totals::{Moved, Work};
 
 use crate::policy::occupancy;
@@ -81,6 +81,11 @@ impl Medium {
     #[must_use]
     pub fn weights(&self) -> u32 {
         self.weights.load(Ordering::Relaxed)
+    }
+
+    /// Notes the sum of the weights of the classes that share what is left here.
+    pub(super) fn set_weights(&self, weights: u32) {
+        self.weights.store(weights, Ordering::Relaxed);
     }
 
     /// For which part of the time it has had something to do lately, in thousandths.

@@ -2,16 +2,13 @@
 
 use discnice_units::Nanos;
 
-use super::look::{Exact, Kind, Look};
-use super::totals::{Moved, Work};
+use super::look::{Exact, Kind, Look, News};
+use super::totals::Moved;
 use super::{MICROSECOND, Medium};
 use crate::policy::throttle::{self, ATTACK, RELEASE, Seen, Thresholds, Waits};
 use crate::primitive::Ordering;
 use crate::recent::{Recent, SLOT};
 
-/// The largest request that the kernel makes of ordinary reads: `max_sectors_kb` of most disks since Linux 6.16. Before, it was
-/// 1.25 MiB.
-const REQUEST: u64 = 4 << 20;
 /// Divisor of what others seem to have written that gives the share taken for what a file system
 /// writes for us: an eighth at most.
 const OVERHEAD: u64 = 8;
@@ -22,59 +19,68 @@ const OVERHEAD: u64 = 8;
 const DOUBT: (Nanos, Nanos) = (Nanos::SECOND, Nanos(10 * Nanos::SECOND.0));
 
 impl Medium {
-    /// Takes in one observation: `moved` bytes, of which `own` were charged.
+    /// Takes in one observation.
     pub(in crate::board) fn observe(
         &self,
         look: &Look,
         kind: &Kind,
-        (moved, own): (Moved, Moved),
-        weights: u32,
-        (work, done): (&Work, (u64, Nanos)),
+        news: &News,
         (thresholds, stalled): (&Thresholds, bool),
     ) {
-        let (now, gap) = (look.now, look.gap);
-        self.weights.store(weights, Ordering::Relaxed);
-        let in_hand = |late: u64| work.in_flight.saturating_mul(REQUEST).saturating_add(late);
-        let most = |known: Option<u64>, most: u64| known.map_or(most, |known| known.min(most));
-        let known = look.exact.map(|exact| in_hand(exact.late.inward));
-        let most_inward = most(known, kind.inward_most);
-        let pool = &self.inward_pool;
-        // What is on its way is known; nothing of it is to be forgotten.
-        let passed = if look.exact.is_some() { Nanos(0) } else { gap };
-        let inward = kind.explain(pool, most_inward, own.inward, moved.inward, passed);
-        let unwritten = |exact: Exact| exact.unwritten.saturating_add(in_hand(exact.late.outward));
-        let most_outward = most(look.exact.map(unwritten), kind.outward_most);
-        let pool = &self.outward_pool;
-        let outward = kind.explain(pool, most_outward, own.outward, moved.outward, gap);
-        note(&self.others, now, gap, inward.saturating_add(outward));
-        let was = self.is_throttled();
-        let (mut suspected, mut waits) = (false, None);
-        if let Some(exact) = &look.exact {
-            let foreign = inward.saturating_add(outward.saturating_sub(moved.outward / OVERHEAD));
-            let span = gap.min(SLOT).0 / MICROSECOND;
-            let mut waited = waiting(foreign, moved.sum(), done);
-            if work.in_flight > 0 {
-                waited = waited.max(look.waiting.saturating_mul(span));
-            }
-            if waited > 0 {
-                self.suspected.store(0, Ordering::Relaxed);
-            } else if !was && work.in_flight > 0 && self.believes(now) {
-                waited = exact.strangers.saturating_mul(span);
-                suspected = waited > 0;
-            }
-            note(&self.waiting, now, gap, waited);
-            let seen = self.waits(now);
-            // What was seen before does not matter any more if nothing is now.
-            let attack = if waited > 0 { seen.attack } else { Nanos(0) };
-            waits = Some(Waits { attack, ..seen });
-        }
+        let (now, was) = (look.now, self.is_throttled());
+        let left = self.unexplained(look, kind, news);
+        note(&self.others, now, look.gap, left.sum());
+        let exact = look.exact.as_ref();
+        let (waits, suspected) =
+            exact.map(|exact| self.note_waiting(look, exact, news, left)).unzip();
         let seen = Seen { waits, ..self.seen(now, stalled) };
         let is = throttle::is_throttled(was, thresholds, &seen);
         if is != was {
-            self.note_suspicion(now, is, suspected);
+            self.note_suspicion(now, is, suspected.unwrap_or(false));
             self.since.store(now.0, Ordering::Relaxed);
             self.throttled.store(is.into(), Ordering::Release);
         }
+    }
+
+    /// What the charges do not explain of the bytes that were moved.
+    fn unexplained(&self, look: &Look, kind: &Kind, news: &News) -> Moved {
+        let (moved, own) = (news.moved, news.own);
+        let in_hand = |late: u64| news.work.in_hand().saturating_add(late);
+        let inward = look.exact.map(|exact| in_hand(exact.late.inward));
+        let outward =
+            look.exact.map(|exact| in_hand(exact.late.outward).saturating_add(exact.unwritten));
+        let most = |known: Option<u64>, most: u64| known.map_or(most, |known| known.min(most));
+        // What is on its way is known; nothing of it is to be forgotten.
+        let passed = if look.exact.is_some() { Nanos(0) } else { look.gap };
+        let (pool, most_inward) = (&self.inward_pool, most(inward, kind.inward_most));
+        let inward = kind.explain(pool, most_inward, own.inward, moved.inward, passed);
+        let (pool, most_outward) = (&self.outward_pool, most(outward, kind.outward_most));
+        let outward = kind.explain(pool, most_outward, own.outward, moved.outward, look.gap);
+        Moved { inward, outward }
+    }
+
+    /// Notes for how long others waited if these bytes are theirs; returns their waiting of late, and whether it is only suspected.
+    fn note_waiting(&self, look: &Look, exact: &Exact, news: &News, left: Moved) -> (Waits, bool) {
+        let (now, work) = (look.now, news.work);
+        let written = left.outward.saturating_sub(news.moved.outward / OVERHEAD);
+        let foreign = left.inward.saturating_add(written);
+        let span = look.gap.min(SLOT).0 / MICROSECOND;
+        let mut waited = waiting(foreign, news.moved.sum(), news.done);
+        if work.in_flight > 0 {
+            waited = waited.max(look.waiting.saturating_mul(span));
+        }
+        let mut suspected = false;
+        if waited > 0 {
+            self.suspected.store(0, Ordering::Relaxed);
+        } else if !self.is_throttled() && work.in_flight > 0 && self.believes(now) {
+            waited = exact.strangers.saturating_mul(span);
+            suspected = waited > 0;
+        }
+        note(&self.waiting, now, look.gap, waited);
+        let seen = self.waits(now);
+        // What was seen before does not matter any more if nothing is now.
+        let attack = if waited > 0 { seen.attack } else { Nanos(0) };
+        (Waits { attack, ..seen }, suspected)
     }
 
     /// Returns true if waiting tasks are believed to wait for this disk.

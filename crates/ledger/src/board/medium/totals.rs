@@ -53,6 +53,10 @@ const fn risen(all: u64, before: u64) -> u64 {
     if more < 0 { 0 } else { more.cast_unsigned() }
 }
 
+/// The largest request of a disk of which that is not known: `max_sectors_kb` of most disks since Linux 6.16. Before, it was
+/// 1.25 MiB.
+const LARGEST: u64 = 4 << 20;
+
 /// What a disk had to do since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
@@ -64,9 +68,17 @@ pub struct Work {
     pub waited: Nanos,
     /// Requests that it has to do now.
     pub in_flight: u64,
+    /// Bytes of the largest request that it is given; zero while that is not known.
+    pub largest: u64,
 }
 
 impl Work {
+    /// Bytes of the requests that it has to do now, at most.
+    pub(in crate::board) const fn in_hand(&self) -> u64 {
+        let largest = if self.largest == 0 { LARGEST } else { self.largest };
+        self.in_flight.saturating_mul(largest)
+    }
+
     /// Returns the work of two disks together.
     pub(in crate::board) const fn plus(self, other: Self) -> Self {
         Self {
@@ -74,6 +86,7 @@ impl Work {
             requests: self.requests.saturating_add(other.requests),
             waited: self.waited.plus(other.waited),
             in_flight: self.in_flight.saturating_add(other.in_flight),
+            largest: if self.largest > other.largest { self.largest } else { other.largest },
         }
     }
 }

@@ -43,10 +43,11 @@ impl Watched {
         class.meter(Resource::Read).settle(class.pace(), machine.now, 0, own);
         machine.board.publish(class, machine.now);
         machine.disks[0].inward += done + others * 4096;
-        let requests = done / Self::PIECE + others;
+        let size = if work.largest == 0 { Self::PIECE } else { work.largest };
+        let requests = done / size + others;
         work.requests += requests;
         work.waited = work.waited.plus(Nanos(requests * Self::STEP.0));
-        work.in_flight = own / Self::PIECE + strangers;
+        work.in_flight = own / size + strangers;
         let claimed = machine.board.claim_observation_after(machine.now, Self::STEP);
         let gap = claimed.expect("nobody else looks");
         let mut totals = Totals::new(Nanos(0));
@@ -79,4 +80,20 @@ fn waiting_for_something_else_costs_next_to_nothing() {
         (1..=90).contains(&held),
         "a fortieth of a minute at most, and it was believed once: {held}"
     );
+}
+
+#[test]
+fn what_was_charged_and_never_comes_hides_no_more_than_the_disk_can_have_in_hand() {
+    let onset = |largest: u64| {
+        let mut disk = Watched::new();
+        disk.work.largest = largest;
+        // It was in the cache after all.
+        disk.class.meter(Resource::Read).settle(disk.class.pace(), disk.machine.now, 0, 64 << 20);
+        assert!((0..50).all(|_| !disk.pass(0, 0)), "alone");
+        (0..100).position(|_| disk.pass(16, 0)).expect("others are seen")
+    };
+    // In steps of 64 KiB.
+    let (unknown, small) = (onset(0), onset(128 << 10));
+    assert!((14..=18).contains(&small), "1 MiB, its piece: {small}");
+    assert!((60..=68).contains(&unknown), "4 MiB, its one request at most: {unknown}");
 }
