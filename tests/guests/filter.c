@@ -62,7 +62,7 @@ int main(int count, char **arguments) {
         say("sendfile", sendfile(to, fd, &at, sizeof data));
         say("copy", copy_file_range(fd, &at, to, NULL, sizeof data, 0));
     }
-    /* A watcher looks from outside every few milliseconds, or later on a busy machine: what started this ends its input then. */
+    /* What started this says when it is to end. */
     read(0, data, 1);
     if (!strcmp(arguments[1], "errno")) return 5;
     syscall(SYS_exit, 6);

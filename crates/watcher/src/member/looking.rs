@@ -69,7 +69,7 @@ impl Watched {
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
         self.take_part(state);
-        self.accounting.end_unknown_children(now, rest(self.role));
+        self.accounting.end_unknown_children(now, rest(self.role, state));
         if self.accounting.account.look().is_err() || self.pinned.has_ended() {
             return Err(Gone::Ended);
         }
@@ -110,6 +110,9 @@ impl Watched {
     /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
     /// it already; then what is left there of no known process `is_own`.
     pub fn end(&mut self, is_own: bool) {
+        if let Some(state) = self.member().map(discnice_ledger::Member::state) {
+            self.accounting.account.set_rest(rest(self.role, state));
+        }
         // Unreadable when its parent has waited for it: then what is new is that of the parent.
         let _ = self.accounting.account.update();
         if is_own {

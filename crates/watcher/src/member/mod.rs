@@ -76,7 +76,8 @@ impl Watched {
         let before = before.filter(|reason| *reason != Reason::Paused).unwrap_or(Reason::None);
         let reason = if reason == Reason::None { before } else { reason };
         let role = role(class, member.state());
-        let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), rest(role))
+        let Ok(account) =
+            OwnAccount::open(pinned.id(), member.books().charged(), rest(role, member.state()))
         else {
             held.set_how(Mechanism::None, Reason::Hidden);
             return None;

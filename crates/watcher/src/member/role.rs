@@ -61,10 +61,10 @@ impl Watched {
     /// Takes over, or leaves to the library, what the process is charged for in this state.
     pub(super) fn take_part(&mut self, state: State) {
         let (role, reason) = self.part_in(state);
+        self.accounting.account.set_rest(rest(role, state));
         if (role, reason) != (self.role, self.reason) {
             (self.role, self.reason) = (role, reason);
             self.schedule.look_closely(time::now());
-            self.accounting.account.set_rest(rest(role));
             self.note_how(reason);
         }
     }
@@ -80,10 +80,11 @@ pub(super) fn role(class: &Class, state: State) -> Role {
     }
 }
 
-/// What of a process's account is not its own, with this role.
-pub(super) fn rest(role: Role) -> Rest {
-    match role {
-        Role::Outside => Rest::Known,
-        Role::Preloaded => Rest::Children,
+/// What of a process's account is not its own, with this role in this state.
+pub(super) fn rest(role: Role, state: State) -> Rest {
+    match (role, state) {
+        // The children of one that is confined do not charge themselves either.
+        (Role::Outside, _) | (_, State::Confined) => Rest::Known,
+        (Role::Preloaded, _) => Rest::Children,
     }
 }
