@@ -31,6 +31,18 @@ struct Suspect {
     /// The disks that its files lie on, and when they were looked up.
     disks: Option<Vec<u64>>,
     placed_at: Option<Nanos>,
+    traffic: Traffic,
+}
+
+/// What the account of a process tells, of this user's processes: bytes that it moved were waited for, if it waits for such often
+/// enough. A wait of some milliseconds is seen by chance only, and behind what the members write its requests do not show.
+#[derive(Debug, Default)]
+struct Traffic {
+    /// Bytes that it had moved at the last look.
+    seen: Option<u64>,
+    /// At how many looks it waited, and at how many it had moved bytes; halved now and then.
+    waits: u32,
+    moves: u32,
 }
 
 /// The tasks that are looked at.
@@ -99,11 +111,19 @@ impl WaitingTasks {
 impl Suspect {
     /// Creates one that was just seen waiting.
     const fn new(id: u32, thread: u32, now: Nanos) -> Self {
-        Self { id, thread, waited_at: now, switches: (0, now), disks: None, placed_at: None }
+        let traffic = Traffic { seen: None, waits: 0, moves: 0 };
+        let (switches, disks, placed_at) = ((0, now), None, None);
+        Self { id, thread, waited_at: now, switches, disks, placed_at, traffic }
     }
 
-    /// Looks at it again; returns true if it waits and has run within [`tuning::others::TASK_HUNG`].
+    /// Looks at it again; returns true if it waits, or has waited for what it moved since the last look.
     fn look(&mut self, now: Nanos) -> bool {
+        let waits = self.waits(now);
+        self.traffic.note(waits, moved_by(self.id)) || waits
+    }
+
+    /// Returns true if it waits and has run within [`tuning::others::TASK_HUNG`].
+    fn waits(&mut self, now: Nanos) -> bool {
         let thread = match procfs::stat(self.thread) {
             Some(stat) if stat.state == b'D' => Some(self.thread),
             _ => procfs::stat(self.id).and_then(|stat| waiting_thread(&stat)),
@@ -131,6 +151,27 @@ impl Suspect {
         }
         self.disks.as_deref()
     }
+}
+
+impl Traffic {
+    /// Notes a look; returns true if bytes were moved that the process waited for, as far as its looks tell.
+    fn note(&mut self, waits: bool, moved: Option<u64>) -> bool {
+        self.waits += u32::from(waits);
+        let before = self.seen;
+        self.seen = moved;
+        let is_new = before.zip(moved).is_some_and(|(before, moved)| moved > before);
+        self.moves += u32::from(is_new);
+        if self.moves >= tuning::others::MOVES {
+            (self.waits, self.moves) = (self.waits / 2, self.moves / 2);
+        }
+        is_new && self.waits * tuning::others::MOVES_PER_WAIT >= self.moves
+    }
+}
+
+/// Bytes that a process of this user has read from disks and is to write; `None` for one of another user.
+fn moved_by(id: u32) -> Option<u64> {
+    let [read, written] = procfs::io(id)?.bytes;
+    Some(read.saturating_add(written))
 }
 
 /// Returns a thread of the process that waits for a disk.
@@ -168,6 +209,19 @@ mod tests {
         let mut told = false;
         strangers.look(now, |id| id != wanted, |_| told = true);
         told
+    }
+
+    #[test]
+    fn what_a_process_moves_counts_if_it_waits_for_it() {
+        let mut database = Traffic::default();
+        // A commit at every other look, of which one in eight is seen to wait.
+        let told = (0..1000u64).filter(|at| database.note(at % 16 == 0, Some(at / 2))).count();
+        assert!(told > 450, "{told}");
+        let mut logger = Traffic::default();
+        let told = (0..1000u64).filter(|at| logger.note(at % 300 == 0, Some(at / 2))).count();
+        assert!(told < 150, "a wait now and then is one for the journal: {told}");
+        let mut foreign = Traffic::default();
+        assert!((0..100).all(|at| !foreign.note(at % 16 == 0, None)), "another user's");
     }
 
     #[test]

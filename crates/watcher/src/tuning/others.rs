@@ -45,4 +45,8 @@ tuning! {
     DISK_DESCRIPTORS: usize = 256, Count, adr 7;
     /// Length of a mapping below which it is a program's own (locales, message catalogues).
     LEAST_MAPPING: u64 = 4 << 20, Bytes, adr 7;
+    /// Looks at which a process has moved bytes for each at which it waits, at most, if it waits for what it moves.
+    MOVES_PER_WAIT: u32 = 20, Count, adr 20;
+    /// Looks at which a process has moved bytes after which older ones count half.
+    MOVES: u32 = 100, Count, adr 20;
 }

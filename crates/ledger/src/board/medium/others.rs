@@ -66,7 +66,7 @@ impl Medium {
         let foreign = left.inward.saturating_add(written);
         let span = look.gap.min(SLOT).0 / MICROSECOND;
         let mut waited = waiting(foreign, news.moved.sum(), news.done);
-        if work.in_flight > 0 {
+        if work.in_flight > 0 || news.done.0 > 0 {
             waited = waited.max(look.waiting.saturating_mul(span));
         }
         let mut suspected = false;
