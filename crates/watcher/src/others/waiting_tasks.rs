@@ -34,8 +34,8 @@ struct Suspect {
     traffic: Traffic,
 }
 
-/// What the account of a process tells, of this user's processes: bytes that it moved were waited for, if it waits for such often
-/// enough. A wait of some milliseconds is seen by chance only, and behind what the members write its requests do not show.
+/// What the account of a process tells, if it is one of this user's: bytes that it has moved were waited for, if it waits for such
+/// often enough. A wait of some milliseconds is seen by chance only, and behind what the members write its requests do not show.
 #[derive(Debug, Default)]
 struct Traffic {
     /// Bytes that it had moved at the last look.
@@ -156,7 +156,7 @@ impl Suspect {
 impl Traffic {
     /// Notes a look; returns true if bytes were moved that the process waited for, as far as its looks tell.
     fn note(&mut self, waits: bool, moved: Option<u64>) -> bool {
-        self.waits += u32::from(waits);
+        self.waits = self.waits.saturating_add(waits.into());
         let before = self.seen;
         self.seen = moved;
         let is_new = before.zip(moved).is_some_and(|(before, moved)| moved > before);
@@ -164,7 +164,7 @@ impl Traffic {
         if self.moves >= tuning::others::MOVES {
             (self.waits, self.moves) = (self.waits / 2, self.moves / 2);
         }
-        is_new && self.waits * tuning::others::MOVES_PER_WAIT >= self.moves
+        is_new && self.waits.saturating_mul(tuning::others::MOVES_PER_WAIT) >= self.moves
     }
 }
 
