@@ -67,8 +67,8 @@ impl Board {
     }
 
     /// Removes the boards that sessions left which are over: no process has them mapped and none had since `old` says, no
-    /// entry of this session leads to them, and no class is among those that `used` returns.
-    pub(crate) fn sweep(old: impl Fn(u64) -> bool, used: impl FnOnce() -> Vec<BlockId>) {
+    /// entry of this session leads to them, and they are none of those that classes have `used`.
+    pub(crate) fn sweep(old: impl Fn(u64) -> bool, used: &[BlockId]) {
         let Ok(listed) = store::list(Self::SIZE) else { return };
         let entry = Entries::open().ok().and_then(|entries| entries.read(NAME));
         let own = entry.map(|entry| entry.block);
@@ -99,13 +99,8 @@ fn is_left(one: &Listed, own: Option<BlockId>, old: impl Fn(u64) -> bool) -> boo
     one.attached == Some(false) && old(one.touched) && own != Some(one.id)
 }
 
-/// Removes those among the blocks that are boards and that are not `used`, which is asked only if there are any blocks.
-fn remove_unused(blocks: impl Iterator<Item = Listed>, used: impl FnOnce() -> Vec<BlockId>) {
-    let mut blocks = blocks.peekable();
-    if blocks.peek().is_none() {
-        return;
-    }
-    let used = used();
+/// Removes those among the blocks that are boards and that are not `used`.
+fn remove_unused(blocks: impl Iterator<Item = Listed>, used: &[BlockId]) {
     for one in blocks.filter(|one| !used.contains(&one.id)) {
         // Another program's may be as large.
         let Some(found) = Board::map(one.id) else { continue };
@@ -126,7 +121,7 @@ mod tests {
         let others = store::create(Board::SIZE).unwrap();
         let blocks = [left, used, others.id];
         let listed = |id| Listed { id, attached: Some(false), touched: 0 };
-        remove_unused(blocks.into_iter().map(listed), || vec![used]);
+        remove_unused(blocks.into_iter().map(listed), &[used]);
         let there = blocks.map(|id| store::adopt(id, Board::SIZE).is_some_and(|one| !one.removed));
         assert_eq!(there, [false, true, true], "one left, one used, one of another program");
         for id in [used, others.id] {

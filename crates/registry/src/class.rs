@@ -218,25 +218,16 @@ pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     }
 }
 
-/// Removes boards that sessions left, too, and does not report that the list cannot be read.
+/// Sweeps like [`sweep`], without reporting that the list cannot be read.
 pub(crate) fn sweep_quietly(why: Sweep) {
     if let Ok(listed) = store::list(SIZE) {
         sweep(&listed, why);
-        let old = |since: u64| now() > since + ABANDONED.as_secs();
-        Board::sweep(old, || boards_of(&listed));
     }
 }
 
-/// The boards that these classes refer to.
-fn boards_of(classes: &[Listed]) -> Vec<BlockId> {
-    let board = |one: &Listed| {
-        let found = attach(one.id)?;
-        let board = found.class.board();
-        // SAFETY: `found` goes no further than this.
-        unsafe { found.unmap() };
-        board
-    };
-    classes.iter().filter_map(board).collect()
+/// Returns true if what no process has used since then is abandoned.
+pub(crate) fn is_abandoned(since: u64) -> bool {
+    now() > since + ABANDONED.as_secs()
 }
 
 pub(crate) fn is_of_other_version(id: BlockId) -> bool {
