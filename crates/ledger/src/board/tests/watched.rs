@@ -49,7 +49,7 @@ impl Watched {
         work.waited = work.waited.plus(Nanos(requests * Self::STEP.0));
         work.in_flight = own / size + strangers;
         let claimed = machine.board.claim_observation_after(machine.now, Self::STEP);
-        let gap = claimed.expect("nobody else looks");
+        let gap = claimed.expect("no other process looks");
         let mut totals = Totals::new(Nanos(0));
         totals.add_disk(machine.board, DISK, true, (machine.disks[0], *work));
         totals.set_exact(Moved::default(), 0);
