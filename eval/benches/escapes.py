@@ -208,8 +208,9 @@ def remount(disk):
     rates.sh(f"mount {disk.device} {disk.mount}")
     # Files were found cached after this; why the file system had stayed is not known.
     for root, _, files in os.walk(disk.mount):
-        for name in files:
-            with open(os.path.join(root, name), "rb") as file:
+        # Links may lead nowhere.
+        for path in filter(os.path.isfile, (os.path.join(root, name) for name in files)):
+            with open(path, "rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -224,6 +225,9 @@ def results(disk):
             inside = os.path.relpath(path, disk.mount)
             if inside.startswith("out") and not inside.startswith(("out/r/", "out/cache/", "out/tmp/", "out/x.")):
                 digest.update(inside.encode() + b"\0")
+                if os.path.islink(path):
+                    digest.update(os.readlink(path).encode())
+                    continue
                 with open(path, "rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
@@ -278,7 +282,7 @@ def row(name, text, window, elapsed, samples, status, charges):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--discnice", default=os.path.join(HERE, "../../target/release/discnice"))
+    parser.add_argument("--discnice", type=os.path.abspath, default=os.path.join(HERE, "../../target/release/discnice"))
     parser.add_argument("--rates", default="5,50", help="MiB/s, comma-separated")
     parser.add_argument("--programs", default="", help="parts of names, comma-separated; all without")
     parser.add_argument("--mechanism", default="auto")
