@@ -91,6 +91,17 @@ fn a_timer_neither_stops_nor_frees_a_program() {
     assert!(elapsed >= Duration::from_millis(900), "8 MiB at 8 MiB/s took {elapsed:?}");
 }
 
+/// Linux closes a descriptor and says so whatever signals come; what fails is left open by programs, which do not repeat it.
+#[test]
+fn no_signal_interrupts_close() {
+    let folder = product::folder();
+    let Some(closes) = static_guest(folder.path(), "closes.c") else { skip!("no static libc") };
+    let data = folder.path().join("data");
+    let class = Class::new("50M");
+    let held = run(class.run_by("auto").arg(&closes).arg(&data));
+    assert_eq!(held.text(), "0 failed, 0 left open\n", "{held:?}");
+}
+
 #[test]
 fn programs_of_other_libraries_and_languages_read_the_same() {
     let folder = product::folder();

@@ -33,7 +33,7 @@ impl Gated {
     }
 }
 
-static TABLE: [Gated; 14] = [
+static TABLE: [Gated; 13] = [
     Gated::new([c"read", c""], pass::<{ libc::SYS_read }, 0>),
     Gated::new([c"pread", c"pread64"], pass::<{ libc::SYS_pread64 }, 1>),
     Gated::new([c"readv", c""], pass::<{ libc::SYS_readv }, 2>),
@@ -47,7 +47,6 @@ static TABLE: [Gated; 14] = [
     Gated::new([c"sendfile", c"sendfile64"], pass::<{ libc::SYS_sendfile }, 10>),
     Gated::new([c"copy_file_range", c""], pass::<{ libc::SYS_copy_file_range }, 11>),
     Gated::new([c"splice", c""], pass::<{ libc::SYS_splice }, 12>),
-    Gated::new([c"close", c""], pass::<{ libc::SYS_close }, 13>),
 ];
 
 /// libc's variable that says whether the program has one thread, and its function that ends a

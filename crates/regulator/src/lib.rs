@@ -60,7 +60,7 @@ pub use mapping::Mapped;
 pub use net::{Flow, Limits, Turn};
 pub use thread::{Due, Outcome, Thread};
 pub use ticket::{Forecast, Ticket};
-pub use write::portion as write_back_portion;
+pub use write::{Closing, portion as write_back_portion};
 
 use core::cell::Cell;
 

@@ -58,10 +58,11 @@ impl<H: Host> Regulator<'_, H> {
             ask.at = self.host.position(fd);
             file.set_position(ask.at);
         }
-        self.shape(fd, file);
         if file.has_run_ahead() {
+            file.expect_unshaped();
             self.stop_running_ahead(file, ask);
         }
+        self.shape(fd, file);
         if file.is_stream() {
             return self.admit_stream(thread, file, ask);
         }

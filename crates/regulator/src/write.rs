@@ -30,6 +30,23 @@ const LEFT_MIN: u64 = 32 << 10;
 /// Most that is left, whatever the rate.
 const LEFT_MAX: u64 = 4 << 20;
 
+/// What is left to be done with a file that is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closing {
+    /// Its write-back is started.
+    writes: bool,
+    /// It is waited for, where write-back cannot merely be started.
+    waits: bool,
+}
+
+impl Closing {
+    /// Returns true if nothing is to be done with the file itself.
+    #[must_use]
+    pub fn is_done(self, file: &File) -> bool {
+        !self.writes && !file.is_made() && !file.is_foreign_to_cache()
+    }
+}
+
 //= discnice/4-delayed-write
 //= discnice/5.3-after-flush
 /// How many dirtied bytes are written back at once.
@@ -227,10 +244,12 @@ impl<H: Host> Regulator<'_, H> {
 
     /// The program is about to close the descriptor.
     pub fn before_close(&self, thread: &Thread, fd: i32, file: &File) {
-        self.leave_cache(fd, file);
-        if file.is_made() {
-            self.count_if_tiny(fd);
-        }
+        let closing = self.close(thread, file);
+        self.finish(thread, fd, file, closing);
+    }
+
+    /// Settles what a file that is closed has cost; returns what is left to be done with it.
+    pub fn close(&self, thread: &Thread, file: &File) -> Closing {
         if file.rewrites() && !self.class.is_free() {
             // Some of what passed as rewriting did not rewrite.
             let _ = self.settle(thread, Ticket::FREE);
@@ -244,14 +263,23 @@ impl<H: Host> Regulator<'_, H> {
             // File systems do so by themselves, for programs that replace a file without fsync.
             self.synced(file);
         }
-        if dirtied > 0
+        let writes = dirtied > 0
             && self.writes_steadily()
-            && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied))
-        {
+            && (dirtied >= PORTION_MIN || self.leaves_too_much(thread, dirtied));
+        Closing { writes, waits: writes && dirtied >= PORTION_MIN }
+    }
+
+    /// Does what is left to be done with a file that is closed, by any descriptor of it.
+    pub fn finish(&self, thread: &Thread, fd: i32, file: &File, closing: Closing) {
+        self.leave_cache(fd, file);
+        if file.is_made() {
+            self.count_if_tiny(fd);
+        }
+        if closing.writes {
             self.write_back(thread, fd, file);
-            if dirtied >= PORTION_MIN {
-                self.write_through(fd, file);
-            }
+        }
+        if closing.waits {
+            self.write_through(fd, file);
         }
     }
 

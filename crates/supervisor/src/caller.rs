@@ -6,7 +6,6 @@
 mod admitting;
 mod settling;
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use discnice_ledger::Class;
@@ -16,9 +15,11 @@ use discnice_regulator::{Due, Thread, Ticket};
 use discnice_sys::cycles;
 
 use crate::calls::{Amount, Kind, Request};
+use crate::closed::Finisher;
+use crate::descriptor::Descriptor;
 use crate::host::{Accounted, Target};
 use crate::proc::Account;
-use crate::process::{Descriptor, Holder, Process};
+use crate::process::{Holder, Process};
 use crate::seen::Seen;
 
 /// A descriptor that cannot reach a disk is looked at again after so many calls: its number may
@@ -52,6 +53,7 @@ pub struct Caller {
     pub process: Arc<Process>,
     /// Its id.
     pub id: u32,
+    finisher: &'static Finisher,
     thread: Thread,
     accounted: Accounted,
     previous: Option<Previous>,
@@ -64,13 +66,14 @@ pub struct Caller {
 
 impl Caller {
     /// A thread that is seen for the first time, of a process that may not be new.
-    pub fn new(process: Arc<Process>, id: u32) -> Self {
+    pub fn new(process: Arc<Process>, id: u32, finisher: &'static Finisher) -> Self {
         let account = Account::open(process.id, id).ok();
         let accounted = Accounted { account, ..Accounted::default() };
         let is_new = process.is_new;
         let caller = Self {
             process,
             id,
+            finisher,
             thread: Thread::default(),
             accounted,
             previous: None,
@@ -99,10 +102,8 @@ impl Caller {
     }
 
     fn target(&self, waiting: Option<(i32, u64)>) -> Target<'_> {
-        let (process, accounted) = (&*self.process, &self.accounted);
-        let (abandoned, ahead) = (Cell::new(false), Cell::new(0));
         let held = self.thread.outcomes.held();
-        Target { process, thread: self.id, accounted, waiting, abandoned, ahead, held }
+        Target { waiting, ..Target::new(&self.process, self.id, &self.accounted, held) }
     }
 
     /// Lets the call go on at once if it can, as far as that is known without examining its
@@ -144,7 +145,7 @@ impl Caller {
     fn decide(&self, class: &Class, request: &Request, holder: Holder) -> Option<Why> {
         let is_regulated = match holder {
             Holder::None | Holder::Library => false,
-            Holder::Supervisor => !matches!(request.kind, Kind::End | Kind::Exit | Kind::Close),
+            Holder::Supervisor => !matches!(request.kind, Kind::End | Kind::Exit),
         };
         if is_regulated {
             return match self.decide_regulated(class, request) {
@@ -154,7 +155,6 @@ impl Caller {
         }
         let passes = match request.kind {
             Kind::End | Kind::Exit => false,
-            Kind::Close => holder != Holder::Supervisor || self.process.known(request.fd).is_none(),
             _ => holder == Holder::Library && class.is_calm(),
         };
         passes.then_some(Why::Unexamined)
@@ -229,10 +229,6 @@ impl Caller {
         }
         if matches!(request.kind, Kind::End | Kind::Exit) {
             self.leave(class, request.kind);
-            return;
-        }
-        if request.kind == Kind::Close {
-            self.close(class, request.fd);
             return;
         }
         let decision = self.decide_regulated(class, request);

@@ -1,10 +1,9 @@
 //! The calls that are told to the supervisor, and what their registers say.
 //!
-//! They are those that can move file data; the end of a thread, with which its account would be
-//! lost; and the closing of a descriptor, when what it dirtied is written back. What opens,
-//! creates, deletes,
-//! truncates or flushes is not among them: its own traffic is small, or was charged when the pages got
-//! dirty, and shows in the account at the next call.
+//! They are those that can move file data, and the end of a thread, with which its account would be lost. What
+//! opens, creates, deletes, truncates or flushes is not among them: its own traffic is small, or was charged when
+//! the pages got dirty, and shows in the account at the next call. Nor is close(2): a signal interrupts a call that
+//! waits to be received, and no program expects that of close(2). [`crate::closed`] finds what it leaves.
 
 use discnice_sys::seccomp::{ARCHITECTURE, Call};
 
@@ -21,8 +20,6 @@ pub enum Kind {
     Directory,
     /// Starts I/O of unknown size.
     Start,
-    /// Closes the descriptor.
-    Close,
     /// Ends the thread.
     End,
     /// Ends the process.
@@ -38,7 +35,6 @@ impl Kind {
             Self::Copy => "copy",
             Self::Directory => "directory",
             Self::Start => "start of I/O",
-            Self::Close => "close",
             Self::End => "end of thread",
             Self::Exit => "exit",
         }
@@ -93,13 +89,12 @@ enum Shape {
     Send,
     Directory,
     Start,
-    Close,
     End,
     Exit,
 }
 
 /// Number natively, number for 32-bit programs on x86-64 (arch/x86/entry/syscalls), shape.
-const CALLS: [(i64, u32, Shape); 20] = [
+const CALLS: [(i64, u32, Shape); 19] = [
     (libc::SYS_read, 3, Shape::Read { at: false }),
     (libc::SYS_pread64, 180, Shape::Read { at: true }),
     (libc::SYS_readv, 145, Shape::ReadVector { at: false }),
@@ -117,7 +112,6 @@ const CALLS: [(i64, u32, Shape); 20] = [
     (libc::SYS_readahead, 225, Shape::Start),
     (libc::SYS_io_submit, 248, Shape::Start),
     (libc::SYS_io_uring_enter, 426, Shape::Start),
-    (libc::SYS_close, 6, Shape::Close),
     (libc::SYS_exit, 1, Shape::End),
     (libc::SYS_exit_group, 252, Shape::Exit),
 ];
@@ -193,7 +187,6 @@ fn shaped(shape: Shape, [a, b, c, d, e, _]: [u64; 6]) -> Request {
         },
         Shape::Directory => request(Kind::Directory, a, Amount::Bytes(0), None),
         Shape::Start => request(Kind::Start, a, Amount::Bytes(0), None),
-        Shape::Close => request(Kind::Close, a, Amount::Bytes(0), None),
         Shape::End => request(Kind::End, u64::MAX, Amount::Bytes(0), None),
         Shape::Exit => request(Kind::Exit, u64::MAX, Amount::Bytes(0), None),
     }

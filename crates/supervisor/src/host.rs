@@ -54,6 +54,17 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// A thread of a process that does not wait for us.
+    pub fn new(
+        process: &'a Process,
+        thread: u32,
+        accounted: &'a Accounted,
+        held: &'a Cell<u64>,
+    ) -> Self {
+        let (abandoned, ahead) = (Cell::new(false), Cell::new(0));
+        Self { process, thread, accounted, waiting: None, abandoned, ahead, held }
+    }
+
     /// The regulator of the call, of a class that a new program may have changed.
     pub fn regulator(&'a self, class: &'a Class) -> Regulator<'a, Self> {
         let regulator = Regulator::new(self, class, self.process.books());

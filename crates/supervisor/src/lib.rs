@@ -15,7 +15,9 @@
 //! - [`launch`]: how a program gets below a filter;
 //! - [`pair`]: two processes, of which each can replace the other;
 //! - [`supervisor`], [`lead`], [`interrupt`], [`table`]: receiving, waiting, answering;
-//! - [`caller`], [`process`], [`place`]: what is known of a thread, a process and a file system;
+//! - [`caller`], [`process`], [`descriptor`], [`place`]: what is known of a thread, a process, one of its descriptors, and a
+//!   file system;
+//! - [`closed`]: what is left to be done with files that were closed;
 //! - [`host`], [`proc`]: the mechanism, from outside.
 //!
 //! Two things must hold whatever happens: a call that waits is answered, and only the kernel ever
@@ -24,6 +26,8 @@
 
 mod caller;
 pub mod calls;
+mod closed;
+mod descriptor;
 pub mod filter;
 mod host;
 mod interrupt;

@@ -1,51 +1,20 @@
-//! A supervised process: its books, and what is known of its descriptors.
+//! A supervised process: its books, and its descriptors.
 
 use std::collections::HashMap;
+use std::fs;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use discnice_ledger::member::{Books, Charged};
 use discnice_ledger::outside::Mechanism;
 use discnice_ledger::{Board, Class, Member, MemberId, State};
-use discnice_regulator::File;
 use discnice_sys::file::Status;
 use discnice_sys::{process, procfs};
 
-use crate::lead::may_take_long;
+use crate::descriptor::Descriptor;
 use crate::proc;
-
-/// What is known of one descriptor.
-#[derive(Debug, Default)]
-pub struct Descriptor {
-    /// The regulator's hints.
-    pub file: File,
-    /// The file that they are about.
-    device: AtomicU64,
-    inode: AtomicU64,
-    /// Set if a daemon or server other than the kernel serves it.
-    is_served: AtomicBool,
-}
-
-impl Descriptor {
-    /// Passes the lead on if examining the file may ask its daemon or server.
-    pub fn may_ask(&self) {
-        if self.is_served.load(Ordering::Relaxed) {
-            may_take_long();
-        }
-    }
-
-    /// Forgets what was known, if the number means another file now.
-    pub fn recognise(&self, status: &Status, is_local: bool) {
-        self.is_served.store(!is_local, Ordering::Relaxed);
-        let known = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
-        if known != (status.device, status.inode) {
-            self.file.forget();
-            self.device.store(status.device, Ordering::Relaxed);
-            self.inode.store(status.inode, Ordering::Relaxed);
-        }
-    }
-}
 
 /// Notes when a member's process started, so that a later one of its number is not taken for it.
 fn note_start(class: &Class, slot: MemberId, member: &Member) {
@@ -178,22 +147,51 @@ impl Process {
         }
     }
 
+    /// What is known of a descriptor that means this file now; and of the file that it meant before, if that was
+    /// another one and something is left to be done with it.
+    pub fn recognise(
+        &self,
+        fd: i32,
+        status: &Status,
+        is_local: bool,
+    ) -> (Arc<Descriptor>, Option<Arc<Descriptor>>) {
+        let mut all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(fd).or_default();
+        let mut before = None;
+        if !known.is(status) {
+            let new = Arc::new(Descriptor::of(status));
+            before = Some(std::mem::replace(known, new)).filter(|old| old.file.is_unfinished());
+        }
+        known.set_local(is_local);
+        (Arc::clone(known), before)
+    }
+
+    /// Takes what descriptors meant that are closed, or mean other files now, where something is left to be done with the
+    /// file: of a process that has ended, all of them.
+    pub fn take_closed(&self, has_ended: bool) -> Vec<Arc<Descriptor>> {
+        let mut all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_closed = |fd: &i32, known: &mut Arc<Descriptor>| {
+            known.file.is_unfinished()
+                && (has_ended
+                    || known.path().is_some_and(|path| self.path(*fd).as_ref() != Some(path)))
+        };
+        all.extract_if(is_closed).map(|(_, descriptor)| descriptor).collect()
+    }
+
+    /// Remembers the path by which a file can be opened once its descriptor is closed.
+    pub fn note_path(&self, fd: i32, descriptor: &Descriptor) {
+        descriptor.note_path(|| self.path(fd));
+    }
+
+    /// The path of a descriptor's file, which no file system is asked for.
+    fn path(&self, fd: i32) -> Option<PathBuf> {
+        fs::read_link(format!("/proc/{}/fd/{fd}", self.id)).ok()
+    }
+
     /// What is known of a descriptor.
     pub fn descriptor(&self, fd: i32) -> Arc<Descriptor> {
         let mut all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(fd).or_default())
-    }
-
-    /// Returns what is known of a descriptor that was used before.
-    pub fn known(&self, fd: i32) -> Option<Arc<Descriptor>> {
-        let all = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&fd).map(Arc::clone)
-    }
-
-    /// Forgets a closed descriptor: its number may mean another file later, or the same one opened
-    /// anew.
-    pub fn forget(&self, fd: i32) {
-        self.descriptors.lock().unwrap_or_else(PoisonError::into_inner).remove(&fd);
     }
 
     /// All that anything is known of.

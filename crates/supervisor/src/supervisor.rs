@@ -5,11 +5,13 @@
 //! receives serves both; if it has to wait then another receives meanwhile ([`Lead`]), so calls are answered
 //! out of order.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use discnice_ledger::{Board, Class};
+use discnice_regulator::Thread;
 use discnice_sys::seccomp::{self, Notification};
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -17,6 +19,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::caller::Caller;
 use crate::calls::{self, Kind};
+use crate::closed::{Closed, Finisher};
+use crate::descriptor::Descriptor;
+use crate::host::{Accounted, Target};
 use crate::lead::{self, Lead};
 use crate::process::Process;
 use crate::table::{SLOTS, Table};
@@ -62,6 +67,7 @@ pub struct Supervisor {
     callers: Mutex<HashMap<u32, Caller>>,
     processes: Mutex<HashMap<u32, Arc<Process>>>,
     free: Mutex<Vec<usize>>,
+    finisher: Finisher,
     /// State of the receiving thread.
     watch: Mutex<Watch>,
 }
@@ -78,6 +84,7 @@ pub fn run(shared: &'static Shared, peer: Option<OwnedFd>) -> ! {
         callers: Mutex::default(),
         processes: Mutex::default(),
         free: Mutex::new((FIRST + 1..SLOTS).rev().collect()),
+        finisher: Finisher::default(),
         watch: Mutex::new(Watch { peer, swept: time::now(), busy: false }),
     }));
     // On an older kernel an answer takes longer to arrive.
@@ -111,7 +118,10 @@ impl Supervisor {
     fn receive_all(&'static self) {
         while lead::is_here() {
             let mut watch = lock(&self.watch);
-            let Some((called, alone)) = self.wait(watch.peer.as_ref()) else { pair::end() };
+            let Some((called, alone)) = self.wait(watch.peer.as_ref()) else {
+                self.finisher.await_all();
+                pair::end()
+            };
             if alone || watch.peer.is_none() {
                 watch.peer = pair::start(self.shared).ok();
             }
@@ -202,13 +212,13 @@ impl Supervisor {
     }
 
     /// A thread that is not known.
-    fn meet(&self, thread: u32) -> Option<Caller> {
+    fn meet(&'static self, thread: u32) -> Option<Caller> {
         let id = proc::process_of(thread)?;
         let mut processes = lock(&self.processes);
         let Shared { class, board, .. } = *self.shared;
         let enlist = || Arc::new(Process::enlist(class, board, id));
         let process = processes.entry(id).or_insert_with(enlist);
-        Some(Caller::new(Arc::clone(process), thread))
+        Some(Caller::new(Arc::clone(process), thread, &self.finisher))
     }
 
     fn release(&self, slot: usize, id: u64) {
@@ -227,8 +237,8 @@ impl Supervisor {
         lock(&self.processes).remove(&last.process.id);
     }
 
-    /// Forgets threads that were killed, and processes without any.
-    fn sweep(&self) {
+    /// Forgets threads that were killed, and processes without any; sees to what was closed.
+    fn sweep(&'static self) {
         let mut callers = lock(&self.callers);
         let crowded = callers.len() > CALLERS;
         callers.retain(|_, caller| {
@@ -239,14 +249,31 @@ impl Supervisor {
             !gone && !crowded
         });
         drop(callers);
-        let mut processes = lock(&self.processes);
-        processes.retain(|_, process| {
+        let mut all = Vec::new();
+        lock(&self.processes).retain(|_, process| {
             let used = Arc::strong_count(process) > 1;
-            if !used && !discnice_sys::process::exists(process.id) {
-                process.leave();
-            }
+            let has_ended = !used && !discnice_sys::process::exists(process.id);
+            all.push((Arc::clone(process), has_ended));
             used
         });
+        for (process, has_ended) in all {
+            for closed in process.take_closed(has_ended) {
+                self.finish(&process, closed);
+            }
+            if has_ended {
+                process.leave();
+            }
+        }
+    }
+
+    /// Has done what is left to be done with a file that no thread is known to have closed.
+    fn finish(&'static self, process: &Arc<Process>, descriptor: Arc<Descriptor>) {
+        let (class, process) = (self.shared.class, Arc::clone(process));
+        let (accounted, held) = (Accounted::default(), Cell::new(0));
+        let target = Target::new(&process, process.id, &accounted, &held);
+        let closing = target.regulator(class).close(&Thread::default(), &descriptor.file);
+        // Not here: this thread keeps others from receiving calls, perhaps of the file system's daemon.
+        self.finisher.enqueue(Closed { class, process: Arc::clone(&process), descriptor, closing });
     }
 }
 

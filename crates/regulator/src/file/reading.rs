@@ -58,6 +58,13 @@ impl File {
         self.set(SHAPED, on);
     }
 
+    /// The kernel may read ahead on its own: it has, or the file may have been opened anew.
+    pub fn expect_unshaped(&self) {
+        if self.is_shaped() {
+            self.set_shaped(false);
+        }
+    }
+
     pub(crate) fn is_halved(&self) -> bool {
         self.has(HALVED)
     }

@@ -11,9 +11,9 @@ use discnice_sys::file;
 
 use super::Caller;
 use crate::calls::{Amount, Kind, Request};
+use crate::descriptor::Descriptor;
 use crate::place;
 use crate::proc;
-use crate::process::Descriptor;
 
 impl Caller {
     /// Admits a call that is noted.
@@ -56,21 +56,6 @@ impl Caller {
         }
     }
 
-    /// Writes back and counts what a file that is about to be closed has left, as no later call
-    /// tells of it.
-    pub(super) fn close(&self, class: &'static Class, fd: i32) {
-        let Some(descriptor) = self.process.known(fd) else { return };
-        descriptor.may_ask();
-        if (descriptor.file.dirtied() > 0 || descriptor.file.is_made())
-            && let Some(borrowed) = self.process.borrow(fd)
-        {
-            let target = self.target(None);
-            let regulator = target.regulator(class);
-            regulator.before_close(&self.thread, borrowed.as_raw_fd(), &descriptor.file);
-        }
-        self.process.forget(fd);
-    }
-
     fn remember(&mut self, ticket: Ticket, descriptor: Option<Arc<Descriptor>>, at: Option<u64>) {
         if let Some(previous) = &mut self.previous {
             previous.ticket = ticket;
@@ -79,9 +64,10 @@ impl Caller {
         }
     }
 
-    /// The descriptor's hints, if it can reach a disk.
+    /// The descriptor's hints, if it can reach a disk. What it meant before was closed if it means another file now.
     fn recognise(
         &mut self,
+        class: &'static Class,
         fd: i32,
         borrowed: &OwnedFd,
     ) -> Option<(Arc<Descriptor>, file::Status)> {
@@ -91,8 +77,10 @@ impl Caller {
             self.thread.outcomes.because(Why::Elsewhere);
             return None;
         }
-        let descriptor = self.process.descriptor(fd);
-        descriptor.recognise(&status, is_local);
+        let (descriptor, before) = self.process.recognise(fd, &status, is_local);
+        if let Some(before) = before {
+            self.leave_closed(class, before);
+        }
         Some((descriptor, status))
     }
 
@@ -103,9 +91,13 @@ impl Caller {
         fd: &OwnedFd,
         waiting: (i32, u64),
     ) {
-        let Some((descriptor, status)) = self.recognise(request.fd, fd) else { return };
+        let Some((descriptor, status)) = self.recognise(class, request.fd, fd) else { return };
         let raw = fd.as_raw_fd();
         let at = request.at.or_else(|| file::position(raw).ok());
+        if at == Some(0) {
+            // It may have been opened anew under the number that it had before.
+            descriptor.file.expect_unshaped();
+        }
         let mut count = self.bytes(request.amount);
         if status.regular {
             count = count.min(status.size.saturating_sub(at.unwrap_or(0)));
@@ -126,7 +118,8 @@ impl Caller {
         fd: &OwnedFd,
         waiting: (i32, u64),
     ) {
-        let Some((descriptor, _)) = self.recognise(request.fd, fd) else { return };
+        let Some((descriptor, _)) = self.recognise(class, request.fd, fd) else { return };
+        self.process.note_path(request.fd, &descriptor);
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
         let regulator = target.regulator(class);
@@ -151,8 +144,8 @@ impl Caller {
         waiting: (i32, u64),
     ) {
         let Some(to) = self.process.borrow(request.to) else { return };
-        let source = self.recognise(request.fd, from);
-        let sink = self.recognise(request.to, &to);
+        let source = self.recognise(class, request.fd, from);
+        let sink = self.recognise(class, request.to, &to);
         if source.is_none() && sink.is_none() {
             return;
         }
@@ -160,6 +153,7 @@ impl Caller {
             found.map_or_else(|| self.process.descriptor(fd), |(descriptor, _)| descriptor)
         };
         let (source, sink) = (hints(source, request.fd), hints(sink, request.to));
+        self.process.note_path(request.to, &sink);
         let count = self.bytes(request.amount);
         let target = self.target(Some(waiting));
         let ticket = target.regulator(class).admit_copy(

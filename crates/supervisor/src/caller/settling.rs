@@ -1,16 +1,19 @@
 //! Settling what the last call cost, when its thread makes the next one or ends.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use discnice_ledger::Class;
 use discnice_ledger::trace::{self, Record};
 use discnice_regulator::Access;
 use discnice_regulator::decision::SHORT;
-use discnice_sys::time;
+use discnice_sys::{file, time};
 use discnice_units::Nanos;
 
 use super::{Caller, Previous};
 use crate::calls::Kind;
+use crate::closed::Closed;
+use crate::descriptor::Descriptor;
 use crate::proc;
 use crate::process::Holder;
 
@@ -34,12 +37,12 @@ impl Caller {
                 regulator.complete_read(thread, -1, &known.file, ticket, at, moved);
             }
             (Some(known), Kind::Write) => {
-                let fd = self.written(previous.fd, previous.count);
+                let fd = self.written(known, previous.fd, previous.count);
                 let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
                 regulator.complete_write(thread, raw, &known.file, ticket, at, moved);
             }
             (Some(known), Kind::Copy) => {
-                let fd = self.written(previous.to, previous.count);
+                let fd = self.written(known, previous.to, previous.count);
                 let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
                 regulator.complete_copy(thread, (raw, &known.file), ticket, moved);
             }
@@ -68,11 +71,23 @@ impl Caller {
         });
     }
 
-    /// A descriptor by which a call wrote so much, to write that back. One that is kept while the thread waits must
+    /// A descriptor of what a call wrote so much to, to write that back. One that is kept while the thread waits must
     /// not be able to write: other threads may have closed it, and execute what is in the file.
-    fn written(&self, fd: i32, count: u64) -> Option<OwnedFd> {
+    fn written(&self, known: &Descriptor, fd: i32, count: u64) -> Option<OwnedFd> {
         let anew = (count > SHORT).then(|| proc::reopen(self.process.id, fd));
-        anew.flatten().or_else(|| self.process.borrow(fd))
+        let open = anew.flatten().or_else(|| self.process.borrow(fd));
+        let is_it = |open: &OwnedFd| {
+            file::status_as_known(open.as_raw_fd()).is_ok_and(|status| known.is(&status))
+        };
+        open.filter(is_it).or_else(|| known.reopen(self.process.id))
+    }
+
+    /// A descriptor was closed: has done what is left to be done with its file.
+    pub(super) fn leave_closed(&self, class: &'static Class, descriptor: Arc<Descriptor>) {
+        let target = self.target(None);
+        let closing = target.regulator(class).close(&self.thread, &descriptor.file);
+        let process = Arc::clone(&self.process);
+        self.finisher.finish(Closed { class, process, descriptor, closing });
     }
 
     /// The thread ends, or all: its account is settled a last time. What a process leaves to
@@ -91,6 +106,9 @@ impl Caller {
             if let Some(borrowed) = self.process.borrow(fd) {
                 regulator.unshape(borrowed.as_raw_fd(), &descriptor.file);
             }
+        }
+        for closed in self.process.take_closed(true) {
+            self.leave_closed(class, closed);
         }
     }
 
