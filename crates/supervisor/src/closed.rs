@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,31 +21,60 @@ use crate::process::Process;
 
 /// Files that may wait: with more the disk is slower than the program, which then waits for it.
 const MOST: usize = 64;
-/// Longest time for which the end of a supervisor waits for them.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest time for which a program waits: the path of a file may lead into a file system of another user that never answers.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Longest time for which the end of a supervisor waits for all files.
+const LAST: Duration = Duration::from_secs(2);
 
-/// A file, and what is left to be done with it.
-#[derive(Debug)]
-pub struct Closed {
-    pub class: &'static Class,
-    pub process: Arc<Process>,
-    pub descriptor: Arc<Descriptor>,
-    pub closing: Closing,
+/// Does what is left to be done with a file.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Returns what is left to be done with a file that was closed.
+pub fn left(
+    class: &'static Class,
+    process: Arc<Process>,
+    descriptor: Arc<Descriptor>,
+    closing: Closing,
+) -> Option<Work> {
+    if closing.is_done(&descriptor.file) {
+        return None;
+    }
+    Some(Box::new(move || {
+        let Some(fd) = descriptor.reopen(process.id) else { return };
+        let (accounted, held) = (Accounted::default(), Cell::new(0));
+        let target = Target::new(&process, process.id, &accounted, &held);
+        let regulator = target.regulator(class);
+        regulator.finish(&Thread::default(), fd.as_raw_fd(), &descriptor.file, closing);
+    }))
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
-    files: VecDeque<Closed>,
+    files: VecDeque<Work>,
     /// Set while a thread sees to them.
     is_served: bool,
+    /// Set once a program has waited for too long, until the next file is seen to.
+    is_stuck: bool,
 }
 
-/// Finishes closed files, one after the other.
-#[derive(Debug, Default)]
+impl Queue {
+    fn is_full(&self) -> bool {
+        self.is_served && self.files.len() >= MOST
+    }
+}
+
+/// Finishes closed files in a thread of its own, one after the other.
+#[derive(Default)]
 pub struct Finisher {
     queue: Mutex<Queue>,
-    /// Told when all is done.
-    done: Condvar,
+    /// Told when a file has been taken from the queue, and when all is done.
+    moved: Condvar,
+}
+
+impl fmt::Debug for Finisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finisher").field("files", &self.queue().files.len()).finish()
+    }
 }
 
 impl Finisher {
@@ -52,58 +82,91 @@ impl Finisher {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finishes a file in a thread of its own; here, if too many wait for that one.
-    pub fn finish(&'static self, closed: Closed) {
-        if self.queue().files.len() < MOST {
-            self.enqueue(closed);
-        } else {
-            closed.finish();
+    /// Finishes a file once there is room among those that wait; leaves it to the kernel if that takes too long.
+    pub fn finish(&'static self, work: Work) {
+        if self.await_room() {
+            self.enqueue(work);
         }
     }
 
-    /// Finishes a file in a thread of its own, however many wait for that one.
-    pub fn enqueue(&'static self, closed: Closed) {
-        if closed.closing.is_done(&closed.descriptor.file) {
-            return;
-        }
+    /// Finishes a file, however many wait.
+    pub fn enqueue(&'static self, work: Work) {
         let mut queue = self.queue();
-        queue.files.push_back(closed);
         if !queue.is_served {
             queue.is_served = lead::aside(|| self.serve());
         }
+        if queue.is_served {
+            queue.files.push_back(work);
+        }
     }
 
-    fn next(&self) -> Option<Closed> {
+    /// Waits until there is room; returns false if that takes too long.
+    fn await_room(&self) -> bool {
+        let mut queue = self.queue();
+        if queue.is_full() && !queue.is_stuck {
+            drop(queue);
+            lead::may_take_long();
+            let is_full = |queue: &mut Queue| queue.is_full();
+            let waited = self.moved.wait_timeout_while(self.queue(), PATIENCE, is_full);
+            (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        queue.is_stuck = queue.is_full();
+        !queue.is_stuck
+    }
+
+    fn next(&self) -> Option<Work> {
         let mut queue = self.queue();
         let next = queue.files.pop_front();
-        if next.is_none() {
-            queue.is_served = false;
-            self.done.notify_all();
-        }
+        (queue.is_served, queue.is_stuck) = (next.is_some(), false);
+        self.moved.notify_all();
         next
     }
 
     /// Finishes what waits, until nothing does.
     fn serve(&self) {
-        while let Some(next) = self.next() {
-            next.finish();
+        while let Some(work) = self.next() {
+            work();
         }
     }
 
-    /// Waits until all is done, but no longer than [`PATIENCE`].
+    /// Waits until all is done, but no longer than [`LAST`].
     pub fn await_all(&self) {
-        let _ = self.done.wait_timeout_while(self.queue(), PATIENCE, |queue| queue.is_served);
+        let _ = self.moved.wait_timeout_while(self.queue(), LAST, |queue| queue.is_served);
     }
 }
 
-impl Closed {
-    fn finish(&self) {
-        let Self { class, process, descriptor, closing } = self;
-        lead::may_take_long();
-        let Some(fd) = descriptor.reopen(process.id) else { return };
-        let (accounted, held) = (Accounted::default(), Cell::new(0));
-        let target = Target::new(process, process.id, &accounted, &held);
-        let regulator = target.regulator(class);
-        regulator.finish(&Thread::default(), fd.as_raw_fd(), &descriptor.file, *closing);
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_hangs_delays_a_program_once_and_loses_none_that_wait() {
+        let finisher: &'static Finisher = Box::leak(Box::default());
+        let done: &'static AtomicUsize = Box::leak(Box::default());
+        let (release, released) = mpsc::channel();
+        let note = move || {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        finisher.finish(Box::new(move || released.recv().unwrap()));
+        while !finisher.queue().files.is_empty() {
+            std::thread::yield_now();
+        }
+        (0..MOST).for_each(|_| finisher.finish(Box::new(note)));
+        let begun = Instant::now();
+        finisher.finish(Box::new(note));
+        assert!(begun.elapsed() >= PATIENCE, "it waits for room");
+        let begun = Instant::now();
+        (0..10).for_each(|_| finisher.finish(Box::new(note)));
+        assert!(begun.elapsed() < PATIENCE, "{:?}: once", begun.elapsed());
+        release.send(()).unwrap();
+        finisher.await_all();
+        assert_eq!(done.load(Ordering::Relaxed), MOST, "the others are the kernel's");
+        finisher.finish(Box::new(note));
+        finisher.await_all();
+        assert_eq!(done.load(Ordering::Relaxed), MOST + 1, "another thread");
     }
 }

@@ -36,6 +36,11 @@ impl Descriptor {
         (self.device, self.inode) == (status.device, status.inode)
     }
 
+    /// Returns true if a descriptor of ours means this file.
+    pub fn is_behind(&self, open: &OwnedFd) -> bool {
+        file::status_as_known(open.as_raw_fd()).is_ok_and(|status| self.is(&status))
+    }
+
     /// Notes whether the kernel alone serves the file.
     pub fn set_local(&self, is_local: bool) {
         self.is_served.store(!is_local, Ordering::Relaxed);
@@ -103,7 +108,7 @@ mod tests {
         assert!(reopened(&descriptor).is_none(), "nothing tells where it is");
         descriptor.note_path(|| Some(at("file")));
         let again = reopened(&descriptor).expect("the file");
-        assert!(descriptor.is(&file::status(again.as_raw_fd()).unwrap()));
+        assert!(descriptor.is_behind(&again));
         assert_eq!(file::position(again.as_raw_fd()).unwrap(), 4, "where writes have ended");
         fs::rename(at("file"), at("renamed")).unwrap();
         assert!(reopened(&descriptor).is_none(), "renamed");

@@ -185,7 +185,9 @@ impl Process {
 
     /// The path of a descriptor's file, which no file system is asked for.
     fn path(&self, fd: i32) -> Option<PathBuf> {
-        fs::read_link(format!("/proc/{}/fd/{fd}", self.id)).ok()
+        let path = fs::read_link(format!("/proc/{}/fd/{fd}", self.id));
+        // What has no name there has another kind of text.
+        path.ok().filter(|path| path.is_absolute())
     }
 
     /// What is known of a descriptor.

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::caller::Caller;
 use crate::calls::{self, Kind};
-use crate::closed::{Closed, Finisher};
+use crate::closed::{self, Finisher};
 use crate::descriptor::Descriptor;
 use crate::host::{Accounted, Target};
 use crate::lead::{self, Lead};
@@ -268,12 +268,14 @@ impl Supervisor {
 
     /// Has done what is left to be done with a file that no thread is known to have closed.
     fn finish(&'static self, process: &Arc<Process>, descriptor: Arc<Descriptor>) {
-        let (class, process) = (self.shared.class, Arc::clone(process));
-        let (accounted, held) = (Accounted::default(), Cell::new(0));
-        let target = Target::new(&process, process.id, &accounted, &held);
+        let (class, held) = (self.shared.class, Cell::new(0));
+        let accounted = Accounted::default();
+        let target = Target::new(process, process.id, &accounted, &held);
         let closing = target.regulator(class).close(&Thread::default(), &descriptor.file);
         // Not here: this thread keeps others from receiving calls, perhaps of the file system's daemon.
-        self.finisher.enqueue(Closed { class, process: Arc::clone(&process), descriptor, closing });
+        if let Some(work) = closed::left(class, Arc::clone(process), descriptor, closing) {
+            self.finisher.enqueue(work);
+        }
     }
 }
 

@@ -7,12 +7,12 @@ use discnice_ledger::Class;
 use discnice_ledger::trace::{self, Record};
 use discnice_regulator::Access;
 use discnice_regulator::decision::SHORT;
-use discnice_sys::{file, time};
+use discnice_sys::time;
 use discnice_units::Nanos;
 
 use super::{Caller, Previous};
 use crate::calls::Kind;
-use crate::closed::Closed;
+use crate::closed;
 use crate::descriptor::Descriptor;
 use crate::proc;
 use crate::process::Holder;
@@ -76,18 +76,17 @@ impl Caller {
     fn written(&self, known: &Descriptor, fd: i32, count: u64) -> Option<OwnedFd> {
         let anew = (count > SHORT).then(|| proc::reopen(self.process.id, fd));
         let open = anew.flatten().or_else(|| self.process.borrow(fd));
-        let is_it = |open: &OwnedFd| {
-            file::status_as_known(open.as_raw_fd()).is_ok_and(|status| known.is(&status))
-        };
-        open.filter(is_it).or_else(|| known.reopen(self.process.id))
+        open.filter(|open| known.is_behind(open)).or_else(|| known.reopen(self.process.id))
     }
 
     /// A descriptor was closed: has done what is left to be done with its file.
     pub(super) fn leave_closed(&self, class: &'static Class, descriptor: Arc<Descriptor>) {
         let target = self.target(None);
         let closing = target.regulator(class).close(&self.thread, &descriptor.file);
-        let process = Arc::clone(&self.process);
-        self.finisher.finish(Closed { class, process, descriptor, closing });
+        let left = closed::left(class, Arc::clone(&self.process), descriptor, closing);
+        if let Some(work) = left {
+            self.finisher.finish(work);
+        }
     }
 
     /// The thread ends, or all: its account is settled a last time. What a process leaves to
@@ -103,7 +102,8 @@ impl Caller {
             if descriptor.file.is_untouched() {
                 continue;
             }
-            if let Some(borrowed) = self.process.borrow(fd) {
+            let borrowed = self.process.borrow(fd);
+            if let Some(borrowed) = borrowed.filter(|open| descriptor.is_behind(open)) {
                 regulator.unshape(borrowed.as_raw_fd(), &descriptor.file);
             }
         }
