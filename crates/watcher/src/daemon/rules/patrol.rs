@@ -3,8 +3,8 @@
 //! The kernel tells an ordinary user of no birth, or only on some machines, so this looks: at the number that was
 //! given out last, four times a second; at processes of higher numbers; and, for two seconds after its birth, again at
 //! each new one, because most execute their program only then. All others are looked through in turn, once in ten seconds.
-//! However many processes there are, this takes a four-hundredth of a processor at most, and what waking up costs: each
-//! look ends a millisecond after its first process, and what is left waits for the next one.
+//! However many processes there are, this takes a four-hundredth of a processor at most, where processors are fast: each look
+//! ends after a millisecond, but not before a few processes have been looked at, and what is left waits for the next one.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -106,7 +106,7 @@ impl Patrol {
             return Vec::new();
         }
         self.gather(now);
-        let entered = self.look_at_all(now);
+        let entered = self.look_at_all(now, begun);
         let spent = used().minus(begun);
         self.due = now.plus(
             Nanos(spent.0.saturating_mul(tuning::rules::SHARE))
@@ -141,7 +141,8 @@ impl Patrol {
         } else if last - before > tuning::rules::RELIST_FORKS {
             self.fresh.extend(tree::every_process().filter(|id| (before + 1..=last).contains(id)));
         } else {
-            self.fresh.extend(before + 1..=last);
+            // Most have ended.
+            self.fresh.extend((before + 1..=last).filter(|id| is_own(*id)));
         }
         self.young.retain(|(_, until)| now < *until);
         let again = self.young.iter().map(|(id, _)| *id).filter(|id| !self.fresh.contains(id));
@@ -155,22 +156,23 @@ impl Patrol {
         }
     }
 
-    /// Looks at those until the budget is used up, which counts from the second on: the first pays for what comes back
-    /// into caches and page tables after the sleep, milliseconds on some virtual machines.
-    fn look_at_all(&mut self, now: Nanos) -> Vec<BlockId> {
+    /// Looks at those, new and old ones in turn, until the budget is used up; at a few in any case, as what comes back into
+    /// caches and page tables after a sleep can take longer than the budget lasts.
+    fn look_at_all(&mut self, now: Nanos, begun: Nanos) -> Vec<BlockId> {
         let mut entered = Vec::new();
-        let mut end = None;
-        let mut portion = tuning::rules::PORTION;
-        while end.is_none_or(|end| used() < end) {
-            let from_round = |round: &mut Vec<u32>| (portion > 0).then(|| round.pop()).flatten();
-            let is_fresh = !self.fresh.is_empty();
-            let Some(id) = self.fresh.pop_front().or_else(|| from_round(&mut self.round)) else {
+        let end = begun.plus(tuning::rules::BUDGET);
+        let old = self.round.len().min(tuning::rules::PORTION);
+        let mut old = self.round.split_off(self.round.len() - old);
+        for looked in 0.. {
+            if looked >= tuning::rules::LEAST && used() >= end {
                 break;
-            };
-            portion -= usize::from(!is_fresh);
-            entered.extend(self.look(id, now, is_fresh));
-            end.get_or_insert_with(|| used().plus(tuning::rules::BUDGET));
+            }
+            let fresh =
+                if looked % 2 == 0 || old.is_empty() { self.fresh.pop_front() } else { None };
+            let Some(id) = fresh.or_else(|| old.pop()) else { break };
+            entered.extend(self.look(id, now, fresh.is_some()));
         }
+        self.round.append(&mut old);
         entered
     }
 
@@ -279,14 +281,16 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_found_though_waking_up_takes_longer_than_a_look_may() {
+    fn a_process_is_found_though_waking_up_takes_longer_than_a_look_may_and_others_are_born() {
         let mut patrol = Patrol::new(Rulebook { load: load_slowly, admit: note });
+        // The first of all others, which comes last, and more new ones than there is time for.
+        patrol.fresh = std::iter::repeat_n(1, 100_000).collect();
         let mut now = Nanos::SECOND;
-        // Each look gets one further at least.
-        for _ in tree::every_process().take(1000) {
+        let looks = tree::every_process().count() / (tuning::rules::LEAST / 2) + 2;
+        for _ in 0..looks {
             patrol.step(now);
             now = now.plus(tuning::rules::LONGEST);
         }
-        assert!(FOUND.load(Relaxed), "of {} known", patrol.known.len());
+        assert!(FOUND.load(Relaxed), "in {looks} looks; {} known", patrol.known.len());
     }
 }

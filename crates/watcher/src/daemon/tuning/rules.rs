@@ -11,8 +11,10 @@ tuning! {
     TICK: Nanos = Nanos::from_millis(250), Time, adr 34;
     /// Longest interval of these looks.
     LONGEST: Nanos = Nanos::from_millis(800), Time, adr 34;
-    /// Processor time after its first process at which a look ends.
+    /// Processor time after which a look ends.
     BUDGET: Nanos = Nanos(1_000_000), Time, adr 34;
+    /// Processes that are looked at each time, however long that takes.
+    LEAST: usize = 16, Count, adr 34;
     /// Part of the time that looks may take.
     SHARE: u64 = 400, Part, adr 34;
     /// Age up to which a process is looked at each time.
