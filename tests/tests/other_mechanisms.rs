@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use discnice_tests::attaching::{Sleeper, assert_refused, attach, by_way_of};
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Group, run, with_in_environment, within};
+use discnice_tests::process::{Group, run, until, with_in_environment, within};
 use discnice_tests::{cold, product, skip};
 
 /// Words that execute what follows without this system call.
@@ -197,7 +197,7 @@ fn what_is_left_stopped_by_a_daemon_that_was_killed_with_its_helpers_goes_on() {
         let id = writer.id();
         let words = if command == "detach" { vec![command, &id] } else { vec![command] };
         by_way_of(&way[..2], &words).succeeded();
-        within(Duration::from_secs(2), command, || !stands(&writer));
+        until(command, || !stands(&writer));
     }
 }
 
