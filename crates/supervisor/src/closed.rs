@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use discnice_ledger::Class;
-use discnice_regulator::{Closing, Thread};
+use discnice_regulator::{Regulator, Thread};
 
 use crate::descriptor::Descriptor;
 use crate::host::{Accounted, Target};
@@ -29,16 +29,18 @@ const LAST: Duration = Duration::from_secs(2);
 /// Does what is left to be done with a file.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Returns what is left to be done with a file that was closed.
+/// Settles what a file has cost that `thread` has closed; returns what is left to be done with it.
 pub fn left(
     class: &'static Class,
-    process: Arc<Process>,
+    process: &Arc<Process>,
+    (regulator, thread): (&Regulator<'_, Target<'_>>, &Thread),
     descriptor: Arc<Descriptor>,
-    closing: Closing,
 ) -> Option<Work> {
+    let closing = regulator.close(thread, &descriptor.file);
     if closing.is_done(&descriptor.file) {
         return None;
     }
+    let process = Arc::clone(process);
     Some(Box::new(move || {
         let Some(fd) = descriptor.reopen(process.id) else { return };
         let (accounted, held) = (Accounted::default(), Cell::new(0));

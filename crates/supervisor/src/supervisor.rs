@@ -266,14 +266,14 @@ impl Supervisor {
         }
     }
 
-    /// Has done what is left to be done with a file that no thread is known to have closed.
+    /// Leaves a file that no thread is known to have closed to the thread that finishes those.
     fn finish(&'static self, process: &Arc<Process>, descriptor: Arc<Descriptor>) {
         let (class, held) = (self.shared.class, Cell::new(0));
         let accounted = Accounted::default();
         let target = Target::new(process, process.id, &accounted, &held);
-        let closing = target.regulator(class).close(&Thread::default(), &descriptor.file);
-        // Not here: this thread keeps others from receiving calls, perhaps of the file system's daemon.
-        if let Some(work) = closed::left(class, Arc::clone(process), descriptor, closing) {
+        let closed_by = (&target.regulator(class), &Thread::default());
+        // Not done here: this thread keeps others from receiving calls, perhaps of the file system's daemon.
+        if let Some(work) = closed::left(class, process, closed_by, descriptor) {
             self.finisher.enqueue(work);
         }
     }

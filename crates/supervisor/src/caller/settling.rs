@@ -79,12 +79,11 @@ impl Caller {
         open.filter(|open| known.is_behind(open)).or_else(|| known.reopen(self.process.id))
     }
 
-    /// A descriptor was closed: has done what is left to be done with its file.
+    /// Leaves a file that was closed to the thread that finishes those.
     pub(super) fn leave_closed(&self, class: &'static Class, descriptor: Arc<Descriptor>) {
         let target = self.target(None);
-        let closing = target.regulator(class).close(&self.thread, &descriptor.file);
-        let left = closed::left(class, Arc::clone(&self.process), descriptor, closing);
-        if let Some(work) = left {
+        let closed_by = (&target.regulator(class), &self.thread);
+        if let Some(work) = closed::left(class, &self.process, closed_by, descriptor) {
             self.finisher.finish(work);
         }
     }
