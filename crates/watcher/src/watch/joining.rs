@@ -121,9 +121,9 @@ impl Watch {
             return;
         }
         self.disown(id);
-        let listed = self.class.listed(id).map(|(slot, _)| slot);
-        listed.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
-        let listed = listed
+        let seen = self.class.listed(id).map(|(slot, _)| slot);
+        seen.into_iter().for_each(|slot| self.free_if_dead(slot, stat));
+        let listed = seen
             .filter(|slot| !self.discovery.namespaces.has(id) && self.is_listed(*slot, newcomer));
         if listed.is_none() {
             let is_ours = || id == process::id() || is_helper(stat);
@@ -142,11 +142,19 @@ impl Watch {
         let Ok(pinned) = pin(id.cast_signed()) else { return };
         if let Some(slot) = listed {
             self.adopt(pinned, (slot, id), Reason::None, parent);
-        } else if let Some(slot) =
-            enlist(self.class, &pinned, Charged::default(), Reason::Descendant)
-        {
+        } else if let Some(slot) = self.list(&pinned, seen) {
             self.adopt(pinned, (slot, id), Reason::Descendant, parent);
         }
+    }
+
+    /// Lists a descendant, unless it has registered itself since the slot in which it was listed was `seen`: what it has
+    /// charged itself would be forgotten, and charged again.
+    pub(super) fn list(&self, pinned: &Pinned, seen: Option<MemberId>) -> Option<MemberId> {
+        let now = self.class.listed(pinned.id()).map(|(slot, _)| slot);
+        if now.is_some() && now != seen {
+            return None;
+        }
+        enlist(self.class, pinned, Charged::default(), Reason::Descendant)
     }
 
     /// Returns true if our library does not enter children of this parent.

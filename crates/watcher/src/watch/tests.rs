@@ -105,6 +105,23 @@ fn one_that_ended_gives_its_slot_back_and_leaves_no_kin() {
 }
 
 #[test]
+fn a_descendant_that_registers_while_it_is_met_keeps_what_it_was_charged() {
+    let innocent = Innocent::start();
+    let (id, class) = (innocent.0.id(), class());
+    let pinned = pin(id.cast_signed()).unwrap();
+    let watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    let seen = class.listed(id).map(|(slot, _)| slot);
+    let (slot, member) = class.register(id, Charged::default(), process::exists).unwrap();
+    let charged = Charged { read: 1 << 20, written: 0 };
+    let _ = member.books().enter(charged);
+    assert_eq!(watch.list(&pinned, seen), None);
+    assert_eq!(class.member(slot, id).map(|member| member.books().charged()), Some(charged));
+    // A slot that was there before, and was found not to be its own, is taken.
+    assert!(watch.list(&pinned, Some(slot)).is_some());
+    assert_eq!(member.books().charged(), Charged::default());
+}
+
+#[test]
 fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
     let [first, joined, orphan] = std::array::from_fn(|_| Innocent::start());
     let class = class();
