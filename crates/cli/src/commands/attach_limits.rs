@@ -14,6 +14,7 @@ use discnice_sys::{deadline, process, time};
 use discnice_units::{Bytes, Nanos, Rate};
 use discnice_watcher::Helpers;
 use discnice_watcher::daemon::tuning;
+use discnice_watcher::discovery::announcements::Announced;
 use discnice_watcher::discovery::census::Census;
 use discnice_watcher::network;
 use discnice_watcher::others::observer::Observer;
@@ -158,6 +159,7 @@ fn keep(found: &Found) {
     let Ok(mut reactor) = Reactor::new() else { return };
     let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
     let (class, helpers, mut observer) = (found.class, Helpers::on(board), Observer::at(board));
+    let mut announced = board.and_then(|board| Announced::on(board).ok());
     let (mut watch, mut census): (Option<Watch>, _) = (None, Census::default());
     while !reactor.is_ended() {
         let now = time::now();
@@ -186,9 +188,14 @@ fn keep(found: &Found) {
             watch = None;
         }
         let holds = watch.as_ref().is_some_and(Watch::holds);
-        let births = if holds { census.descriptor(now) } else { None };
-        if reactor.wait(next, births.as_slice()).contains(&true) {
+        let told: Vec<_> = announced
+            .iter()
+            .map(Announced::descriptor)
+            .chain(census.descriptor(now, holds))
+            .collect();
+        if reactor.wait(next, &told).contains(&true) {
             census.hurry();
+            announced.iter_mut().for_each(Announced::take);
         }
         if let Some(watch) = &mut watch {
             watch.tend();

@@ -52,6 +52,8 @@ pub struct Census {
     /// seen, and may be born while others are looked at.
     missed: Vec<u32>,
     at: Nanos,
+    /// Set if the last look found that nothing was forked, and the kernel reports forks: the next look waits for one.
+    awaits_births: bool,
     snapshot: Option<Snapshot>,
     /// Asked for at the first look.
     births: Option<ForkEvents>,
@@ -71,13 +73,22 @@ struct Snapshot {
 
 impl Census {
     /// Returns newcomers since the last look, if it is time for another, made once `every` so
-    /// often.
+    /// often. Where the kernel reports forks, one after which nothing was forked is followed by a look when something is
+    /// ([`Census::descriptor`]).
     pub fn look(&mut self, now: Nanos, every: Nanos) -> Vec<Rc<Newcomer>> {
         if now < self.at {
             return Vec::new();
         }
+        let before = self.last;
+        self.awaits_births =
+            every <= tuning::discovery::IDLE && self.follows_births() && self.may_hurry(now);
         let found = self.newcomers();
-        self.at = if self.is_behind { now } else { beats::again(now, every) };
+        self.awaits_births &= self.last == before && self.missed.is_empty();
+        self.at = match self.awaits_births {
+            _ if self.is_behind => now,
+            true => beats::again(now, tuning::discovery::UNREPORTED),
+            false => beats::again(now, every),
+        };
         if let Some(births) = &mut self.births {
             let executed = births.take_executed();
             if every <= tuning::discovery::LIVELY {
@@ -107,14 +118,21 @@ impl Census {
     }
 
     /// Can be read when a process was born or executed a program, where the kernel tells. Whatever waits for it and finds
-    /// it so has the next look made at once ([`Census::hurry`]), at most so often that many births cost little.
+    /// it so has the next look made at once ([`Census::hurry`]). `None` if one is due anyway, while looks are made after a
+    /// time, as births neither matter at once (`is_lively`) nor are rare, and while so many hurried that they cost too much.
     #[must_use]
-    pub fn descriptor(&mut self, now: Nanos) -> Option<BorrowedFd<'_>> {
+    pub fn descriptor(&mut self, now: Nanos, is_lively: bool) -> Option<BorrowedFd<'_>> {
+        let is_wanted =
+            (is_lively || self.awaits_births) && self.at > Nanos(0) && self.may_hurry(now);
+        self.births.as_ref().filter(|_| is_wanted).and_then(ForkEvents::descriptor)
+    }
+
+    /// Returns true if a look may be made at once.
+    fn may_hurry(&mut self, now: Nanos) -> bool {
         if now >= self.hurried_from.plus(tuning::discovery::HURRY_WINDOW) {
             (self.hurried_from, self.hurried) = (now, 0);
         }
-        let births = self.births.as_ref().filter(|_| self.hurried < tuning::discovery::HURRIES);
-        births.and_then(ForkEvents::descriptor)
+        self.hurried < tuning::discovery::HURRIES
     }
 
     /// When to look again.
@@ -126,7 +144,7 @@ impl Census {
     /// Has the next look made at once if a process was born that no look has found, at most as often as
     /// [`Census::descriptor`] allows: its event was taken together with those of others, so nothing can be read there.
     pub fn look_again(&mut self, now: Nanos) {
-        if !self.missed.is_empty() && self.follows_births() && self.descriptor(now).is_some() {
+        if !self.missed.is_empty() && self.follows_births() && self.may_hurry(now) {
             self.hurry();
         }
     }
@@ -174,7 +192,7 @@ impl Census {
     /// Takes what the kernel told of births; those are missed that are not among the found.
     fn note_births(&mut self, found: &HashSet<u32>) {
         if let Some(births) = &mut self.births {
-            births.follow();
+            self.awaits_births &= !births.follow();
             self.missed.extend(births.take_born().into_iter().filter(|id| !found.contains(id)));
         }
     }

@@ -83,13 +83,14 @@ impl ForkEvents {
         self.socket.is_some()
     }
 
-    /// Takes what was told since the last call.
-    pub fn follow(&mut self) {
-        let Some(socket) = self.socket.take() else { return };
-        let mut message = [0; 256];
+    /// Takes what was told since the last call; returns true if anything was.
+    pub fn follow(&mut self) -> bool {
+        let Some(socket) = self.socket.take() else { return false };
+        let (mut message, mut any) = ([0; 256], false);
         loop {
             match recvfrom(&socket, &mut message[..], RecvFlags::DONTWAIT) {
                 Ok((length, _, from)) => {
+                    any = true;
                     if is_kernel(from) {
                         self.note(message.get(..length).unwrap_or_default());
                     }
@@ -97,11 +98,15 @@ impl ForkEvents {
                 Err(Errno::INTR) => {}
                 // Some events were lost: a process forked meanwhile could be taken for the child of
                 // another.
-                Err(Errno::NOBUFS) => self.parents.clear(),
+                Err(Errno::NOBUFS) => {
+                    any = true;
+                    self.parents.clear();
+                }
                 Err(_) => break,
             }
         }
         self.socket = Some(socket);
+        any
     }
 
     fn note(&mut self, message: &[u8]) {

@@ -18,6 +18,9 @@ tuning! {
     LIVELY: Nanos = Nanos::from_millis(2), Time, adr 13;
     /// Interval of looks for new processes while they are possible.
     IDLE: Nanos = Nanos::from_millis(10), Time, adr 13;
+    /// Interval of looks for new processes while the kernel reports forks and reports none, should it
+    /// have failed to.
+    UNREPORTED: Nanos = Nanos::from_millis(100), Time, adr 13;
     /// Interval, and time, in which children of the last watched process that ended are looked
     /// for.
     ORPHANS: Nanos = Nanos::from_millis(100), Time, adr 13;

@@ -137,7 +137,8 @@ impl WatchedClasses {
         if self.is_lively(now) {
             self.census.look_again(now);
         }
-        next.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
+        let asked = if self.announced.is_none() { now.plus(tuning::discovery::IDLE) } else { next };
+        next.min(asked).min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
     }
 
     /// How often newcomers are looked for.
@@ -148,7 +149,6 @@ impl WatchedClasses {
             }
             0 => tuning::discovery::EMPTY,
             _ if now < self.sum.lively_until || self.sum.alert => tuning::discovery::LIVELY,
-            _ if self.announced.is_none() => tuning::discovery::IDLE,
             _ => self.sum.patience.clamp(tuning::discovery::IDLE, tuning::looks::DORMANT),
         }
     }
@@ -203,9 +203,10 @@ impl WatchedClasses {
         self.sum = Sum::of(&self.kept);
     }
 
-    /// What can be read when a member has announced itself, and when a process was born, while a birth may matter at once.
+    /// What can be read when a member has announced itself, and when a process was born, while looks for it wait for that.
     pub fn descriptors(&mut self, now: Nanos) -> Vec<BorrowedFd<'_>> {
-        let births = if self.is_lively(now) { self.census.descriptor(now) } else { None };
+        let is_lively = self.is_lively(now);
+        let births = self.census.descriptor(now, is_lively);
         self.announced.as_ref().map(Announced::descriptor).into_iter().chain(births).collect()
     }
 

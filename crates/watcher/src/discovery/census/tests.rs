@@ -2,6 +2,7 @@ use std::process::{Child, Command};
 
 use discnice_requirements::skip;
 use discnice_sys::block::BlockId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::*;
 
@@ -70,6 +71,42 @@ fn a_birth_that_was_told_while_others_were_looked_at_is_looked_into_at_once() {
     census.look_again(Nanos(2));
     assert_eq!(census.next(), Nanos(0));
     assert!(finds(&mut census, &child));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Looks until one finds that nothing was forked, which other tests do all the time.
+fn still(census: &mut Census) -> Nanos {
+    for at in (1..2_000).map(Nanos::from_millis) {
+        census.hurry();
+        census.look(at, tuning::discovery::IDLE);
+        if census.awaits_births {
+            return at;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("something is forked all the time");
+}
+
+#[test]
+fn where_births_are_told_a_look_at_a_quiet_machine_is_followed_by_one_at_the_next_birth() {
+    let mut census = Census { births: Some(ForkEvents::begin()), ..Census::default() };
+    if !census.follows_births() {
+        skip!("the kernel tells this user of no births");
+    }
+    let at = still(&mut census);
+    assert!(census.next() > at.plus(Nanos::from_millis(60)), "{:?}", census.next().minus(at));
+    let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+    let births = census.descriptor(at, false).expect("it waits for a birth");
+    let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::from_borrowed_fd(births, PollFlags::IN)], Some(&timeout));
+    assert_eq!(ready, Ok(1));
+    census.hurry();
+    assert!(census.descriptor(at, true).is_none(), "a look is due");
+    let found = census.look(at, tuning::discovery::IDLE);
+    assert!(found.iter().any(|one| one.stat.id == child.id()));
+    assert!(census.descriptor(at, false).is_none(), "more may be born in a burst");
+    assert!(census.next() < at.plus(Nanos::from_millis(30)), "{:?}", census.next().minus(at));
     child.kill().unwrap();
     child.wait().unwrap();
 }
