@@ -46,8 +46,10 @@ fn names_a_command(words: &[OsString], error: &clap::Error) -> bool {
     if first.as_encoded_bytes().starts_with(b"-") {
         return error.use_stderr();
     }
-    let unknown = error.kind() == ErrorKind::InvalidSubcommand && first != "help";
-    unknown && (program::find(first).is_some() || suggestion(error).is_none())
+    let is_subcommand = || first == "help" || Cli::command().find_subcommand(first).is_some();
+    error.kind() == ErrorKind::InvalidSubcommand
+        && !is_subcommand()
+        && (program::find(first).is_some() || suggestion(error).is_none())
 }
 
 fn with_run(words: &[OsString]) -> Vec<OsString> {
@@ -109,6 +111,7 @@ mod tests {
             (&["discnice", "--dsik", "5M", "ls"], "did you mean --disk?"),
             (&["discnice", "run", "--mechanism", "frezee", "ls"], "did you mean freeze?"),
             (&["discnice", "class", "lsit"], "did you mean list?"),
+            (&["discnice", "rules", "show"], "'show'; see `discnice rules --help`"),
             (&["discnice", "status", "--frobnicate"], "found; see `discnice status --help`"),
             (&["discnice", "run", "--no-such-option", "ls"], "see `discnice run --help`"),
             (&["discnice", "help", "nosuch"], "'nosuch'; see `discnice --help`"),
