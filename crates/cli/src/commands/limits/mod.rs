@@ -53,7 +53,8 @@ pub struct LimitArgs {
     disk_total: Option<Total>,
     /// Network traffic, sent and received together
     ///
-    /// Limits of the network do not hold for static and Go programs, which the library cannot enter; `run` says so.
+    /// Of static and Go programs, which the library cannot enter, and of attached processes, only TCP is limited. Where
+    /// a limit of the network does not hold at all, `run` says so.
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "from_toml::parsed")]
     net: Option<Given>,
