@@ -72,6 +72,16 @@ fn a_dry_run_starts_nothing() {
     assert!(!folder.path().join("started").exists());
     let all = run(&mut product::discnice(["class", "list"])).succeeded().text();
     assert!(!all.contains("dry-run-test"), "{all}");
+    let timed = ["--until", "2999-01-02 03:04", "--then", "stop", "--only-when", "load<9", "true"];
+    let told = dry(&timed).succeeded().text();
+    for line in [
+        "when      only while the load is below 9; paused otherwise\n",
+        "          until 2999-01-02 03:04, then it is paused\n",
+    ] {
+        assert!(told.contains(line), "{line:?}: {told}");
+    }
+    let told = dry(&["--polite", "true"]).succeeded().text();
+    assert!(told.contains("held by   its progress (--polite)\n") && !told.contains("not held"));
     let missing = dry(&["no-such-program"]);
     assert!(
         missing.status == Some(127) && missing.text().contains("no such program"),

@@ -10,7 +10,7 @@ use discnice_watcher::process::pin;
 
 use crate::classes;
 use crate::config::Config;
-use crate::explanation::command::Start;
+use crate::explanation::command::{ByProgress, Start};
 use crate::explanation::{Explanation, command, running};
 use crate::mechanism::Mechanism;
 use crate::strict::Strictness;
@@ -68,12 +68,14 @@ impl Explain {
             bail!("cannot look at {}: {fault}", Foreign::path(&path));
         }
         let limits = Config::load()?.default_limits()?;
-        Ok(command::explain(&Start {
+        Ok(command::explain(Start {
             name: &self.subject,
             class: "one of its own".into(),
             limits,
             mechanism: Mechanism::default(),
             strict: Strictness::of(false)?,
+            when: Vec::new(),
+            by_progress: ByProgress::No,
         }))
     }
 }

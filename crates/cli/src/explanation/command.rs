@@ -11,6 +11,8 @@ use crate::mechanism::{Mechanism, Plan};
 use crate::program::{self, Kind};
 use crate::strict::Strictness;
 
+const PROGRESS: &str = "its progress (--polite)";
+
 /// How a command would be started.
 #[derive(Debug)]
 pub struct Start<'a> {
@@ -24,6 +26,21 @@ pub struct Start<'a> {
     pub mechanism: Mechanism,
     /// Whether it is refused if a limit cannot hold.
     pub strict: Strictness,
+    /// When it is to run, in words.
+    pub when: Vec<String>,
+    /// Whether its progress regulates it.
+    pub by_progress: ByProgress,
+}
+
+/// Whether the progress of a command regulates it (`--polite`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByProgress {
+    /// Its limits alone do.
+    No,
+    /// Both do.
+    Too,
+    /// Nothing else does.
+    Alone,
 }
 
 /// What was found of a command.
@@ -46,7 +63,7 @@ pub fn look(mechanism: Mechanism, name: &OsStr, apart: bool) -> Found {
 }
 
 /// Explains how it would be held.
-pub fn explain(start: &Start<'_>) -> Explanation {
+pub fn explain(start: Start<'_>) -> Explanation {
     let Found { holding, told } = look(start.mechanism, start.name, start.limits.per_child());
     let path = holding.program.as_deref().map(|path| Foreign::path(path).to_string());
     let about = match path {
@@ -57,15 +74,19 @@ pub fn explain(start: &Start<'_>) -> Explanation {
     let told = missed.map_or(told, |missed| Err(missed.to_string()));
     let (held_by, mut not_held) = match told {
         _ if holding.program.is_none() => (Vec::new(), vec!["there is no such program".into()]),
-        Ok(how) => (vec![how], escapes(&holding, start)),
+        _ if start.by_progress == ByProgress::Alone => (vec![PROGRESS.into()], Vec::new()),
+        Ok(how) if start.by_progress == ByProgress::Too => {
+            (vec![how, PROGRESS.into()], escapes(&holding, &start))
+        }
+        Ok(how) => (vec![how], escapes(&holding, &start)),
         Err(why) => (Vec::new(), vec![why]),
     };
     if start.strict.0 && !not_held.is_empty() && held_by.is_empty() {
         not_held.push("it would not be started (--strict)".into());
     }
     let limits = limits(&start.limits);
-    let class = Some(start.class.clone());
-    Explanation { about, class, limits, held_by, waits_for: Vec::new(), not_held }
+    let (class, when) = (Some(start.class), start.when);
+    Explanation { about, class, limits, when, held_by, waits_for: Vec::new(), not_held }
 }
 
 /// What of a command that is held would not be.

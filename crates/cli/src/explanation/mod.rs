@@ -25,6 +25,8 @@ pub struct Explanation {
     pub class: Option<String>,
     /// The limits of that, in words.
     pub limits: Vec<String>,
+    /// When it is to run, and until when.
+    pub when: Vec<String>,
     /// What holds it, or would.
     pub held_by: Vec<String>,
     /// What it waits for now.
@@ -44,6 +46,7 @@ impl Explanation {
             ("about", about),
             ("class", self.class.as_slice()),
             ("limits", &self.limits),
+            ("when", &self.when),
             ("held by", &self.held_by),
             ("waits for", &self.waits_for),
             ("not held", &self.not_held),

@@ -25,7 +25,7 @@ const ALIKE: f64 = 0.7;
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
-enum Term {
+pub(super) enum Term {
     Ac,
     Unmetered,
     Idle(Duration),
@@ -37,7 +37,7 @@ enum Term {
 
 /// All conditions of a job; they are met if each is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OnlyWhen(Vec<Term>);
+pub struct OnlyWhen(pub(super) Vec<Term>);
 
 impl FromStr for OnlyWhen {
     type Err = String;

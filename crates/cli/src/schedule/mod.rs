@@ -6,6 +6,7 @@
 //! - `until`: what happens at the time of `--until`;
 //! - `finish`: the rate for `--finish-by`;
 //! - `moment`, `calendar`: times as people type them;
+//! - `told`: all of that in words;
 //! - `job`: what it is done to.
 
 mod ask;
@@ -18,6 +19,7 @@ mod job;
 mod moment;
 mod only;
 mod sources;
+mod told;
 mod until;
 
 use anyhow::bail;

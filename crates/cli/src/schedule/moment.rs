@@ -1,5 +1,6 @@
 //! Moments as people type them, and as systemd.time(7) has them: `22:00`, `+2h`, `2026-11-27 06:00`.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -60,6 +61,14 @@ impl Moment {
             return Err(format!("this time is over; {ACCEPTED}"));
         }
         Ok(Self(moment))
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(civil) = Civil::at(self.0) else { return f.write_str("a time to come") };
+        let Civil { year, month, day, hour, minute, .. } = civil;
+        write!(f, "{year}-{month:02}-{day:02} {hour:02}:{minute:02}")
     }
 }
 

@@ -14,6 +14,7 @@ use discnice_ledger::policy::Limits;
 use super::estimator::EstimatorArgs;
 use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
+use crate::explanation::command::{ByProgress, Start};
 use crate::launch::{self, Variables};
 use crate::mechanism::Mechanism;
 use crate::output::{self, tell};
@@ -187,9 +188,14 @@ impl Run {
             (None, _) if self.is_limited() => "one of its own".into(),
             (None, _) => "none: its progress alone regulates it (--polite)".into(),
         };
-        let mechanism = self.mechanism;
-        let start = explanation::command::Start { name, class, limits, mechanism, strict };
-        let explained = explanation::command::explain(&start);
+        let by_progress = match self.polite.wanted() {
+            true if self.is_limited() => ByProgress::Too,
+            true => ByProgress::Alone,
+            false => ByProgress::No,
+        };
+        let (mechanism, when) = (self.mechanism, self.schedule.lines());
+        let start = Start { name, class, limits, mechanism, strict, when, by_progress };
+        let explained = explanation::command::explain(start);
         super::explain::print(&explained, false)?;
         let status = match program::find(name) {
             None => NOT_FOUND,
