@@ -60,6 +60,23 @@ fn libraries_are_looked_for_as_their_caller_says() {
 }
 
 #[test]
+fn a_command_does_not_wait_for_what_discnice_itself_reads_to_start() {
+    let folder = product::folder();
+    let (program, copy) = (product::program(), folder.path().join("discnice"));
+    product::copy_program(&program, &copy);
+    product::copy_program(
+        program.with_file_name("libdiscnice.so"),
+        folder.path().join("libdiscnice.so"),
+    );
+    let class = Class::new("1M");
+    cold::drop_all(folder.path()).expect("files of our own");
+    let mut command = product::as_user(&copy);
+    run(command.args(["run", "--class", class.name(), "--disk", "1M", "--", "true"])).succeeded();
+    let (read, _) = class.charged();
+    assert!(read < 1 << 20, "{read} bytes");
+}
+
+#[test]
 fn the_users_own_preloaded_library_is_kept_and_seen() {
     let folder = product::folder();
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };

@@ -14,7 +14,8 @@ use discnice_ledger::outside::{Mechanism, Reason};
 use discnice_ledger::{MemberId, State, Token};
 use discnice_regulator::{Linux, Regulator, Thread};
 use discnice_sys::block::{BlockId, Store};
-use discnice_sys::{process, procfs};
+use discnice_sys::process::{self, Usage};
+use discnice_sys::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -73,8 +74,9 @@ pub fn for_program(kind: Kind, variables: [(&'static str, OsString); 2]) -> Vari
 
 /// Makes this process a member of the class, which keeps being so as the command.
 pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
-    // What reading ourselves into memory cost is the job's too; what we wrote into files of our own is not.
-    let before = Charged { read: 0, written: process::usage().written };
+    // What this program read to start, and wrote into files of its own, is not the job's.
+    let Usage { read, written } = process::usage();
+    let before = Charged { read, written };
     let (id, member) = found.class.register(process::id(), before, process::exists)?;
     let base = Path::new(name).file_name().unwrap_or(name);
     member.set_name(base.as_bytes());
