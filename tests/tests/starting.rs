@@ -4,11 +4,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use discnice_tests::bare::{Place, assert_same, compare, nothing};
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Outcome, run};
+use discnice_tests::process::{Group, Outcome, run, until};
 use discnice_tests::{cold, product, skip};
 
 #[test]
@@ -74,6 +76,27 @@ fn a_command_does_not_wait_for_what_discnice_itself_reads_to_start() {
     run(command.args(["run", "--class", class.name(), "--disk", "1M", "--", "true"])).succeeded();
     let (read, _) = class.charged();
     assert!(read < 1 << 20, "{read} bytes");
+}
+
+#[test]
+fn a_command_that_waits_for_its_program_to_be_read_is_held() {
+    let folder = product::folder();
+    let found = run(Command::new("readlink").args(["-f", "/usr/bin/python3"])).succeeded().text();
+    let large = folder.path().join("large");
+    product::copy_program(found.trim_end(), &large);
+    cold::drop_all(&large).expect("a file of our own");
+    let class = Class::new("512K");
+    run(&mut class.command(["true"])).succeeded();
+    let mut command = class.run();
+    let mut started = Group::start_silent(command.arg(&large).args(["-c", "0"]));
+    let members = || class.show()["members"].as_array().expect("members").clone();
+    until("it is no member", || !members().is_empty());
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < deadline {
+        let members = members();
+        assert!(members.iter().all(|member| member["escape"].is_null()), "{members:?}");
+    }
+    assert!(started.try_wait().expect("a child").is_none(), "it need not wait for its program");
 }
 
 #[test]

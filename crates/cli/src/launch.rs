@@ -72,7 +72,8 @@ pub fn for_program(kind: Kind, variables: [(&'static str, OsString); 2]) -> Vari
     variables.into_iter().filter(|(name, _)| loads || *name != "LD_PRELOAD").collect()
 }
 
-/// Makes this process a member of the class, which keeps being so as the command.
+/// Makes this process a member of the class, which keeps being so as the command. Until it executes that
+/// ([`expect_command`]) it charges itself.
 pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     // What this program read to start, and wrote into files of its own, is not the job's.
     let Usage { read, written } = process::usage();
@@ -83,8 +84,16 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     if let (Some(held), Some(started)) = (found.class.held(id), started()) {
         held.begin(member, started);
     }
-    member.set_state(State::Executing);
+    member.set_state(State::Active);
     Some(id)
+}
+
+/// Notes that this process, which is that member, is about to execute the command: what is not charged by our library then
+/// is charged from outside.
+pub fn expect_command(found: &Found, id: MemberId) {
+    if let Some(member) = found.class.member(id, process::id()) {
+        member.set_state(State::Executing);
+    }
 }
 
 /// Has this process, which is that member, charged and held from outside.

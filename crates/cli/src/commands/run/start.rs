@@ -90,6 +90,9 @@ impl Run {
         if let (Some(member), Some(path)) = (member, &program) {
             launch::bring_in(found, member, path);
         }
+        if let Some(member) = member {
+            launch::expect_command(found, member);
+        }
         if let Some(member) = member.filter(|_| apart) {
             launch::leave_to_watcher(found, member);
         }
