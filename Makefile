@@ -85,7 +85,7 @@ kernels: program ## Boot the kernels of four Debian releases (Linux 5.10 to the 
 	tests/kernels/run.sh $(RELEASE)/discnice $(RELEASE)/libdiscnice.so
 
 inject: build ## Make every system call and allocation of run, policyd and refresh fail in turn (an hour)
-	DISCNICE_INJECT=all $(CARGO) test -p discnice-tests --test injection -- --nocapture
+	DISCNICE_INJECT=all $(CARGO) test -p discnice-tests --no-fail-fast --test 'injection*' -- --nocapture
 
 fleet-storm: ## A thousand simulated machines share a budget, with faults all the time (half an hour; needs redis-server)
 	DISCNICE_FLEET_MINUTES=30 $(CARGO) test --release -p discnice-fleet --test simulation -- --nocapture --test-threads 1

@@ -4,7 +4,24 @@ use std::fs;
 use std::time::Instant;
 
 use crate::failing::{Fault, Scene, Which};
+use crate::process::Outcome;
 use crate::together;
+
+/// The status of `discnice` after an error of its own.
+pub const OURS: i32 = 125;
+/// Its status if the command cannot be executed.
+pub const NOT_EXECUTABLE: i32 = 126;
+
+/// So many scenes are played at once: a case mostly waits.
+const SCENES: usize = 3;
+
+/// The scenes in which cases are tried.
+///
+/// # Errors
+/// What is missing.
+pub fn scenes() -> Result<Vec<Scene>, String> {
+    (0..SCENES).map(|_| Scene::new()).collect()
+}
 
 /// Whether all of them are to fail.
 #[must_use]
@@ -170,4 +187,29 @@ impl Wrong {
 #[must_use]
 pub fn shown(found: &[String]) -> String {
     found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("\n")
+}
+
+/// What holds however `discnice` ends: no hang, no signal, nothing but lines of ours, and no more than `lines`.
+///
+/// # Errors
+/// What is not so.
+pub fn is_orderly(outcome: Option<Outcome>, lines: usize) -> Result<Outcome, String> {
+    let Some(outcome) = outcome else { return Err("it hangs".into()) };
+    let complaint = outcome.complaint();
+    let ours = complaint.lines().all(|line| line.starts_with("discnice: "));
+    if outcome.signal.is_some() || !ours || complaint.lines().count() > lines {
+        return Err(format!("{outcome:?}"));
+    }
+    Ok(outcome)
+}
+
+/// Nothing stays stopped in the scene.
+///
+/// # Errors
+/// The processes that do.
+pub fn leaves_nothing(scene: &Scene) -> Result<(), String> {
+    match scene.stopped() {
+        stopped if stopped.is_empty() => Ok(()),
+        stopped => Err(format!("{stopped:?} stay stopped")),
+    }
 }

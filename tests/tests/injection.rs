@@ -1,54 +1,26 @@
-//! Every system call and every allocation of `discnice run`, of policyd and of `discnice refresh` fails in turn: the
-//! command still runs, nothing is lost, nothing stays stopped, and at most a line says what does not hold (ADR 19).
+//! Every system call and every allocation of `discnice run` fails in turn: the command still runs, nothing stays
+//! stopped, and at most a line says what does not hold (ADR 19).
 //!
 //! Of each call the first and the last time it is made, and with `DISCNICE_INJECT=all`, as in `make inject`, every one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use discnice_tests::failing::{Fault, Scene, Scope, Which, give, make_private};
-use discnice_tests::faults::{Depth, faults, is_all, shown, try_each};
-use discnice_tests::process::{Outcome, run};
-use discnice_tests::{product, skip, together};
+use discnice_tests::failing::{Fault, Scene, Scope, Which};
+use discnice_tests::faults::{
+    Depth, NOT_EXECUTABLE, OURS, faults, is_all, is_orderly, leaves_nothing, scenes, shown,
+    try_each,
+};
+use discnice_tests::process::Outcome;
+use discnice_tests::{skip, together};
 
 /// What a command prints and returns that ran.
 const COMMAND: [&str; 3] = ["sh", "-c", "echo out; exit 7"];
 const RAN: i32 = 7;
-/// Our own error, and a command that cannot be executed.
-const OURS: i32 = 125;
-const NOT_EXECUTABLE: i32 = 126;
 /// Lines that calls which fail for good, or one that fails once, may give reason to.
 const LINES: usize = 3;
 const LINE: usize = 1;
-
-/// So many scenes are played at once: a case mostly waits.
-const SCENES: usize = 3;
-
-fn scenes() -> Result<Vec<Scene>, String> {
-    (0..SCENES).map(|_| Scene::new()).collect()
-}
-
-/// What holds however `discnice` ends: no hang, no signal, nothing but lines of ours.
-fn is_orderly(outcome: Option<Outcome>, lines: usize) -> Result<Outcome, String> {
-    let Some(outcome) = outcome else { return Err("it hangs".into()) };
-    let complaint = outcome.complaint();
-    let ours = complaint.lines().all(|line| line.starts_with("discnice: "));
-    if outcome.signal.is_some() || !ours || complaint.lines().count() > lines {
-        return Err(format!("{outcome:?}"));
-    }
-    Ok(outcome)
-}
-
-/// Nothing stays stopped.
-fn leaves_nothing(scene: &Scene) -> Result<(), String> {
-    match scene.stopped() {
-        stopped if stopped.is_empty() => Ok(()),
-        stopped => Err(format!("{stopped:?} stay stopped")),
-    }
-}
 
 /// There is one daemon, a keeper and its worker: another one that was started looks for a moment whether that one ends.
 fn leaves_one_daemon(scene: &Scene) {
@@ -189,7 +161,7 @@ fn allocations_of_run() {
         Ok(scenes) => scenes,
         Err(why) => skip!("{why}"),
     };
-    let ways: [&[&str]; SCENES] = [&["--disk", "50M"], &["--summary"], &["--polite"]];
+    let ways: [&[&str]; 3] = [&["--disk", "50M"], &["--summary"], &["--polite"]];
     let wrong = together::each(&scenes, ways, short_of_memory).concat();
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), shown(&wrong));
     for scene in &scenes {
@@ -229,146 +201,4 @@ fn may_end_so(outcome: &Outcome) -> Result<(), String> {
     let told = outcome.complaint().lines().count() == 1;
     let refused = outcome.status == Some(OURS) && outcome.output.is_empty() && told;
     if ran || refused { Ok(()) } else { Err(format!("{outcome:?}")) }
-}
-
-/// Bytes that the program which policyd holds reads, and its limit.
-const SIZE: usize = 4 << 20;
-const LIMIT: &str = "10M";
-
-/// A static program that reads a file, which only policyd can hold.
-fn held(scene: &Scene) -> Option<Vec<String>> {
-    let data = scene.path("data");
-    fs::write(&data, vec![1; SIZE]).expect("room on the disk");
-    let busybox = Path::new("/bin/busybox");
-    let (from, options) =
-        (format!("if={}", data.display()), ["of=/dev/null", "bs=64k", "iflag=direct"]);
-    let words =
-        ["run", "--mechanism", "freeze", "--disk", LIMIT, "--", busybox.to_str()?, "dd", &from];
-    busybox.exists().then(|| words.iter().chain(&options).map(|word| (*word).to_owned()).collect())
-}
-
-#[test]
-fn calls_of_the_daemon() {
-    let scenes = match scenes() {
-        Ok(scenes) => scenes,
-        Err(why) => skip!("{why}"),
-    };
-    for scene in &scenes {
-        let Some(words) = held(scene) else { skip!("no static busybox") };
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let bare = scene.run(Scope::Program, None, &words).expect("it does not hang");
-        assert_eq!(bare.status, Some(0), "{bare:?}");
-    }
-    try_each(&scenes, faults(&scenes[0], Depth::First), daemon_case).none("policyd");
-}
-
-/// The program is held and reads all, or one line says why it was not started.
-fn daemon_case(scene: &Scene, fault: &Fault) -> Result<(), String> {
-    scene.renew();
-    let words = held(scene).ok_or("no static busybox")?;
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome = scene.run(Scope::Program, Some(*fault), &words).ok_or("it hangs")?;
-    // What the program itself says has its speed in it.
-    let complaint = outcome.complaint();
-    let whole = complaint.contains("64+0 records out");
-    let refused = [Some(OURS), Some(NOT_EXECUTABLE)].contains(&outcome.status)
-        && complaint.lines().count() == 1
-        && (fault.call == libc::SYS_execve || complaint.contains("config.toml"));
-    if !complaint.contains("panicked") && (outcome.status == Some(0) && whole || refused) {
-        return leaves_nothing(scene);
-    }
-    Err(format!("{outcome:?}"))
-}
-
-/// A directory to refresh, by its path: a copy that another process makes. A child that another test forks meanwhile would
-/// inherit what this process has open, and have it in use until it executes its program.
-fn tree(scene: &Scene) -> PathBuf {
-    let (model, copy) = (scene.path("model"), scene.path("around"));
-    if !model.exists() {
-        plant(&model);
-    }
-    let _ = fs::remove_dir_all(&copy);
-    run(Command::new("cp").arg("-a").args([&model, &copy])).succeeded();
-    copy.join("tree")
-}
-
-/// Makes a directory with a tree in it.
-fn plant(root: &Path) {
-    make_private(root);
-    let tree = root.join("tree");
-    make_private(&tree);
-    make_private(&tree.join("below"));
-    for (name, size) in
-        [("large", 300_000), ("small", 3000), ("below/empty", 0), ("below/other", 70)]
-    {
-        let contents: Vec<u8> = (0..size).map(|at: u32| (at % 251) as u8).collect();
-        fs::write(tree.join(name), contents).expect("room on the disk");
-        give(&tree.join(name));
-    }
-    fs::hard_link(tree.join("small"), tree.join("below/same")).expect("a link");
-}
-
-/// Names, contents and rights of all below, in a text.
-fn contents(tree: &Path) -> String {
-    let script = "find . -printf '%P %y %m %U %G %n\\n' | sort; find . -type f -print0 | sort -z | xargs -0 sha256sum";
-    run(Command::new("sh").args(["-c", script]).current_dir(tree)).succeeded().text()
-}
-
-#[test]
-fn calls_of_refresh() {
-    let scenes = match scenes() {
-        Ok(scenes) => scenes,
-        Err(why) => skip!("{why}"),
-    };
-    let path = tree(&scenes[0]);
-    let bare = scenes[0].run(Scope::Command, None, &refresh(&path)).expect("it does not hang");
-    assert!(bare.succeeded().text().contains("rewrote"));
-    try_each(&scenes, faults(&scenes[0], Depth::First), refresh_case).none("refresh");
-}
-
-fn refresh(tree: &Path) -> [&str; 2] {
-    ["refresh", tree.to_str().expect("text")]
-}
-
-/// Nothing is lost, and the next refresh finds nothing in its way.
-fn refresh_case(scene: &Scene, fault: &Fault) -> Result<(), String> {
-    let path = tree(scene);
-    let before = contents(&path);
-    let outcome = is_orderly(scene.run(Scope::Command, Some(*fault), &refresh(&path)), 20)?;
-    if contents(&path) != before {
-        return Err(format!("changed: {outcome:?}"));
-    }
-    if ![Some(0), Some(1), Some(OURS)].contains(&outcome.status) {
-        return Err(format!("{outcome:?}"));
-    }
-    is_cleared_up(scene, &path, &before)
-}
-
-/// The next refresh does it, and leaves nothing beside the directory.
-fn is_cleared_up(scene: &Scene, path: &Path, before: &str) -> Result<(), String> {
-    let again = scene.run(Scope::Command, None, &refresh(path)).ok_or("the next one hangs")?;
-    let beside = fs::read_dir(path.parent().expect("a folder")).expect("our folder").count();
-    if again.status == Some(0) && contents(path) == before && beside == 1 {
-        return Ok(());
-    }
-    Err(format!("{beside} beside the directory, and the next refresh: {again:?}"))
-}
-
-#[test]
-fn a_parent_that_ignores_the_end_of_children_gets_the_commands_status() {
-    let mut command = product::as_user("env");
-    command.arg("--ignore-signal=CHLD").arg(product::program());
-    command.args(["run", "--disk", "50M", "--summary", "--"]).args(COMMAND);
-    let outcome = run(&mut command);
-    assert_eq!((outcome.status, &*outcome.text()), (Some(RAN), "out\n"), "{outcome:?}");
-    // The command finds it ignored as well.
-    let script = "grep SigIgn /proc/self/status";
-    let ignored = |words: &[&str]| {
-        let mut command = product::as_user("env");
-        command.arg("--ignore-signal=CHLD").args(words).args(["sh", "-c", script]);
-        run(&mut command).succeeded().text()
-    };
-    let program = product::program();
-    let under = [program.to_str().expect("text"), "run", "--disk", "50M", "--summary", "--"];
-    assert_eq!(ignored(&under), ignored(&[]));
 }

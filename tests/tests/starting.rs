@@ -251,3 +251,22 @@ fn programs_named_by_links_and_relative_paths() {
     compare(&["sub dir/my echo", "-n", "--", "x"], link).succeeded();
     compare(&["echo", "--disk", "5M", "--"], nothing).succeeded();
 }
+
+#[test]
+fn a_parent_that_ignores_the_end_of_children_gets_the_commands_status() {
+    let mut command = product::as_user("env");
+    command.arg("--ignore-signal=CHLD").arg(product::program());
+    command.args(["run", "--disk", "50M", "--summary", "--", "sh", "-c", "echo out; exit 7"]);
+    let outcome = run(&mut command);
+    assert_eq!((outcome.status, &*outcome.text()), (Some(7), "out\n"), "{outcome:?}");
+    // The command finds it ignored as well.
+    let script = "grep SigIgn /proc/self/status";
+    let ignored = |words: &[&str]| {
+        let mut command = product::as_user("env");
+        command.arg("--ignore-signal=CHLD").args(words).args(["sh", "-c", script]);
+        run(&mut command).succeeded().text()
+    };
+    let program = product::program();
+    let under = [program.to_str().expect("text"), "run", "--disk", "50M", "--summary", "--"];
+    assert_eq!(ignored(&under), ignored(&[]));
+}
