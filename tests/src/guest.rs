@@ -32,7 +32,6 @@ impl Compiler {
     /// # Errors
     /// What the compiler said, for options that not every machine's compiler can do.
     pub fn compile_with(&self, source: &str, options: &[&str]) -> Result<PathBuf, String> {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(source);
         let stem = Path::new(source).file_stem().expect("a file name");
         let shared = options.contains(&"-shared");
         let name = if shared {
@@ -46,7 +45,7 @@ impl Compiler {
             .args(["-O1", "-Wall", "-Wno-nonnull", "-Wno-unused-result", "-D_GNU_SOURCE"])
             .args(["-pthread", "-o"])
             .arg(&to)
-            .arg(from)
+            .arg(path(source))
             .args(options)
             .output()
             .map_err(|error| error.to_string())?;
@@ -56,4 +55,18 @@ impl Compiler {
             Err(String::from_utf8_lossy(&made.stderr).into_owned())
         }
     }
+}
+
+/// The program made of `guests/SOURCE` in the folder, which another libc's dynamic linker loads; `None` without `musl-gcc`.
+#[must_use]
+pub fn musl(folder: &Path, source: &str) -> Option<PathBuf> {
+    let to = folder.join("musl");
+    let mut compiler = Command::new("musl-gcc");
+    compiler.args(["-D_GNU_SOURCE", "-o"]).arg(&to).arg(path(source));
+    compiler.output().is_ok_and(|output| output.status.success()).then_some(to)
+}
+
+/// Where a source lies.
+fn path(source: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(source)
 }
