@@ -9,6 +9,7 @@
 //! - [`class`]: a class of a test's own, removed when the test ends;
 //! - [`failing`]: the product while system calls or allocations of it fail;
 //! - [`faults`]: which system calls fail with what;
+//! - [`fleet`]: a budget that several classes share, as machines do, with its server;
 //! - [`readers`]: programs that read without end, and files for them;
 //! - [`cold`]: files that are on the disk and not in the page cache;
 //! - [`segment`]: a class's shared memory, to do harm to it;
@@ -24,6 +25,7 @@ pub mod class;
 pub mod cold;
 pub mod failing;
 pub mod faults;
+pub mod fleet;
 pub mod guest;
 pub mod process;
 pub mod product;
