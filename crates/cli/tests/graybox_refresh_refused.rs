@@ -11,7 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use discnice_requirements::skip;
-use graybox_support::{Scratch, run};
+use graybox_support::tree::manifest;
+use graybox_support::{Scratch, is_root, run};
 
 const USER: u32 = 54_321;
 
@@ -98,7 +99,46 @@ fn what_this_user_may_not_refresh() {
     assert_eq!(out.status, 0, "{}", out.stderr);
 }
 
-/// A file system in a file, mounted at `disk`; unmounted when dropped.
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let scratch = Scratch::new();
+    let tree = scratch.path("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), b"x").unwrap();
+    fs::hard_link(tree.join("file"), scratch.path("outside")).unwrap();
+    let refuses = |words: &[&str], why: &str| {
+        let out = run(&mut scratch.discnice(words));
+        assert_eq!(out.status, 125, "{words:?} {}", out.stdout);
+        assert!(out.stderr.contains(why), "{words:?}: {}", out.stderr);
+    };
+    refuses(&["refresh", "tree"], "file: has other hard links outside");
+    let forced = run(&mut scratch.discnice(["refresh", "--force", "tree"]));
+    assert_eq!(forced.status, 0, "{}", forced.stderr);
+    assert_eq!(fs::metadata(scratch.path("outside")).unwrap().nlink(), 1);
+
+    let open = fs::File::open(tree.join("file")).unwrap();
+    refuses(&["refresh", "tree"], "file: in use by");
+    refuses(&["refresh", "--force", "tree"], "file: in use by");
+    drop(open);
+
+    refuses(&["refresh", "/"], "the root directory cannot be refreshed");
+    refuses(&["refresh", "/proc"], "a mount point");
+    refuses(&["refresh", "gone"], "No such file or directory");
+    assert_eq!(run(&mut scratch.discnice(["refresh", "tree/file"])).status, 125);
+    if is_root() {
+        let chattr = |flag| Command::new("chattr").arg(flag).arg(tree.join("file")).status();
+        if chattr("+i").is_ok_and(|status| status.success()) {
+            refuses(&["refresh", "tree"], "file: immutable");
+            assert!(chattr("-i").unwrap().success());
+        } else {
+            skip!("no chattr(1), or the build folder's file system knows nothing immutable");
+        }
+    } else {
+        skip!("only root makes a file immutable");
+    }
+}
+
+/// A file system in memory, mounted at `disk`; unmounted when dropped.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -107,7 +147,6 @@ impl Disk {
         fs::create_dir(&at).unwrap();
         let mut mount = Command::new("mount");
         if run(mount.args(["-t", "tmpfs", "-o", options, "none"]).arg(&at)).status != 0 {
-            eprintln!("SKIP: needs the right to mount");
             return None;
         }
         Some(Self(at))
@@ -150,5 +189,30 @@ fn a_full_disk_and_one_without_inodes() {
         assert_eq!(all(&scratch), before, "{free}");
         fs::remove_file(scratch.path(format!("disk/tree/{free}"))).unwrap();
     }
+    drop(disk);
+}
+
+#[test]
+fn a_full_and_a_read_only_disk() {
+    let scratch = Scratch::new();
+    let Some(disk) = Disk::mount(&scratch, "size=1m") else {
+        skip!("needs the right to mount");
+    };
+    let tree = scratch.path("disk/tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), vec![1; 700_000]).unwrap();
+    let before = manifest(&tree);
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert_eq!(out.status, 125);
+    assert!(out.stderr.starts_with("discnice: disk/tree: needs "), "{}", out.stderr);
+    fs::write(tree.join("file"), b"small now").unwrap();
+    let remount = ["-o", "remount,ro"];
+    assert_eq!(run(Command::new("mount").args(remount).arg(scratch.path("disk"))).status, 0);
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert_eq!(out.status, 125);
+    assert!(out.stderr.contains("Read-only file system"), "{}", out.stderr);
+    assert_eq!(before.len(), manifest(&tree).len());
+    let root = run(&mut scratch.discnice(["refresh", "disk"]));
+    assert!(root.stderr.contains("a mount point or subvolume"), "{}", root.stderr);
     drop(disk);
 }

@@ -1,6 +1,8 @@
 //! What the gray-box tests share: a folder on a disk file system, and running programs in it.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod tree;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
