@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What others behind the same uplink feel of a background job, and what the job loses when it is alone.
 
-usage: uplink.py [--rounds N] [--seconds S] [--bare] [--jobs up,down,...]      (root, as it makes network namespaces)
+usage: uplink.py [--rounds N] [--seconds S] [--jobs curl-up,curl-down,...]      (root, as it makes network namespaces)
 
 Four namespaces: the job's machine, another machine, their router, and a server. Between router and server is a link
 of 20 Mbit/s each way with 20 ms of delay and a queue of 300 ms that drops what does not fit; it is emulated by this
@@ -10,196 +10,18 @@ six connections, with pauses of 1 s) and has a call (50 packets of 160 bytes a s
 the program. For each job: alone, beside nothing, and beside the job, bare and under `discnice run --`; interleaved.
 """
 import argparse
-import collections
-import ctypes
-import fcntl
-import http.server
 import os
-import select
 import signal
-import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
+from uplink_link import SERVER, SPACES, inside, join_link, link, make_spaces, set_congestion, sh, space
+from uplink_others import PAGES, foreground, serve
+
 DISCNICE = os.environ.get("DISCNICE", "target/release/discnice")
-SPACES = ["job", "other", "router", "server"]
-SERVER = "10.91.3.2"
-RATE, DELAY, QUEUE = 20e6 / 8, 0.020, 0.300
-OBJECTS, OBJECT = 50, 10_000
-SINK, SOURCE, PAGES, ECHO = 9000, 9001, 9002, 9003
-
-
-def space(name):
-    return f"discnice-{name}"
-
-
-def sh(*words, check=True):
-    return subprocess.run(words, check=check, capture_output=True, text=True)
-
-
-def inside(name, *words):
-    return ["ip", "netns", "exec", space(name), *words]
-
-
-class Way:
-    """One direction of the link."""
-
-    def __init__(self, source, sink):
-        self.source, self.sink, self.free, self.flying = source, sink, 0.0, collections.deque()
-
-    def take(self, now):
-        for _ in range(64):
-            try:
-                packet = os.read(self.source, 65536)
-            except BlockingIOError:
-                return
-            begin = max(self.free, now)
-            if begin - now <= QUEUE:
-                self.free = begin + len(packet) / RATE
-                self.flying.append((self.free + DELAY, packet))
-
-    def give(self, now):
-        while self.flying and self.flying[0][0] <= now:
-            try:
-                os.write(self.sink, self.flying.popleft()[1])
-            except OSError:
-                pass
-
-
-def tun(name):
-    """A TUN device `wan0` in a namespace."""
-    handle = os.open(f"/run/netns/{space(name)}", os.O_RDONLY)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(handle, 0x40000000):
-        raise OSError(ctypes.get_errno(), "setns")
-    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", b"wan0", 0x1001))
-    return device
-
-
-def link():
-    # Late packets would be a queue of this program's making.
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))
-    ends = [tun("router"), tun("server")]
-    ways = [Way(*ends), Way(*reversed(ends))]
-    poll = select.epoll()
-    for end in ends:
-        poll.register(end, select.EPOLLIN)
-    while True:
-        heads = [way.flying[0][0] for way in ways if way.flying]
-        poll.poll(max(0.0, min(heads) - time.monotonic()) if heads else 1)
-        for way in ways:
-            way.take(time.monotonic())
-            way.give(time.monotonic())
-
-
-def serve():
-    """What the server does, in its namespace."""
-
-    class Page(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            size = int(self.path.strip("/") or OBJECT)
-            self.send_response(200)
-            self.send_header("Content-Length", str(size))
-            self.end_headers()
-            left = size
-            while left > 0:
-                self.wfile.write(bytes(min(left, 1 << 16)))
-                left -= 1 << 16
-
-        def do_PUT(self):
-            left = int(self.headers["Content-Length"])
-            while left > 0:
-                left -= len(self.rfile.read(min(left, 1 << 16)))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *words):
-            pass
-
-    class Server(http.server.ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 64
-
-        def handle_error(self, *words):
-            pass
-
-    def echo():
-        here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        here.bind(("", ECHO))
-        while True:
-            packet, back = here.recvfrom(2048)
-            here.sendto(packet, back)
-
-    threading.Thread(target=echo, daemon=True).start()
-    Server(("", PAGES), Page).serve_forever()
-
-
-def load_page():
-    """Seconds that a page takes over six connections."""
-    todo, lock = list(range(OBJECTS)), threading.Lock()
-
-    def fetch():
-        conn = socket.create_connection((SERVER, PAGES))
-        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream = conn.makefile("rb")
-        while True:
-            with lock:
-                if not todo:
-                    return
-                todo.pop()
-            conn.sendall(f"GET /{OBJECT} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            while stream.readline() not in (b"\r\n", b""):
-                pass
-            stream.read(OBJECT)
-
-    begun = time.monotonic()
-    threads = [threading.Thread(target=fetch) for _ in range(6)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    return time.monotonic() - begun
-
-
-def call(seconds, out):
-    """Round trips of a call's packets; lost ones count as a second."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.connect((SERVER, ECHO))
-    sock.settimeout(0.001)
-    begun, sent, back = time.monotonic(), 0, {}
-    while (now := time.monotonic()) - begun < seconds + 1:
-        if now - begun < seconds and now - begun >= sent / 50:
-            sock.send(struct.pack("Id", sent, now) + bytes(148))
-            sent += 1
-        try:
-            number, at = struct.unpack("Id", sock.recv(2048)[:16])
-            back[number] = time.monotonic() - at
-        except (TimeoutError, ConnectionRefusedError):
-            pass
-    out.extend(back.get(number, 1.0) for number in range(sent))
-
-
-def foreground(seconds):
-    """Prints page times and round trips of a call; in the other machine's namespace."""
-    trips, pages = [], []
-    caller = threading.Thread(target=call, args=(seconds, trips))
-    caller.start()
-    begun = time.monotonic()
-    while time.monotonic() - begun < seconds - 1:
-        pages.append(load_page())
-        time.sleep(1)
-    caller.join()
-    print(" ".join(f"{page:.4f}" for page in pages))
-    print(" ".join(f"{trip:.4f}" for trip in trips))
-
 
 GO = """package main
 import ("io";"net/http";"os";"strconv")
@@ -279,32 +101,6 @@ def alone(job, treatment, size=25_000_000):
     subprocess.run(inside("job", *prefix, *job(size)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, check=True)
     return size / (time.monotonic() - begun)
-
-
-def make_spaces():
-    for name in SPACES:
-        sh("ip", "netns", "add", space(name))
-        sh("ip", "-n", space(name), "link", "set", "dev", "lo", "up")
-    for number, name in enumerate(["job", "other"], 1):
-        sh("ip", "link", "add", "e0", "netns", space(name), "type", "veth", "peer", "name", f"to-{name}", "netns",
-           space("router"))
-        for where, device, end in [(name, "e0", 2), ("router", f"to-{name}", 1)]:
-            sh("ip", "-n", space(where), "addr", "add", f"10.91.{number}.{end}/24", "dev", device)
-            sh("ip", "-n", space(where), "link", "set", "dev", device, "up")
-        sh("ip", "-n", space(name), "route", "add", "default", "via", f"10.91.{number}.1")
-    sh(*inside("router", "sysctl", "-qw", "net.ipv4.ip_forward=1"))
-
-
-def join_link():
-    for name, end in [("router", 1), ("server", 2)]:
-        sh("ip", "-n", space(name), "addr", "add", f"10.91.3.{end}/24", "dev", "wan0")
-        sh("ip", "-n", space(name), "link", "set", "dev", "wan0", "up")
-    sh("ip", "-n", space("server"), "route", "add", "10.91.0.0/16", "via", "10.91.3.1")
-
-
-def set_congestion(name):
-    for one in SPACES:
-        sh(*inside(one, "sh", "-c", f"echo {name} > /proc/sys/net/ipv4/tcp_congestion_control"))
 
 
 def part(values, percent):
