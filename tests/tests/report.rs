@@ -30,6 +30,16 @@ fn sum(record: &Value, list: &str, field: &str) -> f64 {
     entries.iter().map(|entry| entry[field].as_f64().expect("a number")).sum()
 }
 
+#[test]
+fn a_limit_that_holds_only_while_others_are_busy_is_reported_as_that() {
+    let folder = product::folder();
+    let words = ["run", "--summary", "--report", "r.html", "--", "true"];
+    let outcome = run(product::discnice(words).current_dir(folder.path())).succeeded();
+    assert!(outcome.complaint().contains("/s while others are busy)"), "{outcome:?}");
+    let page = fs::read_to_string(folder.path().join("r.html")).expect("the report is there");
+    assert!(page.contains("/s while others are busy"), "{page}");
+}
+
 //= rate-windows/4-histogram
 #[test]
 fn the_numbers_are_those_of_the_job() {
@@ -41,6 +51,7 @@ fn the_numbers_are_those_of_the_job() {
     let read = number(&record, "/disk/read_bytes");
     assert!(read >= SIZE as f64 && read < SIZE as f64 + 2e6, "{read}");
     assert_eq!(number(&record, "/limits/total"), SIZE as f64);
+    assert_eq!(record["when"], "always");
     let seconds = number(&record, "/seconds");
     assert!((0.8..8.0).contains(&seconds), "4 MiB at 4 MiB/s: {seconds}");
     assert!(number(&record, "/waits") >= 3.0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use discnice_ledger::policy::{Condition, Memory, Resource, When};
+use discnice_ledger::policy::{Condition, Memory, Resource};
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
@@ -127,7 +127,7 @@ impl ClassReport {
                 .map(|one| (named("limit", one), limit(one).map(Rate::get)))
                 .collect(),
             net_loopback: limits.loopback(),
-            when: if limits.when() == When::Busy { "busy" } else { "always" },
+            when: limits.when().name(),
             throttled: !class.yields() || !class.limited().is_empty(),
             at_least: limits.at_least().map(Rate::get),
             weight: limits.weight(),

@@ -60,7 +60,7 @@ fn tell_traffic(found: &Found, course: &Course) {
     tell!("discnice: {line} ({})", limited(&limits));
 }
 
-/// All rates that are limited.
+/// All rates that are limited, and when they are.
 fn limited(limits: &Limits) -> String {
     let all = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
     let words: Vec<String> = all
@@ -69,10 +69,12 @@ fn limited(limits: &Limits) -> String {
             _ => explanation::rate(one, limits.rate(one)),
         })
         .collect();
+    let rates =
+        Some(words.join(", ") + explanation::when(limits.when())).filter(|_| !words.is_empty());
     let in_all = limits.disk_total().map(|most| format!("{most} in all"));
     let least = limits.at_least().map(|least| format!("at least {least}"));
-    let words: Vec<String> = words.into_iter().chain(in_all).chain(least).collect();
-    if words.is_empty() { "no limit".into() } else { format!("limit {}", words.join(", ")) }
+    let all: Vec<String> = rates.into_iter().chain(in_all).chain(least).collect();
+    if all.is_empty() { "no limit".into() } else { format!("limit {}", all.join(", ")) }
 }
 
 /// By the clock, and by threads where several waited at once.
@@ -112,5 +114,22 @@ fn reason(reason: Binding, limits: &Limits, waited: &Waited) -> String {
             None => format!("for {}", reason.words()),
         },
         _ => format!("for {}", reason.words()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use discnice_ledger::policy::When;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_that_holds_only_while_others_are_busy_is_told_as_that() {
+        let rate = |text: &str| text.parse().expect("a rate");
+        let always = Limits::UNLIMITED.with(Resource::Total, rate("5M"));
+        assert_eq!(limited(&always), "limit 5 MiB/s");
+        let busy = always.with_when(When::Busy).with_at_least(Some(rate("1M")));
+        assert_eq!(limited(&busy), "limit 5 MiB/s while others are busy, at least 1 MiB/s");
+        assert_eq!(limited(&Limits::UNLIMITED.with_when(When::Busy)), "no limit");
     }
 }

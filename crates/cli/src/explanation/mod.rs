@@ -86,12 +86,17 @@ pub fn rate(resource: Resource, rate: Rate) -> String {
     }
 }
 
-/// Limits in words, one a line.
-pub fn limits(limits: &Limits) -> Vec<String> {
-    let when = match limits.when() {
+/// When rates hold, as the end of a phrase.
+pub fn when(when: When) -> &'static str {
+    match when {
         When::Busy => " while others are busy",
         When::Always => "",
-    };
+    }
+}
+
+/// Limits in words, one a line.
+pub fn limits(limits: &Limits) -> Vec<String> {
+    let when = when(limits.when());
     let thresholds = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
     let mut said: Vec<String> = thresholds.map(|one| rate(one, limits.rate(one)) + when).collect();
     if limits.when() == When::Busy

@@ -12,6 +12,7 @@ use super::plots;
 use super::record::Record;
 use super::waited::Part;
 use crate::binding::Binding;
+use crate::explanation;
 
 /// A page that needs nothing else.
 pub fn html(record: &Record) -> String {
@@ -88,9 +89,10 @@ fn totals(record: &Record) -> Vec<(&'static str, String)> {
     }
     let waited = |part: &Part| (waited_for(part.reason), format!("{:.1} s", part.seconds));
     rows.extend(record.waited_for.iter().map(waited));
+    let when = explanation::when(record.when);
     let limits = Resource::ALL
         .into_iter()
-        .filter_map(|one| Some((threshold(one), amount(one, record.limit(one)?))));
+        .filter_map(|one| Some((threshold(one), amount(one, record.limit(one)?) + when)));
     rows.extend(limits);
     rows
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use discnice_ledger::policy::Resource;
+use discnice_ledger::policy::{Resource, When};
 use discnice_ledger::waits::{self, BUCKETS, Counts};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::course::{Course, Sample, limit};
 use super::waited::{Part, Waited};
@@ -35,6 +35,9 @@ pub struct Record {
     pub end: End,
     /// The thresholds at its end, by the names of resources.
     pub limits: BTreeMap<&'static str, Option<u64>>,
+    /// When they hold: `always`, or `busy` while others are.
+    #[serde(serialize_with = "name_of")]
+    pub when: When,
     /// Disk traffic of the whole class while the command ran.
     pub disk: Disk,
     /// Calls on names and inodes.
@@ -151,6 +154,7 @@ impl Record {
             seconds,
             end: End { status, signal },
             limits: Resource::ALL.map(|one| (one.name(), limit(limits.rate(one)))).into(),
+            when: limits.when(),
             disk: Disk {
                 read_bytes: read,
                 written_bytes: written,
@@ -177,6 +181,10 @@ impl Record {
             samples: course.samples().to_vec(),
         }
     }
+}
+
+fn name_of<S: Serializer>(when: &When, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(when.name())
 }
 
 fn histogram(counts: &[u64; BUCKETS]) -> Vec<Waits> {

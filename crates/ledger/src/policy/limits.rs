@@ -18,6 +18,17 @@ pub enum When {
     Busy,
 }
 
+impl When {
+    /// Its name, for programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Busy => "busy",
+        }
+    }
+}
+
 /// Weight of a class that was given none.
 pub const WEIGHT: u32 = 100;
 /// The largest weight.
