@@ -4,9 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{run, until};
+use discnice_tests::process::{Group, run, send, until};
 use discnice_tests::{cold, product, skip};
 use serde_json::Value;
 
@@ -163,6 +164,24 @@ fn counts_are_shown_by_reason_and_no_trace_stays_behind() {
     until("it is traced no more", || class.show()["traced"] == false);
     job.kill().expect("it runs");
     let _ = job.wait();
+}
+
+#[test]
+fn what_was_counted_is_shown_when_a_signal_ends_the_trace() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let class = Class::new("50M");
+        let mut job = class.command(["sh", "-c", "while :; do cat /dev/null; done"]);
+        let _job = Group::start(&mut job);
+        until_there(&class);
+        let mut command = product::discnice(["trace", "--count", class.name()]);
+        let trace = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        until("it is traced", || class.show()["traced"] == true);
+        std::thread::sleep(Duration::from_millis(300));
+        send(trace.id().cast_signed(), signal);
+        let outcome = trace.wait_with_output().expect("it ends");
+        let shown = String::from_utf8_lossy(&outcome.stdout);
+        assert!(outcome.status.success() && shown.lines().count() > 1, "{outcome:?}");
+    }
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod status_why;
 mod summary;
 mod top;
 mod trace;
+mod trace_subject;
 mod tuning;
 
 use std::process::ExitCode;

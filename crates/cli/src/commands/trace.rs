@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
 use clap::Args;
-use discnice_escape::Foreign;
 use discnice_ledger::trace::{Reader, Record, Why};
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos};
-use discnice_watcher::process::{Pinned, pin};
 use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
-use crate::classes::{self, Found};
+use super::trace_subject::Subject;
 use crate::output::{self, Lines, say, tell};
-use crate::running::Running;
 use crate::values;
 
 const EXAMPLES: &str = "\
@@ -57,50 +57,8 @@ pub struct Trace {
     subject: String,
 }
 
-/// What is traced.
-struct Subject {
-    found: Found,
-    process: Option<Pinned>,
-}
-
-impl Subject {
-    fn of(word: &str) -> anyhow::Result<Self> {
-        if let Ok(number) = word.parse::<i32>() {
-            let pinned = pin(number)?;
-            return match classes::class_of(&pinned)? {
-                Some(found) => Ok(Self { found, process: Some(pinned) }),
-                None => bail!(
-                    "process {number} is in no class; see `discnice status`, or attach it first: discnice attach --disk 5M {number}"
-                ),
-            };
-        }
-        match classes::named(word)? {
-            Some(found) => Ok(Self { found, process: None }),
-            None => {
-                let similar = classes::similar(word);
-                let hint = similar.map_or_else(
-                    || "see `discnice status`".to_owned(),
-                    |similar| format!("did you mean {similar}?"),
-                );
-                bail!("no class {}; {hint}", Foreign::text(word));
-            }
-        }
-    }
-
-    fn concerns(&self, record: &Record) -> bool {
-        self.process.as_ref().is_none_or(|process| process.id() == record.process)
-    }
-
-    fn runs(&self) -> bool {
-        match &self.process {
-            Some(process) => !process.has_ended(),
-            None => Running::all(&self.found).next().is_some(),
-        }
-    }
-}
-
 impl Trace {
-    /// Shows calls until the time is over or the subject has ended.
+    /// Shows calls until the time is over, the subject has ended, or a signal asks to end: what was counted is shown then.
     ///
     /// # Errors
     /// There is no such class or process; standard output cannot be written.
@@ -109,6 +67,10 @@ impl Trace {
         let mut shown = Shown::new(&self);
         let mut reader = subject.found.class.trace().reader();
         let (begun, mut renewed, mut seen_running) = (Instant::now(), None, Instant::now());
+        let asked_to_end = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&asked_to_end))?;
+        }
         shown.begin()?;
         let mut looks = 0_u32;
         loop {
@@ -121,7 +83,8 @@ impl Trace {
             }
             looks = looks.wrapping_add(1);
             shown.read(&mut reader, &subject, !looks.is_multiple_of(PATIENCE))?;
-            let is_over = self.time.is_some_and(|time| begun.elapsed() >= time);
+            let is_over = asked_to_end.load(Ordering::Relaxed)
+                || self.time.is_some_and(|time| begun.elapsed() >= time);
             if is_over || seen_running.elapsed() > ENDED + RENEWED {
                 break;
             }
