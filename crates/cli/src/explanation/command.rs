@@ -96,7 +96,7 @@ fn escapes(holding: &Holding, start: &Start<'_>) -> Vec<String> {
     match holding.plan {
         Plan::Preload => {
             said.push(if watched && !start.mechanism.is_strict() {
-                "page faults on mapped files and io_uring: paid for at its next call, from outside from 8 MiB over the limit on"
+                "page faults on mapped files and io_uring: held at its next call, or from outside once it is 8 MiB ahead"
             } else if watched {
                 "page faults on mapped files and io_uring: what passes between two looks (0.5 to 10 ms)"
             } else {
@@ -108,7 +108,7 @@ fn escapes(holding: &Holding, start: &Start<'_>) -> Vec<String> {
                 "children that the library cannot enter (static, Go): all of it"
             });
             if !start.strict.0 {
-                said.push("children with other rights (setuid programs such as sudo): all of it, without --strict");
+                said.push("children with other rights (setuid programs such as sudo): all of it, unless --strict denies them these rights");
             }
         }
         Plan::Supervised | Plan::SupervisedWholly(_) => {
