@@ -46,5 +46,5 @@ pub(crate) fn follow(parent: &Class, child: &Class) {
 
 /// Whether this is the class of a child of members of `parent`.
 pub(crate) fn is_child(kept: &WatchedClass, parent: &Class) -> bool {
-    kept.mapped.class.parent() == Some(parent.block)
+    kept.child_of == Some(parent.block)
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use discnice_ledger::policy::memory::Regulation;
 use discnice_ledger::primitive::Ordering;
 use discnice_registry::Class;
+use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
 
@@ -20,6 +21,8 @@ use crate::{Helpers, Watch};
 #[derive(Debug)]
 pub(crate) struct WatchedClass {
     pub(crate) mapped: Class,
+    /// The class of which a member's child has this one. Kept here, as the class itself is in no cache.
+    pub(crate) child_of: Option<BlockId>,
     /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
     pub(crate) watch: Box<Watch>,
     /// Says if the class is paused for its memory.
@@ -59,6 +62,7 @@ impl WatchedClass {
         let memory = Regulation::default();
         let tidy_at = time::now().plus(tuning::daemon::TIDY);
         Self {
+            child_of: mapped.class.parent(),
             mapped,
             watch,
             memory,

@@ -43,10 +43,10 @@ impl WatchedClasses {
     }
 
     /// Tells the watches of parents which children of theirs have ended in classes of their own.
-    fn tell_of_ended(&mut self) {
+    pub(super) fn tell_of_ended(&mut self) {
         for place in 0..self.kept.len() {
             let Some(kept) = self.kept.get_mut(place) else { break };
-            let (ended, parent) = (kept.watch.take_ended(), kept.mapped.class.parent());
+            let (ended, parent) = (kept.watch.take_ended(), kept.child_of);
             if ended.is_empty() {
                 continue;
             }

@@ -180,8 +180,32 @@ impl WatchedClasses {
 
     /// Looks at each class that is due, or that a process may have joined.
     fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
+        // Of children that have ended their parents are told before these are charged for what came from none that is known,
+        // however long ago they were found to have waited for one.
+        self.step_some(now, arrivals, |kept| kept.child_of.is_some());
+        self.tell_of_ended();
+        self.step_some(now, arrivals, |kept| kept.child_of.is_none());
+        for done in self.kept.extract_if(.., |kept| kept.over) {
+            let mapped = done.mapped;
+            drop(done.watch);
+            // Nothing joins the class of a child later.
+            if done.child_of.is_some() && mapped.class.living(process::exists).next().is_none() {
+                let _ = mapped.remove();
+            }
+            unmap(mapped);
+        }
+        self.sum = Sum::of(&self.kept);
+    }
+
+    /// Looks at each of these classes that is due, or that a process may have joined.
+    fn step_some(
+        &mut self,
+        now: Nanos,
+        arrivals: Arrivals,
+        is_one: impl Fn(&WatchedClass) -> bool,
+    ) {
         let (few, watched) = (self.kept.len() <= tuning::daemon::ASKED, self.sum.watched);
-        for kept in &mut self.kept {
+        for kept in self.kept.iter_mut().filter(|kept| is_one(kept)) {
             let announced = || arrivals.may_be_in(kept.mapped.block);
             let asked = few || now < kept.joining_until || announced();
             if now >= kept.due || asked && kept.watch.has_arrivals() {
@@ -189,18 +213,6 @@ impl WatchedClasses {
                 kept.tidy(now);
             }
         }
-        for done in self.kept.extract_if(.., |kept| kept.over) {
-            let mapped = done.mapped;
-            drop(done.watch);
-            // Nothing joins the class of a child later.
-            if mapped.class.parent().is_some()
-                && mapped.class.living(process::exists).next().is_none()
-            {
-                let _ = mapped.remove();
-            }
-            unmap(mapped);
-        }
-        self.sum = Sum::of(&self.kept);
     }
 
     /// What can be read when a member has announced itself, and when a process was born, while looks for it wait for that.
