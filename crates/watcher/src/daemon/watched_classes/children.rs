@@ -34,7 +34,6 @@ impl WatchedClasses {
                 (child.due, self.sum.due) = (now, now);
             }
         }
-        self.tell_of_ended();
         if !made.is_empty() {
             made.into_iter().for_each(|mapped| self.keep(mapped));
             // So that what they bear is not taken for children of their parents' class.
