@@ -5,13 +5,11 @@ use std::ffi::OsStr;
 use discnice_escape::Foreign;
 use discnice_ledger::policy::Limits;
 
-use super::{Explanation, limits};
+use super::{Explanation, PROGRESS, limits};
 use crate::holding::Holding;
 use crate::mechanism::{Mechanism, Plan};
 use crate::program::{self, Kind};
 use crate::strict::Strictness;
-
-const PROGRESS: &str = "its progress (--polite)";
 
 /// How a command would be started.
 #[derive(Debug)]

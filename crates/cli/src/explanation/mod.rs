@@ -35,6 +35,8 @@ pub struct Explanation {
     pub not_held: Vec<String>,
 }
 
+/// What holds a job that is regulated by its progress.
+const PROGRESS: &str = "its progress (--polite)";
 /// Columns of the labels.
 const LABELS: usize = 10;
 

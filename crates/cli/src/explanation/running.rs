@@ -8,7 +8,7 @@ use discnice_progress::testpoint::paths;
 use discnice_units::{Bytes, Nanos};
 use discnice_watcher::process::{Pinned, examine};
 
-use super::{Explanation, limits, others, waiting};
+use super::{Explanation, PROGRESS, limits, others, waiting};
 use crate::classes::Found;
 use crate::commands::member_report::MemberReport;
 use crate::own_policy;
@@ -81,8 +81,7 @@ fn stranger(about: String, pinned: &Pinned) -> Explanation {
         )],
         Err(refusal) => vec![format!("it is in no class, and cannot be attached: {refusal}")],
     };
-    let held_by =
-        if regulated.is_empty() { Vec::new() } else { vec!["its progress (--polite)".into()] };
+    let held_by = if regulated.is_empty() { Vec::new() } else { vec![PROGRESS.into()] };
     Explanation { about, held_by, waits_for: regulated, not_held, ..Explanation::default() }
 }
 
