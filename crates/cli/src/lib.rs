@@ -6,6 +6,7 @@
 //! - `binding`: what members of a class wait for;
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;
+//! - `ending`: signals that ask a subcommand to end in an orderly way;
 //! - `escapes`: which processes of a class no limit held;
 //! - `explanation`: what holds a command, class or process, and what it waits for;
 //! - `polite`: the limits of a job that was given none;
@@ -44,6 +45,7 @@ mod classes;
 pub mod commands;
 mod complaint;
 pub mod config;
+mod ending;
 mod escapes;
 mod explanation;
 mod fleet;

@@ -8,7 +8,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +15,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use discnice_fleet::{Address, Link, address};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::fleet_settings::{SettingsArgs, described};
+use crate::ending;
 use crate::output::say;
 use crate::program;
 
@@ -52,10 +51,7 @@ impl Up {
         }
         let server = SERVERS.iter().find_map(|name| program::find(name.as_ref()));
         let server = server.context("neither valkey-server nor redis-server is installed")?;
-        let ended = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&ended))?;
-        }
+        let ended = ending::asked_to_end()?;
         let folder = tempfile::Builder::new().prefix("discnice-fleet-").tempdir()?;
         let passwords = Passwords::new()?;
         passwords.write(&folder.path().join("users"), &self.class)?;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,10 +11,9 @@ use discnice_ledger::trace::{Reader, Record, Why};
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos};
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use super::trace_subject::Subject;
+use crate::ending;
 use crate::output::{self, Lines, say, tell};
 use crate::values;
 
@@ -67,10 +65,7 @@ impl Trace {
         let mut shown = Shown::new(&self);
         let mut reader = subject.found.class.trace().reader();
         let (begun, mut renewed, mut seen_running) = (Instant::now(), None, Instant::now());
-        let asked_to_end = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&asked_to_end))?;
-        }
+        let asked_to_end = ending::asked_to_end()?;
         shown.begin()?;
         let mut looks = 0_u32;
         loop {
