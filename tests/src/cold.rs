@@ -86,11 +86,14 @@ pub fn unwritten(path: &Path) -> Option<u64> {
     Some((dirty + writeback) * 4096)
 }
 
-/// Bytes of a file that are in the cache; `None` where the kernel does not tell.
+/// Bytes of a file that were read and that no program dropped from the cache since; `None` where the kernel does not tell.
+///
+/// They are in the cache, or the kernel evicted them to free memory: DAMON does so on some machines within seconds.
+/// Pages that are dropped by posix_fadvise(2) do not count as evicted.
 #[must_use]
-pub fn in_cache(path: &Path) -> Option<u64> {
-    let [cached, ..] = counts(&File::open(path).ok()?)?;
-    Some(cached * 4096)
+pub fn kept(path: &Path) -> Option<u64> {
+    let [cached, _, _, evicted, _] = counts(&File::open(path).ok()?)?;
+    Some((cached + evicted) * 4096)
 }
 
 /// Pages of a file in the cache; 0 as well where the kernel does not tell.

@@ -29,24 +29,24 @@ fn what_a_polite_job_reads_leaves_with_it_and_what_was_there_stays() {
     let folder = product::folder();
     let [cold, warm] = ["cold", "warm"].map(|name| folder.path().join(name));
     [&cold, &warm].iter().for_each(|path| cold_file(path, SIZE));
-    if cold::in_cache(&cold) != Some(0) {
+    if cold::kept(&cold) != Some(0) {
         skip!("a kernel without cachestat(2)");
     }
     fs::read(&warm).expect("a file");
     let mut cat = product::discnice(["run", "--", "cat", text(&cold), text(&warm)]);
     assert_eq!(run(&mut cat).succeeded().output.len() as u64, 2 * SIZE);
-    assert_eq!([&cold, &warm].map(|path| cold::in_cache(path)), [Some(0), Some(SIZE)]);
+    assert_eq!([&cold, &warm].map(|path| cold::kept(path)), [Some(0), Some(SIZE)]);
     // Unless it is told to keep it, or has numbers of its own.
     for options in [&["--cache", "keep"][..], &["--disk", "100M"]] {
         cold::drop_all(&cold).expect("a file");
         let mut cat = product::discnice(["run"]);
         run(cat.args(options).args(["--", "cat", text(&cold)])).succeeded();
-        assert_eq!(cold::in_cache(&cold), Some(SIZE), "{options:?}");
+        assert_eq!(cold::kept(&cold), Some(SIZE), "{options:?}");
     }
     cold::drop_all(&cold).expect("a file");
     let numbered = ["run", "--disk", "100M", "--cache", "protect", "--", "cat", text(&cold)];
     run(&mut product::discnice(numbered)).succeeded();
-    assert_eq!(cold::in_cache(&cold), Some(0));
+    assert_eq!(cold::kept(&cold), Some(0));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_file_that_is_opened_again_stays() {
     let folder = product::folder();
     let header = folder.path().join("header");
     cold_file(&header, SIZE);
-    if cold::in_cache(&header) != Some(0) {
+    if cold::kept(&header) != Some(0) {
         skip!("a kernel without cachestat(2)");
     }
     let class = Class::new("unlimited");
@@ -63,7 +63,7 @@ fn a_file_that_is_opened_again_stays() {
     assert_eq!(class.show()["cache"], "protect");
     for kept in [0, SIZE, SIZE] {
         run(&mut class.command(["cat", text(&header)])).succeeded();
-        assert_eq!(cold::in_cache(&header), Some(kept));
+        assert_eq!(cold::kept(&header), Some(kept));
     }
 }
 
@@ -74,7 +74,7 @@ fn a_large_file_leaves_while_it_is_read() {
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
     let data = folder.path().join("data");
     cold_file(&data, LARGE);
-    if cold::in_cache(&data) != Some(0) {
+    if cold::kept(&data) != Some(0) {
         skip!("a kernel without cachestat(2)");
     }
     let reader = compiler.compile("reader.c");
@@ -83,7 +83,7 @@ fn a_large_file_leaves_while_it_is_read() {
     let mut line = [0; 4];
     job.stdout.as_mut().expect("piped").read_exact(&mut line).expect("output");
     // It has read all of it, and still has it open.
-    let left = cold::in_cache(&data).expect("asked before");
+    let left = cold::kept(&data).expect("asked before");
     job.kill().expect("our child");
     job.wait().expect("our child");
     assert!(left <= LARGE / 3, "{left} of {LARGE} are left");
@@ -96,7 +96,7 @@ fn trees_leave_too() {
     fs::create_dir(&tree).expect("a folder");
     let files: Vec<_> = (0..100).map(|number| tree.join(number.to_string())).collect();
     files.iter().for_each(|file| cold_file(file, 20_000));
-    if cold::in_cache(&files[0]) != Some(0) {
+    if cold::kept(&files[0]) != Some(0) {
         skip!("a kernel without cachestat(2)");
     }
     let parent = text(folder.path());
@@ -114,7 +114,7 @@ fn trees_leave_too() {
         let mut job = product::discnice(["run", "--"]);
         let outcome = run(job.args(&words));
         assert!(outcome.status.is_some_and(|status| status < 2), "{outcome:?}");
-        let left: u64 = files.iter().filter_map(|file| cold::in_cache(file)).sum();
+        let left: u64 = files.iter().filter_map(|file| cold::kept(file)).sum();
         // Some of them are taken for files that were seen: see `Seen`.
         assert!(left < 100 * 20_000 / 4, "{words:?}: {left} bytes are left");
     }
