@@ -15,6 +15,8 @@ use discnice_tests::{cold, product};
 /// How many members are killed: by default so many, or as many as this variable says.
 const KILLS: usize = 100;
 const KILLS_VARIABLE: &str = "DISCNICE_TEST_KILLS";
+/// Longest time for which harm is done to a job that takes a few seconds.
+const HARM: Duration = Duration::from_secs(50);
 
 /// Marsaglia's xorshift64: reproducible.
 struct Random(u64);
@@ -125,8 +127,9 @@ fn survives(harm: impl Fn(&Segment, u64)) {
         Segment::of(class.name())
     });
     let segment = segment.expect("the class's segment");
-    let mut round = 0;
-    while child.try_wait().expect("our child").is_none() && round < 2000 {
+    // What is written last may say that the class is paused, for good, so harm is done until the job has ended.
+    let (mut round, begun) = (0, Instant::now());
+    while child.try_wait().expect("our child").is_none() && begun.elapsed() < HARM {
         harm(&segment, round);
         round += 1;
         std::thread::sleep(Duration::from_millis(3));
