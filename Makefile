@@ -43,7 +43,6 @@ lint: program clippy rustdoc locks ## Formatting, clippy, layers, exported symbo
 	$(CARGO) xtask check-tests
 	$(CARGO) xtask check-words
 	$(CARGO) xtask requirements --check
-	$(CARGO) xtask commands --check
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 	$(CARGO) xtask check-size $(RELEASE)/discnice
 
@@ -123,7 +122,7 @@ book: ## The documents as a book, in book/ (needs mdbook)
 	mdbook build
 
 docs: ## Man pages and shell completions from the flags' one definition
-	$(CARGO) xtask pages $(RELEASE)/pages
+	$(CARGO) pages manual $(RELEASE)/pages
 
 ##@ Install
 

@@ -33,6 +33,7 @@ const ORDER: &[&str] = &[
     "discnice-watcher",
     "discnice-metrics",
     "discnice-cli",
+    "discnice-pages",
     "discnice-eval",
     "xtask",
 ];

@@ -2,16 +2,11 @@
 
 mod book;
 mod circles;
-mod commands;
-mod completions;
 mod files;
 mod layers;
-mod manual;
-mod pages;
 mod prose;
 mod references;
 mod requirements;
-mod sections;
 mod silence;
 mod size;
 mod spans;
@@ -41,17 +36,6 @@ enum Task {
     /// Comments and documents call a process "it", doc comments are whole sentences, and what
     /// documents refer to exists
     CheckWords,
-    /// Write the book's pages of what each subcommand's --help says
-    Commands {
-        /// Fail where one is not current, instead of writing them
-        #[arg(long)]
-        check: bool,
-    },
-    /// Write man pages and shell completions
-    Pages {
-        /// Where to
-        folder: PathBuf,
-    },
     /// Each statement of the papers is cited by code and by a test; write docs/papers.md
     Requirements {
         /// Fail where docs/papers.md is not current, instead of writing it
@@ -70,8 +54,6 @@ fn main() -> anyhow::Result<()> {
         Task::CheckSymbols { library } => symbols::check(&library),
         Task::CheckTests => silence::check(),
         Task::CheckWords => words::check().and_then(|()| prose::check()),
-        Task::Commands { check } => commands::run(check),
-        Task::Pages { folder } => pages::write(&folder),
         Task::Requirements { check, list } => requirements::run(check, list),
     }
 }

@@ -1,5 +1,5 @@
 //! What shells complete: names of classes and processes, one a line, with a tab before what a process is called. Hidden: the
-//! completions that `cargo xtask pages` writes ask it.
+//! completions that `cargo pages manual` writes ask it.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -4,50 +4,26 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::{Command, CommandFactory};
 use discnice_cli::commands::Cli;
 
-use crate::files;
-
 /// Where they are.
-const FOLDER: &str = "docs/commands";
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands");
 /// What `--help` is laid out for.
 const COLUMNS: usize = 100;
-const NOTE: &str = "<!-- made by `cargo xtask commands` -->";
+const NOTE: &str = "<!-- made by `cargo pages book` -->";
 
-/// Writes the pages, or with `check` fails where one is not current.
-pub fn run(check: bool) -> anyhow::Result<()> {
-    let folder = files::workspace()?.join(FOLDER);
-    let pages = all();
-    if check {
-        let outdated = outdated(&folder, &pages);
-        ensure!(
-            outdated.is_empty(),
-            "not what --help says: {}; run `cargo xtask commands`",
-            outdated.join(", ")
-        );
-    } else {
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        for (name, text) in &pages {
-            let path = folder.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
-        }
+/// Writes the pages.
+pub fn write() -> anyhow::Result<()> {
+    let (folder, pages) = (Path::new(FOLDER), all());
+    fs::create_dir_all(folder).with_context(|| FOLDER)?;
+    for (name, text) in &pages {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
-    println!("commands: {} pages", pages.len());
+    println!("pages: {} written to {FOLDER}", pages.len());
     Ok(())
-}
-
-/// The pages that are missing, or say something else; and those of subcommands that there are none of.
-fn outdated(folder: &Path, pages: &[(String, String)]) -> Vec<String> {
-    let is_other = |(name, text): &&(String, String)| {
-        fs::read_to_string(folder.join(name)).ok().as_deref() != Some(text)
-    };
-    let others = pages.iter().filter(is_other).map(|(name, _)| name.clone());
-    let found = fs::read_dir(folder).into_iter().flatten().flatten();
-    let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let left = found.filter(|name| pages.iter().all(|(page, _)| page != name));
-    others.chain(left).collect()
 }
 
 /// Name and text of each page; the first one lists the others.
@@ -91,10 +67,22 @@ fn add(text: &mut String, parent: &str, command: &Command) {
 mod tests {
     use super::*;
 
+    /// The pages that are missing, or say something else; and those of subcommands that there are none of.
+    fn outdated(folder: &Path, pages: &[(String, String)]) -> Vec<String> {
+        let is_other = |(name, text): &&(String, String)| {
+            fs::read_to_string(folder.join(name)).ok().as_deref() != Some(text)
+        };
+        let others = pages.iter().filter(is_other).map(|(name, _)| name.clone());
+        let found = fs::read_dir(folder).into_iter().flatten().flatten();
+        let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let left = found.filter(|name| pages.iter().all(|(page, _)| page != name));
+        others.chain(left).collect()
+    }
+
     #[test]
     fn the_book_says_what_help_says() {
-        let folder = files::workspace().unwrap().join(FOLDER);
-        assert_eq!(outdated(&folder, &all()), [""; 0], "run `cargo xtask commands`");
+        let folder = Path::new(FOLDER);
+        assert_eq!(outdated(folder, &all()), [""; 0], "run `cargo pages book`");
     }
 
     #[test]

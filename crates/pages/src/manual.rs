@@ -127,7 +127,7 @@ mod tests {
 
     fn pages() -> Vec<(String, String)> {
         let folder = std::env::temp_dir().join(format!("discnice-pages-{}", std::process::id()));
-        crate::pages::write(&folder).unwrap();
+        crate::write_manual(&folder).unwrap();
         let mut pages: Vec<(String, String)> = fs::read_dir(&folder)
             .unwrap()
             .flatten()
