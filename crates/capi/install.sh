@@ -12,7 +12,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$he
 major=${version%%.*}
 
 cd "$here"
-${CARGO:-cargo} build --quiet --locked --jobs 1 --package discnice-capi --profile "$profile"
+${CARGO:-cargo} build --quiet --locked --package discnice-capi --profile "$profile"
 case $profile in dev) out=debug ;; *) out=$profile ;; esac
 built=${CARGO_TARGET_DIR:-$here/../../target}/$out
 
