@@ -87,6 +87,23 @@ fn each_child_has_the_limit_for_itself() {
     }
 }
 
+/// A class that gives way is looked at each time that the others are, which may be just before the class of a child.
+#[test]
+fn what_children_read_is_not_their_parents_while_it_may_give_way() {
+    const ROUNDS: u64 = 12;
+    let folder = product::folder();
+    let [a, _] = files(folder.path());
+    let class = Class::new("200M");
+    apart(&class);
+    run(&mut product::discnice(["class", "set", class.name(), "--when", "busy"])).succeeded();
+    let one = "dd if=\"$0\" of=/dev/null bs=64k iflag=direct status=none";
+    let shell =
+        format!("round=0; while [ $round -lt {ROUNDS} ]; do {one}; round=$((round + 1)); done");
+    run(&mut class.command(["sh", "-c", &shell, &a])).succeeded();
+    let own = class.charged().0;
+    assert!(own < SIZE, "{own} of {}: {:#}", ROUNDS * SIZE, class.show());
+}
+
 #[test]
 fn what_a_child_starts_shares_with_it_and_changes_reach_it() {
     let folder = product::folder();

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use discnice_ledger::board::Arrivals;
+use discnice_registry::Class;
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
@@ -18,26 +19,42 @@ impl WatchedClasses {
         for place in 0..self.kept.len() {
             let Some(kept) = self.kept.get_mut(place) else { break };
             let (parent, children) = (kept.mapped, kept.watch.take_children());
-            let (changed, mourns) = (kept.has_changed(), kept.watch.take_mourning());
+            let changed = kept.has_changed();
             made.extend(
                 children.iter().filter_map(|one| child_classes::settle(&parent, one, &self.kept)),
             );
-            if !changed && !mourns {
-                continue;
-            }
-            for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, &parent))
-            {
-                if changed {
-                    child_classes::follow(&parent, &child.mapped);
-                }
-                child.watch.look_at_all();
-                (child.due, self.sum.due) = (now, now);
+            if changed {
+                self.hurry_children(now, &parent, |child| child_classes::follow(&parent, child));
             }
         }
         if !made.is_empty() {
             made.into_iter().for_each(|mapped| self.keep(mapped));
             // So that what they bear is not taken for children of their parents' class.
             self.step_all(now, Arrivals::default());
+        }
+    }
+
+    /// Has the classes of children be looked at next where a member of their parents' may have waited for one of them;
+    /// returns whether there are such.
+    pub(super) fn hurry_children_of_bereaved(&mut self, now: Nanos) -> bool {
+        let mut any = false;
+        for place in 0..self.kept.len() {
+            let Some(kept) = self.kept.get_mut(place) else { break };
+            if kept.watch.take_mourning() {
+                let parent = kept.mapped;
+                self.hurry_children(now, &parent, |_| ());
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Does something with each class of a child of `parent`'s members, and has it be looked at next.
+    fn hurry_children(&mut self, now: Nanos, parent: &Class, with: impl Fn(&Class)) {
+        for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, parent)) {
+            with(&child.mapped);
+            child.watch.look_at_all();
+            (child.due, self.sum.due) = (now, now);
         }
     }
 

@@ -181,10 +181,12 @@ impl WatchedClasses {
     /// Looks at each class that is due, or that a process may have joined.
     fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
         // Of children that have ended their parents are told before these are charged for what came from none that is known,
-        // however long ago they were found to have waited for one.
-        self.step_some(now, arrivals, |kept| kept.child_of.is_some());
-        self.tell_of_ended();
+        // however long ago they were found to have waited for one, and however soon they are looked at again.
+        self.step_children(now, arrivals);
         self.step_some(now, arrivals, |kept| kept.child_of.is_none());
+        if self.hurry_children_of_bereaved(now) {
+            self.step_children(now, Arrivals::default());
+        }
         for done in self.kept.extract_if(.., |kept| kept.over) {
             let mapped = done.mapped;
             drop(done.watch);
@@ -195,6 +197,12 @@ impl WatchedClasses {
             unmap(mapped);
         }
         self.sum = Sum::of(&self.kept);
+    }
+
+    /// Looks at the classes of children, as [`Self::step_all`], and tells the classes of their parents which have ended.
+    fn step_children(&mut self, now: Nanos, arrivals: Arrivals) {
+        self.step_some(now, arrivals, |kept| kept.child_of.is_some());
+        self.tell_of_ended();
     }
 
     /// Looks at each of these classes that is due, or that a process may have joined.
