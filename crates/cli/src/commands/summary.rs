@@ -101,7 +101,7 @@ fn tell_waits(found: &Found, course: &Course, waited: &Waited) {
 fn reason(reason: Binding, limits: &Limits, waited: &Waited) -> String {
     match (reason, reason.resource()) {
         (Binding::Limit(_), Some(resource)) => {
-            format!("for its limit ({})", explanation::rate(resource, limits.rate(resource)))
+            format!("for its limit ({})", limit(resource, limits.rate(resource)))
         }
         (Binding::Others(_) | Binding::Least, _) => {
             let most = waited.most_in_the_way();
@@ -114,6 +114,14 @@ fn reason(reason: Binding, limits: &Limits, waited: &Waited) -> String {
             None => format!("for {}", reason.words()),
         },
         _ => format!("for {}", reason.words()),
+    }
+}
+
+/// A limit that was waited for, as it is at the end.
+fn limit(resource: Resource, rate: Rate) -> String {
+    match rate {
+        Rate::UNLIMITED => format!("{}, since lifted", explanation::name(resource)),
+        rate => explanation::rate(resource, rate),
     }
 }
 
@@ -131,5 +139,11 @@ mod tests {
         let busy = always.with_when(When::Busy).with_at_least(Some(rate("1M")));
         assert_eq!(limited(&busy), "limit 5 MiB/s while others are busy, at least 1 MiB/s");
         assert_eq!(limited(&Limits::UNLIMITED.with_when(When::Busy)), "no limit");
+    }
+
+    #[test]
+    fn a_limit_that_was_lifted_while_it_ran_is_told_as_that() {
+        assert_eq!(limit(Resource::Write, Rate::UNLIMITED), "disk, writing, since lifted");
+        assert_eq!(limit(Resource::Write, "5M".parse().expect("a rate")), "disk, writing: 5 MiB/s");
     }
 }
