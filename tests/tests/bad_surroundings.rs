@@ -165,3 +165,11 @@ fn a_full_and_a_read_only_file_system() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn doctor_gives_reasons_without_the_kernels_numbers() {
+    let mut doctor = product::discnice(["doctor"]);
+    let said = run(doctor.current_dir("/").env("TMPDIR", "/")).text();
+    assert!(said.contains("cannot write here: "), "{said}");
+    assert!(!said.contains("os error"), "{said}");
+}

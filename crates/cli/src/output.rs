@@ -112,7 +112,7 @@ pub fn tell_line(line: fmt::Arguments<'_>) {
 
 /// A line without the numbers that the standard library adds to the kernel's reasons, `No such file or directory (os
 /// error 2)`: they are in no manual.
-fn without_numbers(line: &str) -> String {
+pub fn without_numbers(line: &str) -> String {
     const NUMBER: &str = " (os error ";
     let mut parts = line.split(NUMBER);
     let mut shown = parts.next().unwrap_or_default().to_owned();

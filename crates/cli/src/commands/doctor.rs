@@ -15,7 +15,7 @@ use discnice_sys::process;
 use super::tuning;
 use crate::explanation::command;
 use crate::mechanism::Mechanism;
-use crate::output::say;
+use crate::output::{say, without_numbers};
 use crate::{library, program};
 
 const EXAMPLES: &str = "\
@@ -72,6 +72,7 @@ impl Doctor {
             findings.push(Finding("program", well, format!("{}: {meaning}", Foreign::path(&path))));
         }
         for Finding(what, well, meaning) in &findings {
+            let meaning = without_numbers(meaning);
             say!("{:<4} {what:<16} {meaning}", if *well { "ok" } else { "BAD" })?;
         }
         let well = findings.iter().all(|Finding(_, well, _)| *well);
