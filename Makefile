@@ -7,6 +7,7 @@ RELEASE = $(TARGET)/release
 # What install-program installs: other builds of the program and the library, for packages.
 PROGRAMS ?= $(RELEASE)
 LIBRARIES ?= $(RELEASE)
+STRIP ?= strip
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
@@ -133,7 +134,7 @@ install-program: # Install what is built
 	install -D -m 755 $(PROGRAMS)/discnice $(DESTDIR)$(PREFIX)/bin/discnice
 	install -m 755 packaging/discnice-runc $(DESTDIR)$(PREFIX)/bin/discnice-runc
 	install -D -m 755 $(PROGRAMS)/gbp $(DESTDIR)$(PREFIX)/lib/discnice/gbp
-	strip $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/lib/discnice/gbp
+	$(STRIP) $(DESTDIR)$(PREFIX)/bin/discnice $(DESTDIR)$(PREFIX)/lib/discnice/gbp
 	install -D -m 644 $(LIBRARIES)/libdiscnice.so $(DESTDIR)$(PREFIX)/lib/discnice/libdiscnice.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 $(RELEASE)/pages/*.1 packaging/discnice-runc.1 $(DESTDIR)$(PREFIX)/share/man/man1/
@@ -170,7 +171,7 @@ uninstall: ## Remove what install put there
 packages: ## Build .deb, .rpm, tarball, wheel and OCI image into dist/
 	packaging/build.sh
 
-cross: ## Build the program and the library for aarch64, and try them under qemu-user (needs clang, lld, qemu-user-static, libc6-arm64-cross; minutes)
+cross: ## Build tarball, .rpm, wheel and OCI image for aarch64 into dist/, and hold a job with each under qemu-user (needs clang, lld, binutils-aarch64-linux-gnu, libc6-arm64-cross, qemu-user-static, rpm, cpio, umoci; a quarter of an hour)
 	packaging/cross.sh
 
 packages-test: ## Install, use and remove each package in a root of its own (needs root, debootstrap, rpm, runc, umoci, busybox-static, musl-tools)

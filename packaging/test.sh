@@ -160,7 +160,7 @@ rpm() {
         "$work/rpm/usr/share/fish/vendor_completions.d" "$work/rpm/usr/lib/systemd/user"
     files "$work/rpm" >"$work/rpm.before"
     begin=$(now)
-    by_rpm -i --nodeps "$dist"/discnice-*.rpm
+    by_rpm -i --nodeps "$dist"/discnice-*.x86_64.rpm
     took=$(since "$begin")
     rate=$(within "$work/rpm" $user sh /use.sh discnice)
     by_rpm -e discnice
@@ -173,7 +173,7 @@ by_rpm() { command rpm --root "$work/rpm" --dbpath /var/lib/rpm "$@" 2>"$work/lo
 wheel() {
     root wheel
     within "$work/wheel" 0 sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-pip' >"$work/log" 2>&1 || cat "$work/log" >&2
-    cp "$dist"/discnice-*.whl "$work/wheel/tmp/"
+    cp "$dist"/discnice-*_x86_64.whl "$work/wheel/tmp/"
     files "$work/wheel" >"$work/wheel.before"
     begin=$(now)
     within "$work/wheel" $user sh -c 'pip install --user --break-system-packages --no-index /tmp/discnice-*.whl' >"$work/log" 2>&1 ||
@@ -195,7 +195,7 @@ oci() {
     echo 'i=0; while [ $i -lt 2000 ]; do busybox dd if=/dev/zero of=/file bs=1048576 count=1 seek=$i conv=notrunc 2>/dev/null; i=$((i + 1)); done' \
         >"$work/job/rootfs/job"
     (cd "$work/job" && runc spec && python3 "$here/container.py" config.json "" /bin/busybox sh -c 'sh /job & wait')
-    tar -xf "$dist"/discnice-*.oci.tar -C "$work/layout"
+    tar -xf "$dist"/discnice-*-x86_64.oci.tar -C "$work/layout"
     begin=$(now)
     umoci unpack --image "$work/layout:$version" "$work/beside" >"$work/log" 2>&1 || cat "$work/log" >&2
     took=$(since "$begin")

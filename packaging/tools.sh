@@ -8,8 +8,6 @@ need() { command -v "$1" >/dev/null 2>&1 || [ -x "$dir/bin/$1" ]; }
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=64
 need cargo-deb || cargo install --quiet --locked --root "$dir" cargo-deb
 need cargo-generate-rpm || cargo install --quiet --locked --root "$dir" cargo-generate-rpm
-rustup target list --installed | grep -q '^x86_64-unknown-linux-musl$' ||
-    rustup target add x86_64-unknown-linux-musl
 for tool in maturin auditwheel ziglang cargo-zigbuild; do
     [ -d "$dir/python" ] || python3 -m venv "$dir/python"
     "$dir/python/bin/pip" show --quiet "$tool" 2>/dev/null || "$dir/python/bin/pip" install --quiet "$tool"
