@@ -49,7 +49,7 @@ impl WatchedClasses {
         any
     }
 
-    /// Does something with each class of a child of `parent`'s members, and has it be looked at next.
+    /// Calls `with` for each class of a child of `parent`'s members, and has that class be looked at next.
     fn hurry_children(&mut self, now: Nanos, parent: &Class, with: impl Fn(&Class)) {
         for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, parent)) {
             with(&child.mapped);
