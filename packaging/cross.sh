@@ -23,20 +23,11 @@ work=$(mktemp -d "${TMPDIR:-/var/tmp}/discnice-cross.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export XDG_RUNTIME_DIR="$work/run" HOME="$work"
 mkdir -m 700 "$work/run"
-cat >"$work/writer.c" <<'END'
-#include <fcntl.h>
-#include <unistd.h>
-int main(int count, char **words) {
-    static char bytes[128 << 10];
-    int file = count == 2 ? open(words[1], O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1;
-    for (int written = 0; written < 240; written++)
-        if (write(file, bytes, sizeof bytes) != sizeof bytes) return 1;
-    return fsync(file);
-}
-END
+mkdir "$work/tools"
 libraries=/usr/aarch64-linux-gnu/lib
 python-zig cc -target aarch64-linux-gnu.2.17 -Wl,--dynamic-linker="$libraries/ld-linux-aarch64.so.1" -Wl,-rpath,"$libraries" \
-    -o "$work/writer" "$work/writer.c"
+    -o "$work/tools/dd" packaging/dd.c
+PATH=$work/tools:$PATH
 
 unpack_tarball() { tar -xJf "$dist/discnice-$version-aarch64.tar.xz" -C "$1" --strip-components 2 --wildcards '*/files'; }
 unpack_rpm() { (cd "$1" && rpm2cpio "$dist/discnice-$version"-*.aarch64.rpm | cpio --quiet -idm && mv usr/* .); }
@@ -52,17 +43,15 @@ unpack_oci() {
     umoci raw unpack --image "$1/layout:$version" "$1/root" >/dev/null && mv "$1"/root/usr/* "$1"
 }
 
-# Holds a job to 5 MiB/s by what is in a package, and prints the rate. The library does that alone, and `run` says so: policyd
-# refuses to start beside a thread, and qemu has one of its own.
+# Holds a job by what is in a package, and prints the rate. The library does that alone: policyd refuses to start beside a
+# thread, and qemu has one of its own.
 for package in tarball rpm wheel oci; do
     mkdir "$work/$package"
     unpack_$package "$work/$package"
     program=$work/$package/bin/discnice
     "$program" class set nightly --disk 5M >/dev/null
     "$program" class show nightly --json | grep -q '"limit_total": 5242880'
-    begin=$(date +%s.%N)
-    "$program" run --disk 5M -- "$work/writer" "$work/file"
-    rate=$(awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%.2f", 30 / (end - begin) }')
+    rate=$(packaging/use.sh "$program")
     echo "aarch64 $package: $rate MiB/s of 5"
     awk -v rate="$rate" 'BEGIN { exit !(rate >= 4.25 && rate <= 5.25) }'
 done
