@@ -162,15 +162,17 @@ impl Census {
         self.note_births(&HashSet::new());
         let Some(last) = self.ids.read() else { return Vec::new() };
         let before = self.last.unwrap_or(last);
-        if last < before || last - before >= tuning::discovery::RELIST_FORKS {
+        let has_lost = self.births.as_mut().is_some_and(ForkEvents::take_lost);
+        if has_lost || last < before || last - before >= tuning::discovery::RELIST_FORKS {
             (self.last, self.is_behind) = (Some(last), false);
             self.missed.clear();
             return self.introduce(all_processes());
         }
         let until = last.min(before + tuning::discovery::PORTION);
         (self.last, self.is_behind) = (Some(until), until < last);
-        let missed = std::mem::take(&mut self.missed).into_iter().filter(|id| *id <= before);
-        let found = in_order(missed.chain(before + 1..=until).filter_map(living));
+        let missed = std::mem::take(&mut self.missed);
+        let ids = again(&missed, before, last).chain(before + 1..=until);
+        let found = in_order(ids.filter_map(living));
         if !self.follows_births() {
             let is_absent = |id: &u32| !found.iter().any(|stat| stat.id == *id);
             self.missed.extend((before + 1..=until).filter(is_absent));
@@ -178,9 +180,14 @@ impl Census {
         self.introduce(found)
     }
 
-    /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
+    /// Adds the ancestry of newcomers, and notes which processes were born while these were looked for.
     fn introduce(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
         self.note_births(&found.iter().map(|stat| stat.id).collect());
+        self.with_ancestors(found)
+    }
+
+    /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
+    fn with_ancestors(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
         let births = self.births.get_or_insert_with(ForkEvents::begin);
         let meet = |stat: Stat| {
             let ancestors = births.ancestors(stat.id);
@@ -198,19 +205,30 @@ impl Census {
     }
 
     /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
-    /// that are not; what comes after this is new at the next look.
+    /// that are not; what comes after this is new at the next look. The answer is one class's alone: what was born since
+    /// the last look is still new to the others.
     pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
         let is_close = |last: &u32| *last >= id && *last - id < tuning::discovery::BY_NUMBER;
         if let Some(last) = self.ids.read().filter(is_close) {
-            return self.introduce(between(id, last));
+            let found = between(id, last);
+            self.note_births(&HashSet::new());
+            return self.with_ancestors(found);
         }
         if self.snapshot.is_none() {
-            let all = self.introduce(all_processes());
+            let found = all_processes();
+            self.note_births(&HashSet::new());
+            let all = self.with_ancestors(found);
             self.snapshot = Some(Snapshot { taken: now, all });
         }
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.all);
         all.filter(|one| one.stat.started >= started).cloned().collect()
     }
+}
+
+/// The ids among those missed that are looked at once more: not those that are yet to be looked at by number, from
+/// `before` to `last`. The kernel may have begun anew with small numbers since they were missed.
+fn again(missed: &[u32], before: u32, last: u32) -> impl Iterator<Item = u32> {
+    missed.iter().copied().filter(move |id| !(before < *id && *id <= last))
 }
 
 fn living(id: u32) -> Option<Stat> {

@@ -43,15 +43,37 @@ pub struct Ancestor {
     pub born: Nanos,
 }
 
+/// Of each process that was born lately, its parent and when it was born.
+#[derive(Debug, Default)]
+struct Parents {
+    young: HashMap<u32, Ancestor>,
+    /// Those that were young before as many others were born.
+    old: HashMap<u32, Ancestor>,
+}
+
+impl Parents {
+    fn insert(&mut self, child: u32, parent: Ancestor) {
+        if self.young.len() >= tuning::discovery::FORKS_KEPT {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(child, parent);
+    }
+
+    fn get(&self, child: u32) -> Option<&Ancestor> {
+        self.young.get(&child).or_else(|| self.old.get(&child))
+    }
+}
+
 /// Forks of the last while.
 #[derive(Debug, Default)]
 pub struct ForkEvents {
     socket: Option<OwnedFd>,
-    /// Of each one that was born, its parent and when it was.
-    parents: HashMap<u32, Ancestor>,
+    parents: Parents,
     /// Those that were born since last asked, and those that executed a program.
     born: Vec<u32>,
     executed: Vec<u32>,
+    /// Set if some were not told of.
+    has_lost: bool,
 }
 
 impl ForkEvents {
@@ -67,7 +89,7 @@ impl ForkEvents {
         self.socket.as_ref().map(AsFd::as_fd)
     }
 
-    /// The processes that were born since the last call, as far as they were remembered.
+    /// The processes that were born since the last call.
     pub fn take_born(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.born)
     }
@@ -75,6 +97,11 @@ impl ForkEvents {
     /// The processes that executed a program since the last call, as far as they were remembered.
     pub fn take_executed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.executed)
+    }
+
+    /// Whether the kernel had more to tell than it keeps, since the last call.
+    pub fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
     }
 
     /// Whether it tells.
@@ -99,8 +126,8 @@ impl ForkEvents {
                 // Some events were lost: a process forked meanwhile could be taken for the child of
                 // another.
                 Err(Errno::NOBUFS) => {
-                    any = true;
-                    self.parents.clear();
+                    (any, self.has_lost) = (true, true);
+                    self.parents = Parents::default();
                 }
                 Err(_) => break,
             }
@@ -114,21 +141,16 @@ impl ForkEvents {
             self.executed.extend(number(message, NUMBERS + 4));
         }
         let Some(Birth { parent, child, at }) = Birth::parse(message) else { return };
-        if self.parents.len() >= tuning::discovery::FORKS_KEPT {
-            self.parents.retain(|_, birth| birth.born.plus(tuning::discovery::FORKS_KEPT_FOR) > at);
-        }
-        if self.parents.len() < 2 * tuning::discovery::FORKS_KEPT {
-            self.parents.insert(child, Ancestor { id: parent, born: at });
-            self.born.push(child);
-        }
+        self.parents.insert(child, Ancestor { id: parent, born: at });
+        self.born.push(child);
     }
 
     /// Returns the parent of process `id`, that one's parent, and so on, as far as known.
     #[must_use]
     pub fn ancestors(&self, id: u32) -> Vec<Ancestor> {
-        let parent = |id: &u32| self.parents.get(id).map(|birth| birth.id);
+        let parent = |id: &u32| self.parents.get(*id).map(|birth| birth.id);
         let line = std::iter::successors(parent(&id), parent).take(tuning::discovery::GENERATIONS);
-        line.map(|id| Ancestor { id, born: self.parents.get(&id).map_or(Nanos(0), |own| own.born) })
+        line.map(|id| Ancestor { id, born: self.parents.get(id).map_or(Nanos(0), |own| own.born) })
             .collect()
     }
 }
@@ -242,7 +264,7 @@ mod tests {
         births.note(&event(2, 1, [10, 10, 11, 11]));
         births.note(&event(BIRTH, 1, [10, 10, 11, 11])[..60]);
         births.note(&[]);
-        assert!(births.parents.is_empty());
+        assert!(births.take_born().is_empty());
     }
 
     #[test]
@@ -255,13 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn the_old_are_forgotten() {
-        let mut births = ForkEvents::default();
-        for child in 0..tuning::discovery::FORKS_KEPT as u32 {
-            births.note(&event(BIRTH, 1, [u32::MAX, u32::MAX, child, child]));
+    fn the_oldest_are_forgotten_and_every_birth_is_told_of() {
+        let (mut births, kept) = (ForkEvents::default(), tuning::discovery::FORKS_KEPT as u32);
+        for child in 0..2 * kept + 1 {
+            births.note(&event(BIRTH, child.into(), [u32::MAX, u32::MAX, child, child]));
         }
-        births.note(&event(BIRTH, tuning::discovery::FORKS_KEPT_FOR.0 + 2, [1, 1, 2, 2]));
-        assert_eq!(births.parents.len(), 1);
+        assert_eq!(births.take_born().len(), 2 * kept as usize + 1);
+        assert!(births.ancestors(kept - 1).is_empty());
+        assert_eq!(births.ancestors(kept).len(), 1);
+        births.note(&event(BIRTH, 0, [7, 7, kept, kept]));
+        assert_eq!(births.ancestors(kept)[0].id, 7, "its number was given to another");
     }
 
     #[test]

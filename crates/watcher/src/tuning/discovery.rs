@@ -40,10 +40,8 @@ tuning! {
     SNAPSHOT: Nanos = Nanos(2 * Nanos::SECOND.0), Time, adr 13;
     /// Fork events that may wait in the kernel, as many as an ordinary user gets.
     FORK_QUEUE: usize = 1 << 20, Bytes, adr 13;
-    /// Forks that are remembered before old ones are forgotten.
+    /// Forks that are remembered at least; twice as many at most.
     FORKS_KEPT: usize = 1 << 15, Count, adr 13;
-    /// Age at which a fork is forgotten then.
-    FORKS_KEPT_FOR: Nanos = Nanos(60 * Nanos::SECOND.0), Time, adr 13;
     /// Generations through which the ancestry of a process is followed.
     GENERATIONS: usize = 64, Count, adr 13;
     /// Processes that executed a program and are remembered until they are asked for.

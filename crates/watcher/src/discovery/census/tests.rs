@@ -61,6 +61,28 @@ fn a_process_that_could_not_be_seen_yet_is_looked_at_again() {
 }
 
 #[test]
+fn a_late_birth_that_the_first_look_for_one_class_finds_is_new_to_all() {
+    let (mut census, mut child) = with_child(ForkEvents::begin());
+    if !census.follows_births() {
+        skip!("the kernel tells this user of no births");
+    }
+    // As if it had been in the middle of its birth at the look.
+    census.last = Some(child.id());
+    let found = census.since(Nanos(2), child.id() - 1, 0);
+    assert!(found.iter().any(|one| one.stat.id == child.id()));
+    assert!(finds(&mut census, &child));
+    assert!(!finds(&mut census, &child), "once is enough");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn ids_that_were_missed_before_the_numbers_began_anew_are_looked_at() {
+    let looked_at = |missed: &[u32], last| again(missed, 300, last).collect::<Vec<_>>();
+    assert_eq!(looked_at(&[299, 300, 301, 310, 311, 32_767], 310), [299, 300, 311, 32_767]);
+}
+
+#[test]
 fn a_birth_that_was_told_while_others_were_looked_at_is_looked_into_at_once() {
     let (mut census, mut child) = with_child(ForkEvents::begin());
     if !census.follows_births() {
