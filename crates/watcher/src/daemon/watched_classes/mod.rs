@@ -165,6 +165,8 @@ impl WatchedClasses {
         for kept in kept.iter_mut().filter_map(|kept| kept.watch.take_changed().then_some(kept)) {
             (kept.due, sum.due) = (Nanos(0), Nanos(0));
         }
+        // Members were looked at, class after class.
+        self.hurry_children_of_bereaved(now);
         next
     }
 
