@@ -90,30 +90,38 @@ fn each_child_has_the_limit_for_itself() {
 /// A class that gives way is looked at each time that the others are, which may be just before the class of a child.
 #[test]
 fn what_children_read_is_not_their_parents_while_it_may_give_way() {
-    const ROUNDS: u64 = 12;
+    const ROUNDS: u64 = 8;
     let folder = product::folder();
     let [a, _] = files(folder.path());
     let class = Class::new("200M");
     apart(&class);
     run(&mut product::discnice(["class", "set", class.name(), "--when", "busy"])).succeeded();
-    let one = "dd if=\"$0\" of=/dev/null bs=64k iflag=direct status=none";
-    let shell =
-        format!("round=0; while [ $round -lt {ROUNDS} ]; do {one}; round=$((round + 1)); done");
-    run(&mut class.command(["sh", "-c", &shell, &a])).succeeded();
+    // Each child is there for a while before it reads and after: what is not seen of it is its parent's.
+    let script = format!(
+        "import mmap, os, sys, time\n\
+         for _ in range({ROUNDS}):\n\
+         \x20   if os.fork() == 0:\n\
+         \x20       time.sleep(0.2)\n\
+         \x20       file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)\n\
+         \x20       memory = mmap.mmap(-1, 65536)\n\
+         \x20       while os.readv(file, [memory]): pass\n\
+         \x20       time.sleep(0.2)\n\
+         \x20       os._exit(0)\n\
+         \x20   os.wait()"
+    );
+    run(&mut class.command(["/usr/bin/python3", "-c", &script, &a])).succeeded();
     let own = class.charged().0;
     assert!(own < SIZE, "{own} of {}: {:#}", ROUNDS * SIZE, class.show());
 }
 
 #[test]
 fn what_a_child_starts_shares_with_it_and_changes_reach_it() {
-    let folder = product::folder();
-    let [a, b] = files(folder.path());
     let class = Class::new("1M");
     apart(&class);
-    let shell = "(sleep 0.4; cat \"$0\" & cat \"$1\" & wait; sleep 30); :";
-    let job = Group::start_silent(&mut class.command(["sh", "-c", shell, &a, &b]));
+    let shell = "(sleep 0.4; sleep 60 & sleep 60 & wait); :";
+    let job = Group::start_silent(&mut class.command(["sh", "-c", shell]));
     let members = |one: &Value| one["members"].as_array().map_or(0, Vec::len);
-    until("one class has the child and both readers", || {
+    until("one class has the child and both of its own", || {
         children(&class).iter().map(members).eq([3])
     });
     let shown = class.show();
