@@ -111,13 +111,19 @@ impl Holding {
         now < self.press_at
     }
 
-    /// Stops what is awake of the process, which has `moved` bytes since the last look. `None` if it moves bytes
-    /// though its own tracer stands for it.
-    pub(super) fn press(&mut self, moved: bool) -> Option<Result<Grip, Refused>> {
+    /// Stops what is awake of the process, which has `moved` bytes since the last look. `None` if it still moves bytes
+    /// long after its own tracer was stopped in its place.
+    pub(super) fn press(&mut self, now: Nanos, moved: bool) -> Option<Result<Grip, Refused>> {
         // A process that waits for a pipe most of the time is asleep whenever it is to be stopped.
         self.slips += u32::from(moved && self.is_stopped());
         let slips = self.slips >= tuning::holding::SLIPS;
-        if slips && self.means() == Means::Tracer {
+        // At first it ends its call, and the tracer may be let go for its own sake in between.
+        let is_late = |since: Nanos| now >= since.plus(tuning::holding::TRACER_DOUBT);
+        if slips
+            && moved
+            && self.means() == Means::Tracer
+            && self.stopped_since.is_some_and(is_late)
+        {
             return None;
         }
         let all = self.pause.is_wanted || slips;
@@ -209,5 +215,45 @@ impl Holding {
             self.hold.tend();
         }
         self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tracer that can be stopped, and stops nothing.
+    #[derive(Debug)]
+    struct Debugger;
+
+    impl Hold for Debugger {
+        fn means(&self) -> Means {
+            Means::Tracer
+        }
+
+        fn press(&mut self) -> Result<Grip, Refused> {
+            Ok(Grip::Firm)
+        }
+
+        fn tend(&mut self) {}
+
+        fn release(&mut self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_traced_process_may_move_on_for_a_while_after_its_tracer_was_stopped() {
+        let mut holding = Holding::new(Process::find(std::process::id()).unwrap());
+        holding.replace(Box::new(Debugger));
+        let begun = time::now();
+        holding.note_pressed(begun);
+        for look in 1..2 * tuning::holding::SLIPS {
+            let at = begun.plus(Nanos::from_millis(look.into()));
+            assert!(holding.press(at, true).is_some(), "look {look}");
+        }
+        let late = begun.plus(tuning::holding::TRACER_DOUBT);
+        assert!(holding.press(late, false).is_some(), "it stands by now");
+        assert!(holding.press(late, true).is_none(), "a debugger lets it run");
     }
 }

@@ -15,7 +15,7 @@ impl Watched {
             return until.min(stops::close(now));
         }
         deadline::arm();
-        match self.holding.press(moved) {
+        match self.holding.press(now, moved) {
             // A debugger, which stands for nothing.
             None => self.give_up(Refused::Traced, now, tuning::holding::TRACER_RETRY),
             Some(Ok(grip)) => {

@@ -31,6 +31,8 @@ tuning! {
     DEBUGGER_BUDGET: Nanos = Nanos::from_millis(2_000), Time, adr 13;
     /// Part of the time that passes by which that budget fills up again.
     DEBUGGER_REFILL: u64 = 4, Part, adr 13;
+    /// Age of a stop from which on a process that moves bytes is known to run on although its tracer was stopped.
+    TRACER_DOUBT: Nanos = Nanos::from_millis(250), Time, adr 13;
     /// Time for which a process is not held after it ran on although its tracer was stopped.
     TRACER_RETRY: Nanos = Nanos::from_millis(10_000), Time, adr 13;
     /// Age at which the command line of a new process is first read, then at twice its age each
