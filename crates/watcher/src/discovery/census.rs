@@ -186,6 +186,12 @@ impl Census {
         self.with_ancestors(found)
     }
 
+    /// As [`Self::introduce`], for one class: to all others these are as new as before.
+    fn introduce_to_one(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
+        self.note_births(&HashSet::new());
+        self.with_ancestors(found)
+    }
+
     /// Adds the ancestry of newcomers: all of their ancestors were forked before they were found.
     fn with_ancestors(&mut self, found: Vec<Stat>) -> Vec<Rc<Newcomer>> {
         let births = self.births.get_or_insert_with(ForkEvents::begin);
@@ -210,14 +216,10 @@ impl Census {
     pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
         let is_close = |last: &u32| *last >= id && *last - id < tuning::discovery::BY_NUMBER;
         if let Some(last) = self.ids.read().filter(is_close) {
-            let found = between(id, last);
-            self.note_births(&HashSet::new());
-            return self.with_ancestors(found);
+            return self.introduce_to_one(between(id, last));
         }
         if self.snapshot.is_none() {
-            let found = all_processes();
-            self.note_births(&HashSet::new());
-            let all = self.with_ancestors(found);
+            let all = self.introduce_to_one(all_processes());
             self.snapshot = Some(Snapshot { taken: now, all });
         }
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.all);
