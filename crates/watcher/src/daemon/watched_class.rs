@@ -180,6 +180,8 @@ pub(crate) struct Sum {
     pub(crate) holds: bool,
     /// Set if any process is held of a class that is not paused as a whole.
     pub(crate) alert: bool,
+    /// Set if any of them is the class of a child.
+    pub(crate) has_children: bool,
 }
 
 impl Sum {
@@ -194,6 +196,7 @@ impl Sum {
             watched: sum.watched + kept.watched,
             holds: sum.holds || kept.holds,
             alert: sum.alert || kept.alert,
+            has_children: sum.has_children || kept.child_of.is_some(),
         })
     }
 }

@@ -37,6 +37,10 @@ impl WatchedClasses {
     /// Has the classes of children be looked at next where a member of their parents' may have waited for one of them;
     /// returns whether there are such.
     pub(super) fn hurry_children_of_bereaved(&mut self, now: Nanos) -> bool {
+        // Without a pass through all classes, which most steps would make for nothing.
+        if !self.sum.has_children {
+            return false;
+        }
         let mut any = false;
         for place in 0..self.kept.len() {
             let Some(kept) = self.kept.get_mut(place) else { break };
