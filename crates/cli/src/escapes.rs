@@ -88,7 +88,7 @@ impl Escapes {
 fn escaped(running: &Running<'_>, reason: String) -> Escaped {
     Escaped {
         process: running.member.process(),
-        name: member_report::name(running.member),
+        name: running.name(),
         reason,
         bytes: running.seen(),
     }

@@ -6,7 +6,7 @@ use discnice_sys::block::BlockId;
 use discnice_sys::{process, procfs, time};
 use discnice_watcher::accounting::{OwnAccount, Rest};
 use discnice_watcher::discovery::pid_namespace;
-use discnice_watcher::process::lives;
+use discnice_watcher::process::{lives, name};
 
 use crate::classes::Found;
 
@@ -46,6 +46,18 @@ impl<'a> Running<'a> {
         let keeper = class.watcher().keeper().filter(|_| wanted.is_some() && !watched);
         let stopped_holder = keeper.filter(|keeper| is_stopped(*keeper));
         Some(Self { member, outside, held, stopped_holder, bytes })
+    }
+
+    /// The name of its program. Our library notes that of each program that it is in; one that it is not in may be another
+    /// than when the process was listed.
+    pub fn name(&self) -> String {
+        let listed = self.member.name();
+        let is_foreign = matches!(self.member.state(), State::Executing | State::Outside);
+        let known_here = is_foreign && self.outside.is_some_and(|account| !account.is_apart());
+        let now = if known_here { name(self.member.process()) } else { Vec::new() };
+        let name = if now.is_empty() { &listed[..] } else { &now };
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..end]).into_owned()
     }
 
     /// Whether it stands still because the user wants it to.

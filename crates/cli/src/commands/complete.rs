@@ -13,7 +13,6 @@ use discnice_sys::process;
 use rustix::process::geteuid;
 
 use crate::classes;
-use crate::commands::member_report;
 use crate::output::Lines;
 use crate::running::Running;
 
@@ -58,7 +57,7 @@ impl Complete {
             What::Members => {
                 for found in classes::all().unwrap_or_default() {
                     for running in Running::all(&found) {
-                        let name = member_report::name(running.member);
+                        let name = running.name();
                         lines.push_pair(&running.member.process().to_string(), &name);
                     }
                 }

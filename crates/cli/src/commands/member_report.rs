@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use discnice_escape::Foreign;
+use discnice_ledger::State;
 use discnice_ledger::outside::{Account, Mechanism, Reason};
 use discnice_ledger::policy::{Limits, Resource, Resources};
-use discnice_ledger::{Member, State};
 use discnice_units::Nanos;
 use discnice_watcher::network;
 use serde::Serialize;
@@ -58,7 +58,7 @@ impl MemberReport {
         let misses = limits.beyond(seen_of(member.state(), account)).filter(|_| !escapes);
         Self {
             process: member.process(),
-            name: name(member),
+            name: running.name(),
             mechanism: mechanism(member.state(), escapes, held),
             escape,
             misses: misses.map(Resource::option),
@@ -81,13 +81,6 @@ impl MemberReport {
             |limit| Cow::from(format!("{limit} needs the library in it; other limits hold"));
         self.escape.as_deref().map(Cow::from).or_else(|| self.misses.map(misses))
     }
-}
-
-/// The name of a member's program.
-pub fn name(member: &Member) -> String {
-    let name = member.name();
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str {

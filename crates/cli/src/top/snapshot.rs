@@ -94,7 +94,7 @@ impl Process {
         let charged = member.books().charged();
         Self {
             id: member.process(),
-            name: member_report::name(member),
+            name: running.name(),
             read: charged.read,
             written: charged.written,
             waited: Nanos(member.books().waited()),
