@@ -172,9 +172,8 @@ impl Watcher {
     }
 
     fn is_stale(&self, now: u64) -> bool {
-        let seen = self.seen.load(Ordering::Relaxed);
-        // A moment in the future was scribbled.
-        seen > now || now - seen > PATIENCE
+        // It may have shown itself after the caller read the clock. A moment in the far future was scribbled.
+        self.seen.load(Ordering::Relaxed).abs_diff(now) > PATIENCE
     }
 }
 

@@ -25,6 +25,16 @@ fn one_watcher_at_a_time() {
 }
 
 #[test]
+fn a_watcher_that_shows_itself_after_the_clock_was_read_is_there() {
+    let watcher = zeroed::<Watcher>();
+    assert!(watcher.claim(7, 9, |_| true));
+    assert_eq!(watcher.process(8, |_| true), Some(7));
+    assert!(!watcher.claim(8, 8, |_| true), "7 lives");
+    assert!(watcher.claim(7, 10 + PATIENCE, |_| true));
+    assert_eq!(watcher.process(9, |_| true), None, "that moment was scribbled");
+}
+
+#[test]
 fn births_are_followed_by_the_process_that_said_so() {
     let watcher = zeroed::<Watcher>();
     assert!(watcher.claim(7, 5, |_| true));
