@@ -31,7 +31,9 @@
 //! pointers that it cannot check. It never looks through such a pointer where the kernel could
 //! answer EFAULT; it passes them on. Environment blocks, which the kernel reads only after us, are
 //! looked at after asking the kernel whether they can be read.
-#![no_std]
+// Where panics unwind, only the standard library has what the compiler asks for: in development builds, which nothing is
+// tested with.
+#![cfg_attr(panic = "abort", no_std)]
 #![allow(unsafe_code, reason = "libc's functions take and give raw pointers")]
 
 mod calls;
@@ -70,6 +72,7 @@ core::arch::global_asm!(
 
 /// Satisfies the compiler; no code of ours can panic: `cargo xtask check-symbols` finds no
 /// panicking function in the optimised library, from which the linker has dropped this one too.
+#[cfg(panic = "abort")]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {
