@@ -83,6 +83,7 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
     member.set_name(base.as_bytes());
     if let (Some(held), Some(started)) = (found.class.held(id), started()) {
         held.begin(member, started);
+        held.set_before(before);
     }
     member.set_state(State::Active);
     Some(id)

@@ -1,5 +1,6 @@
 //! The processes of a class that exist, as far as asking few questions tells.
 
+use discnice_ledger::member::Charged;
 use discnice_ledger::outside::{Account, Mechanism, Reason};
 use discnice_ledger::{Class, Member, MemberId, State};
 use discnice_sys::block::BlockId;
@@ -70,14 +71,24 @@ impl<'a> Running<'a> {
         self.held.is_some_and(|account| account.reason == Reason::Memory)
     }
 
-    /// What the kernel says that it moved, both ways; `None` where that is hidden.
+    /// What was charged for it since it became a member.
+    pub fn charged(&self) -> Charged {
+        self.member.books().charged().since(self.before())
+    }
+
+    /// What the kernel says that it moved since then, both ways; `None` where that is hidden.
     pub fn seen(&self) -> Option<u64> {
         let rest = if self.member.state() == State::Outside { Rest::Known } else { Rest::Children };
         let charged = self.member.books().charged();
-        self.bytes.or_else(|| {
+        let bytes = self.bytes.or_else(|| {
             let io = OwnAccount::once(self.member.process(), charged, rest).ok()?;
             Some(io.read + io.written)
-        })
+        });
+        bytes.map(|bytes| bytes.saturating_sub(self.before().total()))
+    }
+
+    fn before(&self) -> Charged {
+        self.outside.map_or(Charged::default(), |account| account.before)
     }
 }
 

@@ -171,6 +171,29 @@ fn a_running_job_is_limited_and_let_go() {
     assert!(refuse(scene.path(), &["detach", &job.id()]).contains("not attached"));
 }
 
+#[test]
+fn what_a_process_moved_before_it_was_attached_is_not_shown_as_the_jobs() {
+    let _alone = alone();
+    let scene = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = scene.path().join("data");
+    // The shell writes by itself.
+    let job = Job::shell(&format!("printf %8388608s >{}; exec sleep 100", file.display()));
+    let comm = format!("/proc/{}/comm", job.0.id());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while fs::read_to_string(&comm).unwrap() != "sleep\n" && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _daemon = Daemon::start(scene.path());
+    succeed(scene.path(), &["attach", "--background", "--disk", "4M", &job.id()]);
+    let class = class_of(scene.path(), &job).unwrap();
+    let member = &class["members"][0];
+    assert_eq!(member["name"], "sleep", "{class}");
+    for amount in ["written", "seen"] {
+        assert!(member[amount].as_u64() < Some(1 << 20), "{amount}: {class}");
+    }
+    succeed(scene.path(), &["detach", &job.id()]);
+}
+
 /// The daemon is killed at all phases of holding. 10 kills by default; `DISCNICE_KILLS=200`.
 #[test]
 fn a_killed_daemon_leaves_no_process_held_and_the_next_finds_all() {

@@ -53,6 +53,23 @@ pub struct Charged {
     pub written: u64,
 }
 
+impl Charged {
+    /// What is new of it since it was `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            read: self.read.saturating_sub(before.read),
+            written: self.written.saturating_sub(before.written),
+        }
+    }
+
+    /// Bytes, both ways.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.read.saturating_add(self.written)
+    }
+}
+
 //= discnice/2.2-disk-io
 /// What of a process's account has been charged; lives in the member, or in the process itself
 /// when the class has no member free.

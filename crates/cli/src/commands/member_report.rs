@@ -31,11 +31,11 @@ pub struct MemberReport {
     pub misses: Option<&'static str>,
     /// Whether it stands because the user wants it to.
     pub paused: bool,
-    /// What was charged for it.
+    /// What was charged for it since it joined the class.
     pub read: u64,
-    /// What was charged for it.
+    /// What was charged for it since then.
     pub written: u64,
-    /// What the kernel says that it moved, both ways; `null` where that is hidden, or was not asked for.
+    /// What the kernel says that it moved since then, both ways; `null` where that is hidden, or was not asked for.
     pub seen: Option<u64>,
     /// Of what was charged: what it had not charged itself.
     pub escaped: u64,
@@ -52,7 +52,7 @@ impl MemberReport {
         let Running { member, outside, held, .. } = *running;
         let escape = escape(running);
         let escapes = escape.is_some();
-        let charged = member.books().charged();
+        let charged = running.charged();
         // A watcher has an account of what a filter holds, too.
         let account = if member.state() == State::Notified { outside } else { held };
         let misses = limits.beyond(seen_of(member.state(), account)).filter(|_| !escapes);

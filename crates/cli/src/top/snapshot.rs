@@ -91,7 +91,7 @@ impl Class {
 impl Process {
     fn of(running: &Running<'_>) -> Self {
         let member = running.member;
-        let charged = member.books().charged();
+        let charged = running.charged();
         Self {
             id: member.process(),
             name: running.name(),

@@ -63,7 +63,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -200,10 +200,10 @@ const _: () = {
                 + 576
                 + 640
     );
-    assert!(size_of::<Held>() == 48);
+    assert!(size_of::<Held>() == 64);
     assert!(
         core::mem::offset_of!(Class, estimation)
-            == core::mem::offset_of!(Class, members) + MEMBERS * (64 + 48)
+            == core::mem::offset_of!(Class, members) + MEMBERS * (64 + 64)
     );
     assert!(size_of::<Estimation>().is_multiple_of(64));
     assert!(

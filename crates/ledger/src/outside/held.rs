@@ -1,7 +1,7 @@
 //! What is known of one member from outside.
 
 use super::reason::{Mechanism, Reason};
-use crate::member::Member;
+use crate::member::{Charged, Member};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// What is known of one member from outside; belongs to the life of its slot that `generation` names.
@@ -19,6 +19,10 @@ pub struct Held {
     ran: AtomicU64,
     /// What it had moved then.
     seen: AtomicU64,
+    /// Bytes that it had read before it became a member.
+    read_before: AtomicU64,
+    /// Bytes that it had written before.
+    written_before: AtomicU64,
 }
 
 /// In [`Account::started`]: the process is listed by the number that a PID namespace of its own gives it, by which others may
@@ -45,6 +49,8 @@ pub struct Account {
     pub frozen: u64,
     /// What it had moved, both ways, when it was looked at last.
     pub seen: Option<Seen>,
+    /// What it had moved before it became a member: no part of the class's.
+    pub before: Charged,
 }
 
 /// What a process had moved, both ways, as the kernel says or as it said itself, when it was looked at.
@@ -75,6 +81,8 @@ impl Held {
             self.escaped.store(0, Ordering::Relaxed);
             self.frozen.store(0, Ordering::Relaxed);
             self.ran.store(0, Ordering::Relaxed);
+            self.read_before.store(0, Ordering::Relaxed);
+            self.written_before.store(0, Ordering::Relaxed);
             self.generation.store(member.generation(), Ordering::Release);
         }
     }
@@ -97,6 +105,10 @@ impl Held {
             escaped: self.escaped.load(Ordering::Relaxed),
             frozen: self.frozen.load(Ordering::Relaxed),
             seen: (ran > 0).then_some(Seen { ran, bytes }),
+            before: Charged {
+                read: self.read_before.load(Ordering::Relaxed),
+                written: self.written_before.load(Ordering::Relaxed),
+            },
         })
     }
 
@@ -126,6 +138,12 @@ impl Held {
     pub fn set_seen(&self, ran: u64, bytes: u64) {
         self.seen.store(bytes, Ordering::Relaxed);
         self.ran.store(ran, Ordering::Release);
+    }
+
+    /// Notes what the process had moved before it became a member.
+    pub fn set_before(&self, before: Charged) {
+        self.read_before.store(before.read, Ordering::Relaxed);
+        self.written_before.store(before.written, Ordering::Relaxed);
     }
 
     /// Adds bytes that the process had not charged itself.

@@ -70,10 +70,15 @@ fn an_account_belongs_to_one_life_of_a_slot() {
     held.begin(&member, 100);
     let account = held.of(&member).unwrap();
     assert_eq!((account.escaped, account.reason, account.seen), (4096, Reason::RanAhead, None));
+    let before = Charged { read: 1, written: 2 };
+    held.set_before(before);
+    held.begin(&member, 100);
+    assert_eq!(held.of(&member).unwrap().before, before);
     held.set_seen(5, 8192);
     assert_eq!(held.of(&member).unwrap().seen, Some(Seen { ran: 5, bytes: 8192 }));
     assert!(member.claim(8, Charged::default(), |_| false));
     assert_eq!(held.of(&member), None);
     held.begin(&member, 200);
-    assert_eq!(held.of(&member).unwrap().seen, None, "of the next life nothing");
+    let account = held.of(&member).unwrap();
+    assert_eq!((account.seen, account.before), (None, Charged::default()), "of the next life");
 }

@@ -256,6 +256,7 @@ pub fn enlist(
     member.set_name(&crate::process::name(pinned.id()));
     if let Some(held) = class.held(slot) {
         held.begin(member, pinned.process.started);
+        held.set_before(charged);
         held.set_how(Mechanism::Freeze, reason);
     }
     member.set_state(State::Outside);
