@@ -115,6 +115,10 @@ pub trait Host: System {
     fn cancelled(&self) -> Option<u64>;
     /// Sleeps until `until` or until `word` is no longer `seen`.
     fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken;
+    /// Returns true if nothing waits for the call any more: what is read ahead for it is read for nothing.
+    fn is_abandoned(&self) -> bool {
+        false
+    }
     /// What the descriptor is.
     fn status(&self, fd: i32) -> Option<FileStatus>;
     /// Bytes of a range that are no hole; `None` where the file system does not tell.

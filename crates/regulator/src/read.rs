@@ -63,8 +63,10 @@ impl<H: Host> Regulator<'_, H> {
             self.stop_running_ahead(file, ask);
         }
         self.shape(fd, file);
-        if file.is_stream() {
-            return self.admit_stream(thread, file, ask);
+        if file.is_stream()
+            && let Some(ticket) = self.admit_stream(thread, file, ask)
+        {
+            return ticket;
         }
         let slice = self.slice(Direction::Read);
         if ask.count > slice && self.reads_ahead_for(fd, file) {
@@ -272,19 +274,22 @@ impl<H: Host> Regulator<'_, H> {
         Ticket::OPEN
     }
 
-    fn admit_stream(&self, thread: &Thread, file: &File, ask: Ask) -> Ticket {
-        let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else { return Ticket::OPEN };
+    /// A read of a stream; `None` if it is none, and the stream has ended.
+    fn admit_stream(&self, thread: &Thread, file: &File, ask: Ask) -> Option<Ticket> {
+        let Some(at) = ask.at.or_else(|| self.host.position(ask.fd)) else {
+            return Some(Ticket::OPEN);
+        };
         let end = at.saturating_add(ask.count);
         let paid = file.paid();
         let reach = self.slice(Direction::Read).max(ask.count).saturating_mul(2);
         if at > paid || at.saturating_add(reach) < paid {
             // It jumped: a reader in order never is ahead of what we read for it.
             file.end_stream();
-            return self.admit_plain(thread, file, ask);
+            return None;
         }
         thread.outcomes.because(Why::PaidAhead);
         if paid >= end.saturating_add(file.ramp() / 2) {
-            return Ticket::FREE;
+            return Some(Ticket::FREE);
         }
         thread.outcomes.because(Why::Slices);
         self.extend(thread, file, ask.fd, end, false);
@@ -292,20 +297,24 @@ impl<H: Host> Regulator<'_, H> {
             // Up to where the next slice is due.
             file.detector.assume(at, file.paid().saturating_sub(file.ramp() / 2));
         }
-        Ticket { look: file.paid() < end, ..Ticket::FREE }
+        Some(Ticket { look: file.paid() < end, ..Ticket::FREE })
     }
 
-    /// Reads ahead slice by slice until `end` and half a slice are paid for. A file that turns
-    /// out to be cached ends the stream, unless `to_the_end` asks for every page.
+    /// Reads ahead slice by slice until `end` and half a slice are paid for, and ends the stream if the file turns out to
+    /// be cached; or, `to_the_end`, every page until there and none behind it.
     fn extend(&self, thread: &Thread, file: &File, fd: i32, end: u64, to_the_end: bool) {
         let size = self.host.status(fd).map_or(0, |status| status.size);
-        let longest = self.slice(Direction::Read);
-        while file.paid() < size && file.paid() < end.saturating_add(file.ramp() / 2) {
-            let from = file.paid();
-            let length = file.ramp().min(longest).min(size.next_multiple_of(PAGE) - from);
-            let cost = self.extend_by(thread, file, fd, from, length);
-            file.set_paid(from + length);
-            file.set_ramp((file.ramp() * 2).min(longest));
+        let longest = self.slice(Direction::Read).max(PAGE);
+        // Where this read is: other threads that read by the same descriptor move the stream, or end it.
+        let (mut paid, mut ramp) = (file.paid(), file.ramp().max(PAGE));
+        let most = if to_the_end { size.min(end) } else { size };
+        let behind = |ramp| if to_the_end { 0 } else { ramp / 2 };
+        while paid < most && paid < end.saturating_add(behind(ramp)) && !self.host.is_abandoned() {
+            let length = ramp.min(longest).min(most.next_multiple_of(PAGE) - paid);
+            let cost = self.extend_by(thread, file, fd, paid, length);
+            (paid, ramp) = (paid + length, (ramp * 2).min(longest));
+            file.set_paid(paid);
+            file.set_ramp(ramp);
             if file.note_slice(cost) >= DRY && !to_the_end {
                 file.end_stream();
                 return;
@@ -320,6 +329,10 @@ impl<H: Host> Regulator<'_, H> {
             return 0;
         }
         self.reserve_and_wait(Direction::Read, forecast.read);
+        if self.host.is_abandoned() {
+            self.settle_as(Ticket::of(forecast), 0, 0);
+            return 0;
+        }
         self.read_ahead(thread, fd, (from, length), Ticket::of(forecast)).0
     }
 }

@@ -50,10 +50,11 @@ impl<H: Host> Regulator<'_, H> {
             return end;
         }
         self.reserve_and_wait(Direction::Read, count * each);
-        for next in 1..=count {
+        let wanted = if self.host.is_abandoned() { 0 } else { count };
+        for next in 1..=wanted {
             self.host.read_ahead(fd, begin + next * step, moved);
         }
         let _ = self.settle(thread, Ticket { read: count * each, ..Ticket::OPEN });
-        end + count * step
+        end + wanted * step
     }
 }

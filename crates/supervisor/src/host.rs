@@ -144,6 +144,10 @@ impl Host for Target<'_> {
         Woken::Abandoned
     }
 
+    fn is_abandoned(&self) -> bool {
+        self.abandoned.get()
+    }
+
     fn status(&self, fd: i32) -> Option<FileStatus> {
         Linux.status(fd)
     }

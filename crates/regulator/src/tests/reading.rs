@@ -50,6 +50,44 @@ fn what_is_read_past_the_cache_is_neither_read_ahead_nor_free() {
     }
 }
 
+#[test]
+fn long_reads_anywhere_are_read_in_slices() {
+    let (machine, books, class) = (machine(400 << 20), Books::new(), class(RATE));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    for at in [0, 200, 50, 300] {
+        machine.seek(at << 20);
+        simulation::read(&machine, &regulator, &thread, &file, 8 << 20);
+    }
+    assert_eq!(machine.disk_reads(), 32 << 20);
+    let tenth = most(&machine.log.borrow(), 100_000_000);
+    assert!(tenth <= 3 * RATE / 10, "{tenth} bytes at once");
+}
+
+#[test]
+fn a_long_read_ends_though_another_thread_jumps_about_by_its_descriptor() {
+    let (machine, books, class) = (machine(16 << 20), Books::new(), class(RATE));
+    let file: &'static File = Box::leak(Box::new(File::new()));
+    machine.shared.set(Some(file));
+    let (regulator, thread) = (Regulator::new(&machine, class, &books), Thread::default());
+    simulation::read(&machine, &regulator, &thread, file, 16 << 20);
+    assert_eq!(machine.disk_reads(), 16 << 20);
+    let tenth = most(&machine.log.borrow(), 100_000_000);
+    assert!(tenth <= 3 * RATE / 10, "{tenth} bytes at once");
+}
+
+#[test]
+fn nothing_more_is_read_for_a_program_that_was_killed() {
+    let (machine, books, class) = (machine(64 << 20), Books::new(), class(RATE));
+    machine.killed_at.set(Some(1_000_000_000));
+    let (regulator, thread, file) =
+        (Regulator::new(&machine, class, &books), Thread::default(), File::new());
+    let _ = regulator.admit_read(&thread, 3, &file, 64 << 20, None);
+    let read = machine.disk_reads();
+    assert!(read <= RATE * 6 / 5, "{read} bytes in a second");
+    assert_eq!(class.direction(Direction::Read).total(), read, "all of it is charged, and no more");
+}
+
 //= rate-windows/3.2-longest
 #[test]
 fn one_long_copy_is_paid_for_and_written_back_in_pieces() {

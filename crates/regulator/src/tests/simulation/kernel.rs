@@ -41,7 +41,17 @@ impl Host for Machine {
             self.clock.set(clock);
             self.set_back_at.set(None);
         }
-        Woken::Due
+        if let Some(file) = self.shared.get() {
+            file.end_stream();
+            for step in 1..=2 {
+                let _ = file.repeats_step(step);
+            }
+        }
+        if self.is_abandoned() { Woken::Abandoned } else { Woken::Due }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.killed_at.get().is_some_and(|at| at < self.now.get())
     }
 
     fn drop_cached(&self, _: i32, offset: u64, length: u64) {

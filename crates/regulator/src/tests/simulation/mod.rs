@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::vec::Vec;
 
 pub use self::program::{class, most, read, read_all, read_with, write, yielding_class};
-use crate::Advice;
+use crate::{Advice, File};
 
 const PAGE: u64 = 4096;
 /// The number of the file's disk.
@@ -73,6 +73,10 @@ pub struct Machine {
     pub clock: Cell<i64>,
     /// During the first sleep behind that moment the clock is set so.
     pub set_back_at: Cell<Option<(u64, i64)>>,
+    /// Another thread jumps about by this descriptor during each sleep.
+    pub shared: Cell<Option<&'static File>>,
+    /// The program is killed at this moment.
+    pub killed_at: Cell<Option<u64>>,
     /// What the account says instead of the truth: of reads, and of writes.
     pub told: Cell<fn(u64) -> u64>,
     /// What the counters of the file's disk say instead of theirs; `None`: it is not listed.
@@ -123,6 +127,8 @@ impl Machine {
             marked: Cell::new(u64::MAX),
             clock: Cell::default(),
             set_back_at: Cell::default(),
+            shared: Cell::default(),
+            killed_at: Cell::default(),
             told: Cell::new(|truth| truth),
             counted: Cell::new(Some),
         }
