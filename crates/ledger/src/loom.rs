@@ -62,6 +62,22 @@ fn calming_down_never_forgets_a_new_debt() {
 }
 
 #[test]
+fn a_debt_is_rescaled_once_by_two_that_change_the_rate() {
+    loom::model(|| {
+        let meter = Arc::new(Meter::new(Rate::per_second(RATE)));
+        meter.settle(Pace::DEFAULT, NOW, 0, RATE);
+        let half = |meter: Arc<Meter>| {
+            move || meter.set_rate(Pace::DEFAULT, NOW, Rate::per_second(RATE / 2))
+        };
+        let other = thread::spawn(half(Arc::clone(&meter)));
+        half(Arc::clone(&meter))();
+        other.join().unwrap();
+        let owed = meter.frontier().minus(NOW);
+        assert!(owed <= Nanos::from_millis(2050), "{owed}");
+    });
+}
+
+#[test]
 fn a_dead_members_slot_goes_to_one_claimer() {
     loom::model(|| {
         let member = Arc::new(Member::new());

@@ -50,13 +50,13 @@ impl Meter {
     /// The rate that holds now.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        claimed(&self.rate)
+        claimed(self.rate.load(Ordering::Relaxed))
     }
 
     /// The threshold that is set; it may hold only in part, or only while others are busy.
     #[must_use]
     pub fn threshold(&self) -> Rate {
-        claimed(&self.threshold)
+        claimed(self.threshold.load(Ordering::Relaxed))
     }
 
     /// Sets the threshold, which holds from the next [`Meter::set_rate`] on.
@@ -283,12 +283,16 @@ impl Meter {
 
     /// Changes the rate that holds; the debt in units stays.
     pub fn set_rate(&self, pace: Pace, now: Nanos, rate: Rate) {
-        let old = pace.rule(self.rate());
+        let (order, load) = (Ordering::AcqRel, Ordering::Relaxed);
+        // Of several processes that make the same change at once, one rescales the debt.
+        let old = pace.rule(claimed(self.rate.swap(rate.get(), order)));
+        if old.rate == rate {
+            return;
+        }
         self.heal(now, old.rate);
-        self.rate.store(rate.get(), Ordering::Release);
-        let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            Some(old.rescale(Nanos(frontier), now, rate).0)
-        });
+        let _ = self
+            .frontier
+            .fetch_update(order, load, |frontier| Some(old.rescale(Nanos(frontier), now, rate).0));
     }
 }
 
@@ -303,8 +307,8 @@ const fn longest_debt(rate: Rate) -> Nanos {
 }
 
 /// A rate of zero would never end; we never write one, so it is not ours.
-fn claimed(word: &AtomicU64) -> Rate {
-    match word.load(Ordering::Relaxed) {
+fn claimed(word: u64) -> Rate {
+    match word {
         0 => Rate::UNLIMITED,
         units => Rate::per_second(units),
     }

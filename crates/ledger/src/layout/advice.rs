@@ -4,7 +4,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::advice::Advice;
 use crate::layout::Class;
-use crate::policy::{Resource, Resources};
+use crate::policy::Resource;
 
 impl Class {
     /// What the user's own policy says.
@@ -29,8 +29,6 @@ impl Class {
 
     /// Puts what ceilings allow in force, and the thresholds that hold already.
     pub(super) fn apply_ceilings(&self, now: Nanos) -> bool {
-        let yields = self.yields();
-        let held = if yields { self.limited() } else { Resources::ALL };
-        self.hold(now, held, yields, (1, 1))
+        self.hold(now, self.limited(), (1, 1))
     }
 }

@@ -79,6 +79,8 @@ pub(super) const PROTECTS_CACHE: u32 = 1 << 3;
 pub(super) const YIELDS_UPLINK: u32 = 1 << 4;
 /// Each child of a member gets a class of its own.
 pub(super) const PER_CHILD: u32 = 1 << 5;
+/// The thresholds hold only while others are busy.
+pub(super) const BUSY: u32 = 1 << 6;
 
 impl Class {
     /// Returns the number that tells this class from a later one in a block with the same id.

@@ -13,6 +13,9 @@ use crate::trace::{Record, Trace, Why};
 /// What is held while others use the disk.
 const ON_DISK: Resources = Resources::DISK.and(Resource::Metadata.only());
 
+/// How often thresholds are put in force at most where others change them at the same time.
+const PASSES: u32 = 4;
+
 /// Because of any of these, calls that may reach a disk must be looked at.
 const LOOKED_AT: u32 = Resources::DISK.bits() | PREDICTING | COUNTS;
 
@@ -131,7 +134,7 @@ impl Class {
             held = held.and(Resources::NETWORK);
         }
         let all = disks().map(Medium::weights).max().unwrap_or(0);
-        self.hold(now, held, true, (self.weight(), all))
+        self.hold(now, held, (self.weight(), all))
     }
 
     /// For which part of the time the busiest of its disks has something to do, in thousandths.
@@ -176,21 +179,23 @@ impl Class {
 
     /// Holds everything that has a threshold, because the others' traffic is unknown.
     pub fn hold_all(&self, now: Nanos) -> bool {
-        self.hold(now, Resources::ALL, true, (1, 1))
+        self.hold(now, Resources::ALL, (1, 1))
     }
 
-    /// Puts the thresholds of these resources in force, each at the fraction that `weight` is of
-    /// the weights of all, and no others; returns true if that changed anything.
+    /// Puts thresholds in force: all of them, or, of a class that gives way, those of these resources, each at the fraction
+    /// that `share.0` is of `share.1`; returns true if that changed anything.
+    pub(super) fn hold(&self, now: Nanos, held: Resources, share: (u32, u32)) -> bool {
+        // Until nothing changes: another process may change the limits meanwhile, and what was read before must not stay.
+        (0..PASSES).take_while(|_| self.put_in_force(now, held, share)).count() > 0
+    }
+
+    /// Puts the thresholds in force once.
     ///
     /// Several members may do so at once. Each step is the same for all of them, so the order does
     /// not matter, nor does it if one is killed in between.
-    pub(super) fn hold(
-        &self,
-        now: Nanos,
-        held: Resources,
-        yields: bool,
-        (weight, all): (u32, u32),
-    ) -> bool {
+    fn put_in_force(&self, now: Nanos, held: Resources, share: (u32, u32)) -> bool {
+        let yields = self.is_to_yield();
+        let (held, (weight, all)) = if yields { (held, share) } else { (Resources::ALL, (1, 1)) };
         let (pace, mut changed, mut limited) = (self.pace(), false, Resources::NONE);
         let mut word = if yields { YIELDS } else { 0 };
         for resource in Resource::ALL {
@@ -217,7 +222,7 @@ impl Class {
         if self.disk_total().is_some() {
             word |= COUNTS;
         }
-        let (order, load) = (Ordering::Release, Ordering::Relaxed);
+        let (order, load) = (Ordering::AcqRel, Ordering::Acquire);
         let replaced = self.header.limited.fetch_update(order, load, |old| {
             let new = word | old & (PREDICTING | TRACED);
             (new != old).then_some(new)

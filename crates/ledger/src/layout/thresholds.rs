@@ -70,7 +70,7 @@ impl Class {
     /// The thresholds.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        let when = if self.yields() { When::Busy } else { When::Always };
+        let when = if self.is_to_yield() { When::Busy } else { When::Always };
         let none = Limits::UNLIMITED
             .with_loopback(self.counts_loopback())
             .with_when(when)
@@ -100,15 +100,14 @@ impl Class {
         let protects = if limits.protects_cache() { header::PROTECTS_CACHE } else { 0 };
         let uplink = if limits.yields_uplink() { header::YIELDS_UPLINK } else { 0 };
         let apart = if limits.per_child() { header::PER_CHILD } else { 0 };
-        self.set_settings(loopback | guest | protects | uplink | apart);
+        let busy = if limits.when() == When::Busy { header::BUSY } else { 0 };
+        self.set_settings(loopback | guest | protects | uplink | apart | busy);
         self.header.weight.store(limits.weight(), Ordering::Relaxed);
         self.header.memory.store(limits.memory().to_word(), Ordering::Relaxed);
         self.set_disk_total(limits.disk_total());
         self.set_at_least(limits.at_least());
-        let yields = limits.when() == When::Busy;
         // A class that gives way runs free until the others are found busy.
-        let held = if yields { self.limited() } else { Resources::ALL };
-        self.hold(now, held, yields, (1, 1));
+        self.hold(now, self.limited(), (1, 1));
     }
 
     /// Nothing passes as unused allowance of the time before `moment`, which may be yet to come.
@@ -125,6 +124,11 @@ impl Class {
     #[inline]
     fn has(&self, setting: u32) -> bool {
         self.header.settings.load(Ordering::Relaxed) & setting != 0
+    }
+
+    /// Returns true if the user wants the thresholds to hold only while others are busy.
+    pub(super) fn is_to_yield(&self) -> bool {
+        self.has(header::BUSY)
     }
 
     /// Returns true if traffic within the machine counts as network traffic.

@@ -58,6 +58,11 @@ impl Machine {
         self.disks[0].inward += own + others[0];
         self.disks[1].inward += others[1];
         self.board.publish(class, self.now);
+        self.observe();
+        class.follow(self.now, self.board);
+    }
+
+    fn observe(&self) {
         if let Some(gap) = self.board.claim_observation(self.now) {
             let mut totals = Totals::new(Nanos(0));
             for (id, moved) in [(DISK, self.disks[0]), (OTHER_DISK, self.disks[1])] {
@@ -65,7 +70,6 @@ impl Machine {
             }
             self.board.enter(self.now, gap, &totals);
         }
-        class.follow(self.now, self.board);
     }
 }
 
@@ -114,6 +118,22 @@ fn members_that_wait_for_the_disk_look_seldom_and_see_the_others_all_the_same() 
         });
         assert!(gap.0 * (end.count() as u64) < 2 * RELEASE.0 + gap.0, "{gap:?}");
     }
+}
+
+#[test]
+fn limits_that_are_set_while_a_member_observes_the_others_hold() {
+    let mut machine = Machine::new();
+    let class = machine.class(1, 1 << 20, 100);
+    machine.pass(class, 0, [0, 0]);
+    machine.now = machine.now.plus(INTERVAL);
+    machine.observe();
+    // The user, before the member has put in force what it saw.
+    let always = class.limits().with_when(When::Always);
+    class.set_limits(machine.now, &always);
+    class.follow(machine.now, machine.board);
+    assert_eq!(class.limits(), always);
+    assert!(!class.yields() && class.is_limited());
+    assert_eq!(class.total().rate(), Rate::per_second(1 << 20));
 }
 
 #[test]
