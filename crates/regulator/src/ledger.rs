@@ -48,7 +48,7 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
 pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Charged, Nanos) {
     let new = books.enter(account);
     // Threads that wait by the old rate look again within half a second.
-    let _ = class.mind_lease(now);
+    let _ = class.mind_lease(now) | class.mind_advice(now);
     // The watcher sees the change itself, and no other waits that could go on.
     let _ = settle(class, now, Ticket::FREE, new);
     (new, paid_at(class, now, new))
@@ -74,7 +74,7 @@ pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
 /// Charges from outside what has gone through sockets, the bytes sent and received; returns when that is paid for.
 pub fn charge_traffic(class: &Class, now: Nanos, moved: [u64; 2]) -> Nanos {
     let [sent, received] = moved;
-    let _ = class.mind_lease(now);
+    let _ = class.mind_lease(now) | class.mind_advice(now);
     let pace = class.pace();
     class.meter(Resource::Net).settle(pace, now, 0, sent.saturating_add(received));
     class.meter(Resource::NetUp).settle(pace, now, 0, sent);

@@ -110,6 +110,7 @@ impl<H: Host> Regulator<'_, H> {
     /// Takes a place in the queue for `bytes`.
     pub fn reserve_traffic(&self, flow: Flow, bytes: u64) -> Turn {
         let (class, pace, now) = (self.class, self.class.pace(), self.host.now());
+        self.mind_ceilings(now);
         let (both, one) = (class.meter(Resource::Net), class.meter(flow.into()));
         let soon = now.plus(pace.shortest_sleep()).plus(Nanos(1));
         let Some(first) = both.reserve(pace, now, bytes) else {
@@ -159,6 +160,7 @@ impl<H: Host> Regulator<'_, H> {
             let longest = if yields { LONGEST_SLEEP_YIELDING } else { LONGEST_SLEEP };
             woken = self.host.wait(self.class.changes(), seen.0, until.min(now.plus(longest)));
             now = self.host.now();
+            self.mind_ceilings(now);
             if yields {
                 self.attend(now);
             }

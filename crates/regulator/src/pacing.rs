@@ -40,7 +40,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Falls to the floor of a budget that many machines share, if its lease has ended, and rises to the thresholds, if
     /// what the user's own policy said has.
-    fn mind_ceilings(&self, now: Nanos) {
+    pub(crate) fn mind_ceilings(&self, now: Nanos) {
         self.tell(self.class.mind_lease(now) | self.class.mind_advice(now));
     }
 

@@ -4,6 +4,7 @@ use crate::tests::simulation::Machine;
 
 mod advised;
 mod cached;
+mod ceilings;
 mod created_files;
 mod deleted;
 mod giving_way;
