@@ -95,7 +95,9 @@ impl Fleet {
         self.until.fetch_min(until, Ordering::Release);
         self.floor.store(floor, Ordering::Relaxed);
         self.rate.store(grant.saturating_add(floor), Ordering::Release);
-        self.until.store(until, Ordering::Release);
+        // A class that has left meanwhile stays out.
+        let (order, load) = (Ordering::Release, Ordering::Relaxed);
+        let _ = self.until.fetch_update(order, load, |before| (before != 0).then_some(until));
     }
 
     /// Ends the lease.
@@ -181,6 +183,9 @@ mod tests {
         fleet.leave();
         fleet.end();
         assert_eq!(fleet.allowed(Nanos(99)), None);
+        // It was asked for before.
+        fleet.write(1_000_000, 50_000, Nanos(100));
+        assert_eq!(fleet.allowed(Nanos(99)), None, "a lease on its way");
     }
 
     #[test]
