@@ -108,10 +108,11 @@ impl<H: Host> Regulator<'_, H> {
         if file.is_placed() {
             return;
         }
+        // A descriptor that is not at hand now may be at the next call.
+        let Some(status) = self.host.status(fd) else { return };
         file.set_placed();
         // What was charged meanwhile need not be of this file: /dev/null lies on no disk.
-        let Some(status) = self.host.status(fd).filter(|status| status.disk) else { return };
-        if self.class.is_new_device(status.device) {
+        if status.disk && self.class.is_new_device(status.device) {
             let disk = self.host.disk_of(status.device);
             self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));
         }
