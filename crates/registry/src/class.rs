@@ -7,10 +7,11 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use anyhow::Context;
-use discnice_ledger::Foreign;
+use discnice_ledger::outside::Account;
 use discnice_ledger::policy::Limits;
+use discnice_ledger::{Foreign, State};
 use discnice_sys::block::{Block, BlockId, Store};
-use discnice_sys::{futex, process, shm, time};
+use discnice_sys::{futex, process, procfs, shm, time};
 
 use crate::entry::{Entries, Entry};
 use crate::store::{self, Listed, now};
@@ -206,9 +207,7 @@ pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     let unused = listed.iter().filter(|one| one.attached != Some(true));
     for one in unused.filter(|one| why != Sweep::Passing || old(one.touched)) {
         let Some(found) = attach_if(one.id, Class::is_automatic) else { continue };
-        let is_used =
-            || one.attached.is_none() && found.class.living(process::exists).next().is_some();
-        if !is_used() && old(found.class.idle_since(one.touched)) {
+        if !is_in_use(found.class, one.attached) && old(found.class.idle_since(one.touched)) {
             // Another command may have been first.
             let _ = found.remove();
         }
@@ -216,6 +215,21 @@ pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
         // SAFETY: `found` goes no further than this, and each of its kind has its own mapping.
         unsafe { found.unmap() };
     }
+}
+
+/// Whether a process is a member that need not have the class mapped: it executes a program, or it is held from outside by a
+/// daemon that may have been killed. Any member will do where it is unknown if the class is `mapped`.
+fn is_in_use(class: &discnice_ledger::Class, mapped: Option<bool>) -> bool {
+    class.living_slots(process::exists).any(|(slot, member)| {
+        let may_be_unmapped = !matches!(member.state(), State::Active | State::Claimed);
+        let known = class.held(slot).and_then(|held| held.of(member));
+        // A later process may have its number.
+        let is_it = |known: Account| {
+            known.is_apart()
+                || procfs::stat(member.process()).is_some_and(|now| now.started == known.started)
+        };
+        mapped.is_none() || may_be_unmapped && known.is_none_or(is_it)
+    })
 }
 
 /// Sweeps like [`sweep`], without reporting that the list cannot be read.
@@ -239,5 +253,35 @@ pub(crate) fn is_of_other_version(id: BlockId) -> bool {
         }
         Err(Unusable::Unmapped) => false,
         Err(Unusable::Foreign(foreign)) => matches!(foreign, Foreign::OtherVersion(_)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discnice_ledger::member::Charged;
+
+    #[test]
+    fn a_class_is_in_use_while_a_member_that_is_held_from_outside_lives() {
+        let name = format!("@test-in-use-{}", std::process::id());
+        let (made, _) = crate::classes::find_or_create(&name).unwrap();
+        let class = made.class;
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let (slot, member) =
+            class.register(child.id(), Charged::default(), process::exists).unwrap();
+        assert!(!is_in_use(class, Some(false)), "our library would have it mapped");
+        assert!(is_in_use(class, None));
+        let started = procfs::stat(child.id()).unwrap().started;
+        class.held(slot).unwrap().begin(member, started);
+        member.set_state(State::Outside);
+        assert!(is_in_use(class, Some(false)), "the daemon that held it was killed");
+        class.held(slot).unwrap().begin(member, started + 1);
+        assert!(!is_in_use(class, Some(false)), "another process of its number");
+        member.set_state(State::Executing);
+        class.held(slot).unwrap().begin(member, started);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_in_use(class, Some(false)), "it has ended");
+        made.remove().unwrap();
     }
 }
