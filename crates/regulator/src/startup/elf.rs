@@ -28,6 +28,8 @@ const ENTRIES: u32 = 1024;
 /// Program headers that are read at once: nearly always all of them, in what a thread with the
 /// smallest stack has.
 const AT_ONCE: u16 = 16;
+/// Entries that are read at once: nearly always all that a library has.
+const ENTRIES_AT_ONCE: usize = 32;
 /// Length of a build id.
 pub const BUILD_ID: usize = 20;
 /// Segments of notes, and notes in one, that are looked at.
@@ -99,6 +101,35 @@ impl<B: Bytes> Iterator for Segments<'_, B> {
             address: number::<8>(header, 16),
             length: number::<8>(header, 32),
         })
+    }
+}
+
+/// The entries of a dynamic section.
+struct Entries<'a, B> {
+    file: &'a B,
+    section: u64,
+    /// Which one was read first into `read`, and how many were.
+    first: u32,
+    count: u32,
+    read: [u8; ENTRIES_AT_ONCE * ENTRY],
+}
+
+impl<'a, B: Bytes> Entries<'a, B> {
+    fn new(file: &'a B, section: u64) -> Self {
+        Self { file, section, first: 0, count: 0, read: [0; ENTRIES_AT_ONCE * ENTRY] }
+    }
+
+    /// Returns tag and value; `None` behind the end of the file.
+    fn get(&mut self, index: u32) -> Option<(u64, u64)> {
+        let is_read = index.checked_sub(self.first).is_some_and(|place| place < self.count);
+        if !is_read {
+            let at = self.section.checked_add(u64::from(index) * ENTRY as u64)?;
+            self.first = index;
+            self.count = (self.file.read_at(at, &mut self.read) / ENTRY) as u32;
+        }
+        let place = index.checked_sub(self.first).filter(|place| *place < self.count)?;
+        let entry = self.read.get(place as usize * ENTRY..)?;
+        Some((number::<8>(entry, 0), number::<8>(entry, 8)))
     }
 }
 
@@ -187,8 +218,9 @@ impl Elf {
     pub fn dynamic(&self, file: &impl Bytes) -> Option<Dynamic> {
         let section = self.dynamic?;
         let (mut strings, mut run_path, mut old_path) = (None, None, None);
+        let mut entries = Entries::new(file, section);
         for index in 0..ENTRIES {
-            let (tag, value) = entry(file, section, index)?;
+            let (tag, value) = entries.get(index)?;
             match tag {
                 DT_NULL => break,
                 DT_STRTAB => strings = Some(value),
@@ -207,8 +239,9 @@ impl Dynamic {
     /// Puts the name of the first library that is needed according to entry `from` or a later one
     /// into `name`; returns the entry behind it.
     pub fn needed(&self, file: &impl Bytes, from: u32, name: &mut Text) -> Option<u32> {
+        let mut entries = Entries::new(file, self.section);
         for index in from..ENTRIES {
-            match entry(file, self.section, index)? {
+            match entries.get(index)? {
                 (DT_NULL, _) => return None,
                 (DT_NEEDED, at) if string(file, self.strings.checked_add(at)?, name) => {
                     return Some(index + 1);
@@ -244,12 +277,6 @@ fn note(
         at = at.saturating_add(12 + name.next_multiple_of(4) + rest.next_multiple_of(4));
     }
     None
-}
-
-/// Tag and value of an entry of the dynamic section.
-fn entry(file: &impl Bytes, section: u64, index: u32) -> Option<(u64, u64)> {
-    let bytes: [u8; ENTRY] = file.array(section.checked_add(u64::from(index) * ENTRY as u64)?)?;
-    Some((number::<8>(&bytes, 0), number::<8>(&bytes, 8)))
 }
 
 /// Puts the string at an offset into `text`; returns whether there is a whole one.

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use std::cell::Cell;
 
 fn program() -> Vec<u8> {
     std::fs::read("/bin/sh").expect("a shell")
@@ -29,6 +30,32 @@ fn a_real_program_names_its_libraries_and_its_linker() {
     let mut path = Text::new();
     assert!(elf.interpreter(&&program[..], &mut path));
     assert!(path.bytes().starts_with(b"/lib"));
+}
+
+/// Counts how often it is read.
+struct Counted<'a>(&'a [u8], Cell<u32>);
+
+impl Bytes for Counted<'_> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        self.1.set(self.1.get() + 1);
+        self.0.read_at(offset, buffer)
+    }
+}
+
+#[test]
+fn a_dynamic_section_is_read_by_blocks() {
+    let program = program();
+    let elf = Elf::read(&&program[..]).expect("a program of this machine");
+    let file = Counted(&program, Cell::new(0));
+    let dynamic = elf.dynamic(&file).expect("it is linked dynamically");
+    let (mut name, mut libraries, mut next) = (Text::new(), 0, 0);
+    while let Some(behind) = dynamic.needed(&file, next, &mut name) {
+        libraries += 1;
+        next = behind;
+    }
+    // The section in one or two blocks, the headers, and for each library the section from there on and its name.
+    let reads = file.1.get();
+    assert!(libraries > 0 && reads <= 3 + 3 * (libraries + 1), "{reads} reads");
 }
 
 proptest! {
