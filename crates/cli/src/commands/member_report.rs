@@ -129,6 +129,10 @@ pub fn explain(reason: Reason) -> Option<&'static str> {
 /// Of a process about which the kernel tells its own user nothing.
 const HIDDEN: &str = "its program has other rights than yours (setuid, setgid or capabilities), or hides what it does";
 
+/// Of a process that policyd would hold.
+const UNWATCHED: &str =
+    "policyd, which would hold it, has ended; the next command that limits something starts it";
+
 /// Tells why a process is not held: it cannot or must not be held, it executed a program in which
 /// our library never reported, or it filters its own system calls.
 pub fn escape(running: &Running<'_>) -> Option<String> {
@@ -142,10 +146,11 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
         ));
     }
     let reason = outside.map_or(Reason::None, |account| account.reason);
+    let could_be = outside.is_some_and(|account| account.mechanism != Mechanism::None);
     let why = match member.state() {
         State::Executing if reason == Reason::Hidden => explain(reason),
         State::Outside => {
-            return Some(explain(reason).unwrap_or("its class has no watcher").to_owned());
+            return Some(explain(reason).filter(|_| !could_be).unwrap_or(UNWATCHED).to_owned());
         }
         State::Executing => None,
         State::Confined => explain(Reason::Confined),
