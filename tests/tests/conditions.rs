@@ -24,9 +24,13 @@ struct Job {
 
 impl Job {
     fn start(bus: &str, options: &[&str]) -> Self {
+        Self::start_script(bus, options, COUNTS)
+    }
+
+    fn start_script(bus: &str, options: &[&str], script: &str) -> Self {
         let folder = product::folder();
         let mut command = product::discnice(["run"]);
-        command.args(options).args(["sh", "-c", COUNTS]).current_dir(folder.path());
+        command.args(options).args(["sh", "-c", script]).current_dir(folder.path());
         command.env("DBUS_SYSTEM_BUS_ADDRESS", bus).stdout(Stdio::null());
         command.stderr(File::create(folder.path().join("errors")).expect("a file"));
         Self { started: Group::start(&mut command), folder }
@@ -40,18 +44,59 @@ impl Job {
         fs::metadata(self.folder.path().join("log")).map_or(0, |log| log.len())
     }
 
+    fn stands(&self) -> bool {
+        let before = self.written();
+        std::thread::sleep(LONG);
+        self.written() == before
+    }
+
     fn must_stand(&self, words: &str) {
         until(words, || {
-            let before = self.written();
-            std::thread::sleep(LONG);
-            self.written() == before
-                && self.told().lines().last().is_some_and(|line| line.contains(words))
+            self.stands() && self.told().lines().last().is_some_and(|line| line.contains(words))
         });
     }
 
     fn must_go_on(&self) {
         let before = self.written();
         until("it goes on", || self.written() > before + 3);
+    }
+}
+
+/// A condition that a test sets.
+struct Switch(TempDir);
+
+impl Switch {
+    fn new() -> Self {
+        Self(product::folder())
+    }
+
+    fn go(&self) -> PathBuf {
+        self.0.path().join("go")
+    }
+
+    fn on(&self) {
+        fs::write(self.go(), "").expect("a file");
+    }
+
+    fn off(&self) {
+        fs::remove_file(self.go()).expect("it is there");
+    }
+
+    /// The condition; each time it is asked for leaves a line.
+    fn condition(&self) -> String {
+        format!("cmd:echo >>{}; test -e {}", self.asked().display(), self.go().display())
+    }
+
+    fn asked(&self) -> PathBuf {
+        self.0.path().join("asked")
+    }
+
+    /// Returns when what was set has been seen: an answer is taken before the next question.
+    fn until_seen(&self) {
+        let times = || fs::metadata(self.asked()).map_or(0, |asked| asked.len());
+        let before = times();
+        until("it is asked for", || times() > before + 1);
+        std::thread::sleep(Duration::from_secs(2));
     }
 }
 
@@ -133,6 +178,32 @@ fn a_part_of_a_class_stands_and_says_why() {
     fs::write(&go, "").expect("a file");
     job.must_go_on();
     until("status says so", || class.show()["unmet"] == serde_json::json!([]));
+}
+
+/// Neither the conditions nor the end of the parent undo what the user did.
+#[test]
+fn a_job_that_the_user_paused_stays_paused() {
+    let (class, switch) = (Class::new("unlimited"), Switch::new());
+    switch.on();
+    let mut job =
+        Job::start(&no_bus(), &["--class", class.name(), "--only-when", &switch.condition()]);
+    job.must_stand("waits for the success");
+    job.must_go_on();
+    let members = class.show()["members"].clone();
+    let root = members.as_array().expect("an array")[0]["process"].to_string();
+    run(&mut product::discnice(["pause", &root])).succeeded();
+    switch.off();
+    switch.until_seen();
+    switch.on();
+    switch.until_seen();
+    assert!(job.stands(), "goes on: {}", job.told());
+    switch.off();
+    switch.until_seen();
+    job.started.kill().expect("it is there");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(job.stands(), "goes on: {}", job.told());
+    run(&mut product::discnice(["resume", &root])).succeeded();
+    job.must_go_on();
 }
 
 #[test]

@@ -25,12 +25,11 @@ fn guard(parent: &File, parts: &[Chosen]) {
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
     let _ = rustix::thread::set_name(c"discnice-guard");
     while poll(&mut [PollFd::new(parent, PollFlags::IN)], None).is_err() {}
-    for part in parts {
-        let class = part.found().class;
-        // What stands for another reason, the user wants to stand.
-        if !class.unmet().is_empty() && part.is_paused() {
-            part.go_on();
-            class.set_unmet(Conditions::NONE);
-        }
+    let stands = |part: &&Chosen| part.is_paused();
+    let Some(class) = parts.iter().find(stands).map(|part| part.found().class) else { return };
+    // What stands for another reason, the user wants to stand.
+    if !class.unmet().is_empty() {
+        parts.iter().filter(stands).for_each(|part| part.go_on());
+        class.set_unmet(Conditions::NONE);
     }
 }

@@ -15,16 +15,26 @@ use crate::paused::Chosen;
 /// How often the conditions are looked at.
 const LOOK: Duration = Duration::from_millis(1000);
 
+/// Whether the job stands, and because of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Nothing was done to it since the conditions were met.
+    No,
+    /// It was paused by us, and was not seen to stand yet.
+    Begun,
+    /// It was seen to stand, because of us.
+    Ours,
+    /// It stands, or goes on, because the user wants it: that holds until the conditions are met.
+    Users,
+}
+
 /// What is known of the job and its conditions.
 #[derive(Debug)]
 pub struct Only {
     watcher: Watcher,
     next: Instant,
     unmet: Conditions,
-    /// It was seen to stand, because of us.
-    stood: bool,
-    /// It was told what the job waits for.
-    told: bool,
+    standing: Standing,
     /// A guardian lets the job go on if we are killed.
     guarded: bool,
 }
@@ -35,17 +45,12 @@ impl Only {
         let mut watcher = Watcher::new(wanted);
         let unmet = watcher.unmet();
         found.class.set_unmet(unmet);
-        let mut only = Self {
-            watcher,
-            next: Instant::now() + LOOK,
-            unmet,
-            stood: false,
-            told: false,
-            guarded: false,
-        };
+        let (next, standing) = (Instant::now() + LOOK, Standing::No);
+        let mut only = Self { watcher, next, unmet, standing, guarded: false };
         if found.is_automatic() && !unmet.is_empty() {
             only.guard(vec![Chosen::class(*found)]);
             found.set_paused(true);
+            only.standing = Standing::Begun;
         }
         only
     }
@@ -56,38 +61,54 @@ impl Only {
         self.guarded = self.guarded || guardian::start(parts).is_ok();
     }
 
+    /// Whether the job stands, or soon will, because of us.
+    fn is_ours(&self) -> bool {
+        matches!(self.standing, Standing::Begun | Standing::Ours)
+    }
+
     /// Has the job stand or go on, as the conditions are.
     pub fn look(&mut self, job: &Job) {
         let now = Instant::now();
         // A job that is to stand and does not has only begun.
-        let is_new = !self.unmet.is_empty() && !self.stood;
+        let is_new =
+            !self.unmet.is_empty() && matches!(self.standing, Standing::No | Standing::Begun);
         if now < self.next && !is_new {
             return;
         }
         if now >= self.next {
             self.next = now + LOOK;
             self.unmet = self.watcher.unmet();
-            job.found.class.set_unmet(self.unmet);
         }
-        if self.unmet.is_empty() {
-            if std::mem::take(&mut self.stood) && job.stands() {
-                job.go_on();
-                tell!("discnice: the job goes on");
-            }
-            self.told = false;
-        } else if job.stands() {
-            self.stood = true;
-            self.tell();
-        } else if !self.stood {
-            // One that has stood and goes on does so because the user wants it.
-            self.guard(job.parts());
-            job.pause();
-        }
+        self.standing = if self.unmet.is_empty() { self.go_on(job) } else { self.stand(job) };
+        // The guardian takes a job that waits for nothing for one that the user has paused.
+        let waits_for = if self.is_ours() { self.unmet } else { Conditions::NONE };
+        job.found.class.set_unmet(waits_for);
     }
 
-    fn tell(&mut self) {
-        if !std::mem::replace(&mut self.told, true) {
-            tell!("discnice: the job waits for {}", conditions(self.unmet));
+    /// Lets the job go on, unless it stands because of the user.
+    fn go_on(&self, job: &Job) -> Standing {
+        if self.standing == Standing::Begun || self.standing == Standing::Ours && job.stands() {
+            job.go_on();
+            tell!("discnice: the job goes on");
+        }
+        Standing::No
+    }
+
+    /// Has the job stand, unless the user wants it otherwise.
+    fn stand(&mut self, job: &Job) -> Standing {
+        match (self.standing, job.stands()) {
+            (Standing::No, true) | (Standing::Ours, false) => Standing::Users,
+            (Standing::Begun, true) => {
+                tell!("discnice: the job waits for {}", conditions(self.unmet));
+                Standing::Ours
+            }
+            (Standing::No | Standing::Begun, false) => {
+                job.found.class.set_unmet(self.unmet);
+                self.guard(job.parts());
+                job.pause();
+                Standing::Begun
+            }
+            (as_before, _) => as_before,
         }
     }
 }
