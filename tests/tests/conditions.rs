@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use discnice_tests::bus::Bus;
 use discnice_tests::class::Class;
-use discnice_tests::process::{Group, run, until};
+use discnice_tests::process::{Group, run, send, until, wait};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -204,6 +204,27 @@ fn a_job_that_the_user_paused_stays_paused() {
     assert!(job.stands(), "goes on: {}", job.told());
     run(&mut product::discnice(["resume", &root])).succeeded();
     job.must_go_on();
+}
+
+/// With a handler, which runs only when the job goes on.
+#[test]
+fn a_job_that_stands_can_be_asked_to_end() {
+    let script = "trap 'exit 3' TERM; while :; do echo >>log; sleep 0.05; done";
+    let class = Class::new("unlimited");
+    for class_options in [&[][..], &["--class", class.name()]] {
+        let switch = Switch::new();
+        switch.on();
+        let condition = switch.condition();
+        let options = [class_options, &["--only-when", &condition]].concat();
+        let mut job = Job::start_script(&no_bus(), &options, script);
+        until("it begins", || job.written() > 0);
+        switch.off();
+        job.must_stand("the job waits for the success of its command");
+        send(job.started.id().cast_signed(), libc::SIGTERM);
+        let ended = wait(&mut job.started, &"the job");
+        assert_eq!(ended.code(), Some(3), "{}", job.told());
+    }
+    assert_eq!(class.show()["unmet"], serde_json::json!([]));
 }
 
 #[test]

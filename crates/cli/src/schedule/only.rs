@@ -26,6 +26,8 @@ enum Standing {
     Ours,
     /// It stands, or goes on, because the user wants it: that holds until the conditions are met.
     Users,
+    /// It was asked to end while it stood because of us: it is left alone, to clean up and to exit.
+    Asked,
 }
 
 /// What is known of the job and its conditions.
@@ -68,6 +70,9 @@ impl Only {
 
     /// Has the job stand or go on, as the conditions are.
     pub fn look(&mut self, job: &Job) {
+        if self.standing == Standing::Asked {
+            return;
+        }
         let now = Instant::now();
         // A job that is to stand and does not has only begun.
         let is_new =
@@ -107,6 +112,11 @@ impl Only {
                 self.guard(job.parts());
                 job.pause();
                 Standing::Begun
+            }
+            (Standing::Ours, true) if job.is_asked_to_end() => {
+                job.go_on();
+                tell!("discnice: the job goes on, as it is asked to end");
+                Standing::Asked
             }
             (as_before, _) => as_before,
         }
