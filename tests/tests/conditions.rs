@@ -227,6 +227,26 @@ fn a_job_that_stands_can_be_asked_to_end() {
     assert_eq!(class.show()["unmet"], serde_json::json!([]));
 }
 
+/// After the time of `--until` no condition counts.
+#[test]
+fn a_job_that_stands_goes_on_at_the_end() {
+    let waits = ["--only-when", "cmd:false", "--until", "+6", "--then"];
+    let job = Job::start(&no_bus(), &[&waits[..], &["continue"]].concat());
+    until("it waits", || job.told().contains("the job waits for the success of its command"));
+    until("it is over", || job.told().contains("the job goes on without limits (--until)"));
+    job.must_go_on();
+
+    let class = Class::new("unlimited");
+    let options = [&["--class", class.name()], &waits[..], &["stop"]].concat();
+    let mut job = Job::start(&no_bus(), &options);
+    until("it waits", || job.told().contains("the job waits for the success of its command"));
+    until("it is over", || job.told().contains("the job is paused (--until)"));
+    until("status says so", || class.show()["unmet"] == serde_json::json!([]));
+    job.started.kill().expect("it is there");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(job.stands(), "goes on: {}", job.told());
+}
+
 #[test]
 fn without_a_bus() {
     let hour = |later: u64| {

@@ -117,11 +117,12 @@ impl Schedule {
         if let Some(until) = &mut self.until {
             until.look(job);
         }
-        let is_over = self.until.is_some_and(|until| until.is_over);
-        if let Some(only) = self.only.as_mut().filter(|_| !is_over) {
-            only.look(job);
+        let over = self.until.filter(|until| until.is_over);
+        match over {
+            Some(until) => self.only.take().into_iter().for_each(|only| only.end(job, until.then)),
+            None => self.only.iter_mut().for_each(|only| only.look(job)),
         }
-        if let Some(finish) = self.finish.as_mut().filter(|_| !is_over) {
+        if let Some(finish) = self.finish.as_mut().filter(|_| over.is_none()) {
             finish.look(job);
         }
         if let Some(ask) = &mut self.ask {

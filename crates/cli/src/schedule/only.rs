@@ -7,6 +7,7 @@ use discnice_ledger::policy::Conditions;
 use super::conditions::{OnlyWhen, Watcher};
 use super::guardian;
 use super::job::Job;
+use super::until::Then;
 use crate::binding::conditions;
 use crate::classes::Found;
 use crate::output::tell;
@@ -88,6 +89,14 @@ impl Only {
         // The guardian takes a job that waits for nothing for one that the user has paused.
         let waits_for = if self.is_ours() { self.unmet } else { Conditions::NONE };
         job.found.class.set_unmet(waits_for);
+    }
+
+    /// Forgets the conditions, as this happens to the job instead.
+    pub fn end(self, job: &Job, then: Then) {
+        if then == Then::Continue && self.is_ours() {
+            job.go_on();
+        }
+        job.found.class.set_unmet(Conditions::NONE);
     }
 
     /// Lets the job go on, unless it stands because of the user.
