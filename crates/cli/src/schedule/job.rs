@@ -38,7 +38,7 @@ impl Job {
 
     /// What `discnice resume` calls it.
     pub fn name(&self) -> String {
-        match self.roots.first() {
+        match self.living_roots().next() {
             Some(root) if !self.found.is_automatic() => root.id().to_string(),
             _ => Foreign::text(&self.found.name()).to_string(),
         }
@@ -49,12 +49,18 @@ impl Job {
         if self.found.is_automatic() {
             return vec![Chosen::class(self.found)];
         }
-        self.roots.iter().map(|root| Chosen::part(self.found, *root)).collect()
+        self.living_roots().map(|root| Chosen::part(self.found, root)).collect()
+    }
+
+    /// Those of its first processes that have not ended.
+    fn living_roots(&self) -> impl Iterator<Item = Process> {
+        self.roots.iter().copied().filter(|root| root.stat().is_some())
     }
 
     /// Whether it stands.
     pub fn stands(&self) -> bool {
-        self.parts().iter().all(|part| part.is_paused())
+        let parts = self.parts();
+        !parts.is_empty() && parts.iter().all(|part| part.is_paused())
     }
 
     /// Whether one of its processes is about to receive a signal that asks it to end.

@@ -1,0 +1,100 @@
+//! `attach --class`: running processes become a part of a class, stand for a condition, and are let go.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use discnice_tests::class::Class;
+use discnice_tests::process::{Group, send, until, wait};
+use discnice_tests::product;
+use tempfile::TempDir;
+
+/// What does not stand has written meanwhile.
+const LONG: Duration = Duration::from_millis(300);
+const COUNTS: &str = "while :; do echo >>log; sleep 0.02; done";
+
+/// A shell in a folder of its own.
+struct Shell {
+    group: Group,
+    folder: TempDir,
+}
+
+impl Shell {
+    fn start(script: &str) -> Self {
+        let folder = product::folder();
+        let mut command = product::as_user("sh");
+        command.args(["-c", script]).current_dir(folder.path());
+        Self { group: Group::start_silent(&mut command), folder }
+    }
+
+    fn id(&self) -> String {
+        self.group.id().to_string()
+    }
+
+    fn written(&self) -> u64 {
+        fs::metadata(self.folder.path().join("log")).map_or(0, |log| log.len())
+    }
+
+    fn must_stand(&self) {
+        until("it stands", || {
+            let before = self.written();
+            std::thread::sleep(LONG);
+            self.written() == before
+        });
+    }
+
+    fn must_go_on(&self) {
+        let before = self.written();
+        until("it goes on", || self.written() > before + 3);
+    }
+}
+
+/// `attach` that goes on to run.
+struct Attach {
+    group: Group,
+    folder: TempDir,
+}
+
+impl Attach {
+    fn start(class: &Class, options: &[&str], shells: &[&Shell]) -> Self {
+        let folder = product::folder();
+        let mut command: Command = product::discnice(["attach", "--class", class.name()]);
+        command.args(options).args(shells.iter().map(|shell| shell.id()));
+        let file = |name| File::create(folder.path().join(name)).expect("a file");
+        command.stdout(file("output")).stderr(file("errors"));
+        Self { group: Group::start(&mut command), folder }
+    }
+
+    fn told(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).expect("a file")
+    }
+
+    fn interrupt(&mut self) {
+        send(self.group.id().cast_signed(), libc::SIGINT);
+        assert!(wait(&mut self.group, &"attach").success(), "{}", self.told("errors"));
+    }
+
+    fn until_waiting(&self) {
+        until("it waits", || self.told("errors").contains("the job waits for"));
+    }
+}
+
+#[test]
+fn one_goes_on_after_another_has_ended() {
+    let (class, switch) = (Class::new("unlimited"), product::folder());
+    let go: PathBuf = switch.path().join("go");
+    let (mut one, other) = (Shell::start(COUNTS), Shell::start(COUNTS));
+    one.must_go_on();
+    other.must_go_on();
+    let condition = format!("cmd:test -e {}", go.display());
+    let mut attach = Attach::start(&class, &["--only-when", &condition], &[&one, &other]);
+    attach.until_waiting();
+    one.must_stand();
+    other.must_stand();
+    one.group.kill().expect("it is there");
+    wait(&mut one.group, &"a killed shell");
+    fs::write(&go, "").expect("a file");
+    other.must_go_on();
+    attach.interrupt();
+}
