@@ -75,6 +75,11 @@ impl Attach {
         assert!(wait(&mut self.group, &"attach").success(), "{}", self.told("errors"));
     }
 
+    /// Rates are shown from then on.
+    fn until_begun(&self) {
+        until("it begins", || self.told("output").contains("reading"));
+    }
+
     fn until_waiting(&self) {
         until("it waits", || self.told("errors").contains("the job waits for"));
     }
@@ -97,4 +102,36 @@ fn one_goes_on_after_another_has_ended() {
     fs::write(&go, "").expect("a file");
     other.must_go_on();
     attach.interrupt();
+}
+
+#[test]
+fn descendants_are_released_too() {
+    let class = Class::new("50M");
+    let other = Shell::start("sleep 100");
+    let shell = Shell::start("sleep 100 & wait");
+    let members = || class.show()["members"].as_array().expect("an array").len();
+    let mut of_other = Attach::start(&class, &["--disk", "50M"], &[&other]);
+    of_other.until_begun();
+    let before = members();
+    let mut attach = Attach::start(&class, &[], &[&shell]);
+    attach.until_begun();
+    assert_eq!(members(), before + 2, "{}", class.show());
+    attach.interrupt();
+    assert_eq!(members(), before, "{}", class.show());
+    of_other.interrupt();
+    assert_eq!(members(), 0, "{}", class.show());
+}
+
+#[test]
+fn descendants_that_stand_go_on() {
+    let class = Class::new("unlimited");
+    let shell = Shell::start(&format!("({COUNTS}) & wait"));
+    shell.must_go_on();
+    let mut attach = Attach::start(&class, &["--only-when", "cmd:false"], &[&shell]);
+    attach.until_waiting();
+    shell.must_stand();
+    attach.interrupt();
+    shell.must_go_on();
+    let shown = class.show();
+    assert_eq!(shown["members"], serde_json::json!([]), "{shown}");
 }

@@ -5,7 +5,7 @@ use discnice_ledger::State;
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::Limits;
-use discnice_processes::tree::Tree;
+use discnice_processes::tree::{Process, Tree};
 use discnice_sys::process;
 use discnice_units::Nanos;
 use discnice_watcher::accounting::{OwnAccount, Rest};
@@ -70,16 +70,30 @@ pub fn enter_descendants(found: &Found, tree: &Tree) {
     }
 }
 
-/// Leaves the processes as they were found.
+/// Leaves the processes as they were found, with their descendants.
 pub fn release(found: &Found, pinned: &[Pinned]) {
-    let ours = |id| found.is_automatic() || pinned.iter().any(|one| one.id() == id);
-    for member in found.class.living(process::exists) {
-        if member.state() == State::Outside && ours(member.process()) {
-            member.release();
-        }
-    }
     if found.is_automatic() {
+        release_attached(found, |_| true);
         // Another command may have been first.
         let _ = found.remove();
+    } else {
+        let roots: Vec<Process> = pinned.iter().map(|one| one.process).collect();
+        release_tree(found, &roots);
+    }
+}
+
+/// Releases those of these processes and their descendants that were attached, paused or not. They go on once the
+/// watcher has seen that.
+pub fn release_tree(found: &Found, roots: &[Process]) {
+    let tree = Tree::new(roots);
+    release_attached(found, |id| tree.iter().any(|one| one.id == id));
+    found.wake();
+}
+
+fn release_attached(found: &Found, is_ours: impl Fn(u32) -> bool) {
+    for member in found.class.living(process::exists) {
+        if member.state() == State::Outside && is_ours(member.process()) {
+            member.release();
+        }
     }
 }

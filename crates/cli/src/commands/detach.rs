@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure};
 use clap::Args;
 use discnice_ledger::State;
-use discnice_processes::tree::{Process, Tree};
-use discnice_sys::process;
+use discnice_processes::tree::Process;
 use discnice_watcher::holding::let_go_of_abandoned;
 use discnice_watcher::process::tracer;
 
 use crate::classes::{self, Found};
-use crate::values;
+use crate::{joining, values};
 
 /// A process that is let go runs within this.
 const PROMPT: Duration = Duration::from_millis(300);
@@ -40,13 +39,7 @@ impl Detach {
         let_go_of_abandoned();
         let pids = self.pids.iter().map(|&pid| attached(&found, pid));
         for (class, process) in pids.collect::<anyhow::Result<Vec<_>>>()? {
-            let tree = Tree::new(&[process]);
-            for member in class.class.living(process::exists) {
-                let descends = tree.iter().any(|one| one.id == member.process());
-                if member.state() == State::Outside && descends {
-                    member.release();
-                }
-            }
+            joining::release_tree(class, &[process]);
             wait_for_release(process);
         }
         Ok(ExitCode::SUCCESS)
