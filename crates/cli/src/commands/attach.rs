@@ -49,11 +49,11 @@ pub struct Attach {
     #[arg(long, conflicts_with = "polite")]
     background: bool,
 
-    /// Print a summary at the end
+    /// With --polite: print a summary at the end
     #[arg(long)]
     summary: bool,
 
-    /// Print the summary as one JSON object: `lasted_s`, `suspended_s`, `suspensions`, `let_on` (others waited for
+    /// With --polite: print the summary as one JSON object: `lasted_s`, `suspended_s`, `suspensions`, `let_on` (others waited for
     /// its locks), `elsewhere` (what slowed it down was not on this machine), `blind_looks`
     #[arg(long)]
     json: bool,
@@ -75,6 +75,7 @@ impl Attach {
                 "--background leaves nothing here that could look at the time; leave out one of both"
             );
         }
+        self.check_summary()?;
         match (self.polite.wanted(), how.iter().all(|none| *none)) {
             (true, true) => self.be_polite(),
             (false, false) => attach_limits::run(&attach_limits::Wanted {
@@ -87,6 +88,14 @@ impl Attach {
             (true, false) => bail!("--polite needs no limits; give either --polite or limits"),
             (false, true) => bail!("say how: --disk 5M, --class NAME that has limits, or --polite"),
         }
+    }
+
+    /// Refuses the summary of a regulation by progress where there is none.
+    fn check_summary(&self) -> anyhow::Result<()> {
+        let unwanted = !self.polite.wanted();
+        ensure!(!(unwanted && self.summary), "--summary goes with --polite only; leave it out");
+        ensure!(!(unwanted && self.json), "--json goes with --polite only; leave it out");
+        Ok(())
     }
 
     fn be_polite(self) -> anyhow::Result<ExitCode> {
