@@ -81,20 +81,27 @@ fn short_waits_are_put_together() {
 #[test]
 fn what_others_did_in_the_class_before_is_left_out() {
     let folder = product::folder();
-    cold::make(&folder.path().join("data"), SIZE as usize).expect("a file");
-    let class = format!("report-{}", std::process::id());
-    let run_in_class = |report: &str, command: &[&str]| {
-        let words = ["run", "--class", &class, "--disk", "40M", "--report", report, "--"];
-        let words: Vec<&str> = words.into_iter().chain(command.iter().copied()).collect();
-        let _ = run(product::discnice(&words).current_dir(folder.path())).succeeded();
-        json(&folder.path().join(report))
-    };
-    let first = run_in_class("1.json", &["cat", "data"]);
-    let second = run_in_class("2.json", &["true"]);
-    let _ = run(&mut product::discnice(["class", "rm", &class])).succeeded();
-    assert!(number(&first, "/disk/read_bytes") >= SIZE as f64);
-    assert!(number(&second, "/disk/read_bytes") < SIZE as f64 / 2.0, "{second}");
-    assert_eq!(second["class"], class.as_str());
+    for estimator in ["account", "predict"] {
+        let data = format!("{estimator}.data");
+        cold::make(&folder.path().join(&data), SIZE as usize).expect("a file");
+        let class = format!("report-{estimator}-{}", std::process::id());
+        let run_in_class = |report: &str, command: &[&str]| {
+            let words = ["run", "--class", &class, "--disk", "40M", "--estimator", estimator];
+            let words = words.into_iter().chain(["--summary", "--report", report, "--"]);
+            let words: Vec<&str> = words.chain(command.iter().copied()).collect();
+            let outcome = run(product::discnice(&words).current_dir(folder.path())).succeeded();
+            (json(&folder.path().join(report)), outcome.complaint())
+        };
+        let (first, _) = run_in_class("1.json", &["cat", &data]);
+        let (second, summary) = run_in_class("2.json", &["true"]);
+        let _ = run(&mut product::discnice(["class", "rm", &class])).succeeded();
+        let name = if estimator == "account" { "read_bytes" } else { "predicted_bytes" };
+        let bytes = |record: &Value| number(record, &format!("/disk/{name}"));
+        assert!(bytes(&first) >= SIZE as f64, "{first}");
+        assert!(bytes(&second) < SIZE as f64 / 2.0, "{second}");
+        assert_eq!(second["class"], class.as_str());
+        assert!(!summary.contains("MiB, account"), "{summary}");
+    }
 }
 
 #[test]

@@ -20,15 +20,14 @@ const WORTH_TELLING: f64 = 0.05;
 pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Escaped]) {
     tell_traffic(found, course);
     tell_waits(found, course, waited);
-    let yielded = found.class.uplink().yielded().0 as f64 / 1e9;
-    if yielded >= WORTH_TELLING {
-        tell!("discnice: gave way on the network for {yielded:.1} s");
+    let total = course.total();
+    if total.yielded >= WORTH_TELLING {
+        tell!("discnice: gave way on the network for {:.1} s", total.yielded);
     }
-    let unheld = found.class.watcher().unheld();
-    if unheld > 0 {
+    if total.unheld > 0 {
         tell!(
             "discnice: of that {} escaped: it was counted, but nothing could hold it",
-            Bytes::new(unheld)
+            Bytes::new(total.unheld)
         );
     }
     for one in escaped {
@@ -37,7 +36,7 @@ pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Esca
         tell!("discnice: NOT LIMITED: {name} ({}): {}{moved}", one.process, one.reason);
     }
     if found.class.predicts() {
-        let Totals { predicted, account } = found.class.prediction();
+        let Totals { predicted, account } = total.prediction;
         tell!("discnice: predicted {}, account {}", Bytes::new(predicted), Bytes::new(account));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use discnice_estimator::Totals;
 use discnice_ledger::Class;
 use discnice_ledger::policy::Resource;
 use discnice_ledger::waits::Counts;
@@ -17,8 +18,8 @@ const TICK: Duration = LOOK.saturating_mul(LOOKS);
 /// So many samples are kept; when there are more, neighbours become one.
 const SAMPLES: usize = 2048;
 
-/// What the class's meters show at one moment.
-#[derive(Debug, Clone, Copy)]
+/// What the class's meters and counters show at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
     /// What passed of each resource, at the place of its number.
     pub totals: [u64; Resource::COUNT],
@@ -28,17 +29,31 @@ pub struct Reading {
     pub waited: f64,
     /// How long each took.
     pub counts: Counts,
+    /// For how long it gave way to others behind the same uplink, in seconds.
+    pub yielded: f64,
+    /// Bytes that nothing could hold.
+    pub unheld: u64,
+    /// Bytes by the prediction and by the kernel's account.
+    pub prediction: Totals,
+    /// Bytes that files which were made cost beside what is predicted or charged.
+    pub file_overhead: u64,
 }
 
 impl Reading {
-    /// Reads the meters.
+    /// Reads meters and counters.
     pub fn of(class: &Class) -> Self {
         let (waits, waited) = class.waits();
+        // A prediction has what an account would have.
+        let (_, file_overhead) = class.estimation().overhead();
         Self {
             totals: Resource::ALL.map(|resource| class.meter(resource).total()),
             waits,
             waited: waited.as_secs_f64(),
             counts: class.wait_histogram().counts(),
+            yielded: class.uplink().yielded().0 as f64 / 1e9,
+            unheld: class.watcher().unheld(),
+            prediction: class.prediction(),
+            file_overhead,
         }
     }
 
@@ -58,11 +73,19 @@ impl Reading {
         for (total, before) in totals.iter_mut().zip(&earlier.totals) {
             *total = total.saturating_sub(*before);
         }
+        let (now, before) = (self.prediction, earlier.prediction);
         Self {
             totals,
             waits: self.waits.saturating_sub(earlier.waits),
             waited: (self.waited - earlier.waited).max(0.0),
             counts,
+            yielded: (self.yielded - earlier.yielded).max(0.0),
+            unheld: self.unheld.saturating_sub(earlier.unheld),
+            prediction: Totals {
+                predicted: now.predicted.saturating_sub(before.predicted),
+                account: now.account.saturating_sub(before.account),
+            },
+            file_overhead: self.file_overhead.saturating_sub(earlier.file_overhead),
         }
     }
 }
@@ -209,12 +232,33 @@ impl Course {
 mod tests {
     use super::*;
 
+    /// A reading at which each number is `all`.
+    fn reading(all: u64) -> Reading {
+        Reading {
+            totals: [all; 8],
+            waits: all,
+            waited: all as f64,
+            counts: [all; 96],
+            yielded: all as f64,
+            unheld: all,
+            prediction: Totals { predicted: all, account: all },
+            file_overhead: all,
+        }
+    }
+
+    #[test]
+    fn nothing_from_before_the_course_is_in_its_total() {
+        let begun = Course { first: reading(5), last: reading(7), ..course() };
+        assert_eq!(begun.total(), reading(2));
+        let back = Course { first: reading(7), last: reading(5), ..course() };
+        assert_eq!(back.total(), reading(0), "what was credited counts as nothing");
+    }
+
     fn course() -> Course {
-        let none = Reading { totals: [0; 8], waits: 0, waited: 0.0, counts: [0; 96] };
         Course {
             begun: Instant::now(),
-            first: none,
-            last: none,
+            first: reading(0),
+            last: reading(0),
             samples: Vec::new(),
             missing: 0,
             ticks: 1,

@@ -140,7 +140,6 @@ impl Record {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
-        let (_, beside_account) = found.class.estimation().overhead();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (status, signal) = match ended {
             Ended::Exited(status) => (Some(status), None),
@@ -158,9 +157,8 @@ impl Record {
             disk: Disk {
                 read_bytes: read,
                 written_bytes: written,
-                predicted_bytes: predicts.then(|| found.class.prediction().predicted),
-                // A prediction has what an account would have.
-                file_overhead_bytes: Some(beside_account),
+                predicted_bytes: predicts.then_some(total.prediction.predicted),
+                file_overhead_bytes: Some(total.file_overhead),
                 operations: total.total(Resource::Operations),
                 bytes_per_second: (read + written) as f64 / seconds.max(1e-3),
             },
