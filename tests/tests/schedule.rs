@@ -178,3 +178,54 @@ fn what_is_not_known_and_what_is_late_is_told() {
     assert!(wait(&mut job.group, &"the job").success());
     assert!(job.told().contains("the job has not ended (--finish-by)"), "{}", job.told());
 }
+
+/// A command with this folder for its configuration and its state.
+fn with_own<'a>(command: &'a mut Command, folder: &TempDir) -> &'a mut Command {
+    let places = ["XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"];
+    command.envs(places.map(|place| (place, folder.path())))
+}
+
+/// What a job tells that runs by this configuration, with these words behind `--finish-by`. Its limit is not lifted, and never
+/// above `most`.
+fn told_by_a_limited_job(text: &str, words: &[&str], most: u64) -> String {
+    let folder = product::private_folder();
+    let own = folder.path().join("discnice");
+    fs::create_dir(&own).expect("a folder");
+    fs::write(own.join("config.toml"), text).expect("a file");
+    let mut run_it = product::discnice(["run", "--finish-by"]);
+    run_it.args(words).args(["sleep", "3"]);
+    let errors = File::create(folder.path().join("errors")).expect("a file");
+    let mut job = with_own(&mut run_it, &folder).stderr(errors).spawn().expect("a process");
+    let class = format!("@sleep-{}", job.id());
+    let mut seen = false;
+    while job.try_wait().expect("a child").is_none() {
+        let mut show = product::discnice(["class", "show", &class, "--json"]);
+        let shown = run(with_own(&mut show, &folder));
+        let shown = serde_json::from_slice::<Value>(&shown.output).ok();
+        let limit = shown.map(|all| all[0]["limit_total"].as_u64());
+        // Just made, it has none yet.
+        if let Some(limit) = limit.filter(|limit| seen || limit.is_some()) {
+            seen = true;
+            assert!(limit.is_some_and(|limit| limit <= most), "{words:?}: {limit:?}");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(seen, "{words:?}: no limit was seen");
+    fs::read_to_string(folder.path().join("errors")).expect("a file")
+}
+
+#[test]
+fn no_limit_is_lifted_that_the_configuration_or_giving_way_sets() {
+    let cases: [(&str, &[&str], u64); 3] = [
+        ("[preset.slow]\ndisk = \"1M\"\n", &["--preset", "slow"], MIB),
+        ("[default]\ndisk = \"1M\"\n", &[], MIB),
+        ("", &[], u64::MAX),
+    ];
+    for (text, options, most) in cases {
+        let told = |words: &[&str]| told_by_a_limited_job(text, &[words, options].concat(), most);
+        assert_eq!(told(&["+1h"]), "", "nothing is known of it");
+        assert_eq!(told(&["+20", "--disk-total", "1G"]), "", "it is to move more than it may");
+        let late = told(&["+1"]);
+        assert!(late.contains("it goes on at ") && !late.contains("unlimited"), "{late}");
+    }
+}

@@ -86,6 +86,12 @@ impl Config {
         Ok(unnamed.unwrap_or_else(polite::limits))
     }
 
+    /// Whether a job that was given neither numbers nor a class gets a disk rate of the configuration, not the built-in one.
+    pub fn has_default_disk(&self) -> bool {
+        let sections = [self.site.unnamed(), self.own.unnamed()];
+        sections.into_iter().flatten().any(LimitArgs::has_disk)
+    }
+
     /// The limits of a new class that has no section: numbers replace the default, and settings alone change it.
     ///
     /// # Errors

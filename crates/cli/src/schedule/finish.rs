@@ -13,6 +13,7 @@ use super::calendar::clock;
 use super::job::Job;
 use super::moment::Moment;
 use crate::classes::Found;
+use crate::explanation;
 use crate::output::tell;
 use crate::reading::{Reading, largest};
 
@@ -37,8 +38,10 @@ pub struct Finish {
     spare: Duration,
     /// No higher rate.
     most: Rate,
-    /// What was set last.
-    set: Option<Rate>,
+    /// The rate while nothing is known of what is left, and once the moment has come.
+    usual: Rate,
+    /// What was set last, or was there at first.
+    set: Rate,
     next: Instant,
     begun: Instant,
     /// Where its file was, and what the class had moved, when that file was seen first.
@@ -47,11 +50,11 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// `most`: the highest rate.
-    pub fn new(by: Moment, most: Rate) -> Self {
-        let now = Instant::now();
+    /// `most`: the highest rate; `usual`: the one that is there.
+    pub fn new(by: Moment, most: Rate, usual: Rate) -> Self {
+        let (now, set) = (Instant::now(), usual);
         let spare = (by.left() / SPARE).min(SPARE_MOST);
-        Self { by, spare, most, set: None, next: now, begun: now, first: None, told: false }
+        Self { by, spare, most, usual, set, next: now, begun: now, first: None, told: false }
     }
 
     /// Sets the rate, now and then.
@@ -62,24 +65,24 @@ impl Finish {
         }
         self.next = now + LOOK;
         let before = job.found.class.total().threshold();
-        if self.set.is_some_and(|set| set != before) {
+        if self.set != before {
             // `class set`: the user's own number.
-            self.most = before;
+            (self.most, self.usual, self.set) = (before, before, before);
         }
         let rate = match self.left(job) {
             _ if self.by.has_come() => {
-                self.tell_late();
-                self.most
+                self.tell_late(&job.found);
+                self.usual
             }
             Some(left) => needed(left, self.by.left().saturating_sub(self.spare), self.most),
             None => {
-                self.tell_unknown(now);
-                self.most
+                self.tell_unknown(now, &job.found);
+                self.usual
             }
         };
-        if self.set.is_none_or(|set| is_other(set, rate)) {
+        if is_other(self.set, rate) {
             set_rate(&job.found, rate);
-            self.set = Some(rate);
+            self.set = rate;
         }
     }
 
@@ -106,23 +109,29 @@ impl Finish {
     }
 
     /// Tells that nothing is known, unless it was: once a file has been read to its end, the job ends or begins with another.
-    fn tell_unknown(&mut self, now: Instant) {
+    fn tell_unknown(&mut self, now: Instant, found: &Found) {
         if !self.told && self.first.is_none() && now > self.begun + PATIENCE {
             self.told = true;
-            let most = self.most;
+            let usual = self.usual_in_words(found);
             tell!(
-                "discnice: how much is left is not known, as it reads no large file and there is no --disk-total: {most} until the end"
+                "discnice: how much is left is not known, as it reads no large file and there is no --disk-total: {usual} until the end"
             );
         }
     }
 
-    fn tell_late(&mut self) {
+    fn tell_late(&mut self, found: &Found) {
         if !std::mem::replace(&mut self.told, true) {
+            let (clock, usual) = (clock(), self.usual_in_words(found));
             tell!(
-                "discnice: it is {} and the job has not ended (--finish-by); it goes on at {}",
-                clock(),
-                self.most
+                "discnice: it is {clock} and the job has not ended (--finish-by); it goes on at {usual}"
             );
+        }
+    }
+
+    fn usual_in_words(&self, found: &Found) -> String {
+        match self.usual {
+            Rate::UNLIMITED => self.usual.to_string(),
+            rate => format!("{rate}{}", explanation::when(found.class.limits().when())),
         }
     }
 }

@@ -52,8 +52,9 @@ pub struct ScheduleArgs {
     /// What happens at the time of --until
     #[arg(long, value_enum, value_name = "WHAT", requires = "until", default_value_t, help_heading = WHEN, hide_short_help = true)]
     then: Then,
-    /// Run at the lowest rate that ends the job by this time, never above --disk. What is left is derived from
-    /// --disk-total, or from the offset in the largest file that the job reads. DiscNice stays as the parent
+    /// Run at the lowest rate that ends the job by this time, never above --disk, which a class, a preset or config.toml
+    /// may give, too. What is left is derived from --disk-total, or from the offset in the largest file that the job
+    /// reads. DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     finish_by: Option<Moment>,
     /// Ask on the desktop, by a notification, once --disk-total is used up: as much again, no bound, or the end of the job;
@@ -85,18 +86,20 @@ impl ScheduleArgs {
         Ok(())
     }
 
-    /// What is to be done for a job of this class. `own`: the class has a limit that was given for this job or class.
+    /// What is to be done for a job of this class. `own`: the class has a limit that was given for this job or class, or in
+    /// the configuration, not the built-in default.
     pub fn begin(&self, found: &Found, own: bool) -> Schedule {
+        let usual = found.class.total().threshold();
         let most = if own {
-            found.class.limits()
+            usual
         } else {
             config::bounded(&found.name(), found.is_automatic(), Limits::UNLIMITED)
+                .rate(Resource::Total)
         };
-        let most = most.rate(Resource::Total);
         Schedule {
             only: self.only_when.as_ref().map(|wanted| Only::begin(wanted, found)),
             until: self.until.map(|at| Until { at, then: self.then, is_over: false }),
-            finish: self.finish_by.map(|by| Finish::new(by, most)),
+            finish: self.finish_by.map(|by| Finish::new(by, most, usual)),
             ask: self.ask.then(|| Ask::begin(found)),
         }
     }

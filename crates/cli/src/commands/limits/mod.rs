@@ -202,6 +202,11 @@ impl LimitArgs {
         matches!(self.disk_total, Some(Total::Most(_)))
     }
 
+    /// Whether a rate of all disk traffic was given, `unlimited` included.
+    pub fn has_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
     /// Whether any threshold was given, `unlimited` included.
     pub fn has_threshold(&self) -> bool {
         let memory = self.memory_low.is_some() || self.memory_high.is_some();

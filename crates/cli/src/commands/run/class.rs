@@ -6,6 +6,7 @@ use discnice_sys::process;
 use super::Run;
 use crate::classes::{self, Found, Origin};
 use crate::commands::class;
+use crate::commands::limits::LimitArgs;
 use crate::config::{self, Config};
 use crate::holding::Unheld;
 use crate::output::{self, tell};
@@ -26,6 +27,19 @@ impl Run {
         let section = self.class.as_ref().map(|name| config.class(name)).transpose()?.flatten();
         section
             .map_or_else(|| config.limits_of_new(&self.limits), |limits| self.limits.over(limits))
+    }
+
+    /// Whether the disk rate is one that was given for the job or its class, in options or the configuration, and not the
+    /// built-in default.
+    pub(super) fn has_own_disk(&self) -> bool {
+        if self.class.is_some() || self.limits.has_threshold() {
+            return true;
+        }
+        let Ok(config) = Config::load() else { return false };
+        match &self.preset {
+            Some(preset) => config.preset(preset).is_some_and(LimitArgs::has_disk),
+            None => config.has_default_disk(),
+        }
     }
 
     /// Those limits as far as the site permits them for the class.
