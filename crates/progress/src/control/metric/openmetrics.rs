@@ -1,7 +1,7 @@
 //! A number that a program exports as OpenMetrics text, in a file or over HTTP.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -95,12 +95,10 @@ fn get(host: &str, port: u16, path: &str) -> io::Result<String> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::Error::from(io::ErrorKind::TimedOut)) } else { Ok(left) }
     };
-    let address = (host, port).to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
-    let mut stream = TcpStream::connect_timeout(&address, left()?)?;
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    let mut stream = connect(&addresses, left)?;
     stream.set_write_timeout(Some(left()?))?;
-    let request =
-        format!("GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nAccept: text/plain\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
+    stream.write_all(request(host, port, path).as_bytes())?;
     let mut answer = Vec::new();
     let mut block = [0; 16 * 1024];
     while (answer.len() as u64) < LONGEST {
@@ -116,6 +114,30 @@ fn get(host: &str, port: u16, path: &str) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the endpoint refused"));
     }
     Ok(body.to_owned())
+}
+
+/// A connection to the first of these addresses that accepts one: a program that listens on 127.0.0.1
+/// alone is not found at `::1`, which `localhost` stands for as well. Each has its part of the time
+/// that is left, as a packet filter may swallow what is sent to one.
+fn connect(
+    addresses: &[SocketAddr],
+    left: impl Fn() -> io::Result<Duration>,
+) -> io::Result<TcpStream> {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for (address, to_try) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let part = left()?.div_f64(to_try as f64).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(address, part) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn request(host: &str, port: u16, path: &str) -> String {
+    // The colons of an address are not the one before the port.
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    format!("GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nAccept: text/plain\r\n\r\n")
 }
 
 #[cfg(test)]
@@ -167,5 +189,29 @@ mod tests {
         let refusal = "HTTP/1.0 503 Busy\r\n\r\ndone_total 1\n".to_owned();
         assert!(read(&serve(Some(refusal)), "done_total").is_err());
         assert!(read("http://127.0.0.1:1/", "x").is_err());
+    }
+
+    #[test]
+    fn an_address_at_which_nothing_listens_is_passed_over() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        let closed = SocketAddr::new("127.0.0.2".parse().unwrap(), open.port());
+        let left = || Ok(Duration::from_secs(20));
+        assert_eq!(connect(&[closed, open], left).unwrap().peer_addr().unwrap(), open);
+        let refused = connect(&[closed], left).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(connect(&[], left).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let over = || Err(io::Error::from(io::ErrorKind::TimedOut));
+        assert_eq!(connect(&[open], over).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn the_host_of_a_request_keeps_its_brackets() {
+        let host_of = |place: &str| match place.parse().unwrap() {
+            Place::Http { host, port, path } => request(&host, port, &path),
+            Place::File(path) => panic!("{path:?}"),
+        };
+        assert!(host_of("http://[::1]:9123/m").contains("\r\nHost: [::1]:9123\r\n"));
+        assert!(host_of("http://localhost:9123/m").contains("\r\nHost: localhost:9123\r\n"));
     }
 }
