@@ -85,8 +85,8 @@
 #define DISCNICE_REFRESH_DRY_RUN 1
 
 /*
- Also separates files that have hard links outside, and takes files of which it cannot be told whether they are in
- use.
+ Also separates files with one name inside from their hard links outside, and takes files of which it cannot be
+ told whether they are in use.
  */
 #define DISCNICE_REFRESH_FORCE 2
 

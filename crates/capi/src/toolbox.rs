@@ -174,8 +174,8 @@ pub struct DiscniceRefreshed {
 
 /// Only says what would be done.
 pub const DISCNICE_REFRESH_DRY_RUN: c_int = 1;
-/// Also separates files that have hard links outside, and takes files of which it cannot be told whether they are in
-/// use.
+/// Also separates files with one name inside from their hard links outside, and takes files of which it cannot be
+/// told whether they are in use.
 pub const DISCNICE_REFRESH_FORCE: c_int = 2;
 
 //= gray-box/5-refresh

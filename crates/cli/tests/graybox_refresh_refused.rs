@@ -116,6 +116,19 @@ fn what_cannot_be_kept_is_refused() {
     assert_eq!(forced.status, 0, "{}", forced.stderr);
     assert_eq!(fs::metadata(scratch.path("outside")).unwrap().nlink(), 1);
 
+    // One file with two names here stays one.
+    let twin = [tree.join("one"), tree.join("other")];
+    fs::write(&twin[0], b"y").unwrap();
+    fs::hard_link(&twin[0], &twin[1]).unwrap();
+    fs::hard_link(&twin[0], scratch.path("third")).unwrap();
+    let forced = run(&mut scratch.discnice(["refresh", "--force", "tree"]));
+    assert_eq!(forced.status, 0, "{}", forced.stderr);
+    let said = format!("{}{}", forced.stdout, forced.stderr);
+    assert!(said.contains("one: has several names"), "{said}");
+    let [one, other] = twin.each_ref().map(|name| fs::metadata(name).unwrap());
+    assert_eq!((one.ino(), one.nlink()), (other.ino(), 3));
+    twin.iter().for_each(|name| fs::remove_file(name).unwrap());
+
     let open = fs::File::open(tree.join("file")).unwrap();
     refuses(&["refresh", "tree"], "file: in use by");
     refuses(&["refresh", "--force", "tree"], "file: in use by");

@@ -34,8 +34,8 @@ pub struct Refresh {
     /// Only show how the files lie and what could be gained
     #[arg(long)]
     dry_run: bool,
-    /// Also rewrite files that have hard links outside DIR, which are separated from them, and files
-    /// for which the file system does not tell whether they are in use
+    /// Also rewrite files with one name in DIR and hard links outside, which are separated from them,
+    /// and files for which the file system does not tell whether they are in use
     #[arg(long)]
     force: bool,
     /// File that lists paths below DIR, one per line, in the order wanted

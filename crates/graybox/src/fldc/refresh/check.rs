@@ -22,7 +22,7 @@ pub struct Plan {
 
 /// Decides for each member of the tree.
 pub fn plan(tree: &Tree, force: bool) -> Plan {
-    let outside = links_outside(tree);
+    let linked = linked(tree);
     let mut plan = Plan::default();
     plan.left.extend(tree.unread.iter().map(|(index, error)| (*index, Why::Failed(*error))));
     for (index, node) in tree.nodes.iter().enumerate().skip(1) {
@@ -32,13 +32,14 @@ pub fn plan(tree: &Tree, force: bool) -> Plan {
                 Some("a mount point; refresh it by itself")
             }
             FileType::RegularFile => {
-                let linked = match outside.get(&meta.ino) {
+                let separable = match linked.get(&meta.ino) {
                     _ if meta.nlink == 1 => None,
-                    None => Some("has several names; it lies where it lay"),
-                    Some(_) if force => None,
-                    Some(_) => Some("has other hard links outside; --force separates them"),
+                    Some(1) if force => None,
+                    Some(1) => Some("has other hard links outside; --force separates them"),
+                    // Copies of each name would no longer be one file.
+                    _ => Some("has several names; it lies where it lay"),
                 };
-                unmovable(meta).or_else(|| of_directory(tree, index)).or(linked)
+                unmovable(meta).or_else(|| of_directory(tree, index)).or(separable)
             }
             _ => continue,
         };
@@ -90,16 +91,15 @@ fn of_directory(tree: &Tree, index: usize) -> Option<&'static str> {
     }
 }
 
-/// Inodes with more names than the tree has.
-fn links_outside(tree: &Tree) -> HashMap<u64, u32> {
-    let mut missing: HashMap<u64, u32> = HashMap::new();
+/// Names that the tree has of each inode with several names anywhere.
+fn linked(tree: &Tree) -> HashMap<u64, u32> {
+    let mut names: HashMap<u64, u32> = HashMap::new();
     let linked = |meta: &Meta| meta.nlink > 1 && meta.kind() != FileType::Directory;
     for node in tree.nodes.iter().filter(|node| linked(&node.meta)) {
-        let left = missing.entry(node.meta.ino).or_insert(node.meta.nlink);
-        *left = left.saturating_sub(1);
+        let of_inode = names.entry(node.meta.ino).or_default();
+        *of_inode = of_inode.saturating_add(1);
     }
-    missing.retain(|_, left| *left > 0);
-    missing
+    names
 }
 
 /// Bytes that copies of these members take.

@@ -7,8 +7,8 @@ use std::ffi::OsString;
 pub struct Options<'a> {
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Also files that have hard links outside, which are then separated, and files of which the
-    /// file system does not tell whether they are in use.
+    /// Also files with one name here and hard links outside, which are then separated, and files of
+    /// which the file system does not tell whether they are in use.
     pub force: bool,
     /// Exchange nothing if the files would then lie worse than now.
     pub only_better: bool,
