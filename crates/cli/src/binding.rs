@@ -151,22 +151,36 @@ impl Serialize for Binding {
 mod tests {
     use super::*;
 
+    /// Those that are no limit's.
+    const OTHERS: [Binding; 7] = [
+        Binding::Paused,
+        Binding::Unmet(3),
+        Binding::UsedUp,
+        Binding::Memory,
+        Binding::Least,
+        Binding::Uplink,
+        Binding::Others(0),
+    ];
+
+    #[test]
+    fn each_reason_is_documented() {
+        for (page, field) in [("howto-watch.md", "`waits_for` |"), ("report.md", "`waited_for[]`")]
+        {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+            let text = std::fs::read_to_string(path.join(page)).unwrap();
+            let line = text.lines().find(|line| line.contains(field)).unwrap();
+            for one in OTHERS {
+                let name = one.name();
+                assert!(line.contains(&format!("`{name}`")), "{page} says nothing of {name}");
+            }
+        }
+    }
+
     #[test]
     fn each_reason_has_a_name_a_mark_and_words() {
         let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
-        let others = (0..Resource::COUNT as u8).map(Binding::Others);
-        let all: Vec<Binding> = [
-            Binding::Paused,
-            Binding::Unmet(3),
-            Binding::UsedUp,
-            Binding::Memory,
-            Binding::Least,
-            Binding::Uplink,
-        ]
-        .into_iter()
-        .chain(limits)
-        .chain(others)
-        .collect();
+        let others = (1..Resource::COUNT as u8).map(Binding::Others);
+        let all: Vec<Binding> = OTHERS.into_iter().chain(limits).chain(others).collect();
         for one in &all {
             assert!((2..=4).contains(&one.mark().len()) && !one.words().is_empty(), "{one:?}");
         }
