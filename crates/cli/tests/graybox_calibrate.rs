@@ -2,9 +2,12 @@
 
 mod graybox_support;
 
+use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use discnice_graybox::profile::{FigureName, Profile};
+use discnice_requirements::skip;
 use graybox_support::{Scratch, run};
 
 //= gray-box/5-repository
@@ -22,6 +25,33 @@ fn a_profile_is_written_and_read() {
     assert!(
         profile.figures.iter().all(|figure| figure.value > 0.0 || figure.name == FigureName::Seek)
     );
+}
+
+#[test]
+fn what_is_interrupted_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let temporary = |folder_only: bool| {
+        fs::read_dir(scratch.path("")).unwrap().flatten().any(|entry| {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name();
+            name.as_encoded_bytes().starts_with(b".tmp") && (is_folder || !folder_only)
+        })
+    };
+    let words = ["calibrate", "--force", "--dir", ".", "--output", "profile.toml"];
+    let mut calibrate = scratch.discnice(words);
+    let mut child = calibrate.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !temporary(true) {
+        if child.try_wait().unwrap().is_some() {
+            skip!("no disk with a counter is known below the build folder");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let line = "discnice: interrupted; no profile was written\n";
+    assert_eq!((out.status.code(), &*String::from_utf8_lossy(&out.stderr)), (Some(125), line));
+    assert!(!temporary(false) && !scratch.path("profile.toml").exists());
 }
 
 #[test]

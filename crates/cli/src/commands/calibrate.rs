@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::ending;
 use crate::output::{self, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
@@ -62,6 +63,7 @@ impl Calibrate {
             let why = reason(&error);
             anyhow!("cannot write {}: {why}; give another place by --output FILE", shown(&path))
         };
+        let asked_to_end = ending::asked_to_end()?;
         let draft = Draft::at(&path).map_err(unwritable)?;
         let noise = busy();
         if let Some(noise) = &noise
@@ -72,8 +74,12 @@ impl Calibrate {
         let named = !self.dirs.is_empty();
         let dirs = if named { self.dirs } else { default_dirs() };
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
-        let calibration =
-            Calibration { dirs: &dirs, at_most: AT_MOST, while_busy: noise.is_some() };
+        let calibration = Calibration {
+            dirs: &dirs,
+            at_most: AT_MOST,
+            while_busy: noise.is_some(),
+            asked_to_end: &asked_to_end,
+        };
         let visible = output::is_watched();
         let mut all_well = true;
         let mut progress = |step: &str| {
@@ -87,6 +93,7 @@ impl Calibrate {
                 all_well = false;
             }
         });
+        let Some(profile) = profile else { bail!("interrupted; no profile was written") };
         draft.save(&profile).map_err(unwritable)?;
         print(&profile, &path)?;
         Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

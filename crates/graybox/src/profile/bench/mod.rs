@@ -9,6 +9,7 @@ mod trust;
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use self::disk::{Disk, Memory};
@@ -27,6 +28,14 @@ pub struct Calibration<'a> {
     pub at_most: Duration,
     /// The machine is known to be busy; only recorded.
     pub while_busy: bool,
+    /// Once this is set the measurement ends, and takes away what it has made.
+    pub asked_to_end: &'a AtomicBool,
+}
+
+impl Calibration<'_> {
+    fn is_over(&self) -> bool {
+        self.asked_to_end.load(Ordering::Relaxed)
+    }
 }
 
 /// A machine is faster in one second than in the next, by a quarter on one that shares its
@@ -36,36 +45,27 @@ const SPREAD_OVER: Duration = Duration::from_secs(15);
 const LEAST_ROUNDS: u32 = 3;
 
 /// Measures; `progress` is told of each step before it begins, `skipped` of each folder that
-/// cannot be measured.
+/// cannot be measured. `None` if it was asked to end.
 #[must_use]
 pub fn calibrate(
     calibration: &Calibration<'_>,
     progress: &mut dyn FnMut(&str),
     skipped: &mut dyn FnMut(&Path, &io::Error),
-) -> Profile {
+) -> Option<Profile> {
     let mut folders: Vec<Folder<'_>> = Vec::new();
     for dir in calibration.dirs {
-        match Folder::new(dir, &folders, progress) {
+        if calibration.is_over() {
+            return None;
+        }
+        match Folder::new(dir, &folders, calibration, progress) {
             Ok(folder) => folders.extend(folder),
             Err(error) => skipped(dir, &error),
         }
     }
     let mut host = Host::default();
-    let each = calibration.at_most / (folders.len() as u32 + 1) / LEAST_ROUNDS;
-    let clock = Instant::now();
-    for round in 1.. {
-        progress(&format!("timer, memory and {} devices, round {round}", folders.len()));
-        host.sample();
-        folders.retain_mut(|folder| match folder.sample(each) {
-            Ok(()) => true,
-            Err(error) => {
-                skipped(folder.dir, &error);
-                false
-            }
-        });
-        if round >= LEAST_ROUNDS && clock.elapsed() >= SPREAD_OVER {
-            break;
-        }
+    sample(calibration, (&mut host, &mut folders), progress, skipped);
+    if calibration.is_over() {
+        return None;
     }
     let mut profile = Profile {
         version: VERSION,
@@ -78,7 +78,30 @@ pub fn calibrate(
         profile.figures.extend(folder.store.figures(&folder.place));
         profile.trusts.push(folder.trust);
     }
-    profile
+    Some(profile)
+}
+
+/// Rounds of all measurements, unless it is asked to end.
+fn sample(
+    calibration: &Calibration<'_>,
+    (host, folders): (&mut Host, &mut Vec<Folder<'_>>),
+    progress: &mut dyn FnMut(&str),
+    skipped: &mut dyn FnMut(&Path, &io::Error),
+) {
+    let each = calibration.at_most / (folders.len() as u32 + 1) / LEAST_ROUNDS;
+    let clock = Instant::now();
+    for round in 1.. {
+        progress(&format!("timer, memory and {} devices, round {round}", folders.len()));
+        host.sample();
+        folders.retain_mut(|folder| {
+            let sampled = if calibration.is_over() { Ok(()) } else { folder.sample(each) };
+            sampled.inspect_err(|error| skipped(folder.dir, error)).is_ok()
+        });
+        let is_enough = round >= LEAST_ROUNDS && clock.elapsed() >= SPREAD_OVER;
+        if is_enough || calibration.is_over() {
+            break;
+        }
+    }
 }
 
 /// A folder under measurement.
@@ -101,6 +124,7 @@ impl<'a> Folder<'a> {
     fn new(
         dir: &'a Path,
         known: &[Folder<'_>],
+        calibration: &Calibration<'_>,
         progress: &mut dyn FnMut(&str),
     ) -> io::Result<Option<Self>> {
         let dev = rustix::fs::stat(dir)?.st_dev;
@@ -110,7 +134,7 @@ impl<'a> Folder<'a> {
         let kind = Mount::of(dir).map_or_else(|| file_system(dev), |mount| mount.kind);
         let place = Place { device: device_name(dev), file_system: kind };
         progress(&format!("{} on {} at {}", place.file_system, place.device, dir.display()));
-        let trust = trust::measure(dir, &place)?;
+        let trust = trust::measure(dir, &place, calibration.asked_to_end)?;
         let store = match trust.reads_frac {
             Some(_) => Store::Disk(Disk::new(dir)?),
             None => Store::Memory(Memory::new(dir)?),

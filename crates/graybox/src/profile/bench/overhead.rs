@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use discnice_sys::file;
 use discnice_sys::process::thread_usage;
@@ -37,13 +38,13 @@ pub struct Overhead {
     pub tiny_beside_data: i64,
 }
 
-/// Makes files and counts what the disk writes; `None` where none is known below the folder, or where its
-/// counter lies each time.
-pub fn measure(dir: &Path) -> io::Result<Option<Overhead>> {
+/// Makes files and counts what the disk writes; `None` where none is known below the folder, where its
+/// counter lies each time, or if it was asked to end.
+pub fn measure(dir: &Path, asked_to_end: &AtomicBool) -> io::Result<Option<Overhead>> {
     let Some(below) = disk_below(dir)? else { return Ok(None) };
     let mut least: Option<Overhead> = None;
     for _ in 0..ROUNDS {
-        let of = |files, data| round(dir, &below, files, data);
+        let of = |files, data| round((dir, asked_to_end), &below, files, data);
         let rounds = (of(1, &[BYTE; DATA])?, of(FILES, &[BYTE; DATA])?, of(FILES, &[BYTE; TINY])?);
         let (Some(one), Some(many), Some(tiny)) = rounds else { continue };
         let found = Overhead::of(&one, &many, &tiny);
@@ -98,7 +99,12 @@ impl Round {
 /// What the files are filled with.
 const BYTE: u8 = 0x5A;
 
-fn round(dir: &Path, below: &Below, files: u64, data: &[u8]) -> io::Result<Option<Round>> {
+fn round(
+    (dir, asked_to_end): (&Path, &AtomicBool),
+    below: &Below,
+    files: u64,
+    data: &[u8],
+) -> io::Result<Option<Round>> {
     let place = tempfile::tempdir_in(dir)?;
     let (root, base) = (File::open(place.path())?, File::open(&below.folder)?);
     // FUSE does not pass it on.
@@ -110,6 +116,9 @@ fn round(dir: &Path, below: &Below, files: u64, data: &[u8]) -> io::Result<Optio
     let (before, charged) = (written(below.disk), thread_usage().written);
     let mut folder = place.path().to_owned();
     for number in 0..files {
+        if asked_to_end.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         if number % FOLDER == 0 {
             folder = place.path().join(number.to_string());
             fs::create_dir(&folder)?;
@@ -206,8 +215,10 @@ mod tests {
     fn files_are_made_and_gone() {
         let dir = tempfile::tempdir().unwrap();
         // What it costs depends on the file system; a hundred blocks it never does.
-        let found = measure(dir.path()).unwrap();
+        let found = measure(dir.path(), &AtomicBool::new(false)).unwrap();
         assert!(found.is_none_or(|found| found.beside_data < 100 * DATA as u64), "{found:?}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(measure(dir.path(), &AtomicBool::new(true)).unwrap(), None);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

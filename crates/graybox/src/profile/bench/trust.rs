@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use discnice_sys::process::thread_usage;
 use rustix::fs::Advice;
@@ -17,7 +18,7 @@ use crate::profile::store::Trust;
 
 const BYTES: u64 = 1 << 20;
 
-pub fn measure(dir: &Path, place: &Place) -> io::Result<Trust> {
+pub fn measure(dir: &Path, place: &Place, asked_to_end: &AtomicBool) -> io::Result<Trust> {
     let file = tempfile::tempfile_in(dir)?;
     let contents = vec![0x5A; BYTES as usize];
     let writes_frac = charged(|| file.write_all_at(&contents, 0))?.written;
@@ -31,7 +32,7 @@ pub fn measure(dir: &Path, place: &Place) -> io::Result<Trust> {
     let left = resident(&file).unwrap_or(0);
     let mut buffer = contents;
     let read = charged(|| file.read_exact_at(&mut buffer, 0))?.read;
-    let overhead = overhead::measure(dir).ok().flatten();
+    let overhead = overhead::measure(dir, asked_to_end).ok().flatten();
     Ok(Trust {
         file_overhead_bytes: overhead.map(|found| found.beside_data),
         file_uncharged_bytes: overhead.map(|found| found.beside_account),
