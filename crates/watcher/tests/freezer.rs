@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use discnice_processes::tree::Process;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
+use discnice_watcher::Helpers;
 use discnice_watcher::holding::{Freezer, Grip, Hold, Means, Thawer, let_go_of_abandoned};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -31,6 +32,7 @@ fn main() {
     a_process_that_is_killed_while_frozen_ends(&scene);
     a_process_that_another_stopped_is_left_alone(&scene);
     a_process_that_was_moved_away_is_found_again(&scene);
+    one_that_has_threads_uses_what_it_prepared(&scene);
     nothing_stays_frozen_when_the_holder_is_killed(&scene);
     what_a_killed_holder_and_its_helper_left_is_taken_over(&scene);
     what_a_killed_holder_and_its_helper_left_is_let_go(&scene);
@@ -184,6 +186,27 @@ fn a_process_that_was_moved_away_is_found_again(scene: &Scene) {
     fs::write(scene.children()[0].join("cgroup.freeze"), "0").unwrap();
     // The kernel thaws it a moment later, and says until then that it is frozen.
     wait_until("it runs free", 5, || freezer.press().unwrap() == Grip::Firm && busy.stands());
+}
+
+fn one_that_has_threads_uses_what_it_prepared(scene: &Scene) {
+    let busy = scene.busy();
+    let (prepared, unprepared) = (Helpers::default(), Helpers::default());
+    prepared.prepare();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let _ = ended.recv();
+    });
+    let find = |helpers: &Helpers| Freezer::find(busy.process(), helpers.guards.thawer.clone());
+    assert!(find(&unprepared).is_none(), "nothing would thaw it");
+    let mut freezer = find(&prepared).expect("what thaws it was started before the thread");
+    wait_until("it does not stand", 5, || freezer.press().unwrap() == Grip::Firm);
+    assert!(busy.stands(), "it runs");
+    drop(freezer);
+    drop(end);
+    thread.join().unwrap();
+    let threads = || fs::read_dir("/proc/self/task").unwrap().count();
+    wait_until("the thread does not end", 5, || threads() == 1);
+    assert!(busy.is_back() && scene.is_clean(), "{:?}", scene.children());
 }
 
 /// Freezes the process until killed.

@@ -59,6 +59,11 @@ impl Thawer {
         Ok(())
     }
 
+    /// Starts it now, as it cannot be once this process has threads.
+    pub(crate) fn prepare(&self) {
+        let _ = self.check();
+    }
+
     /// Makes sure that there is one; call before something is frozen. Costs one poll(2).
     ///
     /// # Errors
