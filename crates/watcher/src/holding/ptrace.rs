@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 
 use discnice_sys::Errno;
-use discnice_sys::procfs;
+use discnice_sys::procfs::{self, Stat};
 use discnice_sys::trace::{self, Stop, Thread};
 
 use super::hold::{Grip, Hold, Means, Refused};
 use crate::process;
+
+/// The answer to a look at what is no thread that we trace (any more). waitid(2)
+const NOT_TRACED: Errno = Errno(libc::ECHILD);
 
 /// How a seized thread stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,17 +61,21 @@ impl Freeze {
     /// Takes hold of the threads that are in one of these states.
     fn take_all(&mut self, wanted: &[u8]) -> Result<Grip, Refused> {
         self.tend();
-        let threads: Vec<u32> =
-            process::threads(self.id).filter(|thread| !self.threads.contains_key(thread)).collect();
-        let shared = threads.len() + self.threads.len() > 1;
+        self.take_new(wanted)
+    }
+
+    /// Takes hold of those that are not known yet.
+    fn take_new(&mut self, wanted: &[u8]) -> Result<Grip, Refused> {
+        let unknown = process::threads(self.id).filter(|thread| !self.threads.contains_key(thread));
+        let found: Vec<Stat> = unknown.filter_map(procfs::stat).collect();
+        let shared = found.len() + self.threads.len() > 1;
         let mut asleep = false;
-        for thread in threads {
-            match procfs::stat(thread) {
-                Some(stat) if stat.flags & process::WORKER != 0 => {}
-                Some(stat) if wanted.contains(&stat.state) => self.take(thread)?,
-                Some(_) if shared && self.goes_on_undisturbed(thread) => self.take(thread)?,
-                Some(_) => asleep = true,
-                None => {}
+        for stat in found {
+            match stat.id {
+                _ if stat.flags & process::WORKER != 0 => {}
+                thread if wanted.contains(&stat.state) => self.take(thread)?,
+                thread if shared && self.goes_on_undisturbed(thread) => self.take(thread)?,
+                _ => asleep = true,
             }
         }
         let moving = self.threads.values().any(|state| *state == State::Moving);
@@ -87,9 +94,33 @@ impl Freeze {
         })
     }
 
-    /// What to remember of a seized thread, which was `known` to stand like this.
-    fn look(thread: u32, known: State) -> Option<State> {
-        match trace::look(thread) {
+    /// Takes note of how a seized thread was seen; false when it is none any more.
+    fn follow(thread: u32, state: &mut State, seen: Result<Thread, Errno>) -> bool {
+        let Some(now) = Self::judge(thread, *state, seen) else { return false };
+        if (*state, now) == (State::Moving, State::Stopped) {
+            // At once: if we are killed the thread goes on with what it has in its registers.
+            trace::resume_call(thread);
+        }
+        *state = now;
+        true
+    }
+
+    /// Finds a seized thread that has executed a program. It is the only one left and goes on by the number of the process,
+    /// still traced by us, and if it did so before it was told to stop, it has not been told. ptrace(2), "execve(2) under ptrace"
+    fn follow_execution(&mut self) {
+        let mut state = self.threads.remove(&self.id).unwrap_or(State::Moving);
+        if state == State::Moving {
+            // Refused if we do not trace it, which a look shows as well.
+            let _ = trace::interrupt(self.id);
+        }
+        if Self::follow(self.id, &mut state, trace::look(self.id)) {
+            self.threads.insert(self.id, state);
+        }
+    }
+
+    /// What to remember of a seized thread that was seen like this, and was `known` to stand like that.
+    fn judge(thread: u32, known: State, seen: Result<Thread, Errno>) -> Option<State> {
+        match seen {
             Ok(Thread::Moving) => Some(State::Moving),
             Ok(Thread::Stopped(Stop::Interrupted)) => Some(State::Stopped),
             Ok(Thread::Stopped(Stop::JobControl)) => {
@@ -104,7 +135,7 @@ impl Freeze {
                 trace::reap(thread);
                 None
             }
-            Err(Errno(libc::ECHILD)) => None,
+            Err(NOT_TRACED) => None,
             // What cannot be looked at is let go if it stands, and else looked at again.
             Err(_) => trace::detach(thread, 0).is_err().then_some(known),
         }
@@ -126,17 +157,17 @@ impl Hold for Freeze {
     }
 
     fn tend(&mut self) {
-        self.threads.retain(|thread, state| match Self::look(*thread, *state) {
-            Some(now) => {
-                if (*state, now) == (State::Moving, State::Stopped) {
-                    // At once: if we are killed the thread goes on with what it has in its registers.
-                    trace::resume_call(*thread);
-                }
-                *state = now;
-                true
-            }
-            None => false,
+        let id = self.id;
+        let mut is_executed = false;
+        self.threads.retain(|&thread, state| {
+            let seen = trace::look(thread);
+            // Without an end that we were told of, a number is gone only so.
+            is_executed |= thread != id && seen == Err(NOT_TRACED);
+            Self::follow(thread, state, seen)
         });
+        if is_executed {
+            self.follow_execution();
+        }
     }
 
     fn release(&mut self) -> bool {
@@ -149,133 +180,4 @@ impl Hold for Freeze {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::{Child, Command};
-    use std::time::{Duration, Instant};
-
-    fn busy() -> Child {
-        Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
-    }
-
-    fn cpu(id: u32) -> u64 {
-        procfs::stat(id).unwrap().cpu_ticks
-    }
-
-    /// Presses until all stands.
-    fn hold(freeze: &mut Freeze) {
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while freeze.press().unwrap() == Grip::Loose {
-            assert!(Instant::now() < deadline, "{freeze:?} does not stand");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn release(freeze: &mut Freeze) {
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while !freeze.release() {
-            assert!(Instant::now() < deadline, "{freeze:?} does not let go");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    #[test]
-    fn stands_and_goes_on() {
-        let mut child = busy();
-        std::thread::sleep(Duration::from_millis(50));
-        let mut freeze = Freeze::new(child.id());
-        hold(&mut freeze);
-        let before = cpu(child.id());
-        std::thread::sleep(Duration::from_millis(200));
-        assert_eq!(cpu(child.id()), before, "it stands");
-        release(&mut freeze);
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(cpu(child.id()) > before, "it goes on");
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    /// What epoll_wait(2) returns, and errno, to a process that is held for a moment, gets a signal or not, and has
-    /// something to read after a second. It has one thread, which the signal is for.
-    #[cfg(target_arch = "x86_64")]
-    fn waits(limit: i32, signal: Option<i32>) -> String {
-        use std::io::{BufRead, BufReader};
-        use std::process::Stdio;
-        let script = format!(
-            "import ctypes, os, select, signal, time\n\
-             signal.signal(signal.SIGUSR1, lambda *_: None)\n\
-             wait, events = ctypes.CDLL(None, use_errno=True).epoll_wait, ctypes.create_string_buffer(64)\n\
-             queue, (reader, writer) = select.epoll(), os.pipe()\n\
-             queue.register(reader)\n\
-             if os.fork() == 0: os._exit(time.sleep(1) or os.write(writer, b'x') - 1)\n\
-             print(wait(queue.fileno(), events, 1, {limit}), ctypes.get_errno())"
-        );
-        let mut command = Command::new("python3");
-        let mut child = command.args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let waiting = || process::call(child.id(), child.id()).map(|call| call.number);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while waiting() != Some(libc::SYS_epoll_wait) {
-            assert!(Instant::now() < deadline, "it does not wait");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let mut freeze = Freeze::new(child.id());
-        while freeze.press_all().unwrap() == Grip::Loose {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        if let Some(signal) = signal {
-            // SAFETY: numbers only; the child is ours and has not been waited for.
-            #[allow(unsafe_code, reason = "kill(2) has no safe wrapper here")]
-            unsafe {
-                libc::kill(child.id().cast_signed(), signal);
-            }
-        }
-        release(&mut freeze);
-        let told = lines.next().unwrap().unwrap();
-        child.wait().unwrap();
-        told
-    }
-
-    #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn calls_that_wait_go_on_unless_a_signal_is_handled() {
-        assert_eq!(waits(-1, None), "1 0", "it waits on");
-        let interrupted = format!("-1 {}", libc::EINTR);
-        assert_eq!(waits(-1, Some(libc::SIGUSR1)), interrupted);
-        assert_eq!(waits(5000, None), interrupted, "it would wait for all of its time again");
-    }
-
-    #[test]
-    fn one_that_is_killed_while_held_is_reaped() {
-        let mut child = busy();
-        std::thread::sleep(Duration::from_millis(20));
-        let mut freeze = Freeze::new(child.id());
-        hold(&mut freeze);
-        child.kill().unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(freeze.release(), "{freeze:?}");
-        // Where the parent is the tracer too, what the tracer reaps is gone for the parent.
-        assert!(child.try_wait().is_err(), "it was reaped");
-    }
-
-    #[test]
-    fn a_process_that_is_traced_is_left_alone() {
-        let mut child = busy();
-        std::thread::sleep(Duration::from_millis(20));
-        let id = child.id();
-        // Another thread of ours is another tracer.
-        let (tell, told) = std::sync::mpsc::channel();
-        let (done, wait) = std::sync::mpsc::channel::<()>();
-        let tracer = std::thread::spawn(move || {
-            trace::seize(id).unwrap();
-            tell.send(()).unwrap();
-            let _ = wait.recv();
-        });
-        told.recv().unwrap();
-        assert_eq!(Freeze::new(id).press(), Err(Refused::Traced));
-        done.send(()).unwrap();
-        tracer.join().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-}
+mod tests;
