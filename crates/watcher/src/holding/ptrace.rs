@@ -64,10 +64,14 @@ impl Freeze {
         self.take_new(wanted)
     }
 
-    /// Takes hold of those that are not known yet.
+    /// Takes hold of those that are not known yet. Not while a thread executes a program: it ends the others and waits until we
+    /// have taken note of that, and to seize a thread waits for it. ptrace(2), "execve(2) under ptrace"
     fn take_new(&mut self, wanted: &[u8]) -> Result<Grip, Refused> {
         let unknown = process::threads(self.id).filter(|thread| !self.threads.contains_key(thread));
         let found: Vec<Stat> = unknown.filter_map(procfs::stat).collect();
+        if !found.is_empty() && self.is_executing(&found) {
+            return Ok(Grip::Loose);
+        }
         let shared = found.len() + self.threads.len() > 1;
         let mut asleep = false;
         for stat in found {
@@ -80,6 +84,16 @@ impl Freeze {
         }
         let moving = self.threads.values().any(|state| *state == State::Moving);
         Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
+    }
+
+    /// Whether a thread of these, or one that has not stopped yet, waits in an execve(2): for a disk, or for the end of others.
+    fn is_executing(&self, found: &[Stat]) -> bool {
+        let moving = self.threads.iter().filter(|(_, state)| **state == State::Moving);
+        let moving = moving.filter_map(|(thread, _)| procfs::stat(*thread));
+        found.iter().copied().chain(moving).filter(|stat| stat.state == b'D').any(|stat| {
+            let call = process::call(self.id, stat.id);
+            call.is_some_and(|call| matches!(call.number, libc::SYS_execve | libc::SYS_execveat))
+        })
     }
 
     /// Whether a thread waits for another one of its process, or for a worker that the kernel has there (io_uring), which may

@@ -198,6 +198,29 @@ fn a_thread_that_was_not_told_to_stop_as_it_executed_a_program_is_let_go() {
 }
 
 #[test]
+fn a_process_that_executes_a_program_is_not_waited_for() {
+    let mut process = Executing::start(true);
+    let (id, other) = (process.id(), process.other_thread());
+    let (tell, told) = std::sync::mpsc::channel();
+    let tracer = std::thread::spawn(move || {
+        let mut freeze = Freeze::new(id);
+        freeze.take(other).unwrap();
+        tell.send(None).unwrap();
+        // The first thread waits for the end of the other, which has ended when we have taken note of it.
+        let waits = || freeze.is_executing(&[procfs::stat(id).unwrap()]);
+        wait_until("it does not execute", waits);
+        tell.send(Some(freeze.take_new(b"RD"))).unwrap();
+        release(&mut freeze);
+    });
+    assert_eq!(told.recv().unwrap(), None, "it is seized");
+    process.tell();
+    let grip = told.recv_timeout(Duration::from_secs(25));
+    assert_eq!(grip, Ok(Some(Ok(Grip::Loose))), "its execve(2) and our seize wait for each other");
+    tracer.join().unwrap();
+    process.check();
+}
+
+#[test]
 fn a_process_that_is_traced_is_left_alone() {
     let mut child = busy();
     std::thread::sleep(Duration::from_millis(20));
