@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// No answer is as long as this.
 const LINE: usize = 4096;
@@ -85,7 +86,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already; it is our child either way.
+        // With what a wrapper has started. It may have ended already; it is our child, with that number, until we have waited for it.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -124,6 +126,28 @@ mod tests {
         assert!(Program::start(&[]).is_err());
         assert!(shell("exit 0").hear(LONG).is_err());
         assert!(shell("head -c 100000 /dev/zero; sleep 60").hear(LONG).is_err());
+    }
+
+    #[test]
+    fn what_it_started_ends_with_it() {
+        use discnice_processes::tree::every_process;
+        use discnice_sys::procfs;
+        let program = shell("sleep 1000 & echo; wait");
+        let group = program.child.id();
+        let living = || {
+            let found = every_process().filter_map(procfs::stat);
+            found.filter(|stat| stat.group == group && !stat.has_ended()).count()
+        };
+        let deadline = Instant::now() + LONG;
+        while living() != 2 {
+            assert!(Instant::now() < deadline, "it starts nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(program);
+        while living() != 0 {
+            assert!(Instant::now() < deadline, "{} are left", living());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]
