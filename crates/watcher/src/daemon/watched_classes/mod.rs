@@ -4,6 +4,8 @@
 
 mod children;
 mod taking;
+#[cfg(test)]
+mod tests;
 
 use std::os::fd::BorrowedFd;
 
@@ -98,6 +100,8 @@ impl WatchedClasses {
     /// Does what is due; returns when to be called again.
     pub fn step(&mut self) -> Nanos {
         let now = time::now();
+        // Whatever else there is to do: what waits for an announcement is woken until it is taken.
+        let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
         for (mapped, deadline) in std::mem::take(&mut self.taken) {
             self.keep_or_wait(mapped, deadline);
         }
@@ -115,7 +119,6 @@ impl WatchedClasses {
         if self.kept.is_empty() {
             return next;
         }
-        let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
         if !arrivals.is_empty() {
             // Before newcomers: they wait for that, and some newcomers are their children.
             self.step_all(now, arrivals);
