@@ -42,10 +42,11 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Returns true if the process has ended, though its parent has not reaped it yet.
+    /// Returns true if the process has ended, though its parent has not reaped it yet. A process that goes on without its
+    /// first thread shows as a zombie, too, but has more than one thread (proc(5), `num_threads`).
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X')
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 }
 

@@ -76,7 +76,8 @@ impl Freeze {
         let mut asleep = false;
         for stat in found {
             match stat.id {
-                _ if stat.flags & process::WORKER != 0 => {}
+                // The first thread may have ended, while the process goes on.
+                _ if stat.flags & process::WORKER != 0 || matches!(stat.state, b'Z' | b'X') => {}
                 thread if wanted.contains(&stat.state) => self.take(thread)?,
                 thread if shared && self.goes_on_undisturbed(thread) => self.take(thread)?,
                 _ => asleep = true,

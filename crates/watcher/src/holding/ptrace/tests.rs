@@ -221,6 +221,28 @@ fn a_process_that_executes_a_program_is_not_waited_for() {
 }
 
 #[test]
+fn a_process_that_goes_on_without_its_first_thread_is_held() {
+    let script = "import ctypes, sys, threading\n\
+        def work():\n while True: pass\n\
+        threading.Thread(target=work).start()\n\
+        ctypes.CDLL(None).pthread_exit(None)";
+    let mut child = Command::new("python3").args(["-c", script]).spawn().unwrap();
+    let has_none = || procfs::stat(child.id()).is_some_and(|stat| stat.state == b'Z');
+    wait_until("its first thread does not end", has_none);
+    let pinned = process::pin(child.id().cast_signed());
+    let (mut freeze, mut stands) = (Freeze::new(child.id()), false);
+    for _ in 0..1000 {
+        stands |= freeze.press() == Ok(Grip::Firm);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    release(&mut freeze);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(pinned.is_ok(), "{pinned:?}");
+    assert!(stands, "it does not stand");
+}
+
+#[test]
 fn a_process_that_is_traced_is_left_alone() {
     let mut child = busy();
     std::thread::sleep(Duration::from_millis(20));
