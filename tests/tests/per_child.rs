@@ -105,7 +105,7 @@ fn what_children_read_is_not_their_parents_while_it_may_give_way() {
          \x20       file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)\n\
          \x20       memory = mmap.mmap(-1, 65536)\n\
          \x20       while os.readv(file, [memory]): pass\n\
-         \x20       time.sleep(0.2)\n\
+         \x20       time.sleep(1)\n\
          \x20       os._exit(0)\n\
          \x20   os.wait()"
     );
