@@ -115,7 +115,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let own = class.is_some() || limits.has_threshold();
-    let outcome = show_and_keep(schedule.begin(&found, own), &Job { found, roots });
+    let outcome = show_and_keep(schedule.begin(&found, || own), &Job { found, roots });
     release(&found, &pinned);
     outcome.map(|()| ExitCode::SUCCESS)
 }

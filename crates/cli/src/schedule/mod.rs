@@ -86,20 +86,23 @@ impl ScheduleArgs {
         Ok(())
     }
 
-    /// What is to be done for a job of this class. `own`: the class has a limit that was given for this job or class, or in
-    /// the configuration, not the built-in default.
-    pub fn begin(&self, found: &Found, own: bool) -> Schedule {
-        let usual = found.class.total().threshold();
-        let most = if own {
-            usual
-        } else {
-            config::bounded(&found.name(), found.is_automatic(), Limits::UNLIMITED)
-                .rate(Resource::Total)
+    /// What is to be done for a job of this class. `has_own`: whether the class has a limit that was given for this job or
+    /// class, or in the configuration, not the built-in default. Only --finish-by asks for that.
+    pub fn begin(&self, found: &Found, has_own: impl FnOnce() -> bool) -> Schedule {
+        let finish = |by| {
+            let usual = found.class.total().threshold();
+            let most = if has_own() {
+                usual
+            } else {
+                config::bounded(&found.name(), found.is_automatic(), Limits::UNLIMITED)
+                    .rate(Resource::Total)
+            };
+            Finish::new(by, most, usual)
         };
         Schedule {
             only: self.only_when.as_ref().map(|wanted| Only::begin(wanted, found)),
             until: self.until.map(|at| Until { at, then: self.then, is_over: false }),
-            finish: self.finish_by.map(|by| Finish::new(by, most, usual)),
+            finish: self.finish_by.map(finish),
             ask: self.ask.then(|| Ask::begin(found)),
         }
     }

@@ -51,7 +51,7 @@ impl Run {
         let (mut looks, mut used_up) = (0u32, Teller::default());
         let mut live = self.is_live().then(|| Live::begin(&found));
         let watched = self.summary || live.is_some() || draft.is_some();
-        let (mut schedule, mut job) = (self.schedule.begin(&found, self.has_own_disk()), None);
+        let (mut schedule, mut job) = (self.schedule.begin(&found, || self.has_own_disk()), None);
         let mut look = || {
             tap.iter().for_each(Tap::look);
             used_up.look(&found);
