@@ -55,6 +55,8 @@ fn the_numbers_are_those_of_the_job() {
     let seconds = number(&record, "/seconds");
     assert!((0.8..8.0).contains(&seconds), "4 MiB at 4 MiB/s: {seconds}");
     assert!(number(&record, "/waits") >= 3.0);
+    let verdict = record["verdict"].as_str().expect("it waited");
+    assert!(verdict.contains("s for its limit (disk: 4 MiB/s)"), "{verdict}");
     assert_eq!(sum(&record, "samples", "read_bytes"), read, "no sample is lost");
     assert_eq!(sum(&record, "samples", "waits"), number(&record, "/waits"));
     assert_eq!(sum(&record, "wait_histogram", "count"), number(&record, "/waits"));
@@ -111,6 +113,7 @@ fn pages_and_pictures_need_nothing_else() {
     let page = fs::read_to_string(folder.path().join("r.html")).expect("a page");
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     assert!(page.contains("&lt;b&gt;&amp;") && !page.contains("<b>"), "arguments are text");
+    assert!(page.contains("It waited for nothing."), "{page}");
     for outside in ["<script", "<link", "<img", "src=", "url(", "@import"] {
         assert!(!page.contains(outside), "{outside}");
     }

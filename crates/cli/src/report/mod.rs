@@ -3,6 +3,7 @@
 //!
 //! - [`course`]: samples of the class's meters while the job runs;
 //! - [`waited`]: what it waited for;
+//! - `verdict`: that in one sentence;
 //! - [`record`]: what they say in the end, which is what JSON prints;
 //! - [`plots`], [`page`]: the same for people.
 
@@ -10,6 +11,7 @@ mod course;
 mod page;
 mod plots;
 mod record;
+mod verdict;
 mod waited;
 
 use std::io::Write;
@@ -24,6 +26,7 @@ use crate::fresh;
 
 pub use course::{Course, LOOKS};
 pub use record::Record;
+pub use verdict::{WORTH_TELLING, verdict};
 pub use waited::Waited;
 
 /// How a report looks, by its file's name.

@@ -26,6 +26,8 @@ pub fn html(record: &Record) -> String {
         started(record),
         end(record)
     );
+    let verdict = record.verdict.as_deref().unwrap_or("waited for nothing");
+    let _ = writeln!(body, "<p><strong>It {}.</strong></p>", escape(verdict));
     body.push_str("<table>\n");
     for (name, number) in totals(record) {
         let _ =

@@ -10,6 +10,7 @@ use discnice_ledger::waits::{self, BUCKETS, Counts};
 use serde::{Serialize, Serializer};
 
 use super::course::{Course, Sample, limit};
+use super::verdict::verdict;
 use super::waited::{Part, Waited};
 use crate::classes::Found;
 use crate::escapes::Escaped;
@@ -50,6 +51,8 @@ pub struct Record {
     pub waited_seconds: f64,
     /// For how long processes stood, held from outside, each for itself.
     pub stood_seconds: f64,
+    /// In words, what it waited for and for how long; `null` if nothing is worth telling.
+    pub verdict: Option<String>,
     /// For how long by the clock something waited, by what for.
     pub waited_for: Vec<Part>,
     /// The process of others that moved most while the class gave way to them, as far as that was seen.
@@ -170,6 +173,7 @@ impl Record {
             waits: total.waits,
             waited_seconds: total.waited,
             stood_seconds: waited.stood(),
+            verdict: verdict(found, course, waited),
             waited_for: waited.parts(total.waited + waited.stood(), seconds),
             most_in_the_way: waited.most_in_the_way(),
             wait_histogram: histogram(&total.counts),
