@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use discnice_tests::class::Class;
 use discnice_tests::process::{kill_group, run, send, wait};
 use discnice_tests::segment::Segment;
-use discnice_tests::{cold, product};
+use discnice_tests::{cold, product, skip};
 
 /// How many members are killed: by default so many, or as many as this variable says.
 const KILLS: usize = 100;
@@ -174,4 +174,28 @@ fn shared_memory_removed_while_a_program_runs() {
             segment.remove();
         }
     });
+}
+
+/// Both are process 1 where they are: the second one takes the slot of the first.
+#[test]
+fn a_process_that_loses_its_slot_to_one_of_another_numbering_is_not_charged_twice() {
+    if run(product::as_user("unshare").args(["-Urpf", "true"])).status != Some(0) {
+        skip!("no namespaces for ordinary users here");
+    }
+    const SIZE: usize = 32 << 20;
+    let folder = product::folder();
+    let file = folder.path().join("data");
+    cold::make(&file, SIZE).expect("a file");
+    let read = "import mmap, os, sys\n\
+                file, memory = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 1 << 20)\n\
+                while os.readv(file, [memory]): pass\n\
+                print(flush=True); sys.stdin.readline()\n\
+                os.preadv(file, [memory], 0)";
+    let script = "mkfifo go; unshare -Urpf /usr/bin/python3 -c \"$1\" \"$0\" <go | { exec 3>go; read line; \
+                  unshare -Urpf true; echo >&3; cat; }";
+    let class = Class::new("200M");
+    let words = ["sh", "-c", script, file.to_str().expect("UTF-8"), read];
+    run(class.run_by("preload").args(words).current_dir(folder.path())).succeeded();
+    let (charged, most) = (class.charged().0, (SIZE + SIZE / 2) as u64);
+    assert!((SIZE as u64..most).contains(&charged), "{charged}: {:#}", class.show());
 }

@@ -9,14 +9,13 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use discnice_ledger::member::Charged;
 use discnice_ledger::policy::Resources;
 use discnice_ledger::{Board, Class, Member, MemberId, State, Token};
-use discnice_regulator::Regulator;
+use discnice_regulator::{Host, Linux, Regulator};
 use discnice_sys::block::{self, Block, BlockId, Store};
 use discnice_sys::{futex, memory, process, valgrind};
 
 use self::page::{NO_WIPE, PAGE, Page, remember};
 pub use self::page::{end_waiting, id, is_waited_for, start_waiting};
 use crate::{environment, thread};
-use discnice_regulator::Linux;
 
 /// The class; null while the process is not regulated.
 #[unsafe(link_section = "discnice_hot")]
@@ -191,7 +190,20 @@ pub fn member(class: &'static Class) -> Option<&'static Member> {
     if !known {
         register(class);
     }
-    class.member(id()?, PAGE.process.load(Ordering::Relaxed))
+    let member = class.member(id()?, PAGE.process.load(Ordering::Relaxed));
+    if member.is_none() {
+        lose_member();
+    }
+    member
+}
+
+/// Goes on with books of this process's own, from where its account stands: its slot belongs to another process, which has the
+/// same number in another PID namespace. What was charged so far is not charged again.
+#[cold]
+fn lose_member() {
+    let _ = PAGE.books.enter(HOST.account());
+    let _ = PAGE.books.enter_faults(HOST.major_faults());
+    PAGE.slot.store(0, Ordering::Relaxed);
 }
 
 /// What a forked child forgets before it is regulated; null for nothing.
