@@ -21,6 +21,14 @@ class Testpoints(unittest.TestCase):
         self.assertEqual(list(discnice.polite(items)), items)
         self.assertEqual(list(discnice.polite(items, amount=float, index=1)), items)
 
+    def test_a_loop_may_delete_what_amount_measures(self):
+        paths = [os.path.join(SCENE, f"deleted-{number}") for number in range(3)]
+        for path in paths:
+            with open(path, "w") as file:
+                file.write("x")
+        for path in discnice.polite(paths, amount=os.path.getsize, index=3):
+            os.remove(path)
+
     def test_bad_counters_do_not_raise(self):
         for bad in (float("nan"), float("inf"), -5):
             self.assertIn(discnice.testpoint(bad, index=2), ("skipped", "too soon"))

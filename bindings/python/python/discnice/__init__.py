@@ -121,14 +121,13 @@ def polite(iterable, *, amount=None, index=0):
     """Yield the items of ``iterable``, with a testpoint after each.
 
     The progress is the number of items, and with ``amount``, a function of an item,
-    also the sum of its values, such as file sizes.
+    also the sum of its values, such as file sizes. It is called before the item is
+    yielded, so the loop may delete the file.
     """
     done = total = 0.0
     for item in iterable:
+        if amount is not None:
+            total += amount(item)
         yield item
         done += 1
-        if amount is None:
-            _discnice.testpoint(index, [done])
-        else:
-            total += amount(item)
-            _discnice.testpoint(index, [done, total])
+        _discnice.testpoint(index, [done] if amount is None else [done, total])
