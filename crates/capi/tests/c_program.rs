@@ -19,6 +19,27 @@ fn words(output: &Output) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
 }
 
+#[test]
+fn functions_of_the_document_are_in_the_header_and_the_other_way_round() {
+    let read = |path: &str| fs::read_to_string(here().join(path)).unwrap();
+    let (header, document) = (read("include/discnice.h"), read("../../docs/api.md"));
+    let table =
+        document.split("## C\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let named: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
+        .collect();
+    for name in &named {
+        assert!(header.contains(&format!("{name}(")), "not in the header: {name}");
+    }
+    let declared = header.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '(');
+    for name in declared.filter_map(|word| Some(word.split_once('(')?.0)) {
+        let is_ours = name.starts_with("discnice_");
+        assert!(!is_ours || named.contains(&name), "not in the document: {name}");
+    }
+}
+
 /// `DISCNICE_BLESS=1 cargo test -p discnice-capi header` rewrites the header.
 #[test]
 fn header_is_what_the_source_says() {
