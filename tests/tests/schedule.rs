@@ -140,6 +140,25 @@ fn the_lowest_rate_that_ends_in_time() {
     assert!(!job.told().contains("not known"), "{}", job.told());
 }
 
+/// Other jobs of the class go on at that rate, and the next job with a time to end by may take no more.
+#[test]
+fn a_class_has_its_usual_rate_again_when_the_job_ends_or_its_parent_is_killed() {
+    for is_killed in [false, true] {
+        let class = Class::new("50M");
+        let mut run_it = product::discnice(["run", "--class", class.name(), "--disk", "50M"]);
+        run_it.args(["--disk-total", "20M", "--finish-by", "+60", "sleep", "2"]);
+        let mut job = Started::start(run_it);
+        let limit = || show(class.name())["limit_total"].as_u64().unwrap_or(0);
+        until("the rate is lower", || (1..10 * MIB).contains(&limit()));
+        if is_killed {
+            // It, not its group, with which a guardian in it would die, too.
+            discnice_tests::process::send(job.group.id().cast_signed(), libc::SIGKILL);
+        }
+        let _ = wait(&mut job.group, &"the job");
+        until("the usual rate holds", || limit() == 50 * MIB);
+    }
+}
+
 #[test]
 fn a_file_that_was_read_to_its_end_was_known() {
     let folder = product::folder();

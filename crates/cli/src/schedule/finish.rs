@@ -5,13 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use discnice_ledger::policy::{Limits, Resource};
-use discnice_sys::{futex, time};
 use discnice_units::Rate;
 
 use super::calendar::clock;
 use super::job::Job;
 use super::moment::Moment;
+use super::usual::{Guardian, Paced, set_rate};
 use crate::classes::Found;
 use crate::explanation;
 use crate::output::tell;
@@ -38,10 +37,10 @@ pub struct Finish {
     spare: Duration,
     /// No higher rate.
     most: Rate,
-    /// The rate while nothing is known of what is left, and once the moment has come.
-    usual: Rate,
-    /// What was set last, or was there at first.
-    set: Rate,
+    /// Its usual rate holds while nothing is known of what is left, and once the moment has come.
+    paced: Paced,
+    /// Of a class that stays, with a rate that is not the usual one.
+    guardian: Option<Guardian>,
     next: Instant,
     begun: Instant,
     /// Where its file was, and what the class had moved, when that file was seen first.
@@ -52,9 +51,10 @@ pub struct Finish {
 impl Finish {
     /// `most`: the highest rate; `usual`: the one that is there.
     pub fn new(by: Moment, most: Rate, usual: Rate) -> Self {
-        let (now, set) = (Instant::now(), usual);
+        let (now, paced) = (Instant::now(), Paced { set: usual, usual });
         let spare = (by.left() / SPARE).min(SPARE_MOST);
-        Self { by, spare, most, usual, set, next: now, begun: now, first: None, told: false }
+        let (guardian, first) = (None, None);
+        Self { by, spare, most, paced, guardian, next: now, begun: now, first, told: false }
     }
 
     /// Sets the rate, now and then.
@@ -65,25 +65,39 @@ impl Finish {
         }
         self.next = now + LOOK;
         let before = job.found.class.total().threshold();
-        if self.set != before {
+        if self.paced.set != before {
             // `class set`: the user's own number.
-            (self.most, self.usual, self.set) = (before, before, before);
+            (self.most, self.paced) = (before, Paced { set: before, usual: before });
         }
         let rate = match self.left(job) {
             _ if self.by.has_come() => {
                 self.tell_late(&job.found);
-                self.usual
+                self.paced.usual
             }
             Some(left) => needed(left, self.by.left().saturating_sub(self.spare), self.most),
             None => {
                 self.tell_unknown(now, &job.found);
-                self.usual
+                self.paced.usual
             }
         };
-        if is_other(self.set, rate) {
+        if is_other(self.paced.set, rate) {
+            self.paced.set = rate;
+            self.guard(job.found);
             set_rate(&job.found, rate);
-            self.set = rate;
         }
+    }
+
+    /// Tells a guardian what is about to be set. A class of the job's own ends with it.
+    fn guard(&mut self, found: Found) {
+        if self.guardian.is_none() && !found.is_automatic() {
+            self.guardian = Guardian::start(found).ok();
+        }
+        self.guardian.iter().for_each(|guardian| guardian.tell(self.paced));
+    }
+
+    /// Gives the class its usual rate: other jobs of it go on, and later ones begin there.
+    pub fn end(&self, found: &Found) {
+        self.paced.end(found);
     }
 
     /// Bytes that are yet to be moved, if that is known.
@@ -129,8 +143,8 @@ impl Finish {
     }
 
     fn usual_in_words(&self, found: &Found) -> String {
-        match self.usual {
-            Rate::UNLIMITED => self.usual.to_string(),
+        match self.paced.usual {
+            Rate::UNLIMITED => self.paced.usual.to_string(),
             rate => format!("{rate}{}", explanation::when(found.class.limits().when())),
         }
     }
@@ -147,13 +161,6 @@ fn needed(left: u64, time: Duration, most: Rate) -> Rate {
 fn is_other(one: Rate, other: Rate) -> bool {
     let (low, high) = (one.min(other).get(), one.max(other).get());
     high - low > low / 100 * WORTH
-}
-
-/// Sets the rate that holds, not the one that is kept for later versions of the class.
-fn set_rate(found: &Found, rate: Rate) {
-    let limits: Limits = found.class.limits().with(Resource::Total, rate);
-    found.class.set_limits(time::now(), &limits);
-    futex::wake_all(found.class.changes());
 }
 
 #[cfg(test)]

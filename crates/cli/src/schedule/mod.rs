@@ -4,7 +4,7 @@
 //! - `only`: `--only-when`, with `conditions` and the `sources` that tell of the machine, of which the bus is one;
 //! - `guardian`: lets a job that stands go on if this process is killed;
 //! - `until`: what happens at the time of `--until`;
-//! - `finish`: the rate for `--finish-by`;
+//! - `finish`: the rate for `--finish-by`, and `usual`, which gives the class its own back;
 //! - `moment`, `calendar`: times as people type them;
 //! - `told`: all of that in words;
 //! - `job`: what it is done to.
@@ -21,6 +21,7 @@ mod only;
 mod sources;
 mod told;
 mod until;
+mod usual;
 
 use anyhow::bail;
 use clap::Args;
@@ -140,6 +141,9 @@ impl Schedule {
     pub fn end(&self, found: &Found) {
         if self.only.is_some() {
             found.class.set_unmet(Conditions::NONE);
+        }
+        if let Some(finish) = &self.finish {
+            finish.end(found);
         }
     }
 }
