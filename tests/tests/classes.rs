@@ -1,7 +1,7 @@
 //! Classes: every threshold can be set, is shown again, and stays until it is changed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
@@ -211,4 +211,27 @@ fn a_preset_is_laid_below_the_options_and_over_a_class() {
         (&77.into(), &(1u64 << 30).into()),
         "{mine}"
     );
+}
+
+/// Its rules and limits hold for others, so to go on without them would be to lift them in silence.
+#[test]
+fn a_configuration_that_cannot_be_read_is_told() {
+    let folder = configured("[default]\ndisk = \"5M\"\n");
+    let own = folder.path().join("discnice");
+    let mode = fs::Permissions::from_mode;
+    fs::set_permissions(folder.path(), mode(0o755)).expect("ours");
+    fs::set_permissions(own.join("config.toml"), mode(0o000)).expect("ours");
+    let started = || {
+        let mut start = product::as_user(product::program());
+        run(start.args(["run", "true"]).env("XDG_CONFIG_HOME", folder.path()))
+    };
+    if product::is_root() {
+        // The folder is another user's, and so is what it says.
+        assert_eq!(started().status, Some(0));
+        chown(&own, product::NOBODY.parse().ok(), None).expect("the superuser may");
+    }
+    let refused = started();
+    assert_eq!(refused.status, Some(125), "{refused:?}");
+    let complaint = refused.complaint();
+    assert!(complaint.contains("config.toml: Permission denied"), "{complaint}");
 }

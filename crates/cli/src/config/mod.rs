@@ -11,12 +11,14 @@ pub mod rules;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use discnice_ledger::policy::Limits;
 use discnice_progress::model::Setting;
+use rustix::process::geteuid;
 
 pub use busy::Busy;
 pub use file::File;
@@ -184,17 +186,18 @@ fn own() -> anyhow::Result<File> {
     let Some(path) = discnice_paths::config() else { return Ok(File::default()) };
     match discnice_paths::read_own(&path, LONGEST) {
         Ok(bytes) => File::parse_bytes(&bytes, &path),
-        // An unreadable file is another user's, with a HOME that was kept (su, setpriv).
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
-            ) =>
-        {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(File::default()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours(&path) => {
             Ok(File::default())
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Whether a file's folder is this user's. Another user's is not to be read where HOME was kept (su, setpriv).
+fn is_ours(path: &Path) -> bool {
+    let owner = path.parent().and_then(|folder| Some(folder.metadata().ok()?.uid()));
+    owner == Some(geteuid().as_raw())
 }
 
 /// The site's file. One that is wrong is told of and not followed: users cannot mend it, and their jobs are to run.
@@ -229,9 +232,10 @@ mod tests {
     use super::*;
     use crate::presets;
 
-    const SITE: &str = "strict = true\nlocked = [\"class.held\", \"default\", \"strict\"]\n\
+    const SITE: &str = "strict = true\nlocked = [\"class.held\", \"class.each\", \"default\", \"strict\"]\n\
         [default]\ndisk = \"20M\"\nguest = true\n\
         [class.held]\ndisk = \"10M\"\ndisk-total = \"5G\"\nmeta-ops = 100\nwhen = \"always\"\nmessage = \"slowly\"\nfleet = \"redis://h/a\"\n\
+        [class.each]\ndisk = \"10M\"\nwhen = \"busy\"\nper-child = true\n\
         [class.free]\ndisk = \"10M\"\nmeta-ops = 100\nfleet = \"redis://h/b\"\n";
 
     fn config(own: &str) -> Config {
@@ -301,6 +305,15 @@ mod tests {
             (twenty, twenty)
         );
         assert!(bounded.guest());
+        // Neither holds less often, nor for each child, unless the site says so.
+        let busy = Limits::UNLIMITED.with_when(When::Busy).with_per_child(true);
+        let loosened = |name| {
+            let bounded = bound(&config.site, name, busy);
+            (bounded.when(), bounded.per_child())
+        };
+        assert_eq!(loosened("mine"), (When::Always, false));
+        assert_eq!(loosened("each"), (When::Busy, true));
+        assert_eq!(loosened("free"), (When::Busy, true));
         assert_eq!(bound(&config.site, "free", wide), wide);
     }
 }

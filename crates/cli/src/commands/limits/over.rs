@@ -70,8 +70,13 @@ impl LimitArgs {
             let most = given.resolve(one).with_context(|| one.option())?;
             bound = bound.with(one, bound.rate(one).min(most));
         }
-        if self.when == Some(When::Always) {
+        // A limit that held only while others are busy, or for each child, would be less of one.
+        let has_rates = self.all_given().next().is_some();
+        if self.when == Some(When::Always) || has_rates && self.when != Some(When::Busy) {
             bound = bound.with_when(When::Always);
+        }
+        if has_rates && self.per_child != Some(true) {
+            bound = bound.with_per_child(false);
         }
         if let Some(most) = self.weight {
             bound = bound.with_weight(bound.weight().min(most));
