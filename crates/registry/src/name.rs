@@ -19,6 +19,12 @@ pub fn check(name: &OsStr) -> Result<String, String> {
         || name.len() > NAME_MAX
         || name.as_bytes().starts_with(b".")
         || name.as_bytes().starts_with(&[AUTOMATIC as u8]);
+    if !name.is_empty() && name.as_bytes().iter().all(u8::is_ascii_digit) {
+        let number = name.display();
+        return Err(format!(
+            "{number} is no class name but a PID to other commands; add a letter, such as c{number}"
+        ));
+    }
     match name.to_str() {
         Some(text) if !bad && !text.contains(|c: char| c == '/' || c.is_control()) => {
             Ok(text.into())
@@ -61,7 +67,8 @@ mod tests {
             assert!(check(OsStr::new(name)).is_err(), "{name:?}");
         }
         assert!(check(OsStr::from_bytes(b"\xff")).is_err());
-        for name in ["backup", "näme", "a b", &"x".repeat(255)] {
+        assert!(check(OsStr::new("8525")).is_err(), "`pause 8525` would be a process");
+        for name in ["backup", "näme", "a b", "7z", "-1", &"x".repeat(255)] {
             assert!(check(OsStr::new(name)).is_ok(), "{name:?}");
         }
     }

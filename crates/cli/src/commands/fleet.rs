@@ -165,7 +165,7 @@ impl Budget {
             Address::parse(text).map_or_else(|_| "?".into(), |address| address.to_string());
         let found = class.and_then(classes::find);
         let here = found.and_then(|found| Share::of(found.class, time::now()));
-        let error = table.as_ref().err().map(ToString::to_string);
+        let error = table.as_ref().err().map(|why| output::without_numbers(&why.to_string()));
         let table: Option<Table> = table.ok();
         let settings = table.as_ref().map(|table| table.settings);
         Self {

@@ -7,6 +7,8 @@ use discnice_fleet::Settings;
 use discnice_fleet::settings::Contradiction;
 use discnice_units::Rate;
 
+use crate::values;
+
 /// What is set; the rest stays as it is.
 #[derive(Debug, ClapArgs)]
 pub(super) struct SettingsArgs {
@@ -20,7 +22,7 @@ pub(super) struct SettingsArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(super) nodes: Option<u64>,
     /// How long a lease lasts [default: 30s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = values::duration)]
     pub(super) lease: Option<Duration>,
 }
 
