@@ -257,6 +257,19 @@ fn a_killed_holder_is_replaced_and_without_one_all_goes_on() {
 }
 
 #[test]
+fn all_are_paused_though_nothing_can_be_printed() {
+    let _alone = alone();
+    let jobs = [Class::new("50M"), Class::new("50M")];
+    let _writers = [0, 1].map(|one| Writer::shell(jobs[one].run(), PARENT));
+    let mut pause = product::discnice(["pause", jobs[0].name(), jobs[1].name()]);
+    pause.stdout(fs::File::options().write(true).open("/dev/full").expect("a device"));
+    let status = pause.status().expect("it starts");
+    assert_eq!(status.code(), Some(125), "that is told");
+    assert!(jobs.iter().all(|job| job.show()["paused"] == true));
+    jobs.iter().for_each(|job| resume(job.name()));
+}
+
+#[test]
 fn what_cannot_be_paused_is_told() {
     let _alone = alone();
     refused(&["pause", "no-such-class"], "no class no-such-class");

@@ -43,13 +43,17 @@ impl Pause {
     /// One line for people: what cannot be paused and why. Nothing was changed then.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let subjects = self.subjects.iter().map(|word| Ok((word, Subject::to_pause(word)?)));
-        let mut all_stand = true;
+        let (mut all_stand, mut paused) = (true, Vec::new());
         for (word, subject) in subjects.collect::<anyhow::Result<Vec<_>>>()? {
             let awake = subject.taken()?.stand()?;
             for (process, why) in &awake {
                 tell!("discnice: process {process} does not stand: {why}");
             }
             all_stand &= awake.is_empty();
+            paused.push(word);
+        }
+        // All stand by now, though this cannot be printed.
+        for word in paused {
             say!("{word} is paused; `discnice resume {word}` lets it go on")?;
         }
         Ok(if all_stand { ExitCode::SUCCESS } else { ExitCode::FAILURE })
