@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use discnice_tests::process::{Outcome, run};
 use discnice_tests::{cold, product};
@@ -138,14 +140,47 @@ fn the_commands_end_is_told_and_repeated() {
 fn reports_that_cannot_be_written_start_nothing() {
     let folder = product::folder();
     fs::create_dir(folder.path().join("folder.json")).expect("a folder");
-    for name in ["x.pdf", "x", "", "/no/such/folder/x.json", "folder.json", "/proc/x.svg"] {
+    run(Command::new("mkfifo").arg(folder.path().join("fifo.json"))).succeeded();
+    let long = "x".repeat(251) + ".json";
+    let names = [
+        "x.pdf",
+        "x",
+        "",
+        "/no/such/folder/x.json",
+        "folder.json",
+        "/proc/x.svg",
+        "fifo.json",
+        &long,
+    ];
+    for name in names {
         let outcome = reported(folder.path(), name, &["touch", "started"]);
         assert_eq!(outcome.status, Some(125), "{name}: {outcome:?}");
         let complaint = outcome.complaint();
         assert_eq!(complaint.lines().count(), 1, "{name}: {complaint}");
         assert!(complaint.starts_with("discnice: ") && complaint.contains(name), "{complaint}");
+        assert!(!complaint.contains("entity not found"), "{complaint}");
         assert!(!folder.path().join("started").exists(), "{name}");
     }
     let left = fs::read_dir(folder.path()).expect("readable").count();
-    assert_eq!(left, 1, "no draft is left");
+    assert_eq!(left, 2, "no draft is left");
+}
+
+#[test]
+fn a_report_replaces_the_file_behind_a_link() {
+    let folder = product::folder();
+    let _ = reported(folder.path(), "kept.json", &["false"]);
+    symlink("kept.json", folder.path().join("r.json")).expect("room");
+    let _ = reported(folder.path(), "r.json", &["true"]).succeeded();
+    assert!(folder.path().join("r.json").is_symlink());
+    assert_eq!(json(&folder.path().join("kept.json"))["command"][0], "true");
+}
+
+#[test]
+fn a_report_whose_place_was_taken_meanwhile_is_kept_beside_it() {
+    let folder = product::folder();
+    let outcome = reported(folder.path(), "r.json", &["mkdir", "r.json"]);
+    let complaint = outcome.complaint();
+    assert!(complaint.contains("r.json: Is a directory; it is in "), "{complaint}");
+    let (_, kept) = complaint.trim_end().rsplit_once("; it is in ").expect("told");
+    assert_eq!(json(&folder.path().join(kept))["command"][0], "mkdir");
 }

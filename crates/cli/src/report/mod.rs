@@ -14,12 +14,16 @@ mod record;
 mod verdict;
 mod waited;
 
-use std::io::Write;
+use std::fs::Metadata;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow, bail};
 use discnice_escape::{Foreign, json};
+use discnice_graybox::input::reason;
+use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
 use crate::fresh;
@@ -74,29 +78,57 @@ impl Target {
     /// It cannot.
     pub fn draft(&self) -> anyhow::Result<Draft> {
         let cannot = || format!("cannot write a report to {}", Foreign::path(&self.path));
-        if self.path.is_dir() {
-            bail!("{}: it is a directory; name a file in it", cannot());
-        }
         let refused =
             |why: &str| anyhow!("{}: {why}; name a file in a directory of yours", cannot());
-        let folder = match self.path.parent() {
+        // Of a symbolic link the file is replaced, not the link.
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        std::fs::metadata(folder).map_err(|error| refused(&error.to_string()))?;
+        let about = folder.metadata().map_err(|error| refused(&reason(&error)))?;
+        match path.symlink_metadata() {
+            Ok(file) if file.is_dir() => {
+                bail!("{}: it is a directory; name a file in it", cannot())
+            }
+            Ok(file) if !is_replaceable(&file, &about) => {
+                return Err(refused("what has that name cannot be replaced"));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(refused(&reason(&error)));
+            }
+            Ok(_) | Err(_) => {}
+        }
         // What the umask leaves of these is what any program's new file has.
         let file = fresh::file(folder, ".discnice-report-", 0o666)
             // The error names the draft, which was not asked for.
-            .map_err(|error| refused(&error.kind().to_string()))?;
-        Ok(Draft { target: self.clone(), file })
+            .map_err(|error| refused(&kind_of(&error)))?;
+        Ok(Draft { target: Self { path, ..self.clone() }, file })
     }
+}
+
+/// Whether a file may be renamed over another one in a folder: a regular file, or a link that leads nowhere; in a folder such as
+/// /tmp one's own.
+fn is_replaceable(file: &Metadata, folder: &Metadata) -> bool {
+    let own = geteuid().as_raw();
+    let is_sticky = folder.mode() & libc::S_ISVTX != 0;
+    let may = !is_sticky || own == 0 || [file.uid(), folder.uid()].contains(&own);
+    may && (file.is_file() || file.is_symlink())
+}
+
+/// The kernel's text for an error whose own text has a path in it.
+fn kind_of(error: &io::Error) -> String {
+    error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), |number| reason(&io::Error::from_raw_os_error(number)))
 }
 
 impl Draft {
     /// Writes the report.
     ///
     /// # Errors
-    /// The disk is full, or the folder is gone.
+    /// The disk is full, or the folder is gone, or what has the name now cannot be replaced: then the report has another name,
+    /// which is told.
     pub fn finish(mut self, record: &Record) -> anyhow::Result<()> {
         let text = match self.target.format {
             Format::Json => json(&serde_json::to_string_pretty(record)?).into_owned() + "\n",
@@ -105,8 +137,12 @@ impl Draft {
         };
         let cannot = || format!("cannot write the report {}", Foreign::path(&self.target.path));
         self.file.write_all(text.as_bytes()).with_context(cannot)?;
-        self.file.persist(&self.target.path).with_context(cannot)?;
-        Ok(())
+        let Err(failed) = self.file.persist(&self.target.path) else { return Ok(()) };
+        let why = reason(&failed.error);
+        match failed.file.keep() {
+            Ok((_, path)) => bail!("{}: {why}; it is in {}", cannot(), Foreign::path(&path)),
+            Err(_) => bail!("{}: {why}", cannot()),
+        }
     }
 }
 
