@@ -47,6 +47,7 @@ mod complaint;
 pub mod config;
 mod ending;
 mod escapes;
+mod executed;
 mod explanation;
 mod fleet;
 mod fresh;

@@ -1,7 +1,6 @@
 //! `discnice rules`: which class processes enter that no command of ours started.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
@@ -13,6 +12,7 @@ use discnice_watcher::process::{Refusal, pin};
 use serde_json::{Value, json};
 
 use crate::config::rules;
+use crate::executed::Executed;
 use crate::output::{self, Lines};
 use crate::{classes, program, ruled};
 
@@ -163,25 +163,14 @@ fn command(words: &[OsString]) -> anyhow::Result<Tested> {
     if let Some(fault) = program::fault(&path) {
         bail!("cannot look at {}: {fault}", Foreign::path(&path));
     }
-    let base = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let kept = &base[..base.floor_char_boundary(NAME)];
-    let path = path.canonicalize().unwrap_or(path);
+    let Executed { exe, name, arguments } = Executed::of(path, words);
+    let name = name.to_string_lossy();
+    let kept = &name[..name.floor_char_boundary(NAME)];
     let own = Subject::read(std::process::id(), Key::ALL.into_iter()).unwrap_or_default();
     let group = own.value(Key::Cgroup).unwrap_or_default();
-    let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let subject = Subject::new(&exe_of(&path), kept, group, &line.join(" "));
+    let line: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+    let subject = Subject::new(&exe.to_string_lossy(), kept, group, &line.join(" "));
     Ok(Tested { subject, id: None, unfit: None })
-}
-
-/// The program that the kernel executes for a file: of a script, its interpreter.
-fn exe_of(path: &Path) -> String {
-    let script = std::fs::read(path).ok().filter(|bytes| bytes.starts_with(b"#!"));
-    let first = script.and_then(|bytes| {
-        let line = bytes.split(|byte| *byte == b'\n').next()?.get(2..)?.trim_ascii().to_owned();
-        let word = line.split(u8::is_ascii_whitespace).next()?.to_owned();
-        Path::new(std::str::from_utf8(&word).ok()?).canonicalize().ok()
-    });
-    first.as_deref().unwrap_or(path).to_string_lossy().into_owned()
 }
 
 fn show(rules: &[Rule], tested: &Tested, decides: Option<&Rule>) -> anyhow::Result<()> {
