@@ -55,6 +55,15 @@ fn a_key_ends_top_and_gives_the_terminal_back() {
     assert!(after.contains("status 0") && after.contains(" icanon"), "{after:?}");
 }
 
+/// As with `ssh -t`: stopped, it would never go on.
+#[test]
+fn top_does_not_stop_where_no_shell_would_continue_it() {
+    let keys = "sleep 1; printf '\\032'; sleep 1; printf q; sleep 1";
+    let shown =
+        on_a_terminal(keys, "stty rows 24 cols 80; (sleep 8; kill -9 $$) & exec \"$top\" top");
+    assert_eq!(shown.status, Some(0), "{:?}", shown.text());
+}
+
 #[test]
 fn keys_of_top_pause_and_end_a_class() {
     let run = "\"$top\" run --class topkeys --disk 5M sleep 60 & job=$!";

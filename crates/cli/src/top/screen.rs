@@ -2,11 +2,13 @@
 //! error or a panic.
 
 use std::io::{self, Stdout, stdin};
-use std::process::ExitCode;
+use std::iter;
+use std::process::{ExitCode, id};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use discnice_sys::procfs;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
@@ -15,7 +17,7 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::{Frame, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, getsid, kill_current_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::flag;
 
@@ -49,16 +51,33 @@ impl Screen {
         self.terminal.draw(draw).map(|_| ())
     }
 
-    /// Gives the terminal back and stops until this process is continued.
+    /// Gives the terminal back and stops, with the process group, until the shell continues it; does nothing where there is no
+    /// shell to do so.
     ///
     /// # Errors
     /// The terminal cannot be taken again.
     pub fn suspend(&mut self) -> io::Result<()> {
+        if is_orphaned() {
+            return Ok(());
+        }
         give_back();
-        kill_process(getpid(), Signal::STOP)?;
+        kill_current_process_group(Signal::STOP)?;
         take()?;
         self.terminal.clear()
     }
+}
+
+/// Whether no process that would continue this one's group is above it: a shell is of its session, but of another group.
+fn is_orphaned() -> bool {
+    let parent = |of: u32| procfs::stat(of).map(|stat| stat.parent);
+    let mut above = iter::successors(Some(id()), |one| parent(*one)).filter_map(pid);
+    let group = getpgrp();
+    let shell = above.find(|one| getpgid(Some(*one)) != Ok(group));
+    shell.is_none_or(|shell| getsid(Some(shell)).ok() != getsid(None).ok())
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(number.cast_signed())
 }
 
 impl Drop for Screen {
