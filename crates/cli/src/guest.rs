@@ -15,6 +15,7 @@ use std::{fs, io, thread};
 
 use discnice_graybox::mac;
 use discnice_ledger::Class;
+use discnice_ledger::policy::Memory;
 use discnice_ledger::policy::memory::Bounds;
 use discnice_sys::process;
 
@@ -35,8 +36,13 @@ const TURN: Duration = Duration::from_millis(60);
 
 /// How much resident memory a class keeps while others wait for memory, if that is bounded; see ADR 15.
 pub fn memory(class: &Class) -> Option<Bounds> {
+    bounds(class.memory(), class.is_guest())
+}
+
+/// What these thresholds come to on this machine.
+pub fn bounds(memory: Memory, guest: bool) -> Option<Bounds> {
     static MACHINE: OnceLock<u64> = OnceLock::new();
-    class.memory().bounds(class.is_guest(), *MACHINE.get_or_init(mac::machine))
+    memory.bounds(guest, *MACHINE.get_or_init(mac::machine))
 }
 
 //= rate-windows/2-guest-cpu

@@ -1,13 +1,18 @@
 //! Policies of the user's own: programs that policyd asks.
 
+use std::path::Path;
+
 use anyhow::{Context, ensure};
+use discnice_escape::Foreign;
 use discnice_ledger::Class;
 use discnice_ledger::advice::Health;
 use discnice_ledger::policy::{Choice, Limits};
 
 use crate::config::Config;
+use crate::output::tell;
+use crate::program;
 
-/// Refuses a program as the policy of a class where the configuration names none for it.
+/// Refuses a program as the policy of a class where the configuration names none for it; tells of one that cannot be started.
 ///
 /// # Errors
 /// What to do.
@@ -16,6 +21,15 @@ pub(crate) fn check(name: &str, limits: &Limits, config: &Config) -> anyhow::Res
         !is_own(limits) || config.program(name).is_some(),
         "config.toml names no program for class {name}; give [class.{name}] a policy = \"/PATH/OF/A/PROGRAM\""
     );
+    let program = config.program(name).and_then(|words| words.first()).filter(|_| is_own(limits));
+    if let Some(path) = program.map(Path::new)
+        && let Some(fault) = program::fault(path)
+    {
+        let path = Foreign::path(path);
+        tell!(
+            "discnice: nothing asks the policy of class {name}, {path}: {fault}. Its limits hold"
+        );
+    }
     Ok(())
 }
 

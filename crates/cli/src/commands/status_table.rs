@@ -78,11 +78,14 @@ fn not_limited(why: &str, moved: Option<u64>) -> String {
 fn limits(report: &ClassReport) -> String {
     let memory = report.memory_low.zip(report.memory_high);
     let memory = memory.map(|(low, high)| format!("memory {}", Bounds { low, high }));
+    // One that answers, or is not asked yet, is what was asked for.
+    let policy = report.policy_program.filter(|how| !["answers", "unasked"].contains(how));
     let shown: Vec<String> = Resource::ALL
         .into_iter()
         .filter_map(|one| Some(threshold(one, report.limit(one)?)))
         .chain(memory.filter(|_| report.memory_given))
         .chain(in_all(report))
+        .chain(policy.map(|how| format!("policy {how}")))
         .chain(report.at_least.map(|least| format!("at least {}", Rate::per_second(least))))
         .chain(report.fleet.as_ref().map(|share| format!("fleet {}", share.rate())))
         .collect();

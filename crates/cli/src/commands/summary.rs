@@ -2,12 +2,13 @@
 
 use discnice_escape::Foreign;
 use discnice_estimator::Totals;
-use discnice_ledger::policy::{Limits, Resource};
+use discnice_ledger::policy::{Limits, Memory, Resource};
 use discnice_units::{Bytes, Rate};
 
 use crate::classes::Found;
 use crate::escapes::Escaped;
 use crate::explanation;
+use crate::guest;
 use crate::output::tell;
 use crate::report::{self, Course, WORTH_TELLING, Waited};
 
@@ -70,7 +71,10 @@ fn limited(limits: &Limits) -> String {
         Some(words.join(", ") + explanation::when(limits.when())).filter(|_| !words.is_empty());
     let in_all = limits.disk_total().map(|most| format!("{most} in all"));
     let least = limits.at_least().map(|least| format!("at least {least}"));
-    let all: Vec<String> = rates.into_iter().chain(in_all).chain(least).collect();
+    let memory = Some(limits.memory()).filter(|memory| *memory != Memory::DEFAULT);
+    let memory = memory.and_then(|memory| guest::bounds(memory, limits.guest()));
+    let memory = memory.map(|bounds| format!("memory {bounds}"));
+    let all: Vec<String> = rates.into_iter().chain(in_all).chain(least).chain(memory).collect();
     if all.is_empty() { "no limit".into() } else { format!("limit {}", all.join(", ")) }
 }
 
@@ -88,5 +92,8 @@ mod tests {
         let busy = always.with_when(When::Busy).with_at_least(Some(rate("1M")));
         assert_eq!(limited(&busy), "limit 5 MiB/s while others are busy, at least 1 MiB/s");
         assert_eq!(limited(&Limits::UNLIMITED.with_when(When::Busy)), "no limit");
+        let memory = Memory::DEFAULT.with_high("1G".parse().ok());
+        let memory = Limits::UNLIMITED.with_memory(memory);
+        assert_eq!(limited(&memory), "limit memory 512 MiB to 1 GiB");
     }
 }

@@ -11,9 +11,10 @@ pub mod waiting;
 
 use discnice_ledger::policy::{Limits, Pace, Resource, When};
 use discnice_registry::Board;
-use discnice_units::Rate;
+use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
+use crate::guest;
 use crate::output::Lines;
 
 /// What is said of one command, class or process. What is empty does not apply.
@@ -123,8 +124,11 @@ pub fn limits(limits: &Limits) -> Vec<String> {
         [("shortest", pace.given_shortest_sleep()), ("longest", pace.given_longest_sleep())];
     let given = bounds.into_iter().filter_map(|(name, sleep)| Some((name, sleep?)));
     said.extend(given.map(|(name, sleep)| format!("waits: the {name} {sleep}")));
-    if let Some(high) = limits.memory().high() {
-        said.push(format!("memory: paused above {high} while others wait for memory"));
+    if let Some(bounds) = guest::bounds(limits.memory(), limits.guest()) {
+        let [high, low] = [bounds.high, bounds.low].map(Bytes::new);
+        said.push(format!(
+            "memory: paused above {high} while others wait for memory, until it is down to {low}"
+        ));
     }
     if limits.per_child() {
         said.push("children: each has these limits for itself, in a class of its own".into());
