@@ -1,9 +1,11 @@
 //! Calls that send and receive: send(2), recv(2) and their relatives.
 
 use core::ffi::{c_int, c_uint, c_void};
+use core::mem::offset_of;
 use core::{ptr, slice};
 
 use discnice_regulator::Flow;
+use discnice_sys::memory;
 use discnice_sys::socket::Machine;
 
 use crate::net::transfer::{Call, message, transfer};
@@ -32,6 +34,16 @@ fn is_local(address: *const c_void, length: u32) -> Option<bool> {
     }
 }
 
+/// Returns how many bytes of a source the program has room for. It is read before the call: the kernel puts the length of
+/// the whole address there, and writes as much of the address as there is room for. recvfrom(2)
+fn room(fd: c_int, length: *const c_uint) -> u32 {
+    if !vector::concerns(fd) || !memory::can_read(length as usize, size_of::<c_uint>()) {
+        return 0;
+    }
+    // SAFETY: it can be read, as the kernel just said.
+    unsafe { ptr::read_unaligned(length) }
+}
+
 /// Bytes of the messages that the kernel has just counted.
 fn moved(messages: *const libc::mmsghdr, result: isize) -> u64 {
     let count = usize::try_from(result).unwrap_or(0);
@@ -44,14 +56,14 @@ fn moved(messages: *const libc::mmsghdr, result: isize) -> u64 {
 }
 
 /// Returns true if the destination or source of a message, which the kernel has just read or
-/// written, is one of this machine.
-fn is_message_local(header: *const libc::msghdr, result: isize) -> Option<bool> {
+/// written, is one of this machine. It has room for so many bytes of it.
+fn is_message_local(header: *const libc::msghdr, room: u32, result: isize) -> Option<bool> {
     if result < 0 || header.is_null() {
         return None;
     }
     // SAFETY: the kernel has just read this header.
     let header = unsafe { ptr::read_unaligned(header) };
-    is_local(header.msg_name, header.msg_namelen)
+    is_local(header.msg_name, header.msg_namelen.min(room))
 }
 
 const fn bytes(result: isize) -> u64 {
@@ -110,14 +122,14 @@ hooks! {
         if !vector::concerns(fd) {
             return one(header);
         }
-        vector::send(fd, header, flags, |result| is_message_local(header, result), one)
+        vector::send(fd, header, flags, |result| is_message_local(header, u32::MAX, result), one)
     }
 
     /// sendmmsg(2).
     fn [sendmmsg] (fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
         let one = || unsafe { real(fd, messages, count, flags) as isize };
-        let local = |result| is_message_local(messages.cast(), if result > 0 { 0 } else { -1 });
+        let local = |result| is_message_local(messages.cast(), u32::MAX, if result > 0 { 0 } else { -1 });
         message(call(Flow::Up, fd, PACKET, flags), local, |result| moved(messages, result), one) as c_int
     }
 
@@ -149,8 +161,9 @@ hooks! {
         }
         // SAFETY: the program's own arguments.
         let one = || unsafe { real(fd, buffer, count, flags, from, length) };
+        let room = room(fd, length);
         // SAFETY: the kernel has just written the length.
-        let local = |_| is_local(from, unsafe { ptr::read_unaligned(length) });
+        let local = |_| is_local(from, unsafe { ptr::read_unaligned(length) }.min(room));
         message(call(Flow::Down, fd, count, flags), local, bytes, one)
     }
 
@@ -158,9 +171,10 @@ hooks! {
     fn [__recvfrom_chk] (fd: c_int, buffer: *mut c_void, count: usize, size: usize, flags: c_int, from: *mut c_void, length: *mut c_uint) -> isize, real => {
         // SAFETY: the program's own arguments.
         let one = || unsafe { real(fd, buffer, count, size, flags, from, length) };
+        let room = if from.is_null() { 0 } else { room(fd, length) };
         let local = |_| {
             // SAFETY: the kernel has just written the length, if there is one.
-            if from.is_null() { None } else { is_local(from, unsafe { ptr::read_unaligned(length) }) }
+            if from.is_null() { None } else { is_local(from, unsafe { ptr::read_unaligned(length) }.min(room)) }
         };
         message(call(Flow::Down, fd, count, flags), local, bytes, one)
     }
@@ -172,15 +186,16 @@ hooks! {
         if !vector::concerns(fd) {
             return one();
         }
-        let room = vector::room(header);
-        message(call(Flow::Down, fd, room, flags), |result| is_message_local(header, result), bytes, one)
+        let (count, room) = vector::room(header);
+        message(call(Flow::Down, fd, count, flags), |result| is_message_local(header, room, result), bytes, one)
     }
 
     /// recvmmsg(2).
     fn [recvmmsg] (fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int, timeout: *mut c_void) -> c_int, real => {
         // SAFETY: the program's own arguments.
         let one = || unsafe { real(fd, messages, count, flags, timeout) as isize };
-        let local = |result| is_message_local(messages.cast(), if result > 0 { 0 } else { -1 });
+        let room = room(fd, messages.wrapping_byte_add(offset_of!(libc::msghdr, msg_namelen)).cast());
+        let local = |result| is_message_local(messages.cast(), room, if result > 0 { 0 } else { -1 });
         message(call(Flow::Down, fd, PACKET, flags), local, |result| moved(messages, result), one) as c_int
     }
 

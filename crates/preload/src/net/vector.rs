@@ -140,13 +140,13 @@ pub fn send(
     })
 }
 
-/// The bytes that recvmsg(2) can receive, as far as known.
-pub fn room(program: *const libc::msghdr) -> usize {
+/// The bytes that recvmsg(2) can receive, as far as known, and those of their source.
+pub fn room(program: *const libc::msghdr) -> (usize, u32) {
     if !memory::can_read(program as usize, size_of::<libc::msghdr>()) {
-        return PACKET;
+        return (PACKET, 0);
     }
     // SAFETY: it can be read, as the kernel just said.
     let header = unsafe { ptr::read_unaligned(program) };
     let claimed = Claimed::check(header.msg_iov, header.msg_iovlen);
-    claimed.and_then(Claimed::total).unwrap_or(PACKET)
+    (claimed.and_then(Claimed::total).unwrap_or(PACKET), header.msg_namelen)
 }

@@ -1,0 +1,32 @@
+//! Programs see the same of their sockets under network limits as without.
+
+use discnice_tests::bare::assert_same;
+use discnice_tests::guest::Compiler;
+use discnice_tests::process::run;
+use discnice_tests::{product, skip};
+
+/// Tests of one way of the guest each, bare and under these limits.
+macro_rules! ways {
+    ($($(#[doc = $doc:literal])+ $name:ident: $way:literal, $limits:expr;)+) => {
+        $(
+            $(#[doc = $doc])+
+            #[test]
+            fn $name() {
+                let folder = product::folder();
+                let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
+                let guest = compiler.compile("traffic.c");
+                let bare = run(product::as_user(&guest).arg($way));
+                assert_eq!(bare.status, Some(0), "the guest itself: {bare:?}");
+                assert!(!bare.output.is_empty(), "a silent guest shows nothing");
+                let mut held = product::discnice(["run"]);
+                held.args($limits).arg("--").arg(&guest).arg($way);
+                assert_same(&bare, &run(&mut held), $way);
+            }
+        )+
+    };
+}
+
+ways! {
+    /// No more of a source address is read than the program has room for.
+    source_addresses_may_be_cut: "cut-sources", ["--net", "1M", "--net-loopback"];
+}
