@@ -29,4 +29,6 @@ macro_rules! ways {
 ways! {
     /// No more of a source address is read than the program has room for.
     source_addresses_may_be_cut: "cut-sources", ["--net", "1M", "--net-loopback"];
+    /// One call is one number, in the order of the calls.
+    sends_without_copies_are_numbered_by_call: "without-copies", ["--net-up", "1M", "--net-loopback"];
 }

@@ -16,6 +16,9 @@ use crate::real::{errno, set_errno};
 /// Calls of these kinds move nothing that counts.
 const FREE: c_int = libc::MSG_PEEK | libc::MSG_OOB | libc::MSG_ERRQUEUE;
 
+/// The kernel numbers such calls for the program, so they cannot be cut. Documentation/networking/msg_zerocopy.rst
+const NUMBERED: c_int = libc::MSG_ZEROCOPY;
+
 /// A call that sends or receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
@@ -175,7 +178,8 @@ impl<'a> Session<'a> {
             socket.shorten(call.fd);
         }
         let limits = regulator.limits();
-        let (is_connection, cuts) = (kind.stream, kind.stream && !call.whole);
+        let whole = call.whole || call.flags & NUMBERED != 0;
+        let (is_connection, cuts) = (kind.stream, kind.stream && !whole);
         Some(Self { call, regulator, socket, limits, is_connection, cuts })
     }
 
