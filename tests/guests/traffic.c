@@ -96,12 +96,40 @@ static void without_copies(void) {
     pthread_join(reader, NULL);
 }
 
+/* A socket that one instance waits for is added to a second one just when it is not ready. */
+static void register_twice(unsigned kind) {
+    int ends[2], all = LARGE / 4;
+    connect_ends(ends);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    int first = epoll_create1(0), second = epoll_create1(0);
+    struct epoll_event in = {EPOLLIN | kind, {.u64 = 1}}, out = {EPOLLOUT, {.u64 = 2}}, got;
+    SAY(epoll_ctl(first, EPOLL_CTL_ADD, ends[0], &in));
+    SAY(send(ends[1], large, all, 0));
+    long received = 0, once = 0;
+    while (received <= all && epoll_wait(first, &got, 1, 3000) == 1) {
+        ssize_t part;
+        while ((part = recv(ends[0], large, 10000, 0)) > 0) received += part;
+        if (!once++) {
+            SAY(epoll_ctl(second, EPOLL_CTL_ADD, ends[0], &out));
+            SAY(send(ends[1], large, 1, 0));
+        }
+    }
+    printf("received %ld of %d\n", received, all + 1);
+    SAY(epoll_wait(second, &got, 1, 1000));
+}
+
+static void two_instances(void) {
+    register_twice(0);
+    register_twice(EPOLLET);
+}
+
 static const struct {
     const char *name;
     void (*go)(void);
 } ways[] = {
     {"cut-sources", cut_sources},
     {"without-copies", without_copies},
+    {"two-instances", two_instances},
 };
 
 int main(int argc, char **argv) {

@@ -31,4 +31,6 @@ ways! {
     source_addresses_may_be_cut: "cut-sources", ["--net", "1M", "--net-loopback"];
     /// One call is one number, in the order of the calls.
     sends_without_copies_are_numbered_by_call: "without-copies", ["--net-up", "1M", "--net-loopback"];
+    /// The first instance reports what it was asked for.
+    sockets_in_two_epoll_instances_are_reported: "two-instances", ["--net-down", "1M", "--net-loopback"];
 }

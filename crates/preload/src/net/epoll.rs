@@ -42,6 +42,10 @@ pub fn control(
     if !event.is_null() {
         // SAFETY: the kernel has just read this event, so it can be read.
         let event = unsafe { ptr::read_unaligned(event) };
+        if changing.registration().is_some_and(|registered| registered.epoll != epoll) {
+            // From now on we cannot tell which instance reports the socket, so neither is withheld from.
+            parked::release_changing(fd, socket, &changing);
+        }
         changing.register(Some(Registration { epoll, event }));
         if socket.parked().0 != 0 {
             parked::withhold(fd, socket, &changing);

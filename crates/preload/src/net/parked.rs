@@ -98,7 +98,11 @@ pub fn withhold(fd: i32, socket: &Socket, changing: &Changing<'_>) {
 
 /// Gives the readiness of flows back; whether that could be done.
 fn restore(fd: i32, socket: &Socket, flows: Flows) -> bool {
-    let Some(changing) = socket.change() else { return false };
+    let changing = socket.change();
+    changing.map(|changing| restore_changing(fd, socket, flows, &changing)).is_some()
+}
+
+fn restore_changing(fd: i32, socket: &Socket, flows: Flows, changing: &Changing<'_>) {
     let rest = socket.unpark(flows);
     if changing.is_masked() {
         changing.set_masked(false);
@@ -113,7 +117,6 @@ fn restore(fd: i32, socket: &Socket, flows: Flows) -> bool {
     if rest.0 == 0 {
         remove(fd);
     }
-    true
 }
 
 fn remove(fd: i32) {
@@ -131,6 +134,18 @@ pub fn release(fd: i32, socket: &Socket) {
         restore(fd, socket, socket.parked());
         remove(fd);
     }
+    give_grants_back(socket);
+}
+
+/// Gives all of a socket's readiness back, and what was reserved for it, while its registration is being changed.
+pub fn release_changing(fd: i32, socket: &Socket, changing: &Changing<'_>) {
+    if socket.parked().0 != 0 {
+        restore_changing(fd, socket, socket.parked(), changing);
+        give_grants_back(socket);
+    }
+}
+
+fn give_grants_back(socket: &Socket) {
     for flow in [Flow::Up, Flow::Down] {
         let (granted, void) = socket.take_grant(flow, Nanos(0));
         if granted + void > 0
