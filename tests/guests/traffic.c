@@ -6,6 +6,7 @@
 #include "guest.h"
 
 #define PAGE 4096
+#define PIPE 65536
 #define LARGE (1 << 20)
 
 /* Memory of this size at whose end nothing can be read. */
@@ -123,6 +124,19 @@ static void two_instances(void) {
     register_twice(EPOLLET);
 }
 
+/* A pipe that is empty, or full, after a part ends a call: none waits for more. */
+static void pipes_end_calls(void) {
+    int ends[2], pipes[2];
+    connect_ends(ends);
+    pipe(pipes);
+    alarm(10);
+    SAY(write(pipes[1], large, 8192));
+    SAY(splice(pipes[0], NULL, ends[0], NULL, LARGE, 0));
+    SAY(send(ends[1], large, 3 * PIPE, 0));
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    SAY(splice(ends[0], NULL, pipes[1], NULL, LARGE, 0) > 0);
+}
+
 static const struct {
     const char *name;
     void (*go)(void);
@@ -130,6 +144,7 @@ static const struct {
     {"cut-sources", cut_sources},
     {"without-copies", without_copies},
     {"two-instances", two_instances},
+    {"pipes", pipes_end_calls},
 };
 
 int main(int argc, char **argv) {

@@ -33,4 +33,6 @@ ways! {
     sends_without_copies_are_numbered_by_call: "without-copies", ["--net-up", "1M", "--net-loopback"];
     /// The first instance reports what it was asked for.
     sockets_in_two_epoll_instances_are_reported: "two-instances", ["--net-down", "1M", "--net-loopback"];
+    /// What was moved is the result.
+    splice_ends_with_its_pipe: "pipes", ["--net", "100K", "--net-loopback"];
 }

@@ -46,23 +46,27 @@ fn flow(from: (i32, &File), to: (i32, &File)) -> Option<(i32, Flow)> {
     }
 }
 
-/// splice(2): one end is a pipe, and its buffer bounds the call.
+/// splice(2): one end is a pipe, and its buffer bounds the call. `piece(length, flags)` makes the real call for a part.
 pub fn splice(
     from: i32,
     to: i32,
     count: usize,
     flags: u32,
-    piece: impl Fn(usize) -> isize,
+    piece: impl Fn(usize, u32) -> isize,
 ) -> isize {
     if let (Some(source), Some(target)) = (files::get(from), files::get(to))
         && let Some((fd, flow)) = flow((from, source), (to, target))
     {
         let impatient = flags & libc::SPLICE_F_NONBLOCK != 0;
-        let flags = if impatient { libc::MSG_DONTWAIT } else { 0 };
-        let call = Call { fd, flow, count, flags, whole: false };
-        return transfer(call, |_, length| piece(length));
+        let waits = if impatient { libc::MSG_DONTWAIT } else { 0 };
+        let call = Call { fd, flow, count, flags: waits, whole: false };
+        return transfer(call, |done, length| {
+            // The kernel waits for the pipe only where nothing has been moved yet.
+            let more = if done > 0 { libc::SPLICE_F_NONBLOCK } else { 0 };
+            piece(length, flags | more)
+        });
     }
-    start_io(|| piece(count))
+    start_io(|| piece(count, flags))
 }
 
 /// The disk's part of it.

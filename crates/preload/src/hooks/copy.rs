@@ -38,7 +38,7 @@ hooks! {
     /// splice(2): one end is a pipe, and its buffer bounds the call.
     fn [splice] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
         // SAFETY: the program's own arguments.
-        let piece = |length| unsafe { real(from, from_at, to, to_at, length, flags) };
+        let piece = |length, flags| unsafe { real(from, from_at, to, to_at, length, flags) };
         calls::splice(from, to, count, flags, piece)
     }
 
