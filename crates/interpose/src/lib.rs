@@ -7,6 +7,7 @@
 //! - `environment`: how the library gets from a program into its children;
 //! - `filter`: what a filter of system calls answers to a call;
 //! - `needs`: what the library loses where a program forbids itself a system call;
+//! - `set`: a set of descriptors;
 //! - `symbols`: finds functions behind ours;
 //! - `timeout`: how long a program wants to wait;
 //! - `table`: something for each descriptor, by its number.
@@ -15,6 +16,7 @@
 pub mod environment;
 pub mod filter;
 pub mod needs;
+pub mod set;
 pub mod symbols;
 pub mod table;
 pub mod timeout;

@@ -1,8 +1,8 @@
 //! Sockets that wait for their turn.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use discnice_interpose::table::LIMIT;
+use discnice_interpose::set::Set;
 use discnice_regulator::{Flow, Limits};
 use discnice_sys::{epoll, time};
 use discnice_units::Nanos;
@@ -11,14 +11,8 @@ use crate::engine;
 use crate::net::socket;
 use crate::net::socket::{Changing, Flows, Socket};
 
-const WORDS: usize = LIMIT / 64;
-
-/// One bit for each descriptor that is parked.
-static SET: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
-/// The words up to here may have bits.
-static END: AtomicUsize = AtomicUsize::new(0);
-/// How many descriptors are parked; a race makes it wrong for a moment only.
-static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The descriptors that are parked.
+static PARKED: Set = Set::new();
 /// When a socket was parked last.
 static LAST: AtomicU64 = AtomicU64::new(0);
 /// When sockets were last released because their turns had come.
@@ -43,7 +37,7 @@ pub const fn events(flows: Flows) -> u32 {
 /// Returns true if any socket is parked.
 #[inline]
 pub fn any() -> bool {
-    COUNT.load(Ordering::Relaxed) != 0
+    !PARKED.is_empty()
 }
 
 /// Returns true if a socket has been parked in the last second.
@@ -56,20 +50,10 @@ pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limi
     engine::forget_in_child(forget_all);
     socket.park(flow, due, granted, limits.0);
     LAST.store(time::now().0, Ordering::Relaxed);
-    let (word, bit) = place(fd);
-    END.fetch_max(word + 1, Ordering::Relaxed);
-    if let Some(set) = SET.get(word)
-        && set.fetch_or(bit, Ordering::AcqRel) & bit == 0
-    {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-    }
+    PARKED.insert(fd);
     if let Some(changing) = socket.change() {
         mask(fd, socket, &changing);
     }
-}
-
-const fn place(fd: i32) -> (usize, u64) {
-    (fd as usize / 64, 1 << (fd as usize % 64))
 }
 
 /// Lets the kernel's registration withhold what is parked. A registration for one event is left
@@ -115,16 +99,8 @@ fn restore_changing(fd: i32, socket: &Socket, flows: Flows, changing: &Changing<
         }
     }
     if rest.0 == 0 {
-        remove(fd);
-    }
-}
-
-fn remove(fd: i32) {
-    let (word, bit) = place(fd);
-    if let Some(set) = SET.get(word)
-        && set.fetch_and(!bit, Ordering::AcqRel) & bit != 0
-    {
-        COUNT.fetch_sub(1, Ordering::Relaxed);
+        // Another thread may be parking the other flow.
+        PARKED.remove(fd, || socket.parked().0 != 0);
     }
 }
 
@@ -132,7 +108,7 @@ fn remove(fd: i32) {
 pub fn release(fd: i32, socket: &Socket) {
     if socket.parked().0 != 0 {
         restore(fd, socket, socket.parked());
-        remove(fd);
+        PARKED.remove(fd, || false);
     }
     give_grants_back(socket);
 }
@@ -189,18 +165,13 @@ pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
 fn release_all_due(now: Nanos, limits: Limits) -> (Option<Nanos>, bool) {
     let (mut next, mut released) = (None, false);
     let mut wait_for = |due: Nanos| next = Some(next.map_or(due, |next: Nanos| next.min(due)));
-    for (number, word) in SET.iter().take(END.load(Ordering::Relaxed)).enumerate() {
-        let mut rest = word.load(Ordering::Acquire);
-        while rest != 0 {
-            let fd = (number * 64) as i32 + rest.trailing_zeros() as i32;
-            rest &= rest - 1;
-            if let Some(socket) = socket(fd) {
-                let later = release_one(fd, socket, now, limits);
-                released |= later.is_none();
-                later.map(&mut wait_for);
-            }
+    PARKED.for_each(|fd| {
+        if let Some(socket) = socket(fd) {
+            let later = release_one(fd, socket, now, limits);
+            released |= later.is_none();
+            later.map(&mut wait_for);
         }
-    }
+    });
     (next, released)
 }
 
@@ -230,15 +201,9 @@ pub fn release_all() {
 
 /// Forgets what is parked: this is a forked child, and the parent's sockets are its parent's.
 fn forget_all() {
-    for (number, word) in SET.iter().take(END.load(Ordering::Relaxed)).enumerate() {
-        let mut rest = word.swap(0, Ordering::Relaxed);
-        while rest != 0 {
-            let fd = (number * 64) as i32 + rest.trailing_zeros() as i32;
-            rest &= rest - 1;
-            if let Some(socket) = socket(fd) {
-                socket.forget_turns();
-            }
+    PARKED.clear(|fd| {
+        if let Some(socket) = socket(fd) {
+            socket.forget_turns();
         }
-    }
-    COUNT.store(0, Ordering::Relaxed);
+    });
 }

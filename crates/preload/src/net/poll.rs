@@ -45,6 +45,8 @@ pub fn poll(
         };
         let ready = withhold(polled, result);
         now = time::now();
+        // What was parked only just now is not known to have a turn yet.
+        let next = next.or_else(|| (ready < result).then(|| now.plus(OFTEN)));
         if ready > 0 || end.is_some_and(|end| now >= end) {
             return ready;
         }
