@@ -137,6 +137,21 @@ static void pipes_end_calls(void) {
     SAY(splice(ends[0], NULL, pipes[1], NULL, LARGE, 0) > 0);
 }
 
+/* A message of a local socket is one write, and so is a command to the kernel, of which this one takes the beginning. */
+static void long_messages(void) {
+    int ends[2];
+    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    SAY(write(ends[0], large, 200000));
+    SAY(recv(ends[1], large, LARGE, MSG_DONTWAIT));
+    SAY(recv(ends[1], large, LARGE, MSG_DONTWAIT));
+    for (size_t at = 0; at < LARGE; at += 8) memcpy(large + at, at < 1000 ? "beginning" : "rest....", 8);
+    int name = open("/proc/self/comm", O_RDWR);
+    SAY(write(name, large, 200000));
+    char now[20] = "";
+    SAY(pread(name, now, sizeof now - 1, 0));
+    printf("named %s", now);
+}
+
 static const struct {
     const char *name;
     void (*go)(void);
@@ -145,6 +160,7 @@ static const struct {
     {"without-copies", without_copies},
     {"two-instances", two_instances},
     {"pipes", pipes_end_calls},
+    {"long-messages", long_messages},
 };
 
 int main(int argc, char **argv) {

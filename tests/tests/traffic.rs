@@ -35,4 +35,6 @@ ways! {
     sockets_in_two_epoll_instances_are_reported: "two-instances", ["--net-down", "1M", "--net-loopback"];
     /// What was moved is the result.
     splice_ends_with_its_pipe: "pipes", ["--net", "100K", "--net-loopback"];
+    /// One write is one message.
+    long_messages_stay_whole: "long-messages", ["--disk", "256K"];
 }

@@ -15,19 +15,25 @@ pub struct Kind {
     /// Set for IPv4 and IPv6; others (unix(7), netlink(7), vsock(7)) never reach a network
     /// interface through the layers that we regulate.
     pub internet: bool,
-    /// Set for a stream of bytes, which may be cut anywhere; clear for messages.
+    /// Set for a stream of bytes, which may be cut anywhere; clear for messages. Over the internet protocols that is TCP: others
+    /// (SCTP) call connections streams that carry messages.
     pub stream: bool,
 }
 
-/// `SO_DOMAIN` and `SO_TYPE`.
+/// `SO_DOMAIN`, `SO_TYPE` and `SO_PROTOCOL`.
 ///
 /// # Errors
 /// `ENOTSOCK`, `EBADF`.
 pub fn kind(fd: i32) -> Result<Kind, Errno> {
     let domain = number(fd, libc::SO_DOMAIN)?;
     let internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
-    let stream = number(fd, libc::SO_TYPE)? == libc::SOCK_STREAM;
+    let stream = number(fd, libc::SO_TYPE)? == libc::SOCK_STREAM
+        && (!internet || is_tcp(number(fd, libc::SO_PROTOCOL)?));
     Ok(Kind { internet, stream })
+}
+
+const fn is_tcp(protocol: i32) -> bool {
+    matches!(protocol, libc::IPPROTO_TCP | libc::IPPROTO_MPTCP)
 }
 
 fn number(fd: i32, option: i32) -> Result<i32, Errno> {
@@ -242,6 +248,10 @@ fn name<const CALL: core::ffi::c_long>(fd: i32) -> Result<Machine, Errno> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     fn v4(address: [u8; 4]) -> Machine {
@@ -277,6 +287,18 @@ mod tests {
             assert!(!far.is_loopback(), "{far:?}");
         }
         assert_eq!(v4([10, 0, 0, 1]), v6(mapped([10, 0, 0, 1])));
+    }
+
+    #[test]
+    fn connections_that_carry_messages_are_no_streams() {
+        assert!(is_tcp(libc::IPPROTO_MPTCP) && !is_tcp(libc::IPPROTO_SCTP));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (local, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let kind_of = |internet, stream| Ok(Kind { internet, stream });
+        assert_eq!(kind(listener.as_raw_fd()), kind_of(true, true));
+        assert_eq!(kind(datagrams.as_raw_fd()), kind_of(true, false));
+        assert_eq!(kind(local.as_raw_fd()), kind_of(false, true));
     }
 
     #[test]

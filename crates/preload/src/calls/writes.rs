@@ -96,7 +96,12 @@ fn slow_write(
         }
         result
     };
-    let may_be_cut = || !(whole || file.is_other() || appends(fd) || size_is_limited());
+    let may_be_cut = || {
+        // A call that is one message must be known as such before.
+        regulator.classify(fd, file);
+        let must_stay = whole || file.is_other() || appends(fd) || size_is_limited();
+        !must_stay && !discnice_sys::file::takes_commands(fd)
+    };
     let result = match decision::pieces(count as u64, regulator.write_piece(), may_be_cut) {
         Decision::Split(piece) => in_pieces(count, piece, one),
         _ => one(0, count),

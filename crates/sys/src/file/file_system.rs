@@ -1,5 +1,6 @@
 //! What file system a file lies on, and that one as a whole.
 
+use super::status::{Status, status_as_known};
 use crate::raw::{Errno, call};
 
 /// `OVERLAYFS_SUPER_MAGIC`, `FUSE_SUPER_MAGIC`. statfs(2)
@@ -35,6 +36,40 @@ pub fn is_local(fd: i32) -> bool {
     file_system(fd).is_some_and(|kind| LOCAL.contains(&kind))
 }
 
+/// File systems without a disk, on which a write is a command to the kernel: proc, sysfs, securityfs, selinuxfs, smackfs,
+/// AppArmor's own, debugfs, tracefs, configfs, binfmt_misc, resctrl, cgroups of both versions, efivarfs, pstore
+/// (linux/magic.h, and their own sources).
+const COMMANDS: [u64; 15] = [
+    0x9fa0,
+    0x6265_6572,
+    0x7363_6673,
+    0xf97c_ff8c,
+    0x4341_5d53,
+    0x5a3c_69f0,
+    0x6462_6720,
+    0x7472_6163,
+    0x6265_6570,
+    0x4249_4e4d,
+    0x0765_5821,
+    0x0027_e0eb,
+    0x6367_7270,
+    0xde5e_81e4,
+    0x6165_676c,
+];
+
+/// Returns true if a write to a file is a command to the kernel, which must come in one call. Of files that a daemon or server
+/// keeps, it is asked only about empty ones. statx(2), fstatfs(2)
+#[must_use]
+pub fn takes_commands(fd: i32) -> bool {
+    // Such files are empty, and their device numbers have no driver.
+    let may = |known: Status| known.regular && known.size == 0 && libc::major(known.device) == 0;
+    status_as_known(fd).is_ok_and(may) && lies_in_kernel(fd)
+}
+
+fn lies_in_kernel(fd: i32) -> bool {
+    file_system(fd).is_some_and(|kind| COMMANDS.contains(&kind))
+}
+
 /// `BTRFS_SUPER_MAGIC`. statfs(2)
 const BTRFS: u64 = 0x9123_683e;
 /// `BTRFS_IOC_SYNC`: `_IO(0x94, 8)` (linux/btrfs.h).
@@ -63,4 +98,33 @@ pub(super) fn file_system(fd: i32) -> Option<u64> {
     let asked = unsafe { call!(libc::SYS_fstatfs, fd, answer.as_mut_ptr()) };
     let [kind, ..] = answer;
     asked.is_ok().then_some(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::fs::{File, write};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn commands_to_the_kernel_are_told_from_files() {
+        for path in ["/proc/self/comm", "/proc/sys/kernel/hostname", "/sys/kernel/mm"] {
+            assert!(lies_in_kernel(File::open(path).unwrap().as_raw_fd()), "{path}");
+        }
+        for path in ["/tmp", "/dev/shm"] {
+            let file = tempfile::NamedTempFile::new_in(path).unwrap();
+            for contents in ["", "some"] {
+                write(file.path(), contents).unwrap();
+                let fd = file.as_file().as_raw_fd();
+                assert!(!lies_in_kernel(fd) && !takes_commands(fd), "{path}: {contents}");
+            }
+        }
+        for path in ["/", "/proc", "/dev/null"] {
+            assert!(!takes_commands(File::open(path).unwrap().as_raw_fd()), "{path}");
+        }
+        assert!(!takes_commands(-1));
+    }
 }
