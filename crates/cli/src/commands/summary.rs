@@ -29,6 +29,9 @@ pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Esca
             Bytes::new(total.unheld)
         );
     }
+    if found.class.limits().per_child() {
+        tell!("discnice: {}", report::PER_CHILD);
+    }
     for one in escaped {
         let moved = one.bytes.map(|bytes| format!("; it moved {}", Bytes::new(bytes)));
         let (name, moved) = (Foreign::text(&one.name), moved.unwrap_or_default());

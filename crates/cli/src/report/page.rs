@@ -10,6 +10,7 @@ use discnice_units::{Bytes, Rate};
 
 use super::plots;
 use super::record::Record;
+use super::verdict::PER_CHILD;
 use super::waited::Part;
 use crate::binding::Binding;
 use crate::explanation;
@@ -28,6 +29,9 @@ pub fn html(record: &Record) -> String {
     );
     let verdict = record.verdict.as_deref().unwrap_or("waited for nothing");
     let _ = writeln!(body, "<p><strong>It {}.</strong></p>", escape(verdict));
+    if record.per_child {
+        let _ = writeln!(body, "<p>Note: {PER_CHILD}.</p>");
+    }
     body.push_str("<table>\n");
     for (name, number) in totals(record) {
         let _ =

@@ -39,6 +39,8 @@ pub struct Record {
     /// When they hold: `always`, or `busy` while others are.
     #[serde(serialize_with = "name_of")]
     pub when: When,
+    /// Whether its children had these limits each for itself: what they moved and waited for is not in this.
+    pub per_child: bool,
     /// Disk traffic of the whole class while the command ran.
     pub disk: Disk,
     /// Calls on names and inodes.
@@ -157,6 +159,7 @@ impl Record {
             end: End { status, signal },
             limits: Resource::ALL.map(|one| (one.name(), limit(limits.rate(one)))).into(),
             when: limits.when(),
+            per_child: limits.per_child(),
             disk: Disk {
                 read_bytes: read,
                 written_bytes: written,
