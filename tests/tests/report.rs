@@ -176,7 +176,7 @@ fn a_report_replaces_the_file_behind_a_link() {
 }
 
 #[test]
-fn a_report_whose_place_was_taken_meanwhile_is_kept_beside_it() {
+fn a_report_is_kept_beside_its_place_if_that_was_taken_meanwhile() {
     let folder = product::folder();
     let outcome = reported(folder.path(), "r.json", &["mkdir", "r.json"]);
     let complaint = outcome.complaint();

@@ -39,7 +39,23 @@ pub fn check(workspace: &Path) -> anyhow::Result<Vec<String>> {
             lacks(&text, &index, &name).map(|what| format!("{BOOK}/{RECORDS}/{name}: {what}")),
         );
     }
+    for page in pages.iter().filter(|page| *page != Path::new(CONTENTS)) {
+        let text = read(&page.to_string_lossy())?;
+        let depth = page.components().count() - 1;
+        let broken = broken_links(&text, depth);
+        wrong.extend(broken.map(|to| format!("{BOOK}/{}: the book has no {to}", page.display())));
+    }
     Ok(wrong)
+}
+
+/// Links that lead nowhere in the book, where mdBook writes `x.html` for `x.md`, but `index.html` for a README, and nothing that is
+/// outside its folder, above which the page lies so deep.
+fn broken_links(text: &str, depth: usize) -> impl Iterator<Item = &str> {
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    links.filter(move |to| {
+        let is_page = to.ends_with(".md") && !to.contains("://");
+        is_page && (to.ends_with("README.md") || to.matches("../").count() > depth)
+    })
 }
 
 /// Pages that the table of contents does not link.
@@ -85,6 +101,16 @@ mod tests {
         assert_eq!(wrong(whole, "[A](0002-a.md)"), ["not in adr/README.md"]);
         let dateless = whole.replace(" Date: 2026-01-02.", "");
         assert_eq!(wrong(&dateless, "[A](0001-a.md)"), ["no \"Date: 20\""]);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_in_the_book_are_found() {
+        let text = "[a](a.md#b) [c](commands/) [d](https://x/README.md) [e](../crates/x.rs)";
+        assert_eq!(broken_links(text, 0).count(), 0);
+        let text = "[a](commands/README.md#x), [b](../SECURITY.md), [c](../../a.md)";
+        let broken = |depth| broken_links(text, depth).collect::<Vec<_>>();
+        assert_eq!(broken(0), ["commands/README.md", "../SECURITY.md", "../../a.md"]);
+        assert_eq!(broken(1), ["commands/README.md", "../../a.md"]);
     }
 
     #[test]

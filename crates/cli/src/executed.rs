@@ -26,7 +26,7 @@ pub struct Executed {
 }
 
 impl Executed {
-    /// Follows a command whose program was found at `path`.
+    /// Follows a command with the program at `path`.
     pub fn of(path: PathBuf, words: &[OsString]) -> Self {
         let name = path.file_name().unwrap_or_default().to_owned();
         let mut executed = Self { exe: path, name, arguments: words.to_vec() };

@@ -116,7 +116,7 @@ fn is_replaceable(file: &Metadata, folder: &Metadata) -> bool {
     may && (file.is_file() || file.is_symlink())
 }
 
-/// The kernel's text for an error whose own text has a path in it.
+/// The kernel's text for an error with a path in its own text.
 fn kind_of(error: &io::Error) -> String {
     error
         .raw_os_error()
