@@ -40,6 +40,26 @@ fn is_typing_error(typed: &str, meant: &str) -> bool {
     is_beginning || strsim::osa_distance(typed, meant) * LETTERS <= typed.len().max(meant.len())
 }
 
+/// What other tools call the limits of ours, and ours. ionice(1), rsync(1), trickle(1), systemd.resource-control(5)
+const OF_OTHERS: [(&str, &str); 8] = [
+    ("--read", "--disk-read"),
+    ("--write", "--disk-write"),
+    ("--network", "--net"),
+    ("--upload", "--net-up"),
+    ("--download", "--net-down"),
+    ("--bwlimit", "--disk or --net"),
+    ("--rate", "--disk or --net"),
+    ("--limit", "--disk or --net"),
+];
+
+/// The options that take a limit as an option of another tool does, if this subcommand has them.
+fn of_others(error: &clap::Error) -> Option<&'static str> {
+    const LIMITING: [&str; 3] = ["discnice run", "discnice attach", "discnice class set"];
+    let typed = text_of(error, ContextKind::InvalidArg)?;
+    let (_, ours) = OF_OTHERS.iter().find(|(theirs, _)| *theirs == typed)?;
+    LIMITING.contains(&command(error).as_str()).then_some(ours)
+}
+
 /// A usage error as one line: what is wrong and what to do.
 #[must_use]
 pub fn one_line(error: &clap::Error) -> String {
@@ -48,8 +68,9 @@ pub fn one_line(error: &clap::Error) -> String {
     let message = text.split("\n\n").next().unwrap_or(&text);
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    match suggestion(error) {
-        Some(similar) => format!("{line}; did you mean {similar}?"),
+    let meant = suggestion(error).or_else(|| of_others(error).map(str::to_owned));
+    match meant {
+        Some(meant) => format!("{line}; did you mean {meant}?"),
         None => with_remedy(error, &line),
     }
 }
