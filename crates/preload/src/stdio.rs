@@ -8,6 +8,7 @@
 //! Nothing is replaced unless each entry is just the function that libc exports under the name
 //! that belongs there.
 
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -21,6 +22,8 @@ use crate::{calls, gated};
 const READ: usize = 14;
 const WRITE: usize = 15;
 const SEEK: usize = 16;
+/// `_IO_ERR_SEEN`: what ferror(3) asks for.
+const ERROR_SEEN: c_int = 0x20;
 
 type Transfer = unsafe extern "C" fn(*mut c_void, *mut c_void, isize) -> isize;
 type Seek = unsafe extern "C" fn(*mut c_void, i64, c_int) -> i64;
@@ -101,15 +104,41 @@ unsafe extern "C" fn write(stream: *mut c_void, buffer: *mut c_void, count: isiz
     let real = unsafe { core::mem::transmute::<*mut c_void, Transfer>(IO_FILE_WRITE.get()) };
     // SAFETY: libc gave us this stream.
     let fd = unsafe { descriptor(stream) };
+    let ended = Cell::new(false);
     let piece = |done: usize, length: usize| {
         // SAFETY: libc's own arguments, or a part of its buffer.
-        unsafe { real(stream, buffer.wrapping_byte_add(done), length as isize) }
+        let written = unsafe { real(stream, buffer.wrapping_byte_add(done), length as isize) };
+        // It goes on until all is written, unless the kernel refuses.
+        ended.set(written < length as isize);
+        written
     };
     let count = count.max(0) as usize;
     if calls::is_beyond_memory(buffer, count) {
         return calls::start_io(|| piece(0, count));
     }
-    calls::write(fd, count, None, false, piece)
+    let mut done = 0;
+    while done < count && !ended.get() {
+        let part = |from: usize, length: usize| piece(done + from, length);
+        let written = calls::write(fd, count - done, None, false, part);
+        if written < 0 {
+            // SAFETY: libc gave us this stream.
+            unsafe { note_error(stream) };
+            break;
+        }
+        done += written as usize;
+    }
+    done as isize
+}
+
+/// Notes in a stream that a write was refused. libc takes what was written, and never a negative number, from
+/// the function that writes, and relies on it for this note.
+///
+/// # Safety
+/// `stream` is a stream of libc's, which this thread has locked.
+unsafe fn note_error(stream: *mut c_void) {
+    let flags = stream.cast::<c_int>();
+    // SAFETY: `FILE` begins with its flags (bits/types/struct_FILE.h); the caller vouches for the stream.
+    unsafe { flags.write(flags.read() | ERROR_SEEN) };
 }
 
 /// Sets where a stream reads and writes next: linkers write sections in any order through one.
