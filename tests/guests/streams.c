@@ -70,9 +70,27 @@ static void be_refused(int wait) {
     say_end("the other end", child);
 }
 
+/* Moves two megabytes through a pipe that has the number of a stream's connection; prints the seconds it took. */
+static void reuse(void) {
+    pid_t child;
+    int sock = connection(&child), ends[2];
+    FILE *stream = fdopen(sock, "w");
+    fputs("xxxx", stream);
+    fclose(stream);
+    if (pipe(ends) || ends[0] != sock) exit(4);
+    static char buffer[65536];
+    double begun = now();
+    for (int part = 0; part < 32; part++) {
+        ssize_t left = write(ends[1], buffer, sizeof buffer), got = 1;
+        for (; left > 0 && got > 0; left -= got) got = read(ends[0], buffer, left);
+    }
+    printf("%.3f\n", now() - begun);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     if (!strcmp(argv[1], "waiting")) be_refused(1);
     if (!strcmp(argv[1], "non-blocking")) be_refused(0);
+    if (!strcmp(argv[1], "reused")) reuse();
     return 0;
 }

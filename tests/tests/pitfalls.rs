@@ -1,7 +1,7 @@
 //! What is known to go wrong with interposing system calls, as K23 (2025) and lazypoline (2024) list it for
 //! interposers in general: for each pitfall, a program sees the same as without us, and what it reads is charged.
 //!
-//! We replace libc's functions by name, and three pointers in its streams' table; no instruction of a program or of
+//! We replace libc's functions by name, and four pointers in its streams' table; no instruction of a program or of
 //! libc is changed, nothing lies at address 0, and no selector of Syscall User Dispatch is ours. So by construction
 //! these cannot happen to us, and what can be seen of them is tested all the same:
 //!

@@ -27,3 +27,12 @@ fn a_refused_stream_says_so_and_sends_its_own_bytes_alone() {
         assert_eq!(held, bare, "{way}");
     }
 }
+
+#[test]
+fn a_pipe_with_the_number_of_a_closed_stream_is_no_connection() {
+    let Some(printed) = print("reused") else { skip!("no compiler") };
+    for (how, seconds) in ["bare", "held"].into_iter().zip(printed) {
+        let seconds: f64 = seconds.trim().parse().expect("seconds");
+        assert!(seconds < 0.5, "{how}: {seconds}");
+    }
+}

@@ -248,6 +248,19 @@ pub fn start_io_on<T>(fd: i32, real: impl FnOnce() -> T) -> T {
 /// A call after which a descriptor is closed, whatever it returns.
 #[inline(always)]
 pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
+    will_close(fd);
+    close_settled(real)
+}
+
+/// A call that closes a descriptor, of which [`will_close`] is told before that.
+#[inline(always)]
+pub fn close_settled<T>(real: impl FnOnce() -> T) -> T {
+    metadata_of(Access::Changes, Object::Unknown, real)
+}
+
+/// Settles what a descriptor is that is about to be closed, and forgets it.
+#[inline(always)]
+pub fn will_close(fd: i32) {
     if let Some(file) = files::get(fd) {
         if file.is_unfinished() {
             before_close(fd, file);
@@ -255,7 +268,6 @@ pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
         // Before the call: afterwards the number may be another thread's new descriptor.
         files::forget(fd);
     }
-    metadata_of(Access::Changes, Object::Unknown, real)
 }
 
 #[cold]

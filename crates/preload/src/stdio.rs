@@ -1,9 +1,9 @@
 //! libc's buffered streams.
 //!
-//! What they read, write and seek does not pass through the names `read`, `write` and `lseek`: libc calls its own
-//! copies, through a table of functions that all ordinary streams share (`_IO_file_jumps`).
-//! Three of its entries are replaced by ours. The table itself stays where it is, so libc's check
-//! that a stream's table is a genuine one still holds; no code is changed, only three pointers in
+//! What they read, write, seek and close does not pass through the names `read`, `write`, `lseek` and `close`: libc
+//! calls its own copies, through a table of functions that all ordinary streams share (`_IO_file_jumps`).
+//! Four of its entries are replaced by ours. The table itself stays where it is, so libc's check
+//! that a stream's table is a genuine one still holds; no code is changed, only four pointers in
 //! memory that the dynamic linker had made read-only after relocation, and that is made so again.
 //! Nothing is replaced unless each entry is just the function that libc exports under the name
 //! that belongs there.
@@ -18,27 +18,33 @@ use discnice_sys::memory;
 use crate::real::{Real, descriptor, reals};
 use crate::{calls, gated};
 
-/// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read, write and seek.
+/// Entries of the table (`struct _IO_jump_t` in glibc's libioP.h) that read, write, seek and close.
 const READ: usize = 14;
 const WRITE: usize = 15;
 const SEEK: usize = 16;
+const CLOSE: usize = 17;
+/// Size of a `FILE`: programs know its fields (bits/types/struct_FILE.h).
+const FILE: usize = 216;
 /// `_IO_ERR_SEEN`: what ferror(3) asks for.
 const ERROR_SEEN: c_int = 0x20;
 
 type Transfer = unsafe extern "C" fn(*mut c_void, *mut c_void, isize) -> isize;
+type Close = unsafe extern "C" fn(*mut c_void) -> c_int;
 type Seek = unsafe extern "C" fn(*mut c_void, i64, c_int) -> i64;
 
 reals! {
     IO_FILE_READ = c"_IO_file_read";
     IO_FILE_WRITE = c"_IO_file_write";
     IO_FILE_SEEK = c"_IO_file_seek";
+    IO_FILE_CLOSE = c"_IO_file_close";
     IO_FILE_JUMPS = c"_IO_file_jumps";
     IO_WFILE_JUMPS = c"_IO_wfile_jumps";
 }
 
 /// Puts our functions into libc's tables, if they are what we know.
 pub fn enter() {
-    if ![&IO_FILE_READ, &IO_FILE_WRITE, &IO_FILE_SEEK].into_iter().all(Real::exists) {
+    let functions = [&IO_FILE_READ, &IO_FILE_WRITE, &IO_FILE_SEEK, &IO_FILE_CLOSE];
+    if !functions.into_iter().all(Real::exists) {
         return;
     }
     let tables = [&IO_FILE_JUMPS, &IO_WFILE_JUMPS].into_iter().filter(|table| table.exists());
@@ -72,16 +78,23 @@ impl Entry {
     }
 }
 
-/// Returns the entries of a table that read, write and seek.
-fn entries(table: &Real) -> [Entry; 3] {
-    let slots = table.get().cast::<AtomicPtr<c_void>>();
-    // SAFETY: libc exports the table as an object of 21 pointers; all three lie within it.
-    let place = |entry: usize| unsafe { &*slots.add(entry) };
+/// Returns the entries of a table that read, write, seek and close.
+fn entries(table: &Real) -> [Entry; 4] {
+    let entry =
+        |number, real: &Real, ours| Entry { place: place(table, number), theirs: real.get(), ours };
     [
-        Entry { place: place(READ), theirs: IO_FILE_READ.get(), ours: read as *mut c_void },
-        Entry { place: place(WRITE), theirs: IO_FILE_WRITE.get(), ours: write as *mut c_void },
-        Entry { place: place(SEEK), theirs: IO_FILE_SEEK.get(), ours: seek as *mut c_void },
+        entry(READ, &IO_FILE_READ, read as *mut c_void),
+        entry(WRITE, &IO_FILE_WRITE, write as *mut c_void),
+        entry(SEEK, &IO_FILE_SEEK, seek as *mut c_void),
+        entry(CLOSE, &IO_FILE_CLOSE, close as *mut c_void),
     ]
+}
+
+/// Returns the place of one of these entries.
+fn place(table: &Real, entry: usize) -> &'static AtomicPtr<c_void> {
+    let slots = table.get().cast::<AtomicPtr<c_void>>();
+    // SAFETY: libc exports the table as an object of 21 pointers; all four lie within it.
+    unsafe { &*slots.add(entry) }
 }
 
 unsafe extern "C" fn read(stream: *mut c_void, buffer: *mut c_void, count: isize) -> isize {
@@ -147,4 +160,31 @@ unsafe extern "C" fn seek(stream: *mut c_void, offset: i64, whence: c_int) -> i6
     let real = unsafe { core::mem::transmute::<*mut c_void, Seek>(IO_FILE_SEEK.get()) };
     // SAFETY: libc gave us this stream; its own arguments.
     unsafe { calls::seek(descriptor(stream), || real(stream, offset, whence)) }
+}
+
+/// Closes what a stream reads or writes, when all that it had buffered is written.
+unsafe extern "C" fn close(stream: *mut c_void) -> c_int {
+    // SAFETY: `enter` found this function with this signature in the table.
+    let real = unsafe { core::mem::transmute::<*mut c_void, Close>(IO_FILE_CLOSE.get()) };
+    // SAFETY: libc gave us this stream; its own argument.
+    unsafe {
+        calls::will_close(descriptor(stream));
+        real(stream)
+    }
+}
+
+/// Returns true if a stream's descriptor is closed by the function above.
+///
+/// # Safety
+/// `stream` is an open stream of libc's.
+pub unsafe fn settles(stream: *mut c_void) -> bool {
+    let known = [&IO_FILE_JUMPS, &IO_WFILE_JUMPS];
+    if !known.into_iter().all(Real::exists) {
+        return false;
+    }
+    // SAFETY: in the libc that exports these tables each `FILE` is followed by the address of its table
+    // (`struct _IO_FILE_plus` in libioP.h).
+    let table = unsafe { stream.byte_add(FILE).cast::<*mut c_void>().read() };
+    let ours = |entry: &AtomicPtr<c_void>| entry.load(Ordering::Relaxed) == close as *mut c_void;
+    known.into_iter().any(|one| one.get() == table && ours(place(one, CLOSE)))
 }

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 
 use crate::real::{descriptor, hooks};
-use crate::{calls, files, lifecycle};
+use crate::{calls, files, lifecycle, stdio};
 
 hooks! {
     /// close(2).
@@ -13,12 +13,13 @@ hooks! {
         calls::close(fd, || unsafe { real(fd) })
     }
 
-    /// fclose(3): libc closes the descriptor itself.
+    /// fclose(3): libc writes what is buffered, and closes the descriptor itself.
     fn [fclose] (stream: *mut c_void) -> c_int, real => {
-        // SAFETY: the program's own argument, still open.
-        let fd = unsafe { descriptor(stream) };
         // SAFETY: the program's own argument.
-        calls::close(fd, || unsafe { real(stream) })
+        let call = || unsafe { real(stream) };
+        // SAFETY: the program's own argument, still open.
+        let (fd, settles) = unsafe { (descriptor(stream), stdio::settles(stream)) };
+        if settles { calls::close_settled(call) } else { calls::close(fd, call) }
     }
 
     /// close_range(2).
