@@ -192,17 +192,21 @@ fn slow_read(
 #[inline(always)]
 pub fn sync(fd: i32, real: impl FnOnce() -> i32) -> i32 {
     let result = metadata(real);
-    let Some(file) = files::get(fd).filter(|_| result == 0) else { return result };
-    if file.is_predicted()
+    let Some(file) = files::get(fd) else { return result };
+    if result == 0
+        && file.is_predicted()
         && let Some(regulator) = engine::regulator()
     {
         regulator.synced(file);
     }
-    // Our own write-back has taken the answer that this call would have got.
-    file.take_owed_error().map_or(result, |error| {
-        crate::real::set_errno(error);
-        -1
-    })
+    told(result, file.take_owed_error())
+}
+
+/// The answer of a call that would have been told of an error of which our own write-back was told, if of any.
+fn told(result: i32, owed: Option<i32>) -> i32 {
+    let Some(error) = owed.filter(|_| result == 0) else { return result };
+    crate::real::set_errno(error);
+    -1
 }
 
 /// A call that moves a descriptor's offset, and returns it.
@@ -247,34 +251,44 @@ pub fn start_io_on<T>(fd: i32, real: impl FnOnce() -> T) -> T {
 
 /// A call after which a descriptor is closed, whatever it returns.
 #[inline(always)]
-pub fn close<T>(fd: i32, real: impl FnOnce() -> T) -> T {
-    will_close(fd);
-    close_settled(real)
+pub fn close(fd: i32, real: impl FnOnce() -> i32) -> i32 {
+    settled(fd, || close_settled(real))
 }
 
-/// A call that closes a descriptor, of which [`will_close`] is told before that.
+/// A call that closes a descriptor, which is [`settled`] meanwhile.
 #[inline(always)]
-pub fn close_settled<T>(real: impl FnOnce() -> T) -> T {
+pub fn close_settled(real: impl FnOnce() -> i32) -> i32 {
     metadata_of(Access::Changes, Object::Unknown, real)
 }
 
-/// Settles what a descriptor is that is about to be closed, and forgets it.
+/// Closes a descriptor by `real` when it is settled and forgotten.
 #[inline(always)]
-pub fn will_close(fd: i32) {
-    if let Some(file) = files::get(fd) {
-        if file.is_unfinished() {
-            before_close(fd, file);
-        }
-        // Before the call: afterwards the number may be another thread's new descriptor.
+pub fn settled(fd: i32, real: impl FnOnce() -> i32) -> i32 {
+    let Some(file) = files::get(fd) else { return real() };
+    // Before the call: afterwards the number may be another thread's new descriptor.
+    let owed = if file.is_unfinished() {
+        finish(fd, file)
+    } else {
         files::forget(fd);
-    }
+        None
+    };
+    told(real(), owed)
 }
 
+/// Does what is left to be done with a file that is closed; returns the error that this call must return.
 #[cold]
-fn before_close(fd: i32, file: &File) {
+fn finish(fd: i32, file: &File) -> Option<i32> {
+    if engine::is_borrowed() {
+        // A child of vfork(2) closes its own descriptor: the parent, which has this memory, goes on with the file.
+        return None;
+    }
     if let Some(regulator) = engine::regulator() {
         regulator.before_close(&local().thread, fd, file);
     }
+    let owed = file.take_owed_error();
+    owed.into_iter().for_each(|error| files::hand_on(fd, error));
+    files::forget(fd);
+    owed
 }
 
 /// The program advised the kernel about a whole file.

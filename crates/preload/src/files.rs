@@ -5,7 +5,7 @@ pub use crate::descriptors::{for_each_shaped, get, near, was_never_shaped, will_
 use discnice_interpose::table::LIMIT;
 use discnice_regulator::File;
 
-use crate::{descriptors, net};
+use crate::{descriptors, engine, net};
 
 /// A call that returns a new descriptor returned this.
 #[inline(always)]
@@ -31,8 +31,12 @@ pub fn forget(fd: i32) {
     net::forget(fd);
 }
 
-/// All descriptors of a range, of those that are tracked, now mean something else.
-pub fn forget_range(first: u32, last: u32) {
+/// All descriptors of a range, of those that are tracked, are about to be closed. close_range(2)
+pub fn will_close_range(first: u32, last: u32, flags: i32) {
+    // A child of vfork(2) closes its own descriptors, but this is its parent's memory.
+    if flags & libc::CLOSE_RANGE_CLOEXEC as i32 != 0 || engine::is_borrowed() {
+        return;
+    }
     let last = (last as usize).min(LIMIT - 1);
     let mut number = first as usize;
     while number <= last {
@@ -42,6 +46,18 @@ pub fn forget_range(first: u32, last: u32) {
             number += 1;
         } else {
             number = used;
+        }
+    }
+}
+
+/// Hands an error that a descriptor owes on to its duplicates: close(2) tells of it, and fsync(2) of a duplicate does
+/// so all the same. Before Linux 6.10 the kernel does not say which they are.
+#[cold]
+pub fn hand_on(fd: i32, error: i32) {
+    let Ok(error) = u32::try_from(error) else { return };
+    for (number, file) in descriptors::FILES.first().iter().enumerate() {
+        if number as i32 != fd && discnice_sys::file::is_duplicate(fd, number as i32) {
+            file.owe_error(error);
         }
     }
 }

@@ -167,10 +167,7 @@ unsafe extern "C" fn close(stream: *mut c_void) -> c_int {
     // SAFETY: `enter` found this function with this signature in the table.
     let real = unsafe { core::mem::transmute::<*mut c_void, Close>(IO_FILE_CLOSE.get()) };
     // SAFETY: libc gave us this stream; its own argument.
-    unsafe {
-        calls::will_close(descriptor(stream));
-        real(stream)
-    }
+    unsafe { calls::settled(descriptor(stream), || real(stream)) }
 }
 
 /// Returns true if a stream's descriptor is closed by the function above.

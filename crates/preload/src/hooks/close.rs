@@ -24,14 +24,14 @@ hooks! {
 
     /// close_range(2).
     fn [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int, real => {
-        files::forget_range(first, last);
+        files::will_close_range(first, last, flags);
         // SAFETY: the program's own arguments.
         unsafe { real(first, last, flags) }
     }
 
     /// closefrom(3).
     fn [closefrom] (first: c_int), real => {
-        files::forget_range(first.max(0) as u32, u32::MAX);
+        files::will_close_range(first.max(0) as u32, u32::MAX, 0);
         // SAFETY: the program's own argument.
         unsafe { real(first) }
     }

@@ -46,9 +46,9 @@ hooks! {
             | libc::SYS_symlinkat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat
             | libc::SYS_faccessat2 | libc::SYS_readlinkat => calls::operation(call),
             libc::SYS_openat | libc::SYS_openat2 => calls::open(|| call() as i32).into(),
-            libc::SYS_close => calls::close(fd, call),
+            libc::SYS_close => calls::close(fd, || call() as i32).into(),
             libc::SYS_close_range => {
-                files::forget_range(a as u32, b as u32);
+                files::will_close_range(a as u32, b as u32, c as i32);
                 call()
             }
             libc::SYS_execve => {

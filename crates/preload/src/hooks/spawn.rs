@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::environment::{current, environ};
 use crate::loading::Target;
-use crate::real::hooks;
+use crate::real::{descriptor, hooks};
 use crate::thread::local;
 use crate::{engine, environment, files, lifecycle};
 
@@ -101,7 +101,8 @@ hooks! {
 
     /// pclose(3): libc closes the descriptor itself.
     fn [pclose] (stream: *mut c_void) -> c_int, real => {
-        files::forget_range(0, u32::MAX);
+        // SAFETY: the program's own argument, still open.
+        files::forget(unsafe { descriptor(stream) });
         // SAFETY: the program's own argument.
         unsafe { real(stream) }
     }

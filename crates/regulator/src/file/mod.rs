@@ -43,7 +43,7 @@ const EMPTIED: u32 = 1 << 14;
 const RUN_AHEAD: u32 = 1 << 15;
 /// The disk that it lies on has been noted.
 const PLACED: u32 = 1 << 16;
-/// The number of an error that its next fsync(2) returns; the kernel's numbers end below 134, those of
+/// The number of an error that its next fsync(2) or close(2) returns; the kernel's numbers end below 134, those of
 /// disks at 122 (EDQUOT).
 const OWED_SHIFT: u32 = 17;
 const OWED_MASK: u32 = 0x7f << OWED_SHIFT;

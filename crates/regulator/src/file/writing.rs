@@ -119,15 +119,15 @@ impl File {
     #[inline(always)]
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        self.dirtied() > 0 || self.has(REWRITES | MADE | FOREIGN)
+        self.dirtied() > 0 || self.has(REWRITES | MADE | FOREIGN | OWED_MASK)
     }
 
     /// We were told of an error that the program should have been.
-    pub(crate) fn owe_error(&self, error: u32) {
+    pub fn owe_error(&self, error: u32) {
         self.flags.fetch_or((error << OWED_SHIFT) & OWED_MASK, R);
     }
 
-    /// The number of the error that the program's fsync(2) must return, once; `None` if there is none.
+    /// The number of the error that the program's fsync(2) or close(2) must return, once; `None` if there is none.
     #[must_use]
     pub fn take_owed_error(&self) -> Option<i32> {
         if !self.has(OWED_MASK) {
@@ -201,6 +201,7 @@ mod tests {
         assert_eq!(file.take_owed_error(), None);
         // EDQUOT, the largest number that disks give.
         file.owe_error(122);
+        assert!(file.is_unfinished(), "close(2) must tell");
         assert_eq!(file.identity(), Some((23, FileKey::new(1, 2))));
         assert_eq!(file.take_owed_error(), Some(122));
         assert_eq!(file.take_owed_error(), None);

@@ -22,6 +22,15 @@ pub fn flags(fd: i32) -> Result<i32, Errno> {
     unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.map(|flags| flags as i32)
 }
 
+/// Returns true if both descriptors are one open file, as after dup(2); false as well before Linux 6.10. fcntl(2) with
+/// `F_DUPFD_QUERY`.
+pub fn is_duplicate(fd: i32, other: i32) -> bool {
+    const F_DUPFD_QUERY: i32 = 1027;
+    // SAFETY: numbers only.
+    let answer = unsafe { call!(libc::SYS_fcntl, fd, F_DUPFD_QUERY, other) };
+    answer == Ok(1)
+}
+
 /// Starts reading a range into the page cache without waiting for it. readahead(2).
 ///
 /// The kernel cuts it at one read-ahead window of the device, so callers ask in small pieces.
