@@ -1,6 +1,7 @@
 //! The shapes that calls have. Each is decode, decide, real call, and each has a short way for
 //! the call that costs the disk nothing.
 
+mod at_once;
 mod copies;
 mod names;
 mod writes;
@@ -17,6 +18,7 @@ use crate::net::transfer::{Call, transfer};
 use crate::thread::{Local, local};
 use crate::{engine, faults, files};
 
+pub use at_once::at_once;
 pub use copies::{copy, splice};
 use names::{Object, metadata_of};
 pub use names::{

@@ -9,7 +9,7 @@ use discnice_units::{Nanos, Rate};
 
 use crate::host::{Host, Woken};
 use crate::ledger::{self, operations};
-use crate::{Regulator, Thread, Ticket};
+use crate::{File, Regulator, Thread, Ticket};
 
 /// No sleep lasts longer without another look at the ledger.
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(500);
@@ -32,6 +32,12 @@ impl<H: Host> Regulator<'_, H> {
             self.calm_down(now);
         }
         owed
+    }
+
+    /// Returns true if a call on a file would have to wait for what the class owes.
+    #[must_use]
+    pub fn would_wait(&self, fd: i32, file: &File, direction: Direction) -> bool {
+        self.is_regulated(fd, file) && self.owes(direction)
     }
 
     pub(crate) fn frontier(&self, direction: Direction) -> Nanos {

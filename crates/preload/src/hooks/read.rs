@@ -13,7 +13,7 @@ use crate::real::hooks;
 pub const VECTOR: usize = 64 << 10;
 
 /// `RWF_NOWAIT`: the program does not want to wait, so neither do we.
-const NOWAIT: c_int = 8;
+pub const NOWAIT: c_int = 8;
 
 fn offset(at: i64) -> Option<u64> {
     u64::try_from(at).ok()
@@ -56,7 +56,10 @@ hooks! {
     fn [preadv2 preadv64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
         let call = || unsafe { real(fd, vector, buffers, at, flags) };
-        if flags & NOWAIT != 0 { calls::metadata(call) } else { calls::read(fd, VECTOR, offset(at), true, move |_, _| call()) }
+        if flags & NOWAIT != 0 {
+            return calls::at_once(fd, Flow::Down, offset(at), call);
+        }
+        calls::read(fd, VECTOR, offset(at), true, move |_, _| call())
     }
 
     /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use discnice_regulator::Flow;
 
 use crate::calls;
-use crate::hooks::read::VECTOR;
+use crate::hooks::read::{NOWAIT, VECTOR};
 use crate::net::vector;
 use crate::real::hooks;
 
@@ -60,7 +60,10 @@ hooks! {
     /// pwritev2(2).
     fn [pwritev2 pwritev64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
-        let call = move |_, _| unsafe { real(fd, vector, buffers, at, flags) };
-        calls::write(fd, VECTOR, offset(at), true, call)
+        let call = move || unsafe { real(fd, vector, buffers, at, flags) };
+        if flags & NOWAIT != 0 {
+            return calls::at_once(fd, Flow::Up, offset(at), call);
+        }
+        calls::write(fd, VECTOR, offset(at), true, move |_, _| call())
     }
 }
