@@ -119,6 +119,7 @@ fn discover(fd: i32, file: &File) {
 
 #[cold]
 fn classify(fd: i32, file: &File) {
+    files::will_be_known(fd);
     if let Some(regulator) = engine::regulator() {
         regulator.classify(fd, file);
     }
@@ -155,6 +156,7 @@ fn settle_faults() {
 #[cold]
 fn finish_read(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
     faults::check();
+    files::will_be_known(fd);
     if let Some(regulator) = engine::regulator() {
         regulator.complete_read(&local.thread, fd, file, Ticket::FREE, at, result);
     }
@@ -297,6 +299,7 @@ fn finish(fd: i32, file: &File) -> Option<i32> {
 pub fn advised(fd: i32, advice: discnice_regulator::Advice) {
     if let (Some(regulator), Some(file)) = (engine::regulator(), files::get(fd)) {
         let regulator: Regulator<'_, Linux> = regulator;
+        files::will_be_known(fd);
         regulator.program_advised(fd, file, advice);
     }
 }

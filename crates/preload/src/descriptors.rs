@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use discnice_interpose::table::Table;
+use discnice_interpose::table::{LIMIT, Table};
 use discnice_regulator::File;
 
 pub static FILES: Table<File> = Table::new();
@@ -25,8 +25,42 @@ pub fn near(fd: i32) -> Option<&'static File> {
 #[unsafe(link_section = "discnice_hot")]
 static SHAPED: AtomicUsize = AtomicUsize::new(0);
 
+/// Descriptors from here on are blank: a forked child need not look at them, each page of which is a page fault.
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Something is about to be known of a descriptor.
+pub fn will_be_known(fd: i32) {
+    let end = fd as u32 as usize + 1;
+    if end > KNOWN.load(Ordering::Relaxed) {
+        KNOWN.fetch_max(end, Ordering::Relaxed);
+    }
+}
+
+/// Forgets what is known of descriptors but for the errors that they owe: this is a forked child, and what is to be
+/// done with the open files is its parent's to do.
+pub fn inherit() {
+    for_each_used(0, KNOWN.load(Ordering::Relaxed), |fd| {
+        get(fd).into_iter().for_each(File::inherit);
+    });
+}
+
+/// Calls `with` for each number from `first` to before `end` that may have an entry which is not blank.
+pub fn for_each_used(first: usize, end: usize, with: impl Fn(i32)) {
+    let mut number = first;
+    while number < end.min(LIMIT) {
+        let used = FILES.skip_unused(number);
+        if used == number {
+            with(number as i32);
+            number += 1;
+        } else {
+            number = used;
+        }
+    }
+}
+
 /// A descriptor is about to be regulated, and so perhaps shaped.
 pub fn will_be_shaped(fd: i32) {
+    will_be_known(fd);
     let end = fd as u32 as usize + 1;
     if end > SHAPED.load(Ordering::Relaxed) {
         SHAPED.fetch_max(end, Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! Descriptors get another meaning: what is known of the file and of the socket is forgotten together.
 
-pub use crate::descriptors::{for_each_shaped, get, near, was_never_shaped, will_be_shaped};
+pub use crate::descriptors::{
+    for_each_shaped, get, near, was_never_shaped, will_be_known, will_be_shaped,
+};
 
-use discnice_interpose::table::LIMIT;
 use discnice_regulator::File;
 
 use crate::{descriptors, engine, net};
@@ -37,17 +38,13 @@ pub fn will_close_range(first: u32, last: u32, flags: i32) {
     if flags & libc::CLOSE_RANGE_CLOEXEC as i32 != 0 || engine::is_borrowed() {
         return;
     }
-    let last = (last as usize).min(LIMIT - 1);
-    let mut number = first as usize;
-    while number <= last {
-        let used = descriptors::FILES.skip_unused(number);
-        if used == number {
-            forget(number as i32);
-            number += 1;
-        } else {
-            number = used;
-        }
-    }
+    descriptors::for_each_used(first as usize, last as usize + 1, forget);
+}
+
+/// Forgets what a forked child must leave alone, because it is its parent's.
+pub fn inherit() {
+    descriptors::inherit();
+    net::inherit();
 }
 
 /// Hands an error that a descriptor owes on to its duplicates: close(2) tells of it, and fsync(2) of a duplicate does

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use discnice_regulator::startup::Kind;
 
-use crate::{engine, environment, gated, lifecycle, real, sanitizer, stdio, valgrind};
+use crate::{engine, environment, files, gated, lifecycle, real, sanitizer, stdio, valgrind};
 
 /// The program of this process.
 const OURSELVES: &CStr = c"/proc/self/exe";
@@ -36,6 +36,7 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     let Some(token) = (unsafe { environment::take(environment) }) else { return };
     // SAFETY: null, or the vDSO's function, which is never unmapped.
     unsafe { discnice_sys::time::read_by(real::find(discnice_sys::time::CLOCK_NAME)) };
+    engine::forget_in_child(files::inherit);
     engine::join(&token);
     gated::enter();
     stdio::enter();

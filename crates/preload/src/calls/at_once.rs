@@ -36,6 +36,7 @@ pub fn at_once(fd: i32, flow: Flow, at: Option<u64>, real: impl FnOnce() -> isiz
 /// Returns true if the class owes for what such a call would move: not what it finds in the page cache.
 #[cold]
 fn is_refused(fd: i32, file: &File, flow: Flow) -> bool {
+    files::will_be_known(fd);
     let direct = || discnice_sys::file::flags(fd).is_ok_and(|flags| flags & libc::O_DIRECT != 0);
     let waits = |direction| {
         engine::regulator().is_some_and(|regulator| regulator.would_wait(fd, file, direction))

@@ -86,6 +86,7 @@ fn copy_files(
     }
     let Some(regulator) = engine::regulator() else { return piece(count) };
     files::will_be_shaped(from);
+    files::will_be_known(to);
     let (source, target) = ((from, source), (to, target));
     let one = |_, length: usize| {
         let thread = &local.thread;

@@ -324,6 +324,7 @@ fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32)
         (before, files::get(fd), engine::regulator())
         && before.size > 0
     {
+        files::will_be_known(fd);
         regulator.emptied(fd, file, before.into());
     }
     fd

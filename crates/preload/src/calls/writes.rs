@@ -62,6 +62,7 @@ pub fn write(
 #[cold]
 fn finish_write(local: &Local, fd: i32, file: &File, at: Option<u64>, result: isize) {
     told::mind();
+    files::will_be_known(fd);
     if let Some(regulator) = engine::regulator() {
         regulator.complete_write(&local.thread, fd, file, Ticket::FREE, at, result);
     }
@@ -79,6 +80,7 @@ fn slow_write(
     piece: impl Fn(usize, usize) -> isize + Copy,
 ) -> isize {
     let Some(regulator) = engine::regulator() else { return piece(0, count) };
+    files::will_be_known(fd);
     let one = |done: usize, length: usize| {
         let at = at.map(|at| at + done as u64);
         let ticket = regulator.admit_write(&local.thread, fd, file, at, length as u64);

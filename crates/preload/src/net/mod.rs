@@ -78,6 +78,8 @@ pub fn forget(fd: i32) {
 fn forget_socket(fd: i32, socket: &Socket) {
     // A child of vfork(2) closes its own descriptors, but this is its parent's memory.
     if !engine::is_borrowed() {
+        // A forked child forgets the turns of its parent first.
+        let _ = engine::regulator();
         parked::release(fd, socket);
         socket.forget();
     }
@@ -99,4 +101,11 @@ fn classify(fd: i32) -> Option<&'static File> {
         engine::regulator()?.classify(fd, file);
     }
     Some(file)
+}
+
+/// Forgets what only the parent of a forked child may do with its sockets: to end their turns, and to take back what
+/// the kernel was told of them.
+pub fn inherit() {
+    parked::forget_all();
+    TOLD.store(false, Ordering::Relaxed);
 }

@@ -47,7 +47,6 @@ pub fn recently(now: Nanos) -> bool {
 
 /// Parks a flow until `due`, with so many bytes reserved for then.
 pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limits: Limits) {
-    engine::forget_in_child(forget_all);
     socket.park(flow, due, granted, limits.0);
     LAST.store(time::now().0, Ordering::Relaxed);
     PARKED.insert(fd);
@@ -200,7 +199,7 @@ pub fn release_all() {
 }
 
 /// Forgets what is parked: this is a forked child, and the parent's sockets are its parent's.
-fn forget_all() {
+pub fn forget_all() {
     PARKED.clear(|fd| {
         if let Some(socket) = socket(fd) {
             socket.forget_turns();

@@ -158,6 +158,13 @@ impl File {
         }
     }
 
+    /// Forgets everything but an error that it owes: this is a forked child's copy.
+    pub fn inherit(&self) {
+        let owed = self.flags.load(R) & OWED_MASK;
+        self.forget();
+        self.flags.fetch_or(owed, R);
+    }
+
     fn has(&self, flag: u32) -> bool {
         self.flags.load(R) & flag != 0
     }
