@@ -3,11 +3,13 @@
 mod graybox_support;
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use graybox_support::{Scratch, run};
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn the_grant_reaches_the_command() {
@@ -33,7 +35,7 @@ fn senseless_demands_and_missing_commands() {
         (&["--min", "1M", "--max", "1M"], 125),
         (&["--min", "1M", "--max", "1M", "--", "no-such-program-here"], 127),
         (&["--min", "1M", "--max", "1M", "--", "/"], 126),
-        (&["--min", "1024T", "--max", "2048T", "--timeout", "0", "--", "true"], 124),
+        (&["--min", "1024T", "--max", "2048T", "--timeout", "1h", "--", "true"], 125),
     ] {
         let out = run(scratch.discnice(["admit"]).args(words));
         assert_eq!(out.status, status, "{words:?}: {}", out.stderr);
@@ -90,17 +92,95 @@ fn two_that_do_not_fit_together_run_one_after_the_other() {
     assert!(start.elapsed() >= Duration::from_secs(1), "they ran at the same time");
 }
 
+/// A command that holds most of the memory that there is, and one that waits behind it; ended when dropped.
+struct Queue([Child; 2]);
+
+impl Queue {
+    fn begin(scratch: &Scratch) -> Self {
+        let available = discnice_graybox::mac::facts().available;
+        let (half, most) = ((available / 2).to_string(), (available / 10 * 9).to_string());
+        let admit = |min: &str, command: &[&str]| {
+            let sizes = ["--min", min, "--max", &most, "--multiple", "1"];
+            let mut admit = scratch.discnice(["admit"]);
+            admit
+                .args(sizes)
+                .arg("--")
+                .args(command)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let holder = admit(&most, &["sleep", "60"]);
+        let ledger = scratch.path("discnice/memory-grants");
+        let slots = || fs::metadata(&ledger).map_or(0, |file| file.len() / 64);
+        until(|| fs::read_to_string(format!("/proc/{}/comm", holder.id())).unwrap() == "sleep\n");
+        let waiter = admit(&half, &["true"]);
+        until(|| slots() == 2);
+        Self([holder, waiter])
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0[1]), signal).unwrap();
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+const BEHIND: [&str; 9] = ["admit", "--min", "1M", "--max", "1M", "--timeout", "0", "--", "true"];
+
 #[test]
 fn a_killed_waiter_does_not_block_the_queue() {
     let scratch = Scratch::new();
-    let mut waiter = scratch
-        .discnice(["admit", "--min", "1024T", "--max", "1024T", "--", "true"])
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(100));
-    let behind = ["admit", "--min", "1M", "--max", "1M", "--timeout", "0", "--", "true"];
-    assert_eq!(run(&mut scratch.discnice(behind)).status, 124, "passed one who was first");
-    waiter.kill().unwrap();
-    waiter.wait().unwrap();
-    assert_eq!(run(&mut scratch.discnice(behind)).status, 0);
+    let queue = Queue::begin(&scratch);
+    assert_eq!(run(&mut scratch.discnice(BEHIND)).status, 124, "passed one that was first");
+    queue.signal(Signal::KILL);
+    until(|| run(&mut scratch.discnice(BEHIND)).status == 0);
+}
+
+#[test]
+fn a_stopped_waiter_does_not_block_the_queue() {
+    let scratch = Scratch::new();
+    let mut queue = Queue::begin(&scratch);
+    queue.signal(Signal::STOP);
+    until(|| run(&mut scratch.discnice(BEHIND)).status == 0);
+    queue.signal(Signal::CONT);
+    queue.0[0].kill().unwrap();
+    assert!(queue.0[1].wait().unwrap().success(), "it keeps its place");
+}
+
+#[test]
+fn more_than_there_can_ever_be_is_refused() {
+    let scratch = Scratch::new();
+    let out = run(&mut scratch.discnice(["admit", "--min", "100T", "--max", "200T", "--", "true"]));
+    assert_eq!(out.status, 125, "{}", out.stderr);
+    assert!(out.stderr.starts_with("discnice: --min is 100 TiB, but at most "), "{}", out.stderr);
+    assert!(out.stderr.ends_with(" of memory can come free here; lower --min\n"), "{}", out.stderr);
+}
+
+#[test]
+fn one_that_waits_says_so_once() {
+    let scratch = Scratch::new();
+    let mut queue = Queue::begin(&scratch);
+    std::thread::sleep(Duration::from_secs(2));
+    queue.signal(Signal::KILL);
+    let mut said = String::new();
+    queue.0[1].stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("discnice: waiting until "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueHint};
 use discnice_escape::Foreign;
 use discnice_graybox::input::reason;
-use discnice_graybox::mac::{Admission, Demand, Ledger};
+use discnice_graybox::mac::{self, Admission, Demand, Ledger};
 use discnice_units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -60,15 +60,25 @@ const NOT_FOUND: u8 = 127;
 /// comes free by others.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
+/// How long to wait without a word.
+const SILENT: Duration = Duration::from_secs(1);
+
 impl Admit {
     //= gray-box/4.3-wait
     /// Waits for the memory and becomes the command.
     ///
     /// # Errors
-    /// A senseless demand; no access to the shared ledger.
+    /// A senseless demand, or one for more than there can ever be; no access to the shared ledger.
     pub fn run(self) -> Result<ExitCode> {
         let demand = Demand::new(self.min.get(), self.max.get(), self.multiple.get())?;
         let Some(name) = self.command.first() else { bail!("no command given") };
+        let ceiling = mac::ceiling();
+        if demand.least() > ceiling {
+            let (least, ceiling) = (Bytes::new(demand.least()), Bytes::new(ceiling));
+            bail!(
+                "--min is {least}, but at most {ceiling} of memory can come free here; lower --min"
+            );
+        }
         let ledger = Ledger::open().map_err(|error| {
             anyhow!("cannot open the ledger of memory grants: {}", reason(&error))
         })?;
@@ -93,6 +103,7 @@ impl Admit {
     /// The bytes granted; `None` after the timeout.
     fn wait(&self, ledger: &Ledger, ticket: u64, demand: &Demand) -> Result<Option<u64>> {
         let start = Instant::now();
+        let mut told = false;
         loop {
             let holders = match ledger.admit(ticket, demand)? {
                 Admission::Granted(bytes) => return Ok(Some(bytes)),
@@ -101,6 +112,10 @@ impl Admit {
             let left = self.timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
             if left == Some(Duration::ZERO) {
                 return Ok(None);
+            }
+            if !told && start.elapsed() >= SILENT {
+                tell!("discnice: waiting until {} of memory is free", self.min);
+                told = true;
             }
             wait_for_one(&holders, left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN)));
         }

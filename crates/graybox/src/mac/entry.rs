@@ -86,6 +86,11 @@ pub fn start_time(pid: u32) -> Option<u64> {
     procfs::stat(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.started)
 }
 
+/// Returns true if a signal or a tracer has stopped the process.
+pub fn is_stopped(pid: u32) -> bool {
+    procfs::stat(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't'))
+}
+
 /// Anonymous memory of a process and its descendants, in bytes.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

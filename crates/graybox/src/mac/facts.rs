@@ -51,6 +51,14 @@ pub fn available() -> (u64, bool) {
     (machine.min(group), group < machine)
 }
 
+/// Returns the most that [`Facts::available`] can become if all others give their memory back.
+#[must_use]
+pub fn ceiling() -> u64 {
+    let machine = meminfo("MemTotal:").map_or(u64::MAX, |total| total - total / MARGIN / 2);
+    let group = groups().iter().map(|group| group.limit - group.limit / MARGIN).min();
+    machine.min(group.unwrap_or(u64::MAX))
+}
+
 /// Available share of memory, one part in so many, below which an allocation may have to wait.
 const SCARCE: u64 = 10;
 
@@ -221,6 +229,7 @@ mod tests {
     fn this_machine_has_memory() {
         let facts = facts();
         assert!(facts.available > 0 && facts.available < 1 << 50, "{facts:?}");
+        assert!((facts.available..1 << 50).contains(&ceiling()), "{facts:?} {}", ceiling());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::FlockOperation;
 
-use super::entry::{Entry, MEMBER, SLOT, start_time};
+use super::entry::{Entry, MEMBER, SLOT, is_stopped, start_time};
 use super::facts::available;
 
 /// A process that holds nothing and has not asked for so many milliseconds competes no more.
@@ -109,9 +109,10 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Returns the ticket of the first that waits.
+    /// Returns the ticket of the first that waits. A stopped process could not take what is there, and must not keep
+    /// it from those behind.
     pub fn head(&self) -> Option<u64> {
-        let waits = |entry: &&Entry| entry.is_command && entry.bytes == 0;
+        let waits = |entry: &&Entry| entry.is_command && entry.bytes == 0 && !is_stopped(entry.pid);
         self.entries().filter(waits).map(|entry| entry.ticket).min()
     }
 

@@ -14,7 +14,7 @@ mod locked;
 mod region;
 
 pub use alloc::{Grant, Thresholds, gb_alloc, gb_alloc_with};
-pub use facts::{Facts, facts, has_swap, is_scarce, machine, major_faults, stalled};
+pub use facts::{Facts, ceiling, facts, has_swap, is_scarce, machine, major_faults, stalled};
 pub use ledger::{Admission, Ledger};
 pub use region::Region;
 
