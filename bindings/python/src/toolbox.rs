@@ -1,7 +1,7 @@
 //! The gray toolbox for Python: a timer, statistics, clusters, and the refresh of a directory.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use discnice_graybox::fldc::refresh::{self as rewriting, RefreshError};
@@ -98,14 +98,21 @@ pub fn refresh(
     let options = rewriting::Options { dry_run, force, only_better: false, order: &order };
     match py.detach(|| rewriting::refresh(&path, &options, &mut |_, _, _| ())) {
         Ok(report) => Ok((report.files, report.bytes, report.left, report.notes)),
-        Err(error @ RefreshError::Refused(_)) => {
-            let name = path.as_os_str().to_owned();
-            Err(PyPermissionError::new_err((libc::EPERM, error.to_string(), name)))
-        }
-        Err(RefreshError::Io { action, path, error }) => {
+        Err(error) => Err(exception(&path, &error)),
+    }
+}
+
+/// Returns the exception for an error.
+fn exception(dir: &Path, error: &RefreshError) -> PyErr {
+    match error {
+        RefreshError::Io { action, path, error } => {
             let text = format!("cannot {action}: {error}");
-            Err(PyOSError::new_err((error.raw_os_error(), text, path)))
+            PyOSError::new_err((error.raw_os_error(), text, path.clone()))
         }
-        Err(error @ RefreshError::Differs(_)) => Err(PyOSError::new_err(error.to_string())),
+        error if matches!(error.cause(), RefreshError::Refused(_)) => {
+            let name = dir.as_os_str().to_owned();
+            PyPermissionError::new_err((libc::EPERM, error.to_string(), name))
+        }
+        error => PyOSError::new_err(error.to_string()),
     }
 }

@@ -205,9 +205,7 @@ pub unsafe extern "C" fn discnice_refresh(
     };
     let done = match refresh(path, &options, &mut |_, _, _| ()) {
         Ok(done) => done,
-        Err(RefreshError::Refused(_)) => return -libc::EPERM,
-        Err(RefreshError::Differs(_)) => return -libc::EIO,
-        Err(RefreshError::Io { error, .. }) => return -error.raw_os_error().unwrap_or(libc::EIO),
+        Err(error) => return -number(error.cause()),
     };
     if !report.is_null() {
         let left = done.left.len() as u64;
@@ -217,6 +215,15 @@ pub unsafe extern "C" fn discnice_refresh(
         unsafe { report.write(told) };
     }
     0
+}
+
+/// Returns the error number that tells of an error.
+fn number(error: &RefreshError) -> c_int {
+    match error {
+        RefreshError::Refused(_) => libc::EPERM,
+        RefreshError::Io { error, .. } => error.raw_os_error().unwrap_or(libc::EIO),
+        RefreshError::Differs(_) | RefreshError::Noted { .. } => libc::EIO,
+    }
 }
 
 /// The values; `None` for a null pointer.

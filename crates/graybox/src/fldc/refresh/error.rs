@@ -24,6 +24,29 @@ pub enum RefreshError {
     },
     /// The copy of this read back different; the directory is as before.
     Differs(String),
+    /// One of the others, and lines on names beside the directory that the user should look at.
+    Noted {
+        /// What went wrong.
+        cause: Box<RefreshError>,
+        /// The lines.
+        notes: Vec<String>,
+    },
+}
+
+impl RefreshError {
+    /// Adds lines, if there are any.
+    pub(super) fn with(self, notes: Vec<String>) -> Self {
+        if notes.is_empty() { self } else { Self::Noted { cause: Box::new(self), notes } }
+    }
+
+    /// What went wrong, without the lines on what else is to be looked at.
+    #[must_use]
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Noted { cause, .. } => cause.cause(),
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for RefreshError {
@@ -36,6 +59,7 @@ impl fmt::Display for RefreshError {
             Self::Differs(path) => {
                 write!(f, "{path}: the copy differs from the original; it was not used")
             }
+            Self::Noted { cause, notes } => write!(f, "{cause}\n{}", notes.join("\n")),
         }
     }
 }

@@ -96,24 +96,38 @@ pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Re
         let after = job.before.map(|now| now.ideal());
         return Ok(job.report(files, bytes, after));
     }
-    let area = Area::create(&place)?;
     let mut notes = Vec::new();
-    let done = recover(&place, &area, options.force, &mut notes).and_then(|recovered| {
-        let mut job = Job::begin(&place, options)?;
+    match rewrite(&place, options, progress, &mut notes) {
+        Ok(report) => {
+            let kept = notes.iter().any(|note| note.ends_with(KEPT));
+            Ok(Report { notes, kept, ..report })
+        }
+        Err(error) => Err(error.with(notes)),
+    }
+}
+
+/// Rewrites, and adds to `notes` what is to be told whether that succeeds or not.
+fn rewrite(
+    place: &Place,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Report> {
+    let area = Area::create(place)?;
+    let done = recover(place, &area, options.force, notes).and_then(|recovered| {
+        let mut job = Job::begin(place, options)?;
         job.run(&area, progress)?;
         Ok((recovered, job))
     });
-    let cleared = recover::clear(&place, &area, options.force);
+    let cleared = recover::clear(place, &area, options.force);
+    let cleared = cleared.map(|kept| notes.extend(kept.map(|name| note_of_kept(&name))));
     // The first error is the one to tell; the next refresh clears up what is left.
     let (recovered, mut job) = done?;
     let (files, bytes) = job.finish()?;
     let new_tree = Tree::scan(place.dir.as_fd(), &|_, _| 0)?;
     let after = gain::survey(&new_tree, place.dir.as_fd());
-    let mut report = Report { recovered, ..job.report(files, bytes, after) };
-    notes.extend(cleared?.map(|kept| note_of_kept(&kept)));
-    report.notes.extend(notes);
-    report.kept = report.notes.iter().any(|note| note.ends_with(KEPT));
-    Ok(report)
+    cleared?;
+    Ok(Report { recovered, ..job.report(files, bytes, after) })
 }
 
 /// Clears up what interrupted refreshes have left; whether there was something.
@@ -133,3 +147,6 @@ fn recover(place: &Place, area: &Area<'_>, force: bool, notes: &mut Vec<String>)
 fn note_of_kept(name: &str) -> String {
     format!("{name}{KEPT}")
 }
+
+#[cfg(test)]
+mod tests;
