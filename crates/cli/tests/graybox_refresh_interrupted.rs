@@ -3,9 +3,13 @@
 mod graybox_support;
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use discnice_graybox::fldc::refresh::marker::{Entry, Facts, Identity, Marker, Staged};
+use discnice_requirements::skip;
 use graybox_support::tree::{
     make_removable, make_tree, manifest, only_the_tree_is_left, without_times,
 };
@@ -100,4 +104,59 @@ fn a_kill_at_any_moment_leaves_the_directory_complete() {
     assert!(only_the_tree_is_left(&scratch), "something was left");
     assert!(killed > kills / 4, "only {killed} of {kills} were killed in time");
     make_removable(&tree);
+}
+
+fn identity(path: &Path) -> Identity {
+    let meta = fs::metadata(path).unwrap();
+    let born =
+        meta.created().map_or(Duration::ZERO, |born| born.duration_since(UNIX_EPOCH).unwrap());
+    let dev = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+    Identity { dev, ino: meta.ino(), born: (born.as_secs().cast_signed(), born.subsec_nanos()) }
+}
+
+/// Makes what a refresh of `tree` leaves that was killed after exchanging `file`, where programs then changed both the
+/// original and the copy; returns the work area.
+fn both_changed(scratch: &Scratch) -> PathBuf {
+    let (tree, area) = (scratch.path("tree"), scratch.path(".discnice-refresh-0123456789abcdef"));
+    fs::create_dir(&tree).unwrap();
+    fs::create_dir(&area).unwrap();
+    fs::set_permissions(&area, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(tree.join("file"), vec![7; 200_000]).unwrap();
+    let original = area.join("original");
+    fs::write(&original, "changed, too").unwrap();
+    let meta = fs::metadata(&original).unwrap();
+    let marker = Marker { owner: meta.uid(), directory: identity(&tree), area: identity(&area) };
+    fs::write(area.join("marker"), marker.to_string()).unwrap();
+    let facts = Facts { size: 1, uid: 0, gid: 0, mode: 0, mtime: (0, 0) };
+    let new = fs::metadata(tree.join("file")).unwrap().ino();
+    let staged = Entry::Staged(Staged { old: meta.ino(), new, facts });
+    fs::rename(original, area.join(staged.to_string())).unwrap();
+    area
+}
+
+#[test]
+fn looks_tell_of_what_an_interrupted_refresh_left() {
+    let scratch = Scratch::new();
+    let area = both_changed(&scratch);
+    let look = |words: &[&str]| {
+        let mut command = scratch.discnice(["refresh"]);
+        run(command.args(words).arg("tree").env("XDG_STATE_HOME", scratch.path("state")))
+    };
+    let out = look(&["--dry-run"]);
+    if out.stdout.contains("does not tell where files lie") {
+        skip!("this file system does not tell where files lie");
+    }
+    let named = "discnice: .discnice-refresh-0123456789abcdef: left by an interrupted refresh; \
+                 the next one clears it up\n";
+    assert_eq!((out.status, out.stderr.as_str()), (0, named));
+    let out = look(&["--dry-run", "--when-worth"]);
+    assert_eq!((out.status, out.stderr.as_str()), (0, named));
+    assert!(area.exists());
+    let out = look(&["--when-worth"]);
+    assert!(out.stdout.contains("not worth it yet"), "{out:?}");
+    let kept = "discnice: tree.kept-by-refresh-0123456789abcdef: changed by another program";
+    assert!(out.status == 1 && out.stderr.starts_with(kept), "{out:?}");
+    assert!(!area.exists() && scratch.path("tree.kept-by-refresh-0123456789abcdef").exists());
+    let out = look(&["--when-worth"]);
+    assert_eq!((out.status, out.stderr.as_str()), (0, ""), "told once");
 }

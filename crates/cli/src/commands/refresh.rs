@@ -10,7 +10,9 @@ use crate::output::{self, replace_line, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::worth;
-use discnice_graybox::fldc::refresh::{Options, RefreshError, Report, Survey, refresh};
+use discnice_graybox::fldc::refresh::{
+    Cleared, Options, RefreshError, Report, Survey, clear_up, refresh,
+};
 use discnice_graybox::input::{reason, shown};
 use discnice_graybox::profile::{FigureName, Profile};
 use discnice_units::{Bytes, Nanos};
@@ -158,11 +160,43 @@ impl Refresh {
         }
     }
 
-    /// Looks, keeps what was seen, and refreshes if that is worth it.
+    /// Clears up after interrupted refreshes, then refreshes if that is worth it.
     fn run_when_worth(&self, options: &Options<'_>) -> Result<ExitCode> {
+        if self.dry_run {
+            return self.refresh_if_worth(options);
+        }
+        match clear_up(&self.dir, self.force) {
+            Ok(cleared) => {
+                self.tell_cleared(&cleared)?;
+                let status = self.refresh_if_worth(options)?;
+                let kept = status == ExitCode::SUCCESS && !cleared.kept.is_empty();
+                Ok(if kept { ExitCode::FAILURE } else { status })
+            }
+            Err(error) => {
+                self.complain(&error);
+                Ok(ExitCode::from(EXIT_OURS))
+            }
+        }
+    }
+
+    fn tell_cleared(&self, cleared: &Cleared) -> Result<()> {
+        if cleared.recovered {
+            say!("{}: cleared up after an interrupted refresh", shown(&self.dir))?;
+        }
+        for line in &cleared.kept {
+            tell!("discnice: {line}");
+        }
+        Ok(())
+    }
+
+    /// Looks, keeps what was seen, and refreshes if that is worth it.
+    fn refresh_if_worth(&self, options: &Options<'_>) -> Result<ExitCode> {
         let look = Options { dry_run: true, ..*options };
         let before = match refresh(&self.dir, &look, &mut |_, _, _| {}) {
-            Ok(Report { before: Some(before), .. }) => before,
+            Ok(Report { before: Some(before), notes, .. }) => {
+                notes.iter().for_each(|line| tell!("discnice: {line}"));
+                before
+            }
             Ok(_) => bail!(
                 "{}: this file system does not tell where files lie, so that no gain can be told; leave out --when-worth",
                 shown(&self.dir)

@@ -70,7 +70,7 @@ use std::path::Path;
 pub use error::RefreshError;
 pub use gain::Survey;
 pub use options::{Options, Progress};
-pub use report::Report;
+pub use report::{Cleared, Report};
 pub use swap::GRACE;
 
 use error::Result;
@@ -81,6 +81,9 @@ use work::Area;
 
 /// What is said of something kept.
 const KEPT: &str = ": changed by another program during the refresh; kept there, look at it";
+
+/// What a look says of a work area.
+const INTERRUPTED: &str = ": left by an interrupted refresh; the next one clears it up";
 
 //= gray-box/2-known-state
 /// Rewrites `path` in layout order.
@@ -94,7 +97,10 @@ pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Re
         let bytes = check::bytes(&job.tree, &job.pending);
         let files = job.pending.len() as u64;
         let after = job.before.map(|now| now.ideal());
-        return Ok(job.report(files, bytes, after));
+        // Those of a refresh at work are none of a look's business.
+        let left = Area::left_over(&place, None).unwrap_or_default();
+        let notes = left.iter().map(|area| format!("{}{INTERRUPTED}", area.shown())).collect();
+        return Ok(Report { notes, ..job.report(files, bytes, after) });
     }
     let mut notes = Vec::new();
     match rewrite(&place, options, progress, &mut notes) {
@@ -137,11 +143,35 @@ fn recover(place: &Place, area: &Area<'_>, force: bool, notes: &mut Vec<String>)
         notes.push(format!("{name}: not made by discnice, or not safely known to be; left alone"));
     }
     let mut recovered = old == legacy::Found::ClearedUp;
-    for left in area.left_over()? {
-        notes.extend(recover::clear(place, &left, force)?.map(|kept| note_of_kept(&kept)));
-        recovered = true;
-    }
+    recovered |= clear_left_over(place, Some(area), force, notes)?;
     Ok(recovered)
+}
+
+/// Clears up the work areas but for `own`; whether there was one.
+fn clear_left_over(
+    place: &Place,
+    own: Option<&Area<'_>>,
+    force: bool,
+    notes: &mut Vec<String>,
+) -> Result<bool> {
+    let left = Area::left_over(place, own)?;
+    for area in &left {
+        notes.extend(recover::clear(place, area, force)?.map(|kept| note_of_kept(&kept)));
+    }
+    Ok(!left.is_empty())
+}
+
+/// Clears up what interrupted refreshes of `path` have left, and rewrites nothing. `force` as in [`Options`].
+///
+/// # Errors
+/// As [`RefreshError`] says; in every case the directory is complete.
+pub fn clear_up(path: &Path, force: bool) -> Result<Cleared> {
+    let place = Place::find(path)?;
+    let mut notes = Vec::new();
+    match clear_left_over(&place, None, force, &mut notes) {
+        Ok(recovered) => Ok(Cleared { recovered, kept: notes }),
+        Err(error) => Err(error.with(notes)),
+    }
 }
 
 fn note_of_kept(name: &str) -> String {

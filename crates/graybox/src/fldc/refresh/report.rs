@@ -24,3 +24,12 @@ pub struct Report {
     /// How the copies lay that were thrown away, as the originals lie better.
     pub worse: Option<Survey>,
 }
+
+/// What interrupted refreshes had left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleared {
+    /// There was something.
+    pub recovered: bool,
+    /// Names beside the directory under which is something that another program changed, a line each.
+    pub kept: Vec<String>,
+}

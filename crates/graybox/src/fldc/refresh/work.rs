@@ -124,21 +124,22 @@ impl<'a> Area<'a> {
         })
     }
 
-    /// Work areas that interrupted refreshes of this directory by this user have left, locked.
+    /// Work areas but for `own` that interrupted refreshes of this directory by this user have left, locked.
     ///
     /// # Errors
     /// Refused: another refresh of the directory is at work.
-    pub fn left_over(&self) -> Result<Vec<Self>> {
+    pub fn left_over(place: &'a Place, own: Option<&Self>) -> Result<Vec<Self>> {
         let mut found = Vec::new();
-        let list = Dir::read_from(&self.place.parent).doing("read", || "..".into())?;
+        let list = Dir::read_from(&place.parent).doing("read", || "..".into())?;
         for entry in list {
             let entry = entry.doing("read", || "..".into())?;
             let name = entry.file_name();
-            if !is_name(name.to_bytes()) || name == &*self.name {
+            let is_own = own.is_some_and(|own| name == &*own.name);
+            if !is_name(name.to_bytes()) || is_own {
                 continue;
             }
             // Links, files and what cannot be opened are not ours.
-            let Ok(Some(area)) = Self::open(self.place, name) else { continue };
+            let Ok(Some(area)) = Self::open(place, name) else { continue };
             let marked = area.marker();
             let mine = marked.is_some_and(|marker| area.is_marked_by(&marker));
             let locked = rustix::fs::flock(&area.fd, FlockOperation::NonBlockingLockExclusive);
@@ -150,7 +151,7 @@ impl<'a> Area<'a> {
                 Err(_) => {}
                 Ok(()) if mine => found.push(area),
                 // A crash came between the making of the directory and that of its marker.
-                Ok(()) if marked.is_none() => area.remove_if_empty(),
+                Ok(()) if marked.is_none() && own.is_some() => area.remove_if_empty(),
                 Ok(()) => {}
             }
         }

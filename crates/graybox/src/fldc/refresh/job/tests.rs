@@ -64,5 +64,5 @@ fn copies_that_lie_worse_are_thrown_away() {
     let worse = job.report(0, 0, None).worse.expect("told");
     assert!(worse.seeks > 0 && worse.files == 2, "{worse:?}");
     assert_eq!(["one", "other"].map(|name| inode(parent.path(), name)), originals);
-    assert!(area.left_over().unwrap().is_empty());
+    assert!(Area::left_over(&place, Some(&area)).unwrap().is_empty());
 }
