@@ -132,3 +132,28 @@ fn a_directory_named_from_inside_itself() {
     assert_eq!(fs::read(tree.join("made")).unwrap(), b"new\n");
     make_removable(&tree);
 }
+
+#[test]
+fn names_that_match_nothing_are_told() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.path("tree/sub")).unwrap();
+    fs::write(scratch.path("tree/sub/a"), vec![1; 9000]).unwrap();
+    fs::write(scratch.path("tree/b"), vec![2; 5000]).unwrap();
+    for mode in [&["--dry-run"][..], &[]] {
+        let refresh = |list: &str| {
+            scratch.write("list", list.as_bytes());
+            run(scratch.discnice(["refresh", "--order", "list", "tree"]).args(mode))
+        };
+        let inode = || fs::metadata(scratch.path("tree/b")).unwrap().ino();
+        let before = inode();
+        for wrong in ["tree/sub/a\ntree/b\n", "sub\na\n", ""] {
+            let out = refresh(wrong);
+            assert_eq!((out.status, out.stderr.lines().count()), (125, 1), "{wrong:?}: {out:?}");
+            assert_eq!((out.stdout.as_str(), inode()), ("", before), "{wrong:?}");
+        }
+        let out = refresh("b\nsub/none\n./sub/a\na\n");
+        let line = "discnice: 2 of 4 names in the order given are no files below the directory\n";
+        assert_eq!((out.status, out.stderr.as_str()), (0, line));
+        assert_eq!(refresh("b\n./sub/a\n").stderr, "");
+    }
+}

@@ -109,7 +109,11 @@ fn read_list(path: &Path) -> Result<Vec<OsString>> {
         )
     })?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    Ok(lines.map(|line| OsString::from_vec(line.to_vec())).collect())
+    let lines: Vec<_> = lines.map(|line| OsString::from_vec(line.to_vec())).collect();
+    if lines.is_empty() {
+        bail!("the list {} is empty; give a file with one name a line", shown(path));
+    }
+    Ok(lines)
 }
 
 impl Refresh {
@@ -117,7 +121,7 @@ impl Refresh {
     /// had changed.
     ///
     /// # Errors
-    /// An unreadable list.
+    /// An unreadable or empty list.
     pub fn run(self) -> Result<ExitCode> {
         let order = match &self.order {
             None => Vec::new(),
@@ -192,11 +196,8 @@ impl Refresh {
     /// Looks, keeps what was seen, and refreshes if that is worth it.
     fn refresh_if_worth(&self, options: &Options<'_>) -> Result<ExitCode> {
         let look = Options { dry_run: true, ..*options };
-        let before = match refresh(&self.dir, &look, &mut |_, _, _| {}) {
-            Ok(Report { before: Some(before), notes, .. }) => {
-                notes.iter().for_each(|line| tell!("discnice: {line}"));
-                before
-            }
+        let (before, notes) = match refresh(&self.dir, &look, &mut |_, _, _| {}) {
+            Ok(Report { before: Some(before), notes, .. }) => (before, notes),
             Ok(_) => bail!(
                 "{}: this file system does not tell where files lie, so that no gain can be told; leave out --when-worth",
                 shown(&self.dir)
@@ -209,6 +210,9 @@ impl Refresh {
         let figures = Disk::below(&self.dir).figures;
         let mut history = History::of(&self.dir)?;
         let is_due = history.look(&self.dir, &before, &figures, self.reads)?;
+        if self.dry_run || !is_due {
+            notes.iter().for_each(|line| tell!("discnice: {line}"));
+        }
         if self.dry_run {
             return Ok(ExitCode::SUCCESS);
         }

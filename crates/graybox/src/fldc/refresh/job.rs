@@ -1,9 +1,8 @@
 //! One refresh: copy, sync, verify, exchange, and the same again for what changed meanwhile.
 
 use std::collections::HashMap;
-use std::ffi::{CString, OsString};
+use std::ffi::CString;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use super::copy::{self, Copied};
@@ -17,31 +16,13 @@ use super::report::Report;
 use super::status::{Meta, stat};
 use super::tree::{Cursor, Tree};
 use super::work::Area;
-use super::{busy, check};
+use super::{busy, check, order};
 
 /// Attempts at files that change or are in use, and the pause before each but the first.
 const ROUNDS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Lines shown of what is left as it is.
 const LINES: usize = 20;
-
-//= gray-box/4.2.2-user-order
-/// Returns the position of each path in a given order; for one that comes twice, its first.
-fn places(order: &[OsString]) -> HashMap<&[u8], u64> {
-    let mut places = HashMap::new();
-    for (path, place) in order.iter().zip(0..) {
-        let path = path.as_bytes();
-        places.entry(path.strip_prefix(b"./").unwrap_or(path)).or_insert(place);
-    }
-    places
-}
-
-//= gray-box/4.2.1-refresh
-/// Files named in an order given come first, the others by size.
-fn rank(places: &HashMap<&[u8], u64>, path: &[u8], meta: &Meta) -> u64 {
-    let behind = meta.size.saturating_add(places.len() as u64);
-    places.get(path).copied().unwrap_or(behind)
-}
 
 /// A refresh under way.
 pub struct Job<'a> {
@@ -58,6 +39,8 @@ pub struct Job<'a> {
     /// How the copies lay, if that was worse than how the originals lie: then none was exchanged.
     worse: Option<Survey>,
     only_better: bool,
+    /// What is to be told of the order given.
+    note: Option<String>,
     /// Members exchanged for their copies, with the inode of the copy, that still have an original in the work area.
     unsettled: Vec<(usize, u64)>,
 }
@@ -68,9 +51,10 @@ impl<'a> Job<'a> {
     /// # Errors
     /// Refused: nothing can be rewritten, or there is no room.
     pub fn begin(place: &'a Place, options: &Options<'_>) -> Result<Self> {
-        let places = places(options.order);
+        let places = order::places(options.order);
         let root = place.dir.as_fd();
-        let tree = Tree::scan(root, &|name, meta| rank(&places, name, meta))?;
+        let tree = Tree::scan(root, &|name, meta| order::rank(&places, name, meta))?;
+        let note = order::check(&tree, &places)?;
         let check::Plan { rewrite: pending, left } = check::plan(&tree, options.force);
         let before = gain::survey(&tree, root);
         let job = Self {
@@ -83,6 +67,7 @@ impl<'a> Job<'a> {
             rewritten: Vec::new(),
             worse: None,
             only_better: options.only_better,
+            note,
             unsettled: Vec::new(),
         };
         if job.pending.is_empty() && !job.left.is_empty() {
@@ -279,7 +264,7 @@ impl<'a> Job<'a> {
             after,
             recovered: false,
             left,
-            notes: Vec::new(),
+            notes: self.note.iter().cloned().collect(),
             kept: false,
             worse: self.worse,
         }

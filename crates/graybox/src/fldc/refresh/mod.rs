@@ -52,6 +52,7 @@ mod legacy;
 pub mod marker;
 mod meta;
 mod options;
+mod order;
 mod place;
 mod raw;
 mod recover;
@@ -99,13 +100,15 @@ pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Re
         let after = job.before.map(|now| now.ideal());
         // Those of a refresh at work are none of a look's business.
         let left = Area::left_over(&place, None).unwrap_or_default();
-        let notes = left.iter().map(|area| format!("{}{INTERRUPTED}", area.shown())).collect();
-        return Ok(Report { notes, ..job.report(files, bytes, after) });
+        let mut report = job.report(files, bytes, after);
+        report.notes.extend(left.iter().map(|area| format!("{}{INTERRUPTED}", area.shown())));
+        return Ok(report);
     }
     let mut notes = Vec::new();
     match rewrite(&place, options, progress, &mut notes) {
         Ok(report) => {
             let kept = notes.iter().any(|note| note.ends_with(KEPT));
+            notes.extend(report.notes);
             Ok(Report { notes, kept, ..report })
         }
         Err(error) => Err(error.with(notes)),

@@ -17,7 +17,7 @@ pub struct Report {
     pub recovered: bool,
     /// Members that are left as they were, and why, a line each.
     pub left: Vec<String>,
-    /// Names beside the directory that the user should look at, and why, a line each.
+    /// What the user should look at, and why, a line each: names beside the directory, an order that does not fit.
     pub notes: Vec<String>,
     /// Under one of these names is something that another program changed meanwhile.
     pub kept: bool,

@@ -24,6 +24,13 @@ pub struct Node {
     pub meta: Meta,
 }
 
+impl Node {
+    /// Returns true if it may have members of its own.
+    pub fn is_directory(&self) -> bool {
+        self.meta.kind() == FileType::Directory
+    }
+}
+
 /// The members of a directory tree: each directory before what it contains, the contents of one
 /// directory in a row. Node 0 is the root.
 #[derive(Debug)]
@@ -110,7 +117,7 @@ impl Tree {
     }
 
     /// Path of a member from the root on; empty for the root.
-    fn path(&self, mut index: usize) -> Vec<u8> {
+    pub fn path(&self, mut index: usize) -> Vec<u8> {
         let mut names = Vec::new();
         while index != 0 {
             names.push(self.nodes[index].name.as_bytes());
