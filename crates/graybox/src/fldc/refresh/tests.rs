@@ -6,8 +6,8 @@ use super::marker::{Entry, Staged};
 use super::status::stat;
 use super::*;
 
-/// A directory whose file `one` was exchanged for its copy by a refresh that was then interrupted; the original and
-/// the copy were both changed since.
+/// Makes a directory in which a refresh that was then interrupted has exchanged the file `one` for its copy; the
+/// original and the copy were both changed since.
 fn both_changed() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let dir = parent.path().join("dir");
