@@ -103,6 +103,44 @@ fn a_directory_is_rewritten_once_readings_have_lost_what_that_takes() {
     assert_eq!(last["lost_seconds"], 0.0);
 }
 
+/// Makes the losses so far larger than any refresh takes.
+fn lose_much(scratch: &Scratch) {
+    let mut kept = kept(scratch);
+    kept["lost_seconds"] = 1e6.into();
+    fs::write(history(scratch), kept.to_string()).unwrap();
+}
+
+#[test]
+fn what_was_lost_counts_only_while_its_reason_lasts() {
+    let scratch = Scratch::new();
+    scattered(&scratch);
+    if !look(&scratch, &[]).stdout.contains("each reading of all files loses") {
+        skip!("this file system does not tell where files lie");
+    }
+    if kept(&scratch)["looks"][0]["seeks"].as_u64().unwrap() < 5 {
+        skip!("this file system laid the files together all the same");
+    }
+    let name = history(&scratch);
+    let dev = format!("{:x}-", fs::metadata(scratch.path("tree")).unwrap().dev());
+    assert!(!name.file_name().unwrap().to_str().unwrap().starts_with(&dev), "{name:?}");
+    // A refresh by hand is noted, but begins no history.
+    lose_much(&scratch);
+    let mut by_hand = scratch.discnice(["refresh", "tree"]);
+    let out = run(by_hand.env("XDG_STATE_HOME", scratch.path("state")));
+    assert_eq!((out.status, out.stderr.as_str()), (0, ""));
+    assert_eq!(kept(&scratch)["lost_seconds"], 0.0);
+    let out = run(by_hand.env("XDG_STATE_HOME", scratch.path("none")));
+    assert!(out.status == 0 && !scratch.path("none").exists(), "{out:?}");
+    // Files are removed.
+    lose_much(&scratch);
+    for number in 1..FILES {
+        fs::remove_file(scratch.path(format!("tree/{number}"))).unwrap();
+    }
+    fs::write(scratch.path("tree/0"), vec![0; 4096]).unwrap();
+    let out = look(&scratch, &[]);
+    assert!(out.stdout.starts_with("tree: not worth it yet\n"), "{out:?}");
+}
+
 #[test]
 fn a_history_that_cannot_be_used_or_kept_is_told_and_nothing_rewritten() {
     let scratch = Scratch::new();

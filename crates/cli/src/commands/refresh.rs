@@ -136,7 +136,25 @@ impl Refresh {
         if self.when_worth {
             return self.run_when_worth(&options);
         }
-        self.refresh(&options).map(|(status, _)| status)
+        let (status, report) = self.refresh(&options)?;
+        if !self.dry_run
+            && let Some(report) = report
+        {
+            self.note(&report);
+        }
+        Ok(status)
+    }
+
+    /// Notes a refresh in the history that --when-worth keeps, if there is one.
+    fn note(&self, report: &Report) {
+        let (Some(before), Some(after)) = (report.before, report.after) else { return };
+        let Ok(mut history) = History::of(&self.dir) else { return };
+        if history.is_begun() {
+            history.refreshed(&before, &after, &Disk::below(&self.dir).figures);
+            if let Err(error) = history.save() {
+                tell!("discnice: {error:#}");
+            }
+        }
     }
 
     /// Refreshes, and tells; the report if that was done.

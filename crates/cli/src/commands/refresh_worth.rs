@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -71,7 +72,9 @@ impl History {
         let absolute = directory.canonicalize().and_then(|path| Ok((fs::metadata(&path)?, path)));
         let (facts, path) =
             absolute.map_err(|error| anyhow!("{}: {}", shown(directory), reason(&error)))?;
-        let file = folder.join(format!("{:x}-{:x}.json", facts.dev(), facts.ino()));
+        // No device number: it may be another one after each start of the machine.
+        let hash = fnv1a(path.as_os_str().as_bytes());
+        let file = folder.join(format!("{hash:016x}-{:x}.json", facts.ino()));
         let name = path.to_string_lossy().into_owned();
         let kept = match read(&file) {
             Ok(kept) => kept.filter(|kept| kept.version == VERSION && kept.directory == name),
@@ -102,6 +105,9 @@ impl History {
         // With nothing known of before, one reading.
         let last = self.kept.looks.last().map(|look| at.saturating_sub(look.at));
         let readings = last.map_or(1.0, |seconds| seconds as f64 / DAY * a_day);
+        if let Some(look) = self.kept.looks.last() {
+            self.worth.forget(look.seeks_after.unwrap_or(look.seeks), now.seeks);
+        }
         self.worth.read(now, disk, readings);
         let (files, extents, seeks) = (now.files, now.extents, now.seeks);
         let look =
@@ -116,6 +122,11 @@ impl History {
         say!("  each reading of all files loses {gain}; lost since the last refresh: {lost}")?;
         say!("  a refresh is worth it from {price} on{more}")?;
         Ok(is_due)
+    }
+
+    /// Returns true if there has been a look.
+    pub fn is_begun(&self) -> bool {
+        !self.kept.looks.is_empty()
     }
 
     /// Notes a refresh.
@@ -163,4 +174,11 @@ fn read(file: &Path) -> Result<Option<Kept>> {
 
 fn span(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
+}
+
+/// A hash that is the same in each version of the program.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -54,6 +54,15 @@ impl Default for Worth {
 }
 
 impl Worth {
+    /// Forgets what was lost for reasons that are gone: files were removed, or rewritten without a word to this history. `before`
+    /// is what the last look left.
+    pub fn forget(&mut self, before: u64, now: u64) {
+        let (had, has) = (before.saturating_sub(1), now.saturating_sub(1));
+        if has < had || has == 0 {
+            self.lost *= has as f64 / had.max(1) as f64;
+        }
+    }
+
     /// Adds so many readings in the present order.
     pub fn read(&mut self, now: &Survey, disk: &Disk, readings: f64) {
         self.lost += disk.gain(now) * readings.max(0.0);
@@ -110,6 +119,21 @@ mod tests {
         worth.read(&survey(1), &DISK, 1e9);
         worth.read(&Survey::default(), &DISK, 1e9);
         assert!(!worth.is_due(&survey(1), &DISK) && !worth.is_due(&Survey::default(), &DISK));
+    }
+
+    #[test]
+    fn what_was_lost_counts_only_while_its_reason_lasts() {
+        let mut worth = Worth::default();
+        worth.read(&survey(1000), &DISK, 100.0);
+        let lost = worth.lost;
+        worth.forget(1000, 1000);
+        worth.forget(500, 1000);
+        assert_eq!(worth.lost, lost);
+        worth.forget(1001, 501);
+        assert_eq!(worth.lost, lost / 2.0);
+        worth.forget(1, 1);
+        worth.read(&survey(1), &DISK, 100.0);
+        assert!(!worth.is_due(&survey(1), &DISK), "{worth:?}");
     }
 
     #[test]
