@@ -2,7 +2,7 @@
 //!
 //! The regulator tells it through a pipe what it is about to stop and what it has continued. When
 //! the regulator ends, in whatever way, the pipe's end tells the guardian, which continues all that
-//! is still stopped and ends itself. If the guardian dies first, the next message fails and the
+//! is still stopped by it and ends itself. If the guardian dies first, the next message fails and the
 //! regulator starts another. Only if both die within one look (a quarter of a second) does a job
 //! stay stopped, until the next process of the user's looks at the [record](crate::hold_record).
 
@@ -11,13 +11,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::fork;
 use crate::hold_record::{HoldRecord, Kind, settle_abandoned};
 use crate::tree::{PROCESS, Process};
+use crate::{fork, hold_record, stop_signal};
 
 /// One message: what, and of which process. Shorter than `PIPE_BUF`, so never torn (pipe(7)).
 const LENGTH: usize = 1 + PROCESS;
@@ -54,8 +52,7 @@ impl Guardian {
         if self.stopped.contains(&process) {
             return Ok(false);
         }
-        let Some(found) = process.stat() else { return Ok(false) };
-        if found.state == b'T' {
+        if process.stat().is_none() || stop_signal::is_stopping(process) {
             return Ok(false);
         }
         // The guardian learns it first: to continue a process that runs does no harm.
@@ -63,7 +60,7 @@ impl Guardian {
         if let Some(record) = &mut self.record {
             record.add(process);
         }
-        if let Err(error) = self.tell(STOPPED, process).and_then(|()| send(process, Signal::STOP)) {
+        if let Err(error) = self.tell(STOPPED, process).and_then(|()| stop_signal::stop(process)) {
             self.stopped.remove(&process);
             self.strike(process);
             return Err(error);
@@ -80,19 +77,19 @@ impl Guardian {
         let found = process.stat().filter(|_| self.stopped.contains(&process));
         let stands = found.ok_or(io::ErrorKind::NotFound)?.state == b'T';
         if !stands {
-            send(process, Signal::STOP)?;
+            stop_signal::stop(process)?;
         }
         Ok(stands)
     }
 
-    /// Continues everything that [`Self::stop`] stopped.
+    /// Continues everything that [`Self::stop`] stopped, but for what another process stopped meanwhile.
     pub fn resume(&mut self) {
         for process in std::mem::take(&mut self.stopped) {
             self.go_on(process);
         }
     }
 
-    /// Continues one process, if [`Self::stop`] stopped it.
+    /// Continues one process, if [`Self::stop`] stopped it and no other process meanwhile.
     pub fn resume_one(&mut self, process: Process) {
         if self.stopped.remove(&process) {
             self.go_on(process);
@@ -101,7 +98,7 @@ impl Guardian {
 
     fn go_on(&mut self, process: Process) {
         // Gone meanwhile, or not ours to signal any more: nothing left to continue.
-        let _ = send(process, Signal::CONT);
+        let _ = go_on(process, self.record.as_ref().map(HoldRecord::name));
         let _ = self.tell(CONTINUED, process);
         self.strike(process);
     }
@@ -143,7 +140,12 @@ impl Drop for Guardian {
 /// Continues what was left stopped by regulators that were killed together with their guardians.
 pub fn continue_abandoned() {
     // One that is gone meanwhile, or runs, has nothing to be continued.
-    settle_abandoned(Kind::Stopped, |process| drop(send(process, Signal::CONT)));
+    settle_abandoned(Kind::Stopped, |process, name| drop(go_on(process, Some(name))));
+}
+
+/// Continues a process that the record of this name lists.
+fn go_on(process: Process, own: Option<&str>) -> io::Result<()> {
+    stop_signal::go_on(process, |process| hold_record::others_list(Kind::Stopped, process, own))
 }
 
 fn message(what: u8, process: Process) -> [u8; LENGTH] {
@@ -157,30 +159,13 @@ fn parse(bytes: &[u8; LENGTH]) -> Option<(u8, Process)> {
     Some((what, Process::from_bytes(process)?))
 }
 
-/// Sends a signal to exactly this process: its descriptor cannot come to mean another one.
-///
-/// # Errors
-/// `NotFound` when it is gone, at whichever call that shows; else as pidfd_send_signal(2).
-fn send(process: Process, signal: Signal) -> io::Result<()> {
-    let descriptor = pidfd_open(process.pid, PidfdFlags::empty()).map_err(missing)?;
-    match process.stat() {
-        Some(_) => pidfd_send_signal(descriptor, signal).map_err(missing),
-        None => Err(io::ErrorKind::NotFound.into()),
-    }
-}
-
-/// The error of a call on a process. `ESRCH` has no kind of its own in the standard library.
-fn missing(error: Errno) -> io::Error {
-    if error == Errno::SRCH { io::ErrorKind::NotFound.into() } else { error.into() }
-}
-
 fn start(record: Option<&HoldRecord>) -> io::Result<File> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let writer = File::from(writer);
     let copy = &writer;
     fork::child(move || {
         fork::close(copy);
-        guard(reader);
+        guard(reader, record.map(HoldRecord::name));
         // All of it goes on now.
         record.into_iter().for_each(HoldRecord::end);
     })?;
@@ -188,7 +173,7 @@ fn start(record: Option<&HoldRecord>) -> io::Result<File> {
 }
 
 /// The guardian's whole life.
-fn guard(reader: OwnedFd) {
+fn guard(reader: OwnedFd, record: Option<&str>) {
     // A terminal's interrupt or hang-up that ends the regulator must not end the guardian.
     let _ = rustix::process::setsid();
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE]);
@@ -203,22 +188,6 @@ fn guard(reader: OwnedFd) {
         }
     }
     for process in stopped {
-        let _ = send(process, Signal::CONT);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::Command;
-
-    use super::*;
-
-    #[test]
-    fn a_process_that_ended_meanwhile_is_not_found() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let process = Process::find(child.id()).unwrap();
-        child.kill().unwrap();
-        assert!(child.wait().is_ok());
-        assert_eq!(send(process, Signal::STOP).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let _ = go_on(process, record);
     }
 }

@@ -61,6 +61,11 @@ impl HoldRecord {
         Some(Self { directory, name, file, entries: Vec::new() })
     }
 
+    /// Returns the name of its file.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Notes that a process is about to be held.
     pub fn add(&mut self, process: Process) {
         let free = self.entries.iter().position(Option::is_none);
@@ -93,22 +98,33 @@ impl HoldRecord {
     }
 }
 
-/// Calls `let_go` for each process that was left held by processes of this user's that were killed together with their
-/// helpers, and ends their records.
-pub fn settle_abandoned(kind: Kind, mut let_go: impl FnMut(Process)) {
+/// Calls `let_go`, with the record's name, for each process that was left held by processes of this user's that were killed
+/// together with their helpers, and ends their records.
+pub fn settle_abandoned(kind: Kind, mut let_go: impl FnMut(Process, &str)) {
     let Ok(directory) = discnice_paths::runtime() else { return };
-    for name in directory.names().unwrap_or_default() {
-        let Some(name) =
-            std::str::from_utf8(&name).ok().filter(|name| name.starts_with(kind.prefix()))
-        else {
-            continue;
-        };
-        if let Some(file) = open(&directory, name, OFlags::empty()) {
-            entries(&file).for_each(&mut let_go);
+    for name in names(&directory, kind) {
+        if let Some(file) = open(&directory, &name, OFlags::empty()) {
+            entries(&file).for_each(|process| let_go(process, &name));
             // Another process may do the same at this moment.
-            let _ = directory.remove(name);
+            let _ = directory.remove(&name);
         }
     }
+}
+
+/// Whether a record other than our `own` lists a process.
+pub(crate) fn others_list(kind: Kind, process: Process, own: Option<&str>) -> bool {
+    let Ok(directory) = discnice_paths::runtime() else { return false };
+    names(&directory, kind)
+        .filter(|name| own != Some(name))
+        .filter_map(|name| directory.open(&name, OFlags::RDONLY).ok())
+        .any(|file| entries(&file).any(|entry| entry == process))
+}
+
+/// The names of all records of a kind.
+fn names(directory: &Private, kind: Kind) -> impl Iterator<Item = String> {
+    let all = directory.names().unwrap_or_default().into_iter();
+    all.filter_map(|name| String::from_utf8(name).ok())
+        .filter(move |name| name.starts_with(kind.prefix()))
 }
 
 /// Opens and locks a record; `None` while others could let go of what stands in it.

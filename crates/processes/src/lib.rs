@@ -5,11 +5,13 @@
 //! - [`fork`]: helper processes: children without exec that outlive or accompany their parent;
 //! - [`guardian`]: a helper that continues what a killed process had stopped;
 //! - [`hold_record`]: what is held, for the case that both are killed;
+//! - `stop_signal`: stops and continues one process, and keeps the stops of others;
 //! - [`stopper`]: stops and continues the processes of a tree.
 
 pub mod fork;
 pub mod guardian;
 pub mod hold_record;
+mod stop_signal;
 pub mod stopper;
 pub mod tree;
 

@@ -10,5 +10,5 @@ use super::cgroup;
 pub fn let_go_of_abandoned() {
     guardian::continue_abandoned();
     // A cgroup may be gone by now, or is used by a process that freezes anew.
-    settle_abandoned(Kind::Frozen, |process| drop(cgroup::tidy_abandoned(process)));
+    settle_abandoned(Kind::Frozen, |process, _| drop(cgroup::tidy_abandoned(process)));
 }
