@@ -63,11 +63,13 @@ impl Hold for Signals {
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {
+        // A shell can have brought it there, and continued it, since it was stopped.
+        if process::is_in_foreground(self.process.id()) {
+            self.release();
+            return Err(Refused::Foreground);
+        }
         if self.stopped {
             return self.keep();
-        }
-        if process::is_in_foreground(self.process.id()) {
-            return Err(Refused::Foreground);
         }
         match self.stopper.with(|guardian| guardian.stop(self.process)) {
             Ok(stopped) => {
