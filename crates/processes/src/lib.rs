@@ -6,7 +6,8 @@
 //! - [`guardian`]: a helper that continues what a killed process had stopped;
 //! - [`hold_record`]: what is held, for the case that both are killed;
 //! - `stop_signal`: stops and continues one process, and keeps the stops of others;
-//! - [`stopper`]: stops and continues the processes of a tree.
+//! - [`stopper`]: stops and continues the processes of a tree;
+//! - [`wishes`]: signals that ask a process to end, or to stop.
 
 pub mod fork;
 pub mod guardian;
@@ -14,5 +15,6 @@ pub mod hold_record;
 mod stop_signal;
 pub mod stopper;
 pub mod tree;
+pub mod wishes;
 
 pub use stopper::Stopper;

@@ -3,8 +3,7 @@
 use discnice_escape::Foreign;
 use discnice_ledger::policy::Limits;
 use discnice_processes::tree::{Process, Tree};
-use discnice_sys::procfs;
-use discnice_watcher::process::threads;
+use discnice_processes::wishes;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::classes::Found;
@@ -12,9 +11,6 @@ use crate::config;
 use crate::output::tell;
 use crate::paused::Chosen;
 use crate::running::Running;
-
-/// Signals by which people want a job to end. Where it has a handler for them, that waits while the job stands.
-const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
 /// A job in a class.
 #[derive(Debug)]
@@ -65,10 +61,9 @@ impl Job {
 
     /// Whether one of its processes is about to receive a signal that asks it to end.
     pub fn is_asked_to_end(&self) -> bool {
-        let asks = |pending: u64| ENDS.iter().any(|signal| pending & 1 << (signal - 1) != 0);
         let ids = self.processes().into_iter();
         ids.map(|process| process.as_raw_nonzero().get().unsigned_abs())
-            .any(|id| threads(id).any(|thread| asks(procfs::pending_signals(thread))))
+            .any(|id| wishes::awaits(id, wishes::ENDS))
     }
 
     /// Has it stand.

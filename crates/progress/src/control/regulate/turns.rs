@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use discnice_processes::stopper::Stopper;
 use discnice_processes::tree::Tree;
-use discnice_sys::procfs;
+use discnice_processes::wishes;
+use discnice_sys::procfs::Stat;
 use discnice_units::Nanos;
 
 use super::Job;
@@ -15,9 +16,7 @@ use crate::testpoint::{clock, thread};
 
 /// A stopped job is kept so at this pace.
 const KEEP: Nanos = Nanos(40_000_000);
-/// Signals by which people want a job to end, or to stop: they wait while it is stopped.
-const WISHES: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
-/// Time for which a job that got one of these signals is left alone, to clean up and to exit.
+/// Time for which a job that got a signal that asks it to end or to stop is left alone, to clean up and to exit.
 const GRACE: Nanos = Nanos(10_000_000_000);
 /// A job that limits held for this share of the time between two looks is as fast as they allow.
 const HELD_FRAC: f64 = 0.1;
@@ -158,12 +157,9 @@ fn keep_stopped(stopper: &mut dyn Stopper, tree: &mut Tree) -> Option<Cut> {
     if tree.is_empty() {
         return Some(Cut::Asked);
     }
-    let wanted = |id: u32| {
-        let pending = procfs::pending_signals(id);
-        WISHES.iter().any(|signal| pending & 1 << (signal - 1) != 0)
-    };
+    let is_asked = |member: &Stat| wishes::awaits(member.id, wishes::ENDS_AND_STOPS);
     // After an error the job runs.
-    if stopper.keep(tree).is_err() || tree.iter().any(|member| wanted(member.id)) {
+    if stopper.keep(tree).is_err() || tree.iter().any(is_asked) {
         return Some(Cut::Asked);
     }
     is_awaited(tree).then_some(Cut::Awaited)
