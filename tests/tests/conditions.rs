@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use discnice_tests::bus::Bus;
 use discnice_tests::class::Class;
-use discnice_tests::process::{Group, run, send, until, wait, within};
+use discnice_tests::process::{Group, run, send, until, wait, with_in_environment, within};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -229,6 +229,61 @@ fn a_job_that_stands_can_be_asked_to_end() {
         assert_eq!(ended.code(), Some(3), "{}", job.told());
     }
     assert_eq!(class.show()["unmet"], serde_json::json!([]));
+}
+
+/// A signal can be received while what holds the job is replaced: then nothing is pending any more.
+#[test]
+fn a_job_that_was_asked_to_end_while_its_holder_was_replaced_ends() {
+    let script = "trap 'echo >asked; while test ! -e end; do :; done; exit 3' TERM; while :; do echo >>log; done";
+    let runtime = product::private_folder();
+    let (switch, folder) = (Switch::new(), product::folder());
+    switch.on();
+    let mut command = product::discnice(["run", "--only-when", &switch.condition()]);
+    command.args(["sh", "-c", script]).current_dir(folder.path()).stdout(Stdio::null());
+    command.env("DBUS_SYSTEM_BUS_ADDRESS", no_bus()).env("XDG_RUNTIME_DIR", runtime.path());
+    command.stderr(File::create(folder.path().join("errors")).expect("a file"));
+    let mut job = Job { started: Group::start(&mut command), folder };
+    until("it begins", || job.written() > 0);
+    switch.off();
+    job.must_stand("the job waits for the success of its command");
+    // The worker, which is stopped while it holds, is killed by its deadline; its keeper starts no other one as long as it stands.
+    let daemons = daemons(runtime.path());
+    daemons.iter().for_each(|daemon| send(*daemon, libc::SIGSTOP));
+    until("its holder is gone", || !job.stands());
+    send(job.started.id().cast_signed(), libc::SIGTERM);
+    let path = job.folder.path().to_owned();
+    until("its handler runs", || path.join("asked").exists());
+    daemons.iter().for_each(|daemon| send(*daemon, libc::SIGCONT));
+    // By now it would be held again.
+    std::thread::sleep(Duration::from_secs(3));
+    fs::write(path.join("end"), "").expect("a file");
+    let ended = wait(&mut job.started, &"the job");
+    assert_eq!(ended.code(), Some(3), "{}", job.told());
+}
+
+/// The processes of policyd that have this runtime folder.
+fn daemons(runtime: &Path) -> Vec<i32> {
+    let all = with_in_environment(&format!("XDG_RUNTIME_DIR={}", runtime.display()));
+    let is_daemon = |id: &u32| {
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == b"policyd")
+    };
+    all.into_iter().filter(is_daemon).map(u32::cast_signed).collect()
+}
+
+/// A job that ignores SIGHUP, as below nohup(1), is not asked to end by one.
+#[test]
+fn a_signal_that_the_job_ignores_does_not_let_it_go_on() {
+    let switch = Switch::new();
+    switch.on();
+    let script = "trap '' HUP; while :; do echo >>log; sleep 0.02; done";
+    let job = Job::start_script(&no_bus(), &["--only-when", &switch.condition()], script);
+    until("it begins", || job.written() > 0);
+    switch.off();
+    job.must_stand("the job waits for the success of its command");
+    send(job.started.id().cast_signed(), libc::SIGHUP);
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(job.stands(), "goes on: {}", job.told());
 }
 
 /// After the time of `--until` no condition counts.

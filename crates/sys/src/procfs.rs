@@ -148,19 +148,29 @@ pub fn fatal_signals(id: u32) -> u64 {
     read(id, "status", &mut buffer).map_or(0, |text| parse_pending(text, b"SigCgt:")) & !harmless
 }
 
+/// Signals that the process ignores, as a mask.
+#[must_use]
+pub fn ignored_signals(id: u32) -> u64 {
+    let mut buffer = [0; 4096];
+    read(id, "status", &mut buffer).map_or(0, |text| parse_mask(text, b"SigIgn:"))
+}
+
 /// Pending signals without those of the mask with this label; an empty one is none.
 fn parse_pending(text: &[u8], without: &[u8]) -> u64 {
-    let mask = |label: &[u8]| {
-        let mut lines = text.split(|byte| *byte == b'\n');
-        let digits = lines.find_map(|line| line.strip_prefix(label)).unwrap_or_default();
-        let value = |sum: u64, digit: &u8| {
-            let digit = char::from(*digit).to_digit(16).unwrap_or(0);
-            sum << 4 | u64::from(digit)
-        };
-        digits.trim_ascii().iter().fold(0, value)
-    };
+    let mask = |label: &[u8]| parse_mask(text, label);
     let without = if without.is_empty() { 0 } else { mask(without) };
     (mask(b"SigPnd:") | mask(b"ShdPnd:")) & !(mask(b"SigBlk:") | mask(b"SigIgn:") | without)
+}
+
+/// The mask with this label; an empty one if there is none.
+fn parse_mask(text: &[u8], label: &[u8]) -> u64 {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let digits = lines.find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+    let value = |sum: u64, digit: &u8| {
+        let digit = char::from(*digit).to_digit(16).unwrap_or(0);
+        sum << 4 | u64::from(digit)
+    };
+    digits.trim_ascii().iter().fold(0, value)
 }
 
 /// Calls `each` with the children of a process's first thread that have not been reaped, from

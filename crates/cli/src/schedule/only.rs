@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use discnice_ledger::policy::Conditions;
+use discnice_processes::wishes;
 
 use super::conditions::{OnlyWhen, Watcher};
 use super::guardian;
 use super::job::Job;
 use super::until::Then;
 use crate::binding::conditions;
+use crate::child;
 use crate::classes::Found;
 use crate::output::tell;
 use crate::paused::Chosen;
@@ -27,7 +29,7 @@ enum Standing {
     Ours,
     /// It stands, or goes on, because the user wants it: that holds until the conditions are met.
     Users,
-    /// It was asked to end while it stood because of us: it is left alone, to clean up and to exit.
+    /// It was asked to end: it is left alone, to clean up and to exit.
     Asked,
 }
 
@@ -74,6 +76,9 @@ impl Only {
         if self.standing == Standing::Asked {
             return;
         }
+        if self.was_asked_to_end() {
+            return self.leave_alone(job);
+        }
         let now = Instant::now();
         // A job that is to stand and does not has only begun.
         let is_new =
@@ -89,6 +94,23 @@ impl Only {
         // The guardian takes a job that waits for nothing for one that the user has paused.
         let waits_for = if self.is_ours() { self.unmet } else { Conditions::NONE };
         job.found.class.set_unmet(waits_for);
+    }
+
+    /// Whether the job was sent a signal that asks it to end by way of this process. It may have received that while its holder
+    /// was replaced, so that none is pending any more. Only SIGTERM counts while it runs: others are often handled otherwise.
+    fn was_asked_to_end(&self) -> bool {
+        let sent = child::take_sent(wishes::ENDS);
+        sent & wishes::bit(libc::SIGTERM) != 0 || sent != 0 && self.is_ours()
+    }
+
+    /// Lets the job go on if it stands because of us, and leaves it alone from now on.
+    fn leave_alone(&mut self, job: &Job) {
+        if self.is_ours() {
+            job.go_on();
+            tell!("discnice: the job goes on, as it is asked to end");
+        }
+        self.standing = Standing::Asked;
+        job.found.class.set_unmet(Conditions::NONE);
     }
 
     /// Forgets the conditions, as this happens to the job instead.
@@ -123,8 +145,7 @@ impl Only {
                 Standing::Begun
             }
             (Standing::Ours, true) if job.is_asked_to_end() => {
-                job.go_on();
-                tell!("discnice: the job goes on, as it is asked to end");
+                self.leave_alone(job);
                 Standing::Asked
             }
             (as_before, _) => as_before,
