@@ -183,6 +183,30 @@ fn a_part_of_a_class_stands_and_says_why() {
     until("status says so", || class.show()["unmet"] == serde_json::json!([]));
 }
 
+/// What a killed job leaves is no job any more, and has no conditions.
+#[test]
+fn what_a_job_leaves_that_is_killed_while_it_stands_goes_on() {
+    let class = Class::new("unlimited");
+    for options in [&["--class", class.name()][..], &[]] {
+        let switch = Switch::new();
+        switch.on();
+        let condition = switch.condition();
+        let options = [options, &["--only-when", &condition]].concat();
+        let script = format!("echo $$ >id; sh -c '{COUNTS}' & wait");
+        let mut job = Job::start_script(&no_bus(), &options, &script);
+        until("it begins", || job.written() > 0);
+        switch.off();
+        job.must_stand("the job waits for the success of its command");
+        // A look later its processes are known.
+        std::thread::sleep(Duration::from_secs(2));
+        let root = fs::read_to_string(job.folder.path().join("id")).expect("a file");
+        send(root.trim().parse().expect("a number"), libc::SIGKILL);
+        let ended = wait(&mut job.started, &"the job");
+        assert!(!ended.success(), "{}", job.told());
+        job.must_go_on();
+    }
+}
+
 /// Neither the conditions nor the end of the parent undo what the user did.
 #[test]
 fn a_job_that_the_user_paused_stays_paused() {

@@ -25,7 +25,7 @@ mod usual;
 
 use anyhow::bail;
 use clap::Args;
-use discnice_ledger::policy::{Conditions, Limits, Resource};
+use discnice_ledger::policy::{Limits, Resource};
 
 pub use job::Job;
 
@@ -138,10 +138,8 @@ impl Schedule {
     }
 
     /// The job has ended.
-    pub fn end(&self, found: &Found) {
-        if self.only.is_some() {
-            found.class.set_unmet(Conditions::NONE);
-        }
+    pub fn end(&mut self, found: &Found) {
+        self.only.iter_mut().for_each(|only| only.over(found));
         if let Some(finish) = &self.finish {
             finish.end(found);
         }

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use discnice_ledger::policy::Conditions;
+use discnice_processes::tree::{Process, Tree};
 use discnice_processes::wishes;
+use discnice_sys::procfs::Stat;
+use rustix::process::Pid;
 
 use super::conditions::{OnlyWhen, Watcher};
 use super::guardian;
@@ -42,6 +45,8 @@ pub struct Only {
     standing: Standing,
     /// A guardian lets the job go on if we are killed.
     guarded: bool,
+    /// The job's processes when it was last seen to stand: its first ones may end, and leave the others.
+    family: Tree,
 }
 
 impl Only {
@@ -51,7 +56,8 @@ impl Only {
         let unmet = watcher.unmet();
         found.class.set_unmet(unmet);
         let (next, standing) = (Instant::now() + LOOK, Standing::No);
-        let mut only = Self { watcher, next, unmet, standing, guarded: false };
+        let mut only =
+            Self { watcher, next, unmet, standing, guarded: false, family: Tree::default() };
         if found.is_automatic() && !unmet.is_empty() {
             only.guard(vec![Chosen::class(*found)]);
             found.set_paused(true);
@@ -94,6 +100,48 @@ impl Only {
         // The guardian takes a job that waits for nothing for one that the user has paused.
         let waits_for = if self.is_ours() { self.unmet } else { Conditions::NONE };
         job.found.class.set_unmet(waits_for);
+        if self.is_ours() {
+            self.know_family(job);
+        }
+    }
+
+    /// Learns which processes the job has, and keeps those that become orphans.
+    fn know_family(&mut self, job: &Job) {
+        if job.found.is_automatic() {
+            return;
+        }
+        if self.family.is_empty() {
+            self.family = Tree::new(&job.roots);
+        } else {
+            self.family.refresh();
+        }
+    }
+
+    /// Lets the job go on, with all its processes that are known by now.
+    fn resume(&mut self, job: &Job) {
+        self.know_family(job);
+        self.let_go(&job.found);
+    }
+
+    /// Lets go on what stands because of us, also what the ended first processes of the job have left.
+    fn let_go(&mut self, found: &Found) {
+        if found.is_automatic() {
+            return Chosen::class(*found).go_on();
+        }
+        let family = std::mem::take(&mut self.family);
+        let parent = |stat: &Stat| Pid::from_raw(stat.parent.cast_signed());
+        let is_first = |stat: &&Stat| parent(stat).is_none_or(|parent| !family.contains(parent));
+        let first = family.iter().filter(is_first).map(Process::of);
+        first.for_each(|process| Chosen::part(*found, process).go_on());
+    }
+
+    /// The job's first process has ended.
+    pub fn over(&mut self, found: &Found) {
+        if self.is_ours() {
+            self.family.refresh();
+            self.let_go(found);
+        }
+        found.class.set_unmet(Conditions::NONE);
     }
 
     /// Whether the job was sent a signal that asks it to end by way of this process. It may have received that while its holder
@@ -106,7 +154,7 @@ impl Only {
     /// Lets the job go on if it stands because of us, and leaves it alone from now on.
     fn leave_alone(&mut self, job: &Job) {
         if self.is_ours() {
-            job.go_on();
+            self.resume(job);
             tell!("discnice: the job goes on, as it is asked to end");
         }
         self.standing = Standing::Asked;
@@ -114,17 +162,17 @@ impl Only {
     }
 
     /// Forgets the conditions, as this happens to the job instead.
-    pub fn end(self, job: &Job, then: Then) {
+    pub fn end(mut self, job: &Job, then: Then) {
         if then == Then::Continue && self.is_ours() {
-            job.go_on();
+            self.resume(job);
         }
         job.found.class.set_unmet(Conditions::NONE);
     }
 
     /// Lets the job go on, unless it stands because of the user.
-    fn go_on(&self, job: &Job) -> Standing {
+    fn go_on(&mut self, job: &Job) -> Standing {
         if self.standing == Standing::Begun || self.standing == Standing::Ours && job.stands() {
-            job.go_on();
+            self.resume(job);
             tell!("discnice: the job goes on");
         }
         Standing::No
