@@ -13,6 +13,7 @@
 //! - [`readers`]: programs that read without end, and files for them;
 //! - [`cold`]: files that are on the disk and not in the page cache;
 //! - [`segment`]: a class's shared memory, to do harm to it;
+//! - [`served`]: a file system that a daemon serves, and that hangs;
 //! - [`together`]: cases that mostly wait, several at a time.
 //!
 //! Everything runs as the current user; the superuser runs guests as an ordinary one, because the
@@ -31,6 +32,7 @@ pub mod process;
 pub mod product;
 pub mod readers;
 pub mod segment;
+pub mod served;
 pub mod together;
 
 pub use discnice_requirements::{skip, skipped};

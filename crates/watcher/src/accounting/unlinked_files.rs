@@ -8,7 +8,7 @@
 //! back, up to a bound: the kernel writes what stays dirty for half a minute, at once.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ use discnice_ledger::{Class, Direction};
 use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
-use crate::process::descriptors;
+use crate::process::{descriptors, local_files};
 use crate::tuning;
 
 /// No file is longer.
@@ -80,9 +80,8 @@ impl UnlinkedFiles {
 fn dirty(id: u32) -> u64 {
     let mut known = HashSet::new();
     let mut of = |path: &Path| {
-        let writable = descriptors::can_write(path)?;
-        let found = fs::metadata(path).ok()?;
-        let wanted = writable && found.is_file() && found.nlink() == 0;
+        let found = descriptors::can_write(path)?.then(|| local_files::status(path))??;
+        let wanted = found.is_file() && found.nlink() == 0;
         if !wanted || !known.insert((found.dev(), found.ino())) {
             return None;
         }
@@ -96,7 +95,7 @@ fn dirty(id: u32) -> u64 {
 
 /// Opened anew, if it lies on a disk: pages of memory alone are always dirty, and in no account.
 fn open(path: &Path) -> Option<File> {
-    descriptors::open_anew(path).filter(|opened| !file::is_in_memory(opened.as_raw_fd()))
+    local_files::open_anew(path).filter(|opened| !file::is_in_memory(opened.as_raw_fd()))
 }
 
 #[cfg(test)]

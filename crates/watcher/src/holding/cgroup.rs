@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};
 
+use crate::process::mountinfo::plain;
 use crate::tuning;
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
@@ -233,27 +234,6 @@ fn mounted(mounts: &[u8], cgroup: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// A path in which blanks, line ends and backslashes are written as octal numbers.
-fn plain(word: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let [first, after @ ..] = rest {
-        let number = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match byte.filter(|_| *first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    std::ffi::OsString::from_vec(bytes).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,7 +261,6 @@ mod tests {
             [Path::new("/sys/fs/cgroup/unified/a/b"), Path::new("/mnt/of a/b")]
         );
         assert_eq!(found("/c"), [Path::new("/sys/fs/cgroup/unified/c")]);
-        assert_eq!(plain(b"a\\134b\\"), Path::new("a\\b\\"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The TCP connections of the members of a class.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -60,7 +59,7 @@ impl Connections {
         for member in concerned.take(tuning::network::PROCESSES) {
             for link in descriptors::of(member.id(), tuning::network::DESCRIPTORS) {
                 links += 1;
-                let Some(inode) = socket_of(&link) else { continue };
+                let Some(inode) = descriptors::socket(&link) else { continue };
                 if seen.insert(inode) && !self.others.contains(&inode) {
                     self.meet(inode, member, &link, &mut told);
                 }
@@ -200,10 +199,4 @@ impl Connections {
             }
         }
     }
-}
-
-/// The inode of the socket that a link means.
-fn socket_of(link: &Path) -> Option<u64> {
-    let target = fs::read_link(link).ok()?;
-    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

@@ -5,9 +5,8 @@
 //! proc_pid_maps(5) of which device what is mapped.
 
 use std::fs;
-use std::path::PathBuf;
 
-use crate::process::descriptors;
+use crate::process::{descriptors, mountinfo};
 use crate::tuning;
 
 /// File systems with files in memory.
@@ -26,18 +25,11 @@ const IN_MEMORY: [&str; 12] = [
     "tracefs",
 ];
 
-/// A line of mountinfo.
-struct Mount {
-    id: u32,
-    /// Major number in the upper half.
-    device: u64,
-}
-
 /// The numbers of the devices, major in the upper half, each once.
 pub(crate) fn of(id: u32) -> Vec<u64> {
-    let read = |name| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
-    let mounts = mounts(&read("mountinfo"));
-    let mut devices = mapped(&read("maps"));
+    let mut mounts = mountinfo::of(Some(id));
+    mounts.retain(|mount| !IN_MEMORY.iter().any(|kind| mount.kind == *kind));
+    let mut devices = mapped(&fs::read_to_string(format!("/proc/{id}/maps")).unwrap_or_default());
     // An anonymous number is that of memory, unless it is mounted.
     devices
         .retain(|device| device >> 32 != 0 || mounts.iter().any(|mount| mount.device == *device));
@@ -49,27 +41,10 @@ pub(crate) fn of(id: u32) -> Vec<u64> {
     devices
 }
 
-/// Returns the mounts with files that can lie on a disk.
-fn mounts(text: &str) -> Vec<Mount> {
-    let parse = |line: &str| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let kind = kind.split_ascii_whitespace().next()?;
-        let mut words = mount.split_ascii_whitespace();
-        let (id, device) = (words.next()?.parse().ok()?, number(words.nth(1)?, 10)?);
-        (!IN_MEMORY.contains(&kind)).then_some(Mount { id, device })
-    };
-    text.lines().filter_map(parse).collect()
-}
-
 /// The mounts of what it has open.
 fn open(id: u32) -> Vec<u32> {
-    let mount = |link: PathBuf| {
-        let info = format!("/proc/{id}/fdinfo/{}", descriptors::number(&link)?);
-        let info = fs::read_to_string(info).ok()?;
-        info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
-    };
-    let mut mounts: Vec<u32> =
-        descriptors::of(id, tuning::others::DISK_DESCRIPTORS).filter_map(mount).collect();
+    let links = descriptors::of(id, tuning::others::DISK_DESCRIPTORS);
+    let mut mounts: Vec<u32> = links.filter_map(|link| descriptors::mount(&link)).collect();
     mounts.sort_unstable();
     mounts.dedup();
     mounts
@@ -82,7 +57,7 @@ fn mapped(maps: &str) -> Vec<u64> {
         let (start, end) = words.next()?.split_once('-')?;
         let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
         let (length, rights) = (hexadecimal(end)?.checked_sub(hexadecimal(start)?)?, words.next()?);
-        let device = number(words.nth(1)?, 16)?;
+        let device = mountinfo::number(words.nth(1)?, 16)?;
         let inode: u64 = words.next()?.parse().ok().filter(|inode| *inode != 0)?;
         Some((device, inode, rights.contains('x'), length))
     };
@@ -95,13 +70,6 @@ fn mapped(maps: &str) -> Vec<u64> {
         })
         .map(|(device, ..)| *device)
         .collect()
-}
-
-/// `major:minor`.
-fn number(device: &str, radix: u32) -> Option<u64> {
-    let (major, minor) = device.split_once(':')?;
-    let parse = |digits| u64::from_str_radix(digits, radix).ok();
-    Some(parse(major)? << 32 | parse(minor)?)
 }
 
 #[cfg(test)]
@@ -131,12 +99,8 @@ mod tests {
 
     #[test]
     fn memory_is_no_disk() {
-        let text = "\
-22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw
-23 22 0:21 / /proc rw shared:2 master:3 - proc proc rw
-24 22 0:44 / /data rw - btrfs /dev/vdb rw
-";
-        let found: Vec<(u32, u64)> = mounts(text).iter().map(|one| (one.id, one.device)).collect();
-        assert_eq!(found, [(22, 254 << 32), (24, 44)]);
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let device = traffic::id_of(file.as_file().metadata().unwrap().dev());
+        assert!(!of(std::process::id()).contains(&device));
     }
 }

@@ -1,10 +1,10 @@
 //! What another process has open, by its links in `/proc/PID/fd` (proc(5)).
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, getxattr};
+use rustix::fs::getxattr;
 
 /// The owner's right to write, which a link has if its descriptor has it.
 const WRITABLE: u32 = 0o200;
@@ -33,11 +33,17 @@ pub(crate) fn can_write(link: &Path) -> Option<bool> {
     fs::symlink_metadata(link).ok().map(|link| link.mode() & WRITABLE != 0)
 }
 
-/// The file itself anew, for reading only: a descriptor that can write would keep the program in it from
-/// being executed (`ETXTBSY`) if the process closed its own meanwhile. Never waits for a pipe's other end.
-pub(crate) fn open_anew(path: &Path) -> Option<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(path).ok()
+/// The number of the mount that a link's file lies on.
+pub(crate) fn mount(link: &Path) -> Option<u32> {
+    let info = link.parent()?.with_file_name("fdinfo").join(link.file_name()?);
+    let info = fs::read_to_string(info).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+/// The inode of the socket that a link means.
+pub(crate) fn socket(link: &Path) -> Option<u64> {
+    let target = fs::read_link(link).ok()?;
+    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -48,7 +54,7 @@ mod tests {
     #[test]
     fn the_link_tells_if_a_descriptor_can_write() {
         let named = tempfile::NamedTempFile::new().unwrap();
-        let reader = open_anew(named.path()).unwrap();
+        let reader = fs::File::open(named.path()).unwrap();
         let writable = |wanted: i32| {
             let link = of(std::process::id(), usize::MAX).find(|link| number(link) == Some(wanted));
             can_write(&link?)

@@ -2,12 +2,15 @@
 
 mod call;
 pub(crate) mod descriptors;
+pub(crate) mod local_files;
+pub(crate) mod mountinfo;
 mod status;
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use discnice_processes::tree::Process;
 use discnice_sys::procfs;
@@ -52,9 +55,13 @@ impl Pinned {
     }
 
     /// One of its descriptors as one of ours, to advise on and to close at once. `None` where the system
-    /// forbids that.
+    /// forbids that, and for what [`local_files`] leaves alone: to close it may wait for ever.
     #[must_use]
     pub fn borrow(&self, descriptor: i32) -> Option<OwnedFd> {
+        let link = PathBuf::from(format!("/proc/{}/fd/{descriptor}", self.id()));
+        if descriptors::socket(&link).is_none() && !local_files::is_local(&link) {
+            return None;
+        }
         pidfd_getfd(&self.descriptor, descriptor, PidfdGetfdFlags::empty()).ok()
     }
 

@@ -13,7 +13,7 @@
 mod marked_pages;
 
 use std::collections::HashSet;
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use discnice_ledger::{Class, Direction};
 use discnice_sys::{file, mapped};
 use discnice_units::{Nanos, Rate};
 
-use crate::process::{Pinned, descriptors};
+use crate::process::{Pinned, descriptors, local_files};
 use crate::tuning;
 
 /// What became of one process's read-ahead.
@@ -162,7 +162,7 @@ fn files(process: &Pinned, wanted: impl Fn(u64) -> Option<u64>) -> Vec<Found> {
     // Most lie on one device.
     let mut last = None;
     let find = |link: PathBuf| {
-        let metadata = fs::metadata(&link).ok().filter(Metadata::is_file)?;
+        let metadata = local_files::status(&link).filter(Metadata::is_file)?;
         let device = metadata.dev();
         let known = last.filter(|(known, _)| *known == device);
         let (_, window) = *last.insert(known.unwrap_or_else(|| (device, wanted(device))));

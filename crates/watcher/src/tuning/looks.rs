@@ -48,6 +48,9 @@ tuning! {
     BATCH: u64 = 32, Count, adr 13;
     /// Shortest time between two beats, at which all is done that is not urgent.
     BEAT: Nanos = Nanos(12_500_000), Time, adr 13;
+    /// Time for which it is used what was read of mounts, to leave files alone that may make the
+    /// watcher wait.
+    MOUNTS_FOR: Nanos = Nanos::from_millis(1_000), Time, adr 48;
     /// Slice of processor time that the watcher asks for, the shortest that the kernel gives, to
     /// wake up in time.
     PROCESSOR_SLICE: Nanos = Nanos(100_000), Time, adr 13;

@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
 use crate::accounting::created_files::Made;
+use crate::process::local_files;
 use crate::tuning;
 use crate::writeback::portions::Pace;
 
@@ -139,10 +140,10 @@ impl Closed {
     }
 
     fn expect_above(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
-        let Ok(own) = fs::symlink_metadata(folder) else { return };
+        let Some(own) = local_files::status_at(folder) else { return };
         for above in folder.ancestors().skip(1).take(tuning::writeback::FOLDERS_ABOVE) {
-            let his = fs::symlink_metadata(above)
-                .is_ok_and(|found| (found.uid(), found.dev()) == (own.uid(), own.dev()));
+            let his = local_files::status_at(above)
+                .is_some_and(|found| (found.uid(), found.dev()) == (own.uid(), own.dev()));
             if !his {
                 return;
             }
@@ -223,6 +224,7 @@ impl Closed {
         if self.folders.len() >= tuning::writeback::FOLDERS {
             return false;
         }
+        let Some(found) = local_files::status_at(folder) else { return false };
         if self.inotify.is_none() {
             self.inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         }
@@ -230,9 +232,8 @@ impl Closed {
         let Ok(number) = inotify::add_watch(inotify, folder, wanted.flags()) else {
             return false;
         };
-        let device = fs::symlink_metadata(folder).map_or(0, |found| found.dev());
         self.folders.insert(number, folder.to_path_buf());
-        self.known.insert(folder.to_path_buf(), Folder { wanted, pace, device });
+        self.known.insert(folder.to_path_buf(), Folder { wanted, pace, device: found.dev() });
         true
     }
 }
@@ -258,7 +259,7 @@ fn is_new_folder(found: &Metadata) -> bool {
 fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
     let entries =
         fs::read_dir(folder).into_iter().flatten().flatten().take(tuning::writeback::ENTRIES);
-    entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+    entries.filter_map(|entry| Some((entry.path(), local_files::status_at(&entry.path())?)))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::fuse_daemons::FuseDaemons;
 use super::in_flight::InFlight;
 use super::messages::{self, DAEMONS, News, Order};
 use super::portions::{Pace, Portions};
-use crate::process::descriptors;
+use crate::process::{descriptors, local_files};
 use crate::tuning;
 
 /// The helper's whole life.
@@ -98,9 +98,8 @@ fn expect_all(id: u32, pace: Pace, closed: &mut Closed, paced: &mut Portions) {
 /// The files that a process has open for writing.
 fn written_by(id: u32) -> impl Iterator<Item = (PathBuf, Metadata)> {
     let written = |path: PathBuf| {
-        let writable = descriptors::can_write(&path)?;
-        let found = fs::metadata(&path).ok().filter(|found| writable && is_kept(found))?;
-        Some((path, found))
+        let found = descriptors::can_write(&path)?.then(|| local_files::status(&path))??;
+        is_kept(&found).then_some((path, found))
     };
     descriptors::of(id, tuning::writeback::DESCRIPTORS).filter_map(written)
 }
@@ -119,7 +118,7 @@ fn expect_in_work(
     write_back: closed_files::WriteBack<'_>,
 ) {
     let link = PathBuf::from(format!("/proc/{id}/cwd"));
-    let Ok(found) = fs::metadata(&link) else { return };
+    let Some(found) = local_files::status(&link) else { return };
     let his = fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == found.uid());
     if let Some(folder) = reachable(id, &link, &found).filter(|_| his) {
         closed.expect_in(&folder, pace, write_back);
@@ -131,15 +130,15 @@ fn reachable(id: u32, link: &Path, found: &Metadata) -> Option<PathBuf> {
     let name = fs::read_link(link).ok()?;
     let inside = PathBuf::from(format!("/proc/{id}/root")).join(name.strip_prefix("/").ok()?);
     let same = |path: &PathBuf| {
-        fs::symlink_metadata(path)
-            .is_ok_and(|other| (other.dev(), other.ino()) == (found.dev(), found.ino()))
+        local_files::status_at(path)
+            .is_some_and(|other| (other.dev(), other.ino()) == (found.dev(), found.ino()))
     };
     [name, inside].into_iter().find(same)
 }
 
 /// As [`start_paced`], if a file is there; what it is.
 fn start_at(path: &Path, pace: Pace, paced: &mut Portions) -> Option<Metadata> {
-    let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+    let found = local_files::status_at(path).filter(Metadata::is_file)?;
     start_paced(&found, vec![path.into()], pace, paced);
     Some(found)
 }
@@ -155,7 +154,7 @@ fn start_paced(found: &Metadata, paths: Vec<PathBuf>, pace: Pace, paced: &mut Po
 
 /// Starts to write the dirty pages of a file.
 fn start(path: &Path) {
-    if let Some(opened) = descriptors::open_anew(path) {
+    if let Some(opened) = local_files::open_anew(path) {
         let fd = opened.as_raw_fd();
         // Not what a long call dirties meanwhile: it would be followed to its end. A range on overlayfs would be dropped
         // from the cache.

@@ -12,7 +12,7 @@ use discnice_estimator::blocks::PAGE;
 use discnice_sys::pagecache;
 use discnice_units::Nanos;
 
-use crate::process::descriptors;
+use crate::process::local_files;
 use crate::tuning;
 
 /// What the processes wait for, by their ids.
@@ -34,7 +34,7 @@ struct Wait {
 impl Wait {
     fn is_over(&self, now: Nanos) -> bool {
         let on_their_way = self.files.iter().filter_map(|path| {
-            let opened = descriptors::open_anew(path)?;
+            let opened = local_files::open_anew(path)?;
             let size = opened.metadata().ok()?.len();
             // Where the kernel does not tell nothing is waited for.
             Some(pagecache::cachestat(opened.as_raw_fd(), 0, size).ok()?.writeback * PAGE)

@@ -18,7 +18,7 @@ use discnice_regulator::write_back_portion;
 use discnice_sys::{file, pagecache};
 use discnice_units::Nanos;
 
-use crate::process::descriptors;
+use crate::process::local_files;
 use crate::tuning;
 
 /// At which pace what a class dirtied is written back.
@@ -146,7 +146,7 @@ impl Spread {
     /// The file and its size, if it can still be found.
     fn open(&self) -> Option<(File, u64)> {
         let open = |path: &PathBuf| {
-            let opened = descriptors::open_anew(path)?;
+            let opened = local_files::open_anew(path)?;
             let found = opened.metadata().ok()?;
             (key(&found) == self.key).then_some((opened, found.size()))
         };

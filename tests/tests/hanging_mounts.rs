@@ -1,0 +1,191 @@
+//! A file system that a daemon serves and that hangs: processes with files there lose what depends on these, and no other limit
+//! is lost.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use discnice_tests::class::Class;
+use discnice_tests::guest::Compiler;
+use discnice_tests::process::{Group, until};
+use discnice_tests::served::Served;
+use discnice_tests::{cold, product, skip};
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+/// The limit of each class, a second.
+const RATE: u64 = 4 * MIB;
+/// For how long what is moved is measured, in seconds.
+const MEASURED: u64 = 5;
+/// Size of what members read.
+const SIZE: usize = 32 << 20;
+
+/// policyd of the user that owns the members. One test at a time has one.
+struct Daemon {
+    process: Group,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Daemon {
+    fn start() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = Group::start(&mut product::discnice(["policyd", "--idle", "60"]));
+        Self { process, _turn: turn }
+    }
+
+    /// The process that watches: its only child.
+    fn worker(&self) -> u32 {
+        let children = format!("/proc/{0}/task/{0}/children", self.process.id());
+        let mut worker = None;
+        until("policyd watches", || {
+            let text = fs::read_to_string(&children).unwrap_or_default();
+            worker = text.split_whitespace().next().and_then(|id| id.parse().ok());
+            worker.is_some()
+        });
+        worker.expect("it was there")
+    }
+}
+
+/// A folder with a file system that a daemon serves, guests, and cold files to read.
+struct Scene {
+    served: Served,
+    compiler: Compiler,
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Result<Self, &'static str> {
+        let folder = product::folder();
+        let compiler = Compiler::new(folder.path()).ok_or("no compiler")?;
+        if compiler.compile_with("endless.c", &["-static"]).is_err() {
+            return Err("no static libc");
+        }
+        fs::create_dir(folder.path().join("far")).expect("the folder is ours");
+        let served = Served::on(&folder.path().join("far"), &compiler)?;
+        Ok(Self { served, compiler, folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn cold(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        cold::make(&path, SIZE).expect("a file");
+        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        fs::set_permissions(&path, readable).expect("our file");
+        path
+    }
+
+    /// A static program that reads a file without end, held from outside.
+    fn reader(&self, class: &Class, name: &str) -> Group {
+        let mut command = class.run_by("freeze");
+        Group::start_silent(command.arg(self.path("endless")).arg(self.cold(name)))
+    }
+
+    /// Starts a static guest that is held from outside, and waits until it is ready.
+    fn guest(&self, class: &Class, source: &str, arguments: &[PathBuf]) -> Group {
+        let program = self.compiler.compile_with(source, &["-static"]).expect("as the other one");
+        let mut command = class.run_by("freeze");
+        command.arg(program).args(arguments).stdout(Stdio::piped());
+        let mut guest = Group::start(&mut command);
+        let mut line = [0; 5];
+        std::io::Read::read_exact(guest.stdout.as_mut().expect("piped"), &mut line).expect("ready");
+        guest
+    }
+}
+
+fn class() -> Class {
+    Class::new(&RATE.to_string())
+}
+
+/// Bytes that a process has moved.
+fn moved(process: &Group) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/io", process.id())).expect("it runs");
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
+    ["read_bytes: ", "write_bytes: "].iter().filter_map(|name| field(name)).sum()
+}
+
+fn held_to_rate(what: &str, moved: u64) {
+    let share = moved as f64 / (RATE * MEASURED) as f64;
+    assert!((0.5..1.3).contains(&share), "{what} has moved {share:.2} of its limit");
+}
+
+/// Processes of DiscNice that wait for an answer of a daemon which serves files.
+fn waiting() -> HashSet<u32> {
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let ids = all.filter_map(|one| one.file_name().to_str()?.parse().ok());
+    let read =
+        |id: &u32, name| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+    let waits = |id: &u32| {
+        // Not asked of others: some files of what waits cannot be read until it goes on.
+        read(id, "comm").starts_with("discnice") && read(id, "wchan") == "request_wait_answer"
+    };
+    ids.filter(waits).collect()
+}
+
+/// None waits for a whole second.
+fn none_is_stuck() {
+    let (until, mut stuck) = (Instant::now() + Duration::from_secs(1), waiting());
+    while Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+        stuck = stuck.intersection(&waiting()).copied().collect();
+    }
+    assert!(stuck.is_empty(), "processes {stuck:?} wait for what hangs");
+}
+
+/// Two classes keep to their limits, by the same policyd.
+fn limits_hold(daemon: &Daemon, classes: [&[&Group]; 2]) {
+    let worker = daemon.worker();
+    // What was moved before it was noticed is paid for.
+    std::thread::sleep(Duration::from_secs(1));
+    let sum = |members: &[&Group]| members.iter().map(|member| moved(member)).sum::<u64>();
+    let before = classes.map(sum);
+    std::thread::sleep(Duration::from_secs(MEASURED));
+    let after = classes.map(sum);
+    none_is_stuck();
+    assert_eq!(daemon.worker(), worker, "policyd was killed by its deadline");
+    held_to_rate("the class with files there", after[0] - before[0]);
+    held_to_rate("another class", after[1] - before[1]);
+}
+
+#[test]
+fn limits_hold_while_a_file_system_hangs_on_which_members_have_files() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let daemon = Daemon::start();
+    let (ours, theirs) = (class(), class());
+    // What is written lies beside the folder on which the hanging one is mounted.
+    let [read, nameless] = ["far/a", "far/b"].map(|name| scene.path(name));
+    let [go, written] = ["go", "written"].map(|name| scene.path(name));
+    let files = [read, nameless, go.clone(), written, scene.cold("own")];
+    let holder = scene.guest(&ours, "served.c", &files);
+    let mate = scene.reader(&ours, "mates");
+    let other = scene.reader(&theirs, "others");
+    let _hanging = scene.served.hang();
+    fs::write(&go, "").expect("a file");
+    limits_hold(&daemon, [&[&holder, &mate], &[&other]]);
+}
+
+#[test]
+fn what_is_written_beside_a_folder_that_hangs_is_written_back() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let daemon = Daemon::start();
+    let (ours, theirs) = (class(), class());
+    let _hanging = scene.served.hang();
+    let mut command = ours.run_by("freeze");
+    command.arg(scene.path("endless")).arg(scene.path("written")).arg("anew");
+    let writer = Group::start_silent(&mut command);
+    let other = scene.reader(&theirs, "others");
+    limits_hold(&daemon, [&[&writer], &[&other]]);
+}
