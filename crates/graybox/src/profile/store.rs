@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -135,25 +135,30 @@ pub struct Profile {
 /// A profile to be, beside the place where it will be: known to be writable before anything is
 /// measured, and put there in one step, so that a reader sees the old one or the new one.
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct Draft {
     file: tempfile::NamedTempFile,
-    path: &'a Path,
+    path: PathBuf,
 }
 
-impl<'a> Draft<'a> {
-    /// Begins one, in a folder that is made if necessary.
+impl Draft {
+    /// Begins one, in a folder that is made if necessary. A symbolic link stays, and what it leads to is written.
     ///
     /// # Errors
-    /// As the system calls.
-    pub fn at(path: &'a Path) -> io::Result<Self> {
+    /// As the system calls; there is something else than a regular file at its place.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        match fs::metadata(path) {
+            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => {
+                return Err(io::Error::other("it is no regular file"));
+            }
+            _ => {}
+        }
+        let path = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_owned() };
         let dir = match path.parent() {
             Some(dir) if dir != Path::new("") => dir,
             _ => Path::new("."),
         };
         fs::create_dir_all(dir)?;
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
         Ok(Self { file: tempfile::NamedTempFile::new_in(dir)?, path })
     }
 
@@ -169,7 +174,7 @@ impl<'a> Draft<'a> {
         self.file.write_all(head.as_bytes())?;
         self.file.write_all(text.as_bytes())?;
         self.file.as_file().sync_all()?;
-        self.file.persist(self.path).map_err(|error| error.error)?;
+        self.file.persist(&self.path).map_err(|error| error.error)?;
         Ok(())
     }
 }

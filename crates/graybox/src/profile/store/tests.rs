@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use super::*;
 
 fn profile() -> Profile {
@@ -95,4 +97,28 @@ fn other_files_are_told_apart() {
     assert!(matches!(Profile::load_from(&path), Err(LoadError::Broken(_))));
     fs::write(&path, "version = 1\n").unwrap();
     assert!(matches!(Profile::load_from(&path), Err(LoadError::Broken(_))));
+}
+
+#[test]
+fn only_regular_files_are_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    let mut made = vec![place("fifo")];
+    assert!(Command::new("mkfifo").arg(&made[0]).status().unwrap().success());
+    let node = Command::new("mknod").arg(place("null")).args(["c", "1", "3"]).output();
+    if node.is_ok_and(|made| made.status.success()) {
+        made.push(place("null"));
+    }
+    std::os::unix::fs::symlink("fifo", place("to fifo")).unwrap();
+    made.push(place("to fifo"));
+    for path in made {
+        let error = profile().save_to(&path).unwrap_err();
+        assert_eq!(error.to_string(), "it is no regular file", "{}", path.display());
+        assert!(!path.is_file(), "{}", path.display());
+    }
+    std::fs::write(place("old"), "").unwrap();
+    std::os::unix::fs::symlink("old", place("link")).unwrap();
+    profile().save_to(&place("link")).unwrap();
+    assert!(place("link").is_symlink());
+    assert_eq!(Profile::load_from(&place("old")).unwrap(), profile());
 }
