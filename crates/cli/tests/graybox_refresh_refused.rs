@@ -175,6 +175,41 @@ impl Drop for Disk {
     }
 }
 
+/// Mounts a btrfs of its own at `disk`.
+fn mount_btrfs(scratch: &Scratch) -> Option<Disk> {
+    let (at, image) = (scratch.path("disk"), scratch.path("image"));
+    fs::create_dir(&at).unwrap();
+    fs::File::create(&image).unwrap().set_len(128 << 20).unwrap();
+    let made = Command::new("mkfs.btrfs").arg("-q").arg(&image).output();
+    let is_made = made.is_ok_and(|made| made.status.success());
+    let mut mount = Command::new("mount");
+    let is_there = is_made && run(mount.args(["-o", "loop"]).args([&image, &at])).status == 0;
+    is_there.then(|| Disk(at))
+}
+
+#[test]
+fn a_subvolume_inside_is_left_alone() {
+    let scratch = Scratch::new();
+    let Some(disk) = mount_btrfs(&scratch) else {
+        skip!("needs the right to mount, and mkfs.btrfs");
+    };
+    let tree = disk.0.join("tree");
+    fs::create_dir(&tree).unwrap();
+    let mut subvolume = Command::new("btrfs");
+    let made = run(subvolume.args(["subvolume", "create"]).arg(tree.join("sub")));
+    assert_eq!(made.status, 0, "{made:?}");
+    for name in ["one", "sub/two"] {
+        fs::write(tree.join(name), vec![1; 9000]).unwrap();
+    }
+    let inode = |name: &str| fs::metadata(tree.join(name)).unwrap().ino();
+    let before = ["one", "sub/two"].map(inode);
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert_eq!(out.status, 0, "{out:?}");
+    assert!(out.stdout.contains("rewrote 1 files"), "{out:?}");
+    assert!(out.stdout.contains("sub: a subvolume; refresh the directories"), "{out:?}");
+    assert!(inode("one") != before[0] && inode("sub/two") == before[1]);
+}
+
 #[test]
 fn a_full_disk_and_one_without_inodes() {
     let scratch = Scratch::new();

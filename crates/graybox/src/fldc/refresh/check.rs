@@ -31,6 +31,10 @@ pub fn plan(tree: &Tree, force: bool) -> Plan {
             FileType::Directory if meta.has(StatxAttributes::MOUNT_ROOT) => {
                 Some("a mount point; refresh it by itself")
             }
+            // On btrfs a subvolume is no mount point.
+            FileType::Directory if meta.dev != tree.nodes[0].meta.dev => {
+                Some("a subvolume; refresh the directories inside it")
+            }
             FileType::RegularFile => {
                 let separable = match linked.get(&meta.ino) {
                     _ if meta.nlink == 1 => None,

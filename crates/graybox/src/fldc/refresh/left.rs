@@ -43,6 +43,8 @@ impl From<Errno> for Why {
             Errno::NOENT | Errno::STALE | Errno::LOOP | Errno::NOTDIR => Self::Vanished,
             // Another process has a lease of its own.
             Errno::AGAIN => Self::InUse,
+            // A work area is in one subvolume and one project (PROJINHERIT).
+            Errno::XDEV => Self::Property("of another subvolume or project than the directory"),
             other => Self::Failed(other),
         }
     }
@@ -74,8 +76,7 @@ impl Why {
                 | Errno::ROFS
                 | Errno::NOMEM
                 | Errno::MFILE
-                | Errno::NFILE
-                | Errno::XDEV),
+                | Errno::NFILE),
             ) => Some(*error),
             _ => None,
         }

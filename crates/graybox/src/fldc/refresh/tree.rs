@@ -47,7 +47,7 @@ pub type RankOf<'a> = &'a dyn Fn(&[u8], &Meta) -> u64;
 
 impl Tree {
     /// Lists a tree. Within each directory files come by rank, then directories by name.
-    /// Does not descend into mount points and other refreshes' work areas; they are listed. What vanishes meanwhile is no member.
+    /// Does not descend into mount points, subvolumes and other refreshes' work areas; they are listed. What vanishes meanwhile is no member.
     ///
     /// # Errors
     /// If the root cannot be read.
@@ -59,6 +59,7 @@ impl Tree {
         while at < tree.nodes.len() {
             let meta = &tree.nodes[at].meta;
             let elsewhere = meta.has(StatxAttributes::MOUNT_ROOT)
+                || meta.dev != tree.nodes[0].meta.dev
                 || super::work::is_name(tree.nodes[at].name.to_bytes());
             let enter = at == 0 || !elsewhere;
             if meta.kind() == FileType::Directory && enter {
