@@ -83,10 +83,11 @@ impl Mounts {
         })
     }
 
-    /// Whether all that this path of a process's leads through is local.
+    /// Whether all that this path of a process's leads through is local: nothing is, where its mounts could not be read.
     fn leads(&mut self, viewer: Option<u32>, path: &Path) -> bool {
         self.see(viewer);
-        path.is_absolute() && self.views.get(&viewer).is_some_and(|view| is_clear(view, path))
+        let view = self.views.get(&viewer).filter(|view| !view.is_empty());
+        path.is_absolute() && view.is_some_and(|view| is_clear(view, path))
     }
 
     /// Reads what a process sees, unless that is known.
@@ -211,6 +212,8 @@ mod tests {
         }
         assert_eq!(leads("/proc/7/root/home/u/far/file"), Some(false), "it begins at a layer");
         assert_eq!(leads("/proc/version"), None);
+        mounts.enter(Some(8), &[]);
+        assert!(!mounts.leads(Some(8), Path::new("/home/u/file")), "nothing is known of it");
     }
 
     #[test]
