@@ -6,7 +6,6 @@ use anyhow::Context;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_registry::name;
 use discnice_sys::block::BlockId;
-use discnice_watcher::process::Pinned;
 
 pub use discnice_registry::Class as Found;
 pub use discnice_registry::Origin;
@@ -55,22 +54,6 @@ pub fn similar(name: &str) -> Option<String> {
     best.map(|(_, other)| other)
 }
 
-/// Returns the class that lists this process.
-///
-/// # Errors
-/// The classes cannot be listed.
-pub fn class_of(pinned: &Pinned) -> anyhow::Result<Option<Found>> {
-    Ok(all()?.into_iter().find(|found| lists(found, pinned)))
-}
-
-/// Whether the class lists this process, and not an ended one that had its number.
-pub fn lists(found: &Found, pinned: &Pinned) -> bool {
-    found.class.listed(pinned.id()).is_some_and(|(slot, member)| {
-        let known = found.class.held(slot).and_then(|held| held.of(member));
-        known.is_none_or(|one| one.is_apart() || one.started == pinned.process.started)
-    })
-}
-
 /// Returns the name of the class in a block, if there is one.
 pub fn name_of(block: BlockId) -> Option<String> {
     let found = discnice_registry::class::attach(block)?;
@@ -87,7 +70,9 @@ pub fn name_parser() -> impl TypedValueParser<Value = String> {
 /// Parses the name of a class that may be there: one that `run` made up, too.
 pub fn known_name_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().try_map(|name| {
-        let given = name.to_str().filter(|text| name::is_automatic(text));
+        // Numbers were names once.
+        let is_kept = |text: &&str| name::is_automatic(text) || text.parse::<u64>().is_ok();
+        let given = name.to_str().filter(is_kept);
         let plain = given.filter(|text| !text.contains(|c: char| c == '/' || c.is_control()));
         plain.map_or_else(|| name::check(&name), |text| Ok(text.to_owned()))
     })

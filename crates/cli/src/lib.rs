@@ -60,6 +60,7 @@ mod launch;
 mod library;
 mod live;
 pub mod mechanism;
+mod membership;
 pub mod memory;
 pub mod output;
 mod own_policy;

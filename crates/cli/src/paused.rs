@@ -17,7 +17,7 @@ use rustix::process::getpid;
 
 use crate::classes::{self, Found};
 use crate::commands::member_report;
-use crate::{joining, watching};
+use crate::{joining, membership, watching};
 
 /// What is to stand does so within this, unless something speaks against it.
 const PROMPT: Duration = Duration::from_millis(1000);
@@ -66,7 +66,7 @@ impl Subject {
         };
         let pinned = pin(number)?;
         let process = pinned.process;
-        let Some(found) = classes::class_of(&pinned)? else {
+        let Some(found) = membership::class_of(&pinned)? else {
             return Ok(Self::Stranger(pinned));
         };
         let leads = found.is_automatic() && found.name().ends_with(&format!("-{number}"));

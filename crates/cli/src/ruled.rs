@@ -18,7 +18,7 @@ use crate::classes::{self, Found, Origin};
 use crate::config::{Config, rules};
 use crate::joining::{ADVANCE, enter};
 use crate::output::tell;
-use crate::{busy, fleet};
+use crate::{busy, fleet, membership};
 
 /// What policyd asks of this program.
 pub const RULEBOOK: Rulebook = Rulebook { load, admit };
@@ -88,7 +88,7 @@ fn ancestry(id: u32) -> impl Iterator<Item = Process> {
 fn class_of<'a>(pinned: &Pinned, classes: &'a [Found]) -> Option<&'a Found> {
     let listed = ancestry(pinned.id()).find_map(|process| {
         let pinned = pin(process.id().cast_signed()).ok()?;
-        classes.iter().find(|found| classes::lists(found, &pinned))
+        classes.iter().find(|found| membership::lists(found, &pinned))
     });
     if listed.is_some() {
         return listed;
@@ -151,7 +151,7 @@ fn take_in_descendants(found: &Found, pinned: &Pinned, classes: &[Found]) {
     let tree = Tree::new(&[pinned.process]);
     for stat in tree.iter().filter(|stat| stat.id != pinned.id() && !is_this_program(stat.id)) {
         let Ok(pinned) = pin(stat.id.cast_signed()) else { continue };
-        let is_free = classes.iter().all(|other| !classes::lists(other, &pinned));
+        let is_free = classes.iter().all(|other| !membership::lists(other, &pinned));
         if is_free && found.class.listed(stat.id).is_none() {
             let _ = enter(found, &pinned, Reason::Descendant);
         }

@@ -34,6 +34,12 @@ impl<'a> Running<'a> {
         slots.filter_map(move |(slot, member)| Running::find(class, block, slot, member))
     }
 
+    /// The process of this number, if the class lists it, and not an ended one that had the number.
+    pub fn listed(found: &Found, process: u32) -> Option<Running<'static>> {
+        let (slot, member) = found.class.listed(process)?;
+        Running::find(found.class, found.block, slot, member)
+    }
+
     fn find(class: &Class, block: BlockId, slot: MemberId, member: &'a Member) -> Option<Self> {
         let outside = class.held(slot).and_then(|held| held.of(member));
         let bytes = outside.and_then(|account| seen(member.process(), account));

@@ -34,9 +34,35 @@ echo "$job $(wc -l < count)"
 kill $daemon $next
 "#;
 
-fn in_a_namespace(scene: &Path) -> Output {
+/// A job that the library holds is killed, and a program that was started elsewhere gets its number. Prints what attaching and
+/// detaching that one and removing the class end with.
+const ATTACHED: &str = r#"
+cd "$SCENE"
+"$DISCNICE" run --class old --disk 4M --mechanism preload sh -c 'echo $$ > id; exec sleep 60' &
+while ! [ -s id ]; do sleep 0.05; done
+job=$(cat id)
+sleep 0.2
+kill -9 $job
+wait
+for try in 1 2 3 4 5 6 7 8 9 10; do
+    echo $((job - 1)) > /proc/sys/kernel/ns_last_pid || exit 77
+    sleep 60 & next=$!
+    [ $next = $job ] && break
+    kill -9 $next
+done
+[ $next = $job ] || exit 77
+"$DISCNICE" attach --background --disk 1M $next > /dev/null
+echo attach $?
+"$DISCNICE" detach $next
+echo detach $?
+"$DISCNICE" class rm old
+echo rm $?
+kill $next
+"#;
+
+fn in_a_namespace(scene: &Path, script: &str) -> Output {
     let mut command = Command::new("unshare");
-    command.args(["-Urpf", "--mount-proc", "sh", "-c", SCRIPT]);
+    command.args(["-Urpf", "--mount-proc", "sh", "-c", script]);
     command.env("DISCNICE", env!("CARGO_BIN_EXE_discnice"));
     command.env("SCENE", scene).env("XDG_RUNTIME_DIR", scene).output().unwrap()
 }
@@ -44,7 +70,7 @@ fn in_a_namespace(scene: &Path) -> Output {
 #[test]
 fn a_process_with_the_number_of_a_dead_member_is_neither_held_nor_shown() {
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
-    let output = in_a_namespace(scene.path());
+    let output = in_a_namespace(scene.path(), SCRIPT);
     let text = String::from_utf8_lossy(&output.stdout);
     let Some((first, status)) = text.split_once('\n') else {
         skip!("no PID namespace to choose numbers in: {output:?}");
@@ -56,4 +82,15 @@ fn a_process_with_the_number_of_a_dead_member_is_neither_held_nor_shown() {
     let mut shown = classes.flat_map(|class| class["members"].as_array().unwrap());
     let number: u64 = number.parse().unwrap();
     assert!(shown.all(|member| member["process"] != number), "{status:#}");
+}
+
+#[test]
+fn a_process_with_the_number_of_a_dead_member_is_attached_and_detached_as_any_other() {
+    let scene = tempfile::tempdir_in("/var/tmp").unwrap();
+    let output = in_a_namespace(scene.path(), ATTACHED);
+    if output.status.code() == Some(77) || !scene.path().join("id").exists() {
+        skip!("no PID namespace to choose numbers in: {output:?}");
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text, "attach 0\ndetach 0\nrm 0\n", "{output:?}");
 }

@@ -30,7 +30,7 @@ use crate::joining::{ADVANCE, call_daemon, enter, enter_descendants, release};
 use crate::output::{say, tell};
 use crate::schedule::{Job, Schedule, ScheduleArgs};
 use crate::used_up::Teller;
-use crate::{fleet, own_policy};
+use crate::{fleet, membership, own_policy};
 
 /// A line with rates is shown this often.
 const SHOW: Duration = Duration::from_millis(1000);
@@ -125,7 +125,7 @@ fn candidate(pid: i32) -> anyhow::Result<Pinned> {
     let pinned = pin(pid)?;
     examine(&pinned)?;
     for found in classes::all()? {
-        if classes::lists(&found, &pinned) {
+        if membership::lists(&found, &pinned) {
             bail!("process {pid} is limited already, by class {}", found.name());
         }
     }

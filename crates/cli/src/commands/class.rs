@@ -12,6 +12,7 @@ use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found, Origin};
 use crate::config::{self, Config};
+use crate::running::Running;
 use crate::{busy, fleet, guest, own_policy, watching};
 
 const EXAMPLES: &str = "\
@@ -125,7 +126,7 @@ pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
 
 fn remove(name: &str, force: bool) -> anyhow::Result<()> {
     let found = classes::existing(name)?;
-    let members = found.class.living(process::exists).count();
+    let members = Running::all(&found).count();
     if members > 0 && !force {
         bail!(
             "class {name} has {members} members; end them, or say --force to free them of their limits"

@@ -11,6 +11,7 @@ use discnice_watcher::holding::let_go_of_abandoned;
 use discnice_watcher::process::tracer;
 
 use crate::classes::{self, Found};
+use crate::running::Running;
 use crate::{joining, values};
 
 /// A process that is let go runs within this.
@@ -62,8 +63,10 @@ fn attached(classes: &[Found], pid: i32) -> anyhow::Result<(&Found, Process)> {
         bail!("no process {pid}; give the PID of an attached one");
     };
     for found in classes {
-        match found.class.listed(id) {
-            Some((_, member)) if member.state() == State::Outside => return Ok((found, process)),
+        match Running::listed(found, id) {
+            Some(running) if running.member.state() == State::Outside => {
+                return Ok((found, process));
+            }
             Some(_) => bail!(
                 "process {pid} was started with limits (class {}); `discnice class set` changes them",
                 found.name()

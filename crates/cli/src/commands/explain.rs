@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::explanation::command::{ByProgress, Start};
 use crate::explanation::{Explanation, command, running};
 use crate::mechanism::Mechanism;
+use crate::membership;
 use crate::strict::Strictness;
 use crate::{output, program};
 
@@ -50,7 +51,7 @@ impl Explain {
         let word = self.subject.to_string_lossy();
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
-            let class = classes::class_of(&pinned)?;
+            let class = membership::class_of(&pinned)?;
             return Ok(running::process(&pinned, class));
         }
         if let Some(found) = classes::named(&word)? {

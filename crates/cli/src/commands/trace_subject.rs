@@ -6,6 +6,7 @@ use discnice_ledger::trace::Record;
 use discnice_watcher::process::{Pinned, pin};
 
 use crate::classes::{self, Found};
+use crate::membership;
 use crate::running::Running;
 
 /// A class, or one process of it.
@@ -23,7 +24,7 @@ impl Subject {
     pub fn of(word: &str) -> anyhow::Result<Self> {
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
-            return match classes::class_of(&pinned)? {
+            return match membership::class_of(&pinned)? {
                 Some(found) => Ok(Self { found, process: Some(pinned) }),
                 None => bail!(
                     "process {number} is in no class; see `discnice status`, or attach it first: discnice attach --disk 5M {number}"

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use crate::classes::{self, Found};
 use crate::commands::class;
+use crate::membership;
 use crate::paused::{Chosen, Subject};
 use crate::running::Running;
 
@@ -93,7 +94,7 @@ impl Target {
         for id in &wanted {
             let Ok(pinned) = pin(id.cast_signed()) else { continue };
             // The number may have been another process's by the time it was pinned.
-            if classes::lists(&found, &pinned) {
+            if membership::lists(&found, &pinned) {
                 let sent = pinned.signal(Signal::TERM);
                 sent.with_context(|| format!("cannot end process {id}"))?;
                 told += 1;
