@@ -15,8 +15,5 @@ pub fn class_of(pinned: &Pinned) -> anyhow::Result<Option<Found>> {
 
 /// Whether the class lists this process, and not an ended one that had its number.
 pub fn lists(found: &Found, pinned: &Pinned) -> bool {
-    Running::listed(found, pinned.id()).is_some_and(|running| {
-        let known = running.outside;
-        known.is_none_or(|one| one.is_apart() || one.started == pinned.process.started)
-    })
+    Running::listed(found, pinned.id()).is_some()
 }
