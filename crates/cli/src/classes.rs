@@ -70,8 +70,10 @@ pub fn name_parser() -> impl TypedValueParser<Value = String> {
 /// Parses the name of a class that may be there: one that `run` made up, too.
 pub fn known_name_parser() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().try_map(|name| {
-        // Numbers were names once.
-        let is_kept = |text: &&str| name::is_automatic(text) || text.parse::<u64>().is_ok();
+        // Numbers were names once: such a class is still shown, changed and removed.
+        let is_number = |text: &str| text.parse::<u64>().is_ok();
+        let is_kept =
+            |text: &&str| name::is_automatic(text) || is_number(text) && find(text).is_some();
         let given = name.to_str().filter(is_kept);
         let plain = given.filter(|text| !text.contains(|c: char| c == '/' || c.is_control()));
         plain.map_or_else(|| name::check(&name), |text| Ok(text.to_owned()))
