@@ -56,6 +56,23 @@ fn model(style: Style) -> Model {
     model
 }
 
+/// A job that gives way now and then is hardly ever looked at just as it waits.
+#[test]
+fn what_was_waited_for_is_shown_as_long_as_the_class_slept() {
+    let mut model = model(Style::Ascii);
+    let mut next = |second| {
+        let mut next = snapshot(second);
+        next.classes[1].binding = None;
+        if second > 21 {
+            next.classes[1].waited = Nanos(21 * 1_250_000_000);
+        }
+        model.update(next);
+        screen(&mut model, 80, 12).contains("give")
+    };
+    assert!(next(21), "it slept since the look before");
+    assert!(!next(22), "it did not");
+}
+
 fn terminal(model: &mut Model, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, model)).unwrap();

@@ -120,8 +120,9 @@ fn nothing(model: &Model) -> &'static str {
 fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<'static> {
     let allowed = allowed(class);
     let sleeping = model.sleeping(class).map_or_else(String::new, threads);
-    let state = class.binding.map_or("", Binding::mark);
-    let colour = if class.binding.is_some() { Color::Yellow } else { Color::Reset };
+    let binding = model.binding(class);
+    let state = binding.map_or("", Binding::mark);
+    let colour = if binding.is_some() { Color::Yellow } else { Color::Reset };
     Row::new([
         cut(&class.name, width),
         format!("{allowed:>10}"),

@@ -11,6 +11,7 @@ use super::action::{self, Target};
 use super::input::{Input, Purpose};
 use super::snapshot::{Class, Process, Snapshot};
 use super::style::Style;
+use crate::binding::Binding;
 
 /// Rates that are remembered for each class.
 pub const HISTORY: usize = 64;
@@ -214,16 +215,27 @@ impl Model {
         Some(self.now.taken.minus(before.taken).as_secs_f64()).filter(|span| *span > 0.0)
     }
 
+    /// The class as it was at the look before.
+    fn earlier(&self, class: &Class) -> Option<&Class> {
+        self.before.as_ref()?.classes.iter().find(|one| one.name == class.name)
+    }
+
+    /// What the class waits for: now, or, if it slept in the last interval, at the beginning of that.
+    pub fn binding(&self, class: &Class) -> Option<Binding> {
+        let slept = self.sleeping(class).is_some_and(|threads| threads > 0.0);
+        class.binding.or_else(|| self.earlier(class)?.binding.filter(|_| slept))
+    }
+
     /// Threads of the class that slept, on average over the last interval.
     pub fn sleeping(&self, class: &Class) -> Option<f64> {
-        let before = self.before.as_ref()?.classes.iter().find(|one| one.name == class.name)?;
+        let before = self.earlier(class)?;
         Some(class.waited.minus(before.waited).as_secs_f64() / self.span()?)
     }
 
     /// Bytes a second that a process read and wrote in the last interval, and how many of its
     /// threads slept.
     pub fn process_rates(&self, class: &Class, process: &Process) -> Option<(u64, u64, f64)> {
-        let before = self.before.as_ref()?.classes.iter().find(|one| one.name == class.name)?;
+        let before = self.earlier(class)?;
         let before = before.processes.iter().find(|one| one.id == process.id)?;
         let span = self.span()?;
         let rate = |now: u64, before: u64| (now.saturating_sub(before) as f64 / span) as u64;
