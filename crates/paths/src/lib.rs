@@ -3,6 +3,7 @@
 //! - [`runtime`](fn@runtime): the private directory of what lives no longer than the machine runs;
 //! - [`targets`], [`refreshes`], [`profile`], [`config`]: files that outlive it, and [`read_own`], which reads them;
 //! - [`SITE`]: the site's settings, and [`read_site`], which reads them;
+//! - [`folder_of`], [`fnv1a`]: the parts and the numbers of names;
 //! - [`Private`]: a directory that only this user can change, held open.
 
 mod chain;
@@ -18,6 +19,23 @@ use std::path::{Path, PathBuf};
 pub use own::{read_own, read_site};
 pub use private::Private;
 pub use runtime::{keep_runtime, name_in_space, runtime};
+
+/// The folder of a file that a user named: the working directory for a name alone.
+#[must_use]
+pub fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// FNV-1a, 64 bits: enough to notice damage and to tell names apart, and the same on each machine and in each version.
+#[must_use]
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
 
 /// The directory of progress targets: `$XDG_STATE_HOME/discnice/targets`, or below
 /// `~/.local/state`; `None` for a user without a home.

@@ -73,7 +73,7 @@ impl History {
         let (facts, path) =
             absolute.map_err(|error| anyhow!("{}: {}", shown(directory), reason(&error)))?;
         // No device number: it may be another one after each start of the machine.
-        let hash = fnv1a(path.as_os_str().as_bytes());
+        let hash = discnice_paths::fnv1a(path.as_os_str().as_bytes());
         let file = folder.join(format!("{hash:016x}-{:x}.json", facts.ino()));
         let name = path.to_string_lossy().into_owned();
         let kept = match read(&file) {
@@ -174,11 +174,4 @@ fn read(file: &Path) -> Result<Option<Kept>> {
 
 fn span(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
-}
-
-/// A hash that is the same in each version of the program.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

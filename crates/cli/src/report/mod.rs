@@ -17,7 +17,7 @@ mod waited;
 use std::fs::Metadata;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow, bail};
@@ -82,10 +82,7 @@ impl Target {
             |why: &str| anyhow!("{}: {why}; name a file in a directory of yours", cannot());
         // Of a symbolic link the file is replaced, not the link.
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
+        let folder = discnice_paths::folder_of(&path);
         let about = folder.metadata().map_err(|error| refused(&reason(&error)))?;
         match path.symlink_metadata() {
             Ok(file) if file.is_dir() => {
@@ -101,8 +98,7 @@ impl Target {
         }
         // What the umask leaves of these is what any program's new file has.
         let file = fresh::file(folder, ".discnice-report-", 0o666)
-            // The error names the draft, which was not asked for.
-            .map_err(|error| refused(&kind_of(&error)))?;
+            .map_err(|error| refused(&reason(&error)))?;
         Ok(Draft { target: Self { path, ..self.clone() }, file })
     }
 }
@@ -114,13 +110,6 @@ fn is_replaceable(file: &Metadata, folder: &Metadata) -> bool {
     let is_sticky = folder.mode() & libc::S_ISVTX != 0;
     let may = !is_sticky || own == 0 || [file.uid(), folder.uid()].contains(&own);
     may && (file.is_file() || file.is_symlink())
-}
-
-/// The kernel's text for an error with a path in its own text.
-fn kind_of(error: &io::Error) -> String {
-    error
-        .raw_os_error()
-        .map_or_else(|| error.to_string(), |number| reason(&io::Error::from_raw_os_error(number)))
 }
 
 impl Draft {

@@ -154,10 +154,7 @@ impl Draft {
             _ => {}
         }
         let path = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_owned() };
-        let dir = match path.parent() {
-            Some(dir) if dir != Path::new("") => dir,
-            _ => Path::new("."),
-        };
+        let dir = discnice_paths::folder_of(&path);
         fs::create_dir_all(dir)?;
         Ok(Self { file: tempfile::NamedTempFile::new_in(dir)?, path })
     }
