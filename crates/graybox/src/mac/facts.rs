@@ -45,8 +45,7 @@ pub fn pressed() -> bool {
 /// Memory that can be taken without paging, and whether a cgroup is the bound.
 pub fn available() -> (u64, bool) {
     let machine = meminfo("MemAvailable:").unwrap_or(u64::MAX);
-    let total = meminfo("MemTotal:").unwrap_or(0);
-    let machine = machine.saturating_sub(total / MARGIN / 2);
+    let machine = machine.saturating_sub(margin(meminfo("MemTotal:").unwrap_or(0)));
     let group = groups().iter().map(Group::available).min().unwrap_or(u64::MAX);
     (machine.min(group), group < machine)
 }
@@ -54,9 +53,14 @@ pub fn available() -> (u64, bool) {
 /// Returns the most that [`Facts::available`] can become if all others give their memory back.
 #[must_use]
 pub fn ceiling() -> u64 {
-    let machine = meminfo("MemTotal:").map_or(u64::MAX, |total| total - total / MARGIN / 2);
-    let group = groups().iter().map(|group| group.limit - group.limit / MARGIN).min();
+    let machine = meminfo("MemTotal:").map_or(u64::MAX, |total| total - margin(total));
+    let group = groups().iter().map(Group::most).min();
     machine.min(group.unwrap_or(u64::MAX))
+}
+
+/// What of a machine's memory is left to others.
+fn margin(total: u64) -> u64 {
+    total / MARGIN / 2
 }
 
 /// Available share of memory, one part in so many, below which an allocation may have to wait.
@@ -129,7 +133,12 @@ struct Group {
 
 impl Group {
     fn available(&self) -> u64 {
-        self.limit.saturating_sub(self.limit / MARGIN).saturating_sub(self.needed())
+        self.most().saturating_sub(self.needed())
+    }
+
+    /// What can become available.
+    fn most(&self) -> u64 {
+        self.limit - self.limit / MARGIN
     }
 
     /// What the kernel does not give up easily.
