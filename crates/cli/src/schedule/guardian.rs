@@ -20,10 +20,15 @@ pub fn start(parts: Vec<Chosen>) -> io::Result<()> {
     fork::detached(parent, move |parent| guard(&parent, &parts))
 }
 
-/// The guardian's whole life.
-fn guard(parent: &File, parts: &[Chosen]) {
+/// Makes this process, which was started for that, a guardian: what ends its parent from a terminal does not end it.
+pub(super) fn become_one() {
     fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
     let _ = rustix::thread::set_name(c"discnice-guard");
+}
+
+/// The guardian's whole life.
+fn guard(parent: &File, parts: &[Chosen]) {
+    become_one();
     while poll(&mut [PollFd::new(parent, PollFlags::IN)], None).is_err() {}
     let stands = |part: &&Chosen| part.is_paused();
     let Some(class) = parts.iter().find(stands).map(|part| part.found().class) else { return };

@@ -79,7 +79,7 @@ impl Job {
     }
 
     /// Lets it go on.
-    pub fn go_on(&self) {
+    fn go_on(&self) {
         self.parts().into_iter().for_each(Chosen::go_on);
     }
 

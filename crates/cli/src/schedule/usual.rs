@@ -10,6 +10,7 @@ use discnice_sys::{futex, time};
 use discnice_units::Rate;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::guardian;
 use crate::classes::Found;
 
 /// A rate that is set for a while, and the one that holds otherwise.
@@ -71,8 +72,7 @@ impl Guardian {
 
 /// The guardian's whole life.
 fn guard(mut told: File, found: &Found) {
-    fork::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
-    let _ = rustix::thread::set_name(c"discnice-guard");
+    guardian::become_one();
     let (mut last, mut bytes) = (None, [0; 16]);
     while told.read_exact(&mut bytes).is_ok() {
         last = Some(Paced::from_bytes(bytes));

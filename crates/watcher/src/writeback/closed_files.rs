@@ -142,9 +142,9 @@ impl Closed {
     fn expect_above(&mut self, folder: &Path, pace: Pace, write_back: WriteBack<'_>) {
         let Some(own) = local_files::status_at(folder) else { return };
         for above in folder.ancestors().skip(1).take(tuning::writeback::FOLDERS_ABOVE) {
-            let his = local_files::status_at(above)
+            let is_alike = local_files::status_at(above)
                 .is_some_and(|found| (found.uid(), found.dev()) == (own.uid(), own.dev()));
-            if !his {
+            if !is_alike {
                 return;
             }
             self.expect_in(above, pace, write_back);

@@ -119,8 +119,9 @@ fn expect_in_work(
 ) {
     let link = PathBuf::from(format!("/proc/{id}/cwd"));
     let Some(found) = local_files::status(&link) else { return };
-    let his = fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == found.uid());
-    if let Some(folder) = reachable(id, &link, &found).filter(|_| his) {
+    let is_own =
+        fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == found.uid());
+    if let Some(folder) = reachable(id, &link, &found).filter(|_| is_own) {
         closed.expect_in(&folder, pace, write_back);
     }
 }
