@@ -1,15 +1,18 @@
 //! The product under test.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// An ordinary user without any file of its own: Debian's `nobody`.
 pub const NOBODY: &str = "65534";
 
-/// How those folders are called, with a process id behind, that test programs have at run time.
-const RUNTIME: &str = "discnice-test-";
+/// What the names of those folders begin with that test programs have at run time.
+const RUNTIME: &str = "discnice-tests-";
 /// Where it finds programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
@@ -67,29 +70,35 @@ pub fn as_user(name: impl AsRef<OsStr>) -> Command {
 /// Where the product keeps what lives as long as a session: a folder of this test program's, for other test programs
 /// of the same user have limits and a policyd of their own, which must not meet.
 fn runtime() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
+    static FOLDER: OnceLock<(PathBuf, File)> = OnceLock::new();
+    let (folder, _) = FOLDER.get_or_init(|| {
         remove_what_others_left();
-        let prefix = format!("{RUNTIME}{}-", std::process::id());
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         let mut folder = tempfile::Builder::new();
-        let folder = folder.prefix(&prefix).permissions(private).tempdir_in("/tmp");
+        let folder = folder.prefix(RUNTIME).permissions(private).tempdir_in("/tmp");
         let folder = folder.expect("/tmp is writable").keep();
+        let lock = File::open(&folder).expect("the folder is ours");
+        lock.lock().expect("no other test program's");
         if is_root() {
             let owner = NOBODY.parse().ok();
             std::os::unix::fs::chown(&folder, owner, owner).expect("the folder is ours");
         }
-        folder
-    })
+        (folder, lock)
+    });
+    folder
 }
 
-/// A test program does not notice its end, so the next one removes what it left.
+/// A test program does not notice its end, so the next one removes what it left. A living one has its folder locked, also one in
+/// another PID namespace.
 fn remove_what_others_left() {
     for entry in std::fs::read_dir("/tmp").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(RUNTIME)?.split('-').next());
-        if id.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
-            // It may be another user's.
+        let is_one = entry.file_name().to_str().is_some_and(|name| name.starts_with(RUNTIME));
+        // It may be another user's, or not be locked yet.
+        let is_old = || entry.metadata()?.modified()?.elapsed().map_err(io::Error::other);
+        if is_one
+            && is_old().is_ok_and(|age| age > Duration::from_secs(60))
+            && File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok())
+        {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
