@@ -1,7 +1,7 @@
 //! What charges a process, and why.
 
 use discnice_ledger::outside::{Mechanism, Reason};
-use discnice_ledger::{Class, State};
+use discnice_ledger::{Class, Member, State};
 use discnice_sys::time;
 
 use super::Watched;
@@ -21,6 +21,15 @@ impl Watched {
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.member().is_some_and(|member| role(self.class, member.state()) != self.role)
+    }
+
+    /// Takes the role that its state gives us now. A command that is to be held from outside was perhaps looked at before that
+    /// was decided.
+    pub(crate) fn follow_role(&mut self) {
+        let state = self.member().filter(|_| self.has_changed()).map(Member::state);
+        if let Some(state) = state {
+            self.take_part(state);
+        }
     }
 
     /// Returns true if no library of ours is in the process, which would charge what goes through its sockets.
@@ -53,6 +62,12 @@ impl Watched {
             (Role::Preloaded, _) => Reason::None,
             (_, State::Executing) => Reason::NoLibrary,
             (_, State::Confined) => Reason::Confined,
+            (_, State::Outside)
+                if self.class.is_per_child()
+                    && matches!(self.reason, Reason::None | Reason::NoLibrary) =>
+            {
+                Reason::PerChild
+            }
             _ => self.reason,
         };
         (role, reason)

@@ -157,10 +157,11 @@ impl Watch {
         enlist(self.class, pinned, Charged::default(), Reason::Descendant)
     }
 
-    /// Returns true if our library does not enter children of this parent.
-    fn bears_outside(&self, parent: u32, child: &Newcomer) -> bool {
-        let parent = self.members.all.get(&parent);
-        parent.is_none_or(|parent| parent.bears_outside() || child.is_apart())
+    /// Returns true if our library does not enter children of this parent, as it is now.
+    fn bears_outside(&mut self, parent: u32, child: &Newcomer) -> bool {
+        let Some(parent) = self.members.all.get_mut(&parent) else { return true };
+        parent.follow_role();
+        parent.bears_outside() || child.is_apart()
     }
 
     /// Whether a process descends from a member, as far as can be seen. One that our library is in and

@@ -171,6 +171,25 @@ fn a_child_of_one_that_ends_while_it_is_met_is_kin() {
     assert!(watch.processes().any(|id| id == orphan.0.id()));
 }
 
+/// As a command that is to be held from outside: it lists itself, is looked at, and is then left to the watcher.
+#[test]
+fn a_child_of_one_that_was_left_to_us_since_the_last_look_is_ours() {
+    let [first, child] = std::array::from_fn(|_| Innocent::start());
+    for state in [State::Executing, State::Outside] {
+        let class = class();
+        let (slot, member) =
+            class.register(first.0.id(), Charged::default(), process::exists).unwrap();
+        class.held(slot).unwrap().begin(member, first.started());
+        member.set_state(State::Active);
+        let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+        watch.step(1, &mut Census::default());
+        assert_eq!(watch.len(), 1);
+        member.set_state(state);
+        let stat = Stat { parent: first.0.id(), ..procfs::stat(child.0.id()).unwrap() };
+        assert!(watch.meet(&[Rc::new(Newcomer::from(stat))]), "{state:?}");
+    }
+}
+
 /// A copy of this process that only waits.
 #[allow(unsafe_code, reason = "fork(2) without exec")]
 fn copy() -> u32 {
