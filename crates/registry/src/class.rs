@@ -54,6 +54,16 @@ impl Class {
         name::is_automatic(&self.name())
     }
 
+    /// Returns true if no other process finds the class any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let is_there = |found: &Self| !found.removed && found.class.nonce() == self.class.nonce();
+        let Some(again) = attach_if(self.block, is_there) else { return true };
+        // SAFETY: `again` goes no further than this, and has its own mapping.
+        unsafe { again.unmap() };
+        false
+    }
+
     /// Releases what this process has touched of the class from its resident memory, until it is
     /// touched again.
     pub fn let_pages_go(&self) {
@@ -75,7 +85,8 @@ impl Class {
     /// other versions.
     pub fn set_limits(&self, limits: &Limits) {
         self.class.set_limits(time::now(), limits);
-        futex::wake_all(self.class.changes());
+        // Also where nothing that is in force now has changed: the classes of children follow.
+        self.wake();
         let name = self.name();
         if !self.removed && !name::is_automatic(&name) {
             // Without an entry the class is found by its block.

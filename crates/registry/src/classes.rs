@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use discnice_ledger::policy::Limits;
+use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 
 use crate::class::{
@@ -101,6 +102,18 @@ pub fn all() -> anyhow::Result<Vec<Class>> {
     let boards: Vec<_> = classes.iter().filter_map(|found| found.class.board()).collect();
     Board::sweep(is_abandoned, &boards);
     Ok(classes)
+}
+
+/// The classes of children of this one's members, without those that were removed and those in `known` blocks; the caller
+/// unmaps them.
+///
+/// # Errors
+/// The kernel's list cannot be read.
+pub fn of_children(parent: &Class, known: &[BlockId]) -> anyhow::Result<Vec<Class>> {
+    let listed = store::list(SIZE).context("cannot list shared memory")?;
+    let is_child = |found: &Class| !found.removed && found.class.parent() == Some(parent.block);
+    let new = listed.iter().map(|one| one.id).filter(|id| !known.contains(id));
+    Ok(new.filter_map(|id| attach_if(id, is_child)).collect())
 }
 
 /// How many blocks of this user hold classes of other versions, which this one cannot show or change.
