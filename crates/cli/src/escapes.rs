@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::classes::Found;
 use crate::commands::member_report;
+use crate::family::Family;
 use crate::running::Running;
 
 /// So many are remembered.
@@ -39,7 +39,7 @@ struct Seen {
     since: Instant,
 }
 
-/// Those of one class.
+/// Those of a job's classes.
 #[derive(Debug, Default)]
 pub struct Escapes {
     found: BTreeMap<u32, Seen>,
@@ -47,13 +47,13 @@ pub struct Escapes {
 }
 
 impl Escapes {
-    /// Looks at the class, unless it did so just now.
-    pub fn look(&mut self, found: &Found) {
+    /// Looks at the classes, unless it did so just now.
+    pub fn look(&mut self, family: &Family) {
         let begun = Instant::now();
         if self.next.is_some_and(|next| begun < next) {
             return;
         }
-        for running in Running::all(found) {
+        for running in family.classes().flat_map(Running::all) {
             match member_report::escape(&running) {
                 Some(reason) => self.add(escaped(&running, reason), begun),
                 None => self.held(running.member.process(), begun),

@@ -14,6 +14,7 @@ use discnice_watcher::process::{Pinned, pin};
 use discnice_watcher::watch::enlist;
 
 use crate::classes::{self, Found, Origin};
+use crate::family::Family;
 use crate::watching;
 
 /// What a running process moves before it stands for the first time is paid for in advance, without credit for the time in
@@ -63,7 +64,10 @@ pub fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<(
 /// Enters the present descendants of the attached processes. The watcher finds later ones, and
 /// those that end or are forked meanwhile.
 pub fn enter_descendants(found: &Found, tree: &Tree) {
-    for stat in tree.iter().filter(|stat| found.class.listed(stat.id).is_none()) {
+    // A child that was just born may have a class of its own already.
+    let family = Family::of(*found);
+    let is_listed = |id| family.classes().any(|found| found.class.listed(id).is_some());
+    for stat in tree.iter().filter(|stat| !is_listed(stat.id)) {
         if let Ok(pinned) = pin(stat.id.cast_signed()) {
             let _ = enter(found, &pinned, Reason::Descendant);
         }
@@ -86,8 +90,12 @@ pub fn release(found: &Found, pinned: &[Pinned]) {
 /// watcher has seen that.
 pub fn release_tree(found: &Found, roots: &[Process]) {
     let tree = Tree::new(roots);
-    release_attached(found, |id| tree.iter().any(|one| one.id == id));
-    found.wake();
+    // Children may be in classes of their own.
+    let family = Family::of(*found);
+    for found in family.classes() {
+        release_attached(found, |id| tree.iter().any(|one| one.id == id));
+        found.wake();
+    }
 }
 
 fn release_attached(found: &Found, is_ours: impl Fn(u32) -> bool) {

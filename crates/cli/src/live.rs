@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use discnice_ledger::Class;
 use discnice_ledger::policy::{Resource, Resources};
 use discnice_sys::time;
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::{Bytes, Rate};
 use unicode_width::UnicodeWidthStr;
 
 use crate::binding::Binding;
-use crate::classes::Found;
+use crate::counters::Counters;
+use crate::family::Family;
 use crate::output;
 use crate::reading::{Reading, largest};
 use crate::report::Waited;
@@ -32,9 +33,8 @@ pub struct Live {
     next: Instant,
     /// What moved is of the network, as that alone is limited.
     of_network: bool,
-    /// What the class had moved and waited before.
-    moved: u64,
-    waited: Nanos,
+    /// What its classes had moved and waited before.
+    before: Counters,
     /// Where its file was, when that was seen first.
     first: Option<(Reading, Instant)>,
 }
@@ -44,6 +44,8 @@ pub struct Live {
 struct State {
     rate: String,
     limit: Option<Rate>,
+    /// The limit is each child's.
+    each: bool,
     moved: u64,
     /// Seconds by the clock.
     held: f64,
@@ -54,34 +56,36 @@ struct State {
 }
 
 impl Live {
-    /// Begins with what the class has moved so far.
-    pub fn begin(found: &Found) -> Self {
-        let (class, now) = (found.class, Instant::now());
+    /// Begins with what its classes have moved so far.
+    pub fn begin(family: &Family) -> Self {
+        let (class, now) = (family.own().class, Instant::now());
         let limited = class.limits().limited();
         let is_empty = |set: Resources| limited.within(set).is_empty();
         let of_network = is_empty(Resources::DISK) && !is_empty(Resources::NETWORK);
-        let moved = total(class, of_network);
-        let waited = class.waits().1;
-        Self { begun: now, next: now + EVERY, of_network, moved, waited, first: None }
+        let before = family.counters();
+        Self { begun: now, next: now + EVERY, of_network, before, first: None }
     }
 
     /// Shows how the job is now, if it is time.
-    pub fn look(&mut self, job: &Job, waited: &Waited) {
+    pub fn look(&mut self, job: &Job, family: &Family, waited: &Waited) {
         let now = Instant::now();
         if now < self.next {
             return;
         }
         self.next = now + EVERY;
         let Some(columns) = output::columns_in_front() else { return };
-        output::show_live(&self.state(job, waited, now).text(columns.saturating_sub(1)));
+        output::show_live(&self.state(job, family, waited, now).text(columns.saturating_sub(1)));
     }
 
-    fn state(&mut self, job: &Job, waited: &Waited, now: Instant) -> State {
-        let class = job.found.class;
+    fn state(&mut self, job: &Job, family: &Family, waited: &Waited, now: Instant) -> State {
         let ways = ways(self.of_network);
         let clock = time::now();
-        let rate = ways.into_iter().map(|one| class.meter(one).recent().rate(clock)).sum();
-        let threads = class.waits().1.minus(self.waited).as_secs_f64() + waited.stood();
+        let of = |class: &Class| {
+            ways.map(|one| class.meter(one).recent().rate(clock)).iter().sum::<u64>()
+        };
+        let rate = family.classes().map(|found| of(found.class)).sum();
+        let since = family.counters().since(&self.before);
+        let threads = since.waited + waited.stood();
         let elapsed = now.duration_since(self.begun).as_secs_f64();
         let held = waited.parts(threads, elapsed).iter().map(|part| part.seconds).sum();
         let waits = waited.present().map(|reason| {
@@ -90,8 +94,9 @@ impl Live {
         });
         State {
             rate: Rate::per_second(rate).to_string(),
-            limit: self.limit(class),
-            moved: total(class, self.of_network).saturating_sub(self.moved),
+            limit: self.limit(job.found.class),
+            each: job.found.class.is_per_child(),
+            moved: ways.map(|one| since.total(one)).iter().sum(),
             held,
             done: self.done(job, now, rate),
             waits,
@@ -113,7 +118,8 @@ impl Live {
         let reading = largest(&job.processes());
         let in_file = reading.and_then(|reading| self.done_of(reading, now));
         in_file.or_else(|| {
-            let class = job.found.class;
+            // Of children each may move as much.
+            let class = Some(job.found.class).filter(|class| !class.is_per_child())?;
             let (most, used) = (class.disk_total()?.get(), class.disk_total_used().get());
             let left = most.saturating_sub(used) as f64 / rate as f64;
             let left = Duration::try_from_secs_f64(left).ok().filter(|_| rate > 0);
@@ -138,7 +144,8 @@ impl Live {
 impl State {
     /// The line, of at most so many columns.
     fn text(&self, columns: usize) -> String {
-        let limit = self.limit.map(|limit| format!("{} of {limit}", self.rate));
+        let each = if self.each { " each child" } else { "" };
+        let limit = self.limit.map(|limit| format!("{} of {limit}{each}", self.rate));
         let done = self.done.map(|(part, left)| {
             let percent = format!("{:.0} %", (part * 100.0).floor());
             left.map_or(percent.clone(), |left| format!("{percent}, {} left", duration(left)))
@@ -182,11 +189,6 @@ const fn ways(of_network: bool) -> [Resource; 2] {
     }
 }
 
-/// What a class has moved.
-fn total(class: &Class, of_network: bool) -> u64 {
-    ways(of_network).into_iter().map(|one| class.meter(one).total()).sum()
-}
-
 /// A time in the two largest of its units.
 fn duration(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
@@ -204,6 +206,7 @@ mod tests {
         State {
             rate: "4.8 MiB/s".into(),
             limit: Some(Rate::per_second(5 << 20)),
+            each: false,
             moved: 3 << 30,
             held: 12.34,
             done: Some((0.456, Some(Duration::from_secs(754)))),

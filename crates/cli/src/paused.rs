@@ -7,8 +7,8 @@ use std::iter;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use discnice_ledger::outside::{Account, Mechanism, Reason};
-use discnice_ledger::{Member, MemberId, State};
+use discnice_ledger::outside::{Account, Held, Mechanism, Reason};
+use discnice_ledger::{Member, State};
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{process, procfs};
 use discnice_watcher::daemon::client::Answer;
@@ -17,6 +17,7 @@ use rustix::process::getpid;
 
 use crate::classes::{self, Found};
 use crate::commands::member_report;
+use crate::family::Family;
 use crate::{joining, membership, watching};
 
 /// What is to stand does so within this, unless something speaks against it.
@@ -130,7 +131,7 @@ impl Chosen {
         }
         let chosen = Self { found, part };
         let paused =
-            found.class.is_paused() || chosen.accounts().any(|(_, account)| account.paused);
+            found.class.is_paused() || chosen.accounts().iter().any(|account| account.paused);
         ensure!(paused, "{word} is not paused; see `discnice status`");
         Ok(chosen)
     }
@@ -155,21 +156,36 @@ impl Chosen {
         class.is_paused() || account.is_some_and(|account| account.paused)
     }
 
-    /// The members that it is about.
-    fn members(self) -> impl Iterator<Item = (MemberId, &'static Member)> {
+    /// What `of` says of the members that it is about, with their slots and what is known of them from outside; those that
+    /// are in classes of their own (`--per-child`) included.
+    fn members<T>(self, of: impl Fn(&Member, Option<&Held>) -> Option<T>) -> Vec<T> {
         let tree = self.part.map(|process| Tree::new(&[process]));
-        let all = self.found.class.living_slots(process::exists);
-        all.filter(move |(_, member)| {
-            let is_it = |tree: &Tree| tree.iter().any(|stat| stat.id == member.process());
-            tree.as_ref().is_none_or(is_it)
-        })
+        let is_it = |member: &Member| {
+            let is_in = |tree: &Tree| tree.iter().any(|stat| stat.id == member.process());
+            tree.as_ref().is_none_or(is_in)
+        };
+        let family = Family::of(self.found);
+        let classes = family.classes().map(|found| found.class);
+        let all = classes.flat_map(|class| {
+            let slots = class.living_slots(process::exists);
+            slots.map(|(slot, member)| (member, class.held(slot)))
+        });
+        all.filter(|(member, _)| is_it(member))
+            .filter_map(|(member, held)| of(member, held))
+            .collect()
     }
 
     /// What is known from outside of those that a watcher knows.
-    fn accounts(self) -> impl Iterator<Item = (&'static Member, Account)> {
-        let class = self.found.class;
-        self.members()
-            .filter_map(move |(slot, member)| Some((member, class.held(slot)?.of(member)?)))
+    fn accounts(self) -> Vec<Account> {
+        self.members(|member, held| held?.of(member))
+    }
+
+    /// Notes at each of its members whether it is paused, and has the watcher look at that.
+    fn mark(self, paused: bool) {
+        // One that its watcher does not know yet is noted at the next look.
+        self.members(|member, held| held.map(|held| held.set_paused(member, paused)));
+        let family = Family::of(self.found);
+        family.classes().for_each(Found::wake);
     }
 
     /// Pauses it; returns the processes that do not stand, with the reasons.
@@ -183,7 +199,10 @@ impl Chosen {
         }
         let deadline = Instant::now() + PROMPT;
         loop {
-            self.mark();
+            if self.part.is_some() {
+                // Some may have been born meanwhile.
+                self.mark(true);
+            }
             if let Err(error) = self.watch() {
                 self.go_on();
                 return Err(error).context("nothing can hold it");
@@ -196,34 +215,22 @@ impl Chosen {
         }
     }
 
-    /// Notes at each process of a part that it is paused: some may have been born meanwhile.
-    fn mark(self) {
-        if self.part.is_some() {
-            for (slot, member) in self.members() {
-                let held = self.found.class.held(slot);
-                // One that its watcher does not know yet is noted at the next look.
-                let _ = held.is_some_and(|held| held.set_paused(member, true));
-            }
-            self.found.wake();
-        }
-    }
-
     fn awake(self) -> Vec<(u32, &'static str)> {
-        let class = self.found.class;
         let standing = |account: Account| {
             account.reason == Reason::Paused && account.mechanism != Mechanism::None
         };
         let unknown = "its watcher does not know it yet";
-        let awake = self.members().filter_map(|(slot, member)| {
-            let account = class.held(slot).and_then(|held| held.of(member));
-            let why = match account {
+        self.members(|member, held| {
+            if procfs::stat(member.process()).is_none_or(|stat| stat.has_ended()) {
+                return None;
+            }
+            let why = match held.and_then(|held| held.of(member)) {
                 Some(account) if standing(account) => return None,
                 Some(account) => member_report::explain(account.reason).unwrap_or(unknown),
                 None => unknown,
             };
             Some((member.process(), why))
-        });
-        awake.collect()
+        })
     }
 
     fn watch(self) -> anyhow::Result<()> {
@@ -233,21 +240,18 @@ impl Chosen {
 
     /// Lets it go on; when this returns it runs.
     pub fn go_on(self) {
-        let class = self.found.class;
         if self.part.is_none() {
             self.found.set_paused(false);
         }
-        for (slot, member) in self.members() {
-            let _ = class.held(slot).is_some_and(|held| held.set_paused(member, false));
-            if self.was_made() && member.state() == State::Outside {
-                member.release();
-            }
+        if self.was_made() {
+            let is_outside = |member: &Member| member.state() == State::Outside;
+            self.members(|member, _| is_outside(member).then(|| member.release()));
         }
-        self.found.wake();
+        self.mark(false);
         // Where there is no daemon nothing is held.
         let _ = watching::watch(&self.found, Answer::Unneeded);
         let deadline = Instant::now() + PROMPT;
-        let members: Vec<u32> = self.members().map(|(_, member)| member.process()).collect();
+        let members = self.members(|member, _| Some(member.process()));
         while members.iter().any(|id| tracer(id.cast_signed()).is_some())
             && Instant::now() < deadline
         {

@@ -1,25 +1,31 @@
 //! A class that has moved all that it may move in all: told once, each time.
 
 use discnice_escape::Foreign;
+use discnice_sys::block::BlockId;
 use discnice_units::Bytes;
 
-use crate::classes::Found;
+use crate::classes::{self, Found};
+use crate::family::Family;
 use crate::output::tell;
 
-/// The total that it was told of last.
+/// The totals that it was told of last, by the blocks of their classes.
 #[derive(Debug, Default)]
 pub struct Teller {
-    told: Option<Bytes>,
+    told: Vec<(BlockId, Bytes)>,
 }
 
 impl Teller {
     /// Tells of it, unless that was done. A class that may move more is told of again.
-    pub fn look(&mut self, found: &Found) {
-        let total = total(found);
-        if total.is_some() && total != self.told {
-            tell!("discnice: {}", told(found));
+    pub fn look(&mut self, family: &Family) {
+        let mut totals = Vec::new();
+        for found in family.classes() {
+            let Some(total) = total(found) else { continue };
+            if !self.told.contains(&(found.block, total)) {
+                tell!("discnice: {}", told(found));
+            }
+            totals.push((found.block, total));
         }
-        self.told = total;
+        self.told = totals;
     }
 }
 
@@ -33,8 +39,11 @@ pub fn told(found: &Found) -> String {
     let name = found.name();
     let (most, name) = (found.class.disk_total(), Foreign::text(&name));
     let most = most.map_or_else(String::new, |most| format!(" of {most}"));
+    // A child's class has what its parent's has.
+    let parent = found.class.parent().and_then(classes::name_of);
+    let set = parent.as_deref().map_or(name, Foreign::text);
     format!(
-        "class {name} has used up its disk total{most} and is held; `discnice class set {name} --disk-total +SIZE` lets it \
+        "class {name} has used up its disk total{most} and is held; `discnice class set {set} --disk-total +SIZE` lets it \
          move more"
     )
 }

@@ -26,6 +26,7 @@ use rustix::process::getpid;
 use super::limits::LimitArgs;
 use crate::classes::{self, Found, Origin};
 use crate::config::{self, Config};
+use crate::family::Family;
 use crate::joining::{ADVANCE, call_daemon, enter, enter_descendants, release};
 use crate::output::{say, tell};
 use crate::schedule::{Job, Schedule, ScheduleArgs};
@@ -142,8 +143,10 @@ fn automatic(pinned: &[Pinned]) -> String {
 fn show_and_keep(mut schedule: Schedule, job: &Job) -> anyhow::Result<()> {
     let found = &job.found;
     let (mut failed, mut used_up) = (Ok(()), Teller::default());
+    let mut family = Family::of(*found);
     let mut show = || {
-        used_up.look(found);
+        family.look();
+        used_up.look(&family);
         schedule.look(job);
         failed = show(found, time::now());
         if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -29,9 +29,6 @@ pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Esca
             Bytes::new(total.unheld)
         );
     }
-    if found.class.limits().per_child() {
-        tell!("discnice: {}", report::PER_CHILD);
-    }
     for one in escaped {
         let moved = one.bytes.map(|bytes| format!("; it moved {}", Bytes::new(bytes)));
         let (name, moved) = (Foreign::text(&one.name), moved.unwrap_or_default());
@@ -70,8 +67,9 @@ fn limited(limits: &Limits) -> String {
             _ => explanation::rate(one, limits.rate(one)),
         })
         .collect();
-    let rates =
-        Some(words.join(", ") + explanation::when(limits.when())).filter(|_| !words.is_empty());
+    let each = if limits.per_child() { " each child" } else { "" };
+    let rates = Some(words.join(", ") + each + explanation::when(limits.when()))
+        .filter(|_| !words.is_empty());
     let in_all = limits.disk_total().map(|most| format!("{most} in all"));
     let least = limits.at_least().map(|least| format!("at least {least}"));
     let memory = Some(limits.memory()).filter(|memory| *memory != Memory::DEFAULT);
@@ -92,6 +90,7 @@ mod tests {
         let rate = |text: &str| text.parse().expect("a rate");
         let always = Limits::UNLIMITED.with(Resource::Total, rate("5M"));
         assert_eq!(limited(&always), "limit 5 MiB/s");
+        assert_eq!(limited(&always.with_per_child(true)), "limit 5 MiB/s each child");
         let busy = always.with_when(When::Busy).with_at_least(Some(rate("1M")));
         assert_eq!(limited(&busy), "limit 5 MiB/s while others are busy, at least 1 MiB/s");
         assert_eq!(limited(&Limits::UNLIMITED.with_when(When::Busy)), "no limit");

@@ -1,14 +1,13 @@
-//! How a class's meters move while a job runs, in bounded memory however long it runs.
+//! How the meters of a job's classes move while it runs, in bounded memory however long it runs.
 
 use std::time::{Duration, Instant};
 
-use discnice_estimator::Totals;
-use discnice_ledger::Class;
 use discnice_ledger::policy::Resource;
-use discnice_ledger::waits::Counts;
 use discnice_units::Rate;
 use serde::Serialize;
 
+use crate::counters::Counters;
+use crate::family::Family;
 use crate::launch::LOOK;
 
 /// Looks to a tick.
@@ -17,78 +16,6 @@ pub const LOOKS: u32 = 5;
 const TICK: Duration = LOOK.saturating_mul(LOOKS);
 /// So many samples are kept; when there are more, neighbours become one.
 const SAMPLES: usize = 2048;
-
-/// What the class's meters and counters show at one moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
-    /// What passed of each resource, at the place of its number.
-    pub totals: [u64; Resource::COUNT],
-    /// Waits of members.
-    pub waits: u64,
-    /// Time that they took, in seconds.
-    pub waited: f64,
-    /// How long each took.
-    pub counts: Counts,
-    /// For how long it gave way to others behind the same uplink, in seconds.
-    pub yielded: f64,
-    /// Bytes that nothing could hold.
-    pub unheld: u64,
-    /// Bytes by the prediction and by the kernel's account.
-    pub prediction: Totals,
-    /// Bytes that files which were made cost beside what is predicted or charged.
-    pub file_overhead: u64,
-}
-
-impl Reading {
-    /// Reads meters and counters.
-    pub fn of(class: &Class) -> Self {
-        let (waits, waited) = class.waits();
-        // A prediction has what an account would have.
-        let (_, file_overhead) = class.estimation().overhead();
-        Self {
-            totals: Resource::ALL.map(|resource| class.meter(resource).total()),
-            waits,
-            waited: waited.as_secs_f64(),
-            counts: class.wait_histogram().counts(),
-            yielded: class.uplink().yielded().0 as f64 / 1e9,
-            unheld: class.watcher().unheld(),
-            prediction: class.prediction(),
-            file_overhead,
-        }
-    }
-
-    /// What passed of one resource.
-    pub fn total(&self, resource: Resource) -> u64 {
-        self.totals[resource as usize]
-    }
-
-    /// What was added since an earlier reading. Written data that is deleted before it reaches
-    /// the disk is credited, so that a meter may also have gone back; that counts as nothing.
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut counts = self.counts;
-        for (count, before) in counts.iter_mut().zip(&earlier.counts) {
-            *count = count.saturating_sub(*before);
-        }
-        let mut totals = self.totals;
-        for (total, before) in totals.iter_mut().zip(&earlier.totals) {
-            *total = total.saturating_sub(*before);
-        }
-        let (now, before) = (self.prediction, earlier.prediction);
-        Self {
-            totals,
-            waits: self.waits.saturating_sub(earlier.waits),
-            waited: (self.waited - earlier.waited).max(0.0),
-            counts,
-            yielded: (self.yielded - earlier.yielded).max(0.0),
-            unheld: self.unheld.saturating_sub(earlier.unheld),
-            prediction: Totals {
-                predicted: now.predicted.saturating_sub(before.predicted),
-                account: now.account.saturating_sub(before.account),
-            },
-            file_overhead: self.file_overhead.saturating_sub(earlier.file_overhead),
-        }
-    }
-}
 
 /// What happened in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -139,8 +66,8 @@ pub fn limit(rate: Rate) -> Option<u64> {
 #[derive(Debug)]
 pub struct Course {
     begun: Instant,
-    first: Reading,
-    last: Reading,
+    first: Counters,
+    last: Counters,
     samples: Vec<Sample>,
     /// Ticks that the last sample still lacks.
     missing: u32,
@@ -150,8 +77,8 @@ pub struct Course {
 
 impl Course {
     /// Begins now.
-    pub fn begin(class: &Class) -> Self {
-        let first = Reading::of(class);
+    pub fn begin(family: &Family) -> Self {
+        let first = family.counters();
         Self {
             begun: Instant::now(),
             first,
@@ -173,11 +100,11 @@ impl Course {
         TICK * self.ticks
     }
 
-    /// Looks at the class; called at every fifth [`LOOK`], [`LOOKS`].
-    pub fn tick(&mut self, class: &Class) {
-        let reading = Reading::of(class);
-        let moved = reading.since(&self.last);
-        self.last = reading;
+    /// Looks at the classes; called at every fifth [`LOOK`], [`LOOKS`].
+    pub fn tick(&mut self, family: &Family) {
+        let counters = family.counters();
+        let moved = counters.since(&self.last);
+        self.last = counters;
         self.add(Sample {
             seconds: self.elapsed().as_secs_f64(),
             read_bytes: moved.total(Resource::Read),
@@ -187,7 +114,7 @@ impl Course {
             received_bytes: moved.total(Resource::NetDown),
             waits: moved.waits,
             waited_seconds: moved.waited,
-            limit_total: limit(class.total().rate()),
+            limit_total: limit(family.own().class.total().rate()),
         });
     }
 
@@ -223,7 +150,7 @@ impl Course {
     }
 
     /// Everything since the beginning.
-    pub fn total(&self) -> Reading {
+    pub fn total(&self) -> Counters {
         self.last.since(&self.first)
     }
 }
@@ -231,34 +158,21 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A reading at which each number is `all`.
-    fn reading(all: u64) -> Reading {
-        Reading {
-            totals: [all; 8],
-            waits: all,
-            waited: all as f64,
-            counts: [all; 96],
-            yielded: all as f64,
-            unheld: all,
-            prediction: Totals { predicted: all, account: all },
-            file_overhead: all,
-        }
-    }
+    use crate::counters::tests::counters;
 
     #[test]
     fn nothing_from_before_the_course_is_in_its_total() {
-        let begun = Course { first: reading(5), last: reading(7), ..course() };
-        assert_eq!(begun.total(), reading(2));
-        let back = Course { first: reading(7), last: reading(5), ..course() };
-        assert_eq!(back.total(), reading(0), "what was credited counts as nothing");
+        let begun = Course { first: counters(5), last: counters(7), ..course() };
+        assert_eq!(begun.total(), counters(2));
+        let back = Course { first: counters(7), last: counters(5), ..course() };
+        assert_eq!(back.total(), counters(0), "what was credited counts as nothing");
     }
 
     fn course() -> Course {
         Course {
             begun: Instant::now(),
-            first: reading(0),
-            last: reading(0),
+            first: counters(0),
+            last: counters(0),
             samples: Vec::new(),
             missing: 0,
             ticks: 1,

@@ -30,7 +30,7 @@ use crate::fresh;
 
 pub use course::{Course, LOOKS};
 pub use record::Record;
-pub use verdict::{PER_CHILD, WORTH_TELLING, verdict};
+pub use verdict::{WORTH_TELLING, verdict};
 pub use waited::Waited;
 
 /// How a report looks, by its file's name.

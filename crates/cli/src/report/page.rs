@@ -10,7 +10,6 @@ use discnice_units::{Bytes, Rate};
 
 use super::plots;
 use super::record::Record;
-use super::verdict::PER_CHILD;
 use super::waited::Part;
 use crate::binding::Binding;
 use crate::explanation;
@@ -30,7 +29,7 @@ pub fn html(record: &Record) -> String {
     let verdict = record.verdict.as_deref().unwrap_or("waited for nothing");
     let _ = writeln!(body, "<p><strong>It {}.</strong></p>", escape(verdict));
     if record.per_child {
-        let _ = writeln!(body, "<p>Note: {PER_CHILD}.</p>");
+        body.push_str("<p>Each of its children had the limits for itself; the numbers are those of all.</p>\n");
     }
     body.push_str("<table>\n");
     for (name, number) in totals(record) {

@@ -39,9 +39,9 @@ pub struct Record {
     /// When they hold: `always`, or `busy` while others are.
     #[serde(serialize_with = "name_of")]
     pub when: When,
-    /// Whether its children had these limits each for itself: what they moved and waited for is not in this.
+    /// Whether its children had these limits each for itself. The numbers are those of all.
     pub per_child: bool,
-    /// Disk traffic of the whole class while the command ran.
+    /// Disk traffic of the whole class, and of those of children, while the command ran.
     pub disk: Disk,
     /// Calls on names and inodes.
     pub metadata: Metadata,

@@ -12,9 +12,6 @@ use crate::explanation;
 /// Waits of less time, in seconds, are not told of.
 pub const WORTH_TELLING: f64 = 0.05;
 
-/// What is missing in what is told of a class with children that have its limits for themselves.
-pub const PER_CHILD: &str = "what its children moved and waited for is not in this: each had a class of its own (--per-child)";
-
 /// A sentence without its subject: time by the clock, time of all threads, and each reason with its part, longest first.
 /// None if the job waited for nothing that is worth telling.
 pub fn verdict(found: &Found, course: &Course, waited: &Waited) -> Option<String> {

@@ -1,6 +1,6 @@
-//! What a job waited for, and for how long by the clock: however many threads wait at once, time passes once.
+//! What a job waited for, and for how long by the clock: however many threads and children wait at once, time passes once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use discnice_sys::procfs;
@@ -11,12 +11,13 @@ use crate::binding::Binding;
 use crate::classes::Found;
 use crate::explanation::others::Moving;
 use crate::explanation::waiting;
+use crate::family::Family;
 use crate::running::Running;
 
 /// Looking takes at most one part in so many of the time.
 const PART: u32 = 20;
 
-/// The time in which something of a class waited, by what it waited for.
+/// The time in which something of a job's classes waited, by what it waited for.
 #[derive(Debug)]
 pub struct Waited {
     looked: Instant,
@@ -43,7 +44,7 @@ pub struct Part {
 
 impl Waited {
     /// Begins now.
-    pub fn begin(found: &Found) -> Self {
+    pub fn begin(family: &Family) -> Self {
         let now = Instant::now();
         let mut waited = Self {
             looked: now,
@@ -55,30 +56,35 @@ impl Waited {
             others: Moving::default(),
             present: None,
         };
-        waited.note_frozen(found);
+        waited.note_frozen(family);
         waited.before = waited.frozen.values().sum();
         waited
     }
 
     /// Looks whether something waits, unless it did so just now.
-    pub fn look(&mut self, found: &Found) {
+    pub fn look(&mut self, family: &Family) {
         let begun = Instant::now();
         if begun < self.next {
             return;
         }
         let passed = begun.duration_since(std::mem::replace(&mut self.looked, begun));
-        let running: Vec<Running<'static>> = Running::all(found).collect();
-        self.note_frozen(found);
-        let count = |running: &Running<'_>| threads(running.member.process()).count();
-        self.threads = self.threads.max(running.iter().map(count).sum());
-        self.present = Binding::of(found, running.iter().any(Running::rests))
-            .filter(|_| running.iter().any(is_waiting));
-        if let Some(reason) = self.present {
-            *self.by.entry(reason).or_default() += passed;
-            if matches!(reason, Binding::Others(_) | Binding::Least) {
-                self.others.look();
-            }
+        self.note_frozen(family);
+        let (mut threads, mut reasons) = (0, BTreeSet::new());
+        for found in family.classes() {
+            let running: Vec<Running<'static>> = Running::all(found).collect();
+            threads += running.iter().map(count_threads).sum::<usize>();
+            reasons.extend(reason(found, &running));
         }
+        self.threads = self.threads.max(threads);
+        // Of children that wait for different things each has its part.
+        let parts = u32::try_from(reasons.len()).unwrap_or(u32::MAX).max(1);
+        for reason in &reasons {
+            *self.by.entry(*reason).or_default() += passed / parts;
+        }
+        if reasons.iter().any(|reason| matches!(reason, Binding::Others(_) | Binding::Least)) {
+            self.others.look();
+        }
+        self.present = reasons.pop_first();
         self.next = Instant::now() + begun.elapsed() * PART;
     }
 
@@ -87,8 +93,8 @@ impl Waited {
         self.present
     }
 
-    fn note_frozen(&mut self, found: &Found) {
-        for running in Running::all(found) {
+    fn note_frozen(&mut self, family: &Family) {
+        for running in family.classes().flat_map(Running::all) {
             if let Some(account) = running.outside {
                 self.frozen.insert(running.member.process(), account.frozen);
             }
@@ -122,6 +128,16 @@ impl Waited {
     pub fn most_in_the_way(&self) -> Option<String> {
         self.others.most()
     }
+}
+
+/// What these members of a class wait for, if any does.
+fn reason(found: &Found, running: &[Running<'_>]) -> Option<Binding> {
+    let rests = running.iter().any(Running::rests);
+    Binding::of(found, rests).filter(|_| running.iter().any(is_waiting))
+}
+
+fn count_threads(running: &Running<'_>) -> usize {
+    threads(running.member.process()).count()
 }
 
 /// Whether something of a process waits for its class: a thread in our library or in its supervisor, or all of it held from

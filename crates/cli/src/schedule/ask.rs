@@ -6,6 +6,7 @@ use discnice_units::Bytes;
 use super::bus::{self, Action, Answer, Question};
 use super::job::Job;
 use crate::classes::Found;
+use crate::family::Family;
 use crate::output::tell;
 use crate::used_up;
 
@@ -21,17 +22,22 @@ pub struct Ask {
     /// The total that was asked about last.
     asked: Option<Bytes>,
     question: Option<Question>,
+    /// The class, with those of its children.
+    family: Family,
 }
 
 impl Ask {
     /// Begins with what the class may move in all now.
     pub fn begin(found: &Found) -> Self {
-        Self { portion: found.class.disk_total(), asked: None, question: None }
+        let (portion, family) = (found.class.disk_total(), Family::of(*found));
+        Self { portion, asked: None, question: None, family }
     }
 
     /// Asks once the total is used up, and does what was answered.
     pub fn look(&mut self, job: &Job) {
-        let total = used_up::total(&job.found);
+        // Of children each may move as much: the first that has asks for all.
+        self.family.look();
+        let total = self.family.classes().find_map(used_up::total);
         if total != self.asked {
             // The one before may still be shown, if the class got more in another way.
             self.question = None;

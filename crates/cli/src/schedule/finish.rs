@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use discnice_ledger::policy::Resource;
 use discnice_units::Rate;
 
 use super::calendar::clock;
@@ -13,6 +14,7 @@ use super::moment::Moment;
 use super::usual::{Guardian, Paced, set_rate};
 use crate::classes::Found;
 use crate::explanation;
+use crate::family::Family;
 use crate::output::tell;
 use crate::reading::{Reading, largest};
 
@@ -45,16 +47,18 @@ pub struct Finish {
     begun: Instant,
     /// Where its file was, and what the class had moved, when that file was seen first.
     first: Option<(Reading, u64)>,
+    /// The class, with those of its children.
+    family: Family,
     told: bool,
 }
 
 impl Finish {
     /// `most`: the highest rate; `usual`: the one that is there.
-    pub fn new(by: Moment, most: Rate, usual: Rate) -> Self {
+    pub fn new(found: Found, by: Moment, most: Rate, usual: Rate) -> Self {
         let (now, paced) = (Instant::now(), Paced { set: usual, usual });
         let spare = (by.left() / SPARE).min(SPARE_MOST);
-        let (guardian, first) = (None, None);
-        Self { by, spare, most, paced, guardian, next: now, begun: now, first, told: false }
+        let (guardian, first, family) = (None, None, Family::of(found));
+        Self { by, spare, most, paced, guardian, next: now, begun: now, first, family, told: false }
     }
 
     /// Sets the rate, now and then.
@@ -103,10 +107,11 @@ impl Finish {
     /// Bytes that are yet to be moved, if that is known.
     fn left(&mut self, job: &Job) -> Option<u64> {
         let class = job.found.class;
-        if let Some(most) = class.disk_total() {
+        if let Some(most) = class.disk_total().filter(|_| !class.is_per_child()) {
             return Some(most.get().saturating_sub(class.disk_total_used().get()));
         }
-        let moved = class.total().total();
+        self.family.look();
+        let moved = self.family.counters().total(Resource::Total);
         let reading = largest(&job.processes())?;
         let (first, before) = match self.first {
             Some(first) if first.0.file == reading.file => first,

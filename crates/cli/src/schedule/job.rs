@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::classes::Found;
 use crate::config;
+use crate::family::Family;
 use crate::output::tell;
 use crate::paused::Chosen;
 use crate::running::Running;
@@ -25,8 +26,10 @@ impl Job {
     /// Its processes that live.
     pub fn processes(&self) -> Vec<Pid> {
         if self.found.is_automatic() {
-            let members = Running::all(&self.found).map(|running| running.member.process());
-            return members.filter_map(|id| Pid::from_raw(id.cast_signed())).collect();
+            let family = Family::of(self.found);
+            let members = family.classes().flat_map(Running::all);
+            let ids = members.map(|running| running.member.process());
+            return ids.filter_map(|id| Pid::from_raw(id.cast_signed())).collect();
         }
         let tree = Tree::new(&self.roots);
         tree.iter().filter_map(|stat| Pid::from_raw(stat.id.cast_signed())).collect()

@@ -98,7 +98,7 @@ impl ScheduleArgs {
                 config::bounded(&found.name(), found.is_automatic(), Limits::UNLIMITED)
                     .rate(Resource::Total)
             };
-            Finish::new(by, most, usual)
+            Finish::new(*found, by, most, usual)
         };
         Schedule {
             only: self.only_when.as_ref().map(|wanted| Only::begin(wanted, found)),

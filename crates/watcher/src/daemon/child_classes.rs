@@ -11,6 +11,12 @@ use crate::watch::{Child, enlist};
 
 /// Makes the class of a child, which is a member of it; where that is not possible, of its parent's.
 pub(crate) fn settle(parent: &Class, child: &Child, kept: &[WatchedClass]) -> Option<Class> {
+    let listed = parent.class.listed(child.pinned.id());
+    let account = listed.and_then(|(slot, member)| parent.class.held(slot)?.of(member));
+    if account.is_some_and(|account| account.started == child.pinned.process.started) {
+        // It was attached just now, as a descendant of another one.
+        return None;
+    }
     let siblings = kept.iter().filter(|kept| is_child(kept, parent)).count();
     let made = (siblings < tuning::daemon::CHILD_CLASSES).then(|| make(parent, child)).flatten();
     if made.is_none() {

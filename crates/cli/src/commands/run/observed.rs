@@ -9,6 +9,7 @@ use crate::child;
 use crate::classes::Found;
 use crate::commands::summary;
 use crate::escapes::Escapes;
+use crate::family::Family;
 use crate::launch::{self, Ended};
 use crate::live::Live;
 use crate::output::{self, tell};
@@ -45,31 +46,33 @@ impl Run {
         tap: Option<Tap>,
     ) -> io::Result<Ended> {
         let (found, _) = made;
-        let mut course = Course::begin(found.class);
+        let mut family = Family::of(found);
+        let mut course = Course::begin(&family);
         let mut escapes = Escapes::default();
-        let mut waited = Waited::begin(&found);
+        let mut waited = Waited::begin(&family);
         let (mut looks, mut used_up) = (0u32, Teller::default());
-        let mut live = self.is_live().then(|| Live::begin(&found));
+        let mut live = self.is_live().then(|| Live::begin(&family));
         let watched = self.summary || live.is_some() || draft.is_some();
         let (mut schedule, mut job) = (self.schedule.begin(&found, || self.has_own_disk()), None);
         let mut look = || {
             tap.iter().for_each(Tap::look);
-            used_up.look(&found);
+            family.look();
+            used_up.look(&family);
             if let Some(job) = job.get_or_insert_with(|| child_in(found)) {
                 schedule.look(job);
             }
             if !watched {
                 return;
             }
-            waited.look(&found);
+            waited.look(&family);
             if let (Some(live), Some(job)) = (&mut live, job.as_ref().and_then(Option::as_ref)) {
-                live.look(job, &waited);
+                live.look(job, &family, &waited);
             }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS) {
-                escapes.look(&found);
+                escapes.look(&family);
                 if draft.is_some() {
-                    course.tick(found.class);
+                    course.tick(&family);
                 }
             }
         };
@@ -81,7 +84,8 @@ impl Run {
         tap.into_iter().for_each(Tap::finish);
         output::show_live("");
         schedule.end(&found);
-        course.tick(found.class);
+        family.settle();
+        course.tick(&family);
         let escaped = escapes.list();
         if self.summary {
             summary::tell_all(&found, &course, &waited, &escaped);
