@@ -36,15 +36,35 @@ pub(super) struct ChildClasses {
     pub(super) is_served: bool,
     children: Vec<Child>,
     ended: Vec<Ended>,
-    mourns: bool,
+    inquiry: Inquiry,
+}
+
+/// Whether the classes of children are to be looked at for those that have ended, before what a member's account got from
+/// none that is known is its own.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Inquiry {
+    /// Nothing is open.
+    #[default]
+    Answered,
+    /// A member may have waited for a child.
+    Wanted,
+    /// They are being looked at.
+    Asked,
 }
 
 impl ChildClasses {
     /// A member may have waited for a child; returns whether that may have a class of its own, which is to be looked at
     /// first.
-    pub(super) fn mourn(&mut self, is_apart: bool) -> bool {
-        self.mourns |= is_apart;
+    pub(super) fn inquire(&mut self, is_apart: bool) -> bool {
+        if is_apart {
+            self.inquiry = Inquiry::Wanted;
+        }
         is_apart
+    }
+
+    /// Whether the classes of children are yet to be looked at.
+    pub(super) fn is_open(&self) -> bool {
+        self.inquiry != Inquiry::Answered
     }
 
     /// A member without a parent among the members has ended.
@@ -78,9 +98,21 @@ impl Watch {
         std::mem::take(&mut self.apart.ended)
     }
 
-    /// Whether a member may have waited for a child of another class, which is to be looked at now.
-    pub fn take_mourning(&mut self) -> bool {
-        std::mem::take(&mut self.apart.mourns)
+    /// Whether a member may have waited for a child of another class. These are to be looked at now; what has ended in them
+    /// is then told by [`Watch::inherit`], and that this is all by [`Watch::answered`].
+    pub fn inquires(&mut self) -> bool {
+        let is_wanted = self.apart.inquiry == Inquiry::Wanted;
+        if is_wanted {
+            self.apart.inquiry = Inquiry::Asked;
+        }
+        is_wanted
+    }
+
+    /// All classes of children, if `there_are` any, have been looked at since [`Watch::inquires`].
+    pub fn answered(&mut self, there_are: bool) {
+        if self.apart.inquiry == Inquiry::Asked || !there_are {
+            self.apart.inquiry = Inquiry::Answered;
+        }
     }
 
     /// A child of a member has ended in another class.

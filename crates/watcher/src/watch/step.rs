@@ -83,6 +83,10 @@ impl Watch {
     pub(super) fn step_member(&mut self, id: u32, now: Nanos, crowd: Nanos) {
         let separates = self.separates();
         let Some(member) = self.members.all.get_mut(&id) else { return };
+        if member.may_be_bereaved() && separates && self.apart.is_open() {
+            // However often the observer looks: what another look finds again would be its own.
+            return self.members.set_due(id, now.plus(tuning::accounting::CHILD_CLASS_WAIT));
+        }
         let stepped = member.step(now, crowd);
         self.traffic.note(member.seen_moving());
         let next = match stepped {
@@ -94,7 +98,7 @@ impl Watch {
             self.discovery.lively_until = self.discovery.lively_until.max(until);
         }
         let (bereaved, is_held) = (member.may_be_bereaved(), member.is_held());
-        let apart = bereaved && self.apart.mourn(separates);
+        let apart = bereaved && self.apart.inquire(separates);
         let due = match bereaved {
             true if apart => now.plus(tuning::accounting::CHILD_CLASS_WAIT),
             true => now.plus(Nanos(1)),

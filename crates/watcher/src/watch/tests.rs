@@ -1,13 +1,17 @@
 //! A number in a class's list is not yet a member.
 
 use std::alloc::{Layout, alloc_zeroed};
-use std::process::{Child, Command};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
 use discnice_ledger::State;
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
+use discnice_ledger::policy::Limits;
 use discnice_sys::procfs::{self, Stat};
 
 use crate::discovery::census::Census;
@@ -188,6 +192,58 @@ fn a_child_of_one_that_was_left_to_us_since_the_last_look_is_ours() {
         let stat = Stat { parent: first.0.id(), ..procfs::stat(child.0.id()).unwrap() };
         assert!(watch.meet(&[Rc::new(Newcomer::from(stat))]), "{state:?}");
     }
+}
+
+/// A shell that has a child read a file and waits for it, when it gets a line, and then says so.
+struct Parent(Innocent);
+
+impl Parent {
+    fn start(file: &Path) -> Self {
+        let script =
+            "read -r _; dd if=\"$0\" of=/dev/null bs=64k iflag=direct 2>/dev/null; echo; read -r _";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self(Innocent(shell.spawn().unwrap()))
+    }
+
+    /// What the child has read is in the shell's account when this returns.
+    fn bear(&mut self) {
+        let child = &mut self.0.0;
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn what_came_from_children_is_not_its_own_before_their_classes_were_asked() {
+    const SIZE: u64 = 1 << 20;
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![1; SIZE as usize]).unwrap();
+    File::open(&file).unwrap().sync_all().unwrap();
+    let mut parent = Parent::start(&file);
+    let class = class();
+    class.set_limits(time::now(), &Limits::UNLIMITED.with_per_child(true));
+    let pinned = pin(parent.0.0.id().cast_signed()).unwrap();
+    enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap();
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.serve_children();
+    watch.step(1, &mut Census::default());
+    let id = pinned.id();
+    watch.members.all.get_mut(&id).unwrap().expect_children();
+    parent.bear();
+    let before = class.total().total();
+    let look = |watch: &mut Watch| {
+        for _ in 0..3 {
+            watch.step_member(id, time::now(), Nanos(0));
+        }
+        class.total().total() - before
+    };
+    assert_eq!(look(&mut watch), 0);
+    assert!(watch.inquires() && !watch.inquires());
+    assert_eq!(look(&mut watch), 0, "they are being asked");
+    watch.answered(true);
+    assert_eq!(look(&mut watch), SIZE, "no child has ended that was known");
 }
 
 /// A copy of this process that only waits.

@@ -44,7 +44,7 @@ impl WatchedClasses {
         let mut any = false;
         for place in 0..self.kept.len() {
             let Some(kept) = self.kept.get_mut(place) else { break };
-            if kept.watch.take_mourning() {
+            if kept.watch.inquires() {
                 let parent = kept.mapped;
                 self.hurry_children(now, &parent, |_| ());
                 any = true;
@@ -75,6 +75,8 @@ impl WatchedClasses {
                 ended.iter().for_each(|ended| above.watch.inherit(ended));
             }
         }
+        let there_are = self.kept.iter().any(|kept| kept.child_of.is_some());
+        self.kept.iter_mut().for_each(|kept| kept.watch.answered(there_are));
     }
 
     /// Offers each newcomer to the classes that it may be of, parents before their children.
