@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{Group, run, until};
+use discnice_tests::process::{Group, run, run_within, until};
 use discnice_tests::{cold, product};
 use serde_json::Value;
 
@@ -90,6 +90,21 @@ fn a_job_that_is_over_at_a_time_ends_with_its_children() {
     child(&file);
     until("the job ends", || job.try_wait().expect("it is ours").is_some());
     assert!(!counts(&file), "its child ends, too");
+}
+
+#[test]
+fn a_job_that_is_to_end_by_a_time_is_paced_by_what_its_children_move() {
+    let folder = product::folder();
+    let file = folder.path().join("a");
+    cold::make(&file, 32 << 20).expect("a file");
+    // Without what they move the rate would be the lowest: two minutes.
+    let script = "(sleep 0.2; dd if=\"$0\" of=/dev/null bs=64k iflag=direct) & wait";
+    let mut job = apart(&["-d", "64M", "--finish-by", "+8s"]);
+    let begun = Instant::now();
+    let job = run_within(job.args(["bash", "-c", script]).arg(&file), Duration::from_secs(20));
+    let took = begun.elapsed();
+    assert!(job.is_some_and(|job| job.status == Some(0)), "{took:?}");
+    assert!(took > Duration::from_secs(3), "not at once: {took:?}");
 }
 
 /// In a class with a name a job is a part of it: its first process, with its descendants.
