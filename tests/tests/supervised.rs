@@ -44,6 +44,26 @@ fn a_static_program_is_held_to_its_rate_and_charged_exactly() {
     assert!(expected.contains(&read), "charged {read} of {size}, and what loading costs");
 }
 
+/// The kernel shows the name, or its first 15 bytes, as it is.
+#[test]
+fn a_program_with_a_name_that_is_no_text_is_held() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = product::folder();
+    let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
+    let data = folder.path().join("data");
+    cold::make(&data, 8 << 20).expect("a file");
+    for name in [&b"caf\xe9"[..], "überprüfungsprogramm".as_bytes()] {
+        let named = folder.path().join(std::ffi::OsStr::from_bytes(name));
+        product::copy_program(&reader, &named);
+        let class = Class::new("8M");
+        cold::drop_all(&data).expect("a file");
+        let started = Instant::now();
+        run(class.run().arg(&named).arg(&data)).succeeded();
+        let elapsed = started.elapsed();
+        assert!(elapsed >= Duration::from_millis(900), "8 MiB at 8 MiB/s took {elapsed:?}");
+    }
+}
+
 #[test]
 fn it_is_listed_as_supervised() {
     let folder = product::folder();

@@ -1,7 +1,6 @@
 //! The mechanism outside a program: its thread waits for our answer while we wait for its turn.
 
 use std::cell::Cell;
-use std::fs;
 
 use discnice_estimator::{Counts, Probed, Refusal, System};
 use discnice_ledger::Class;
@@ -255,7 +254,7 @@ const MINDED: [i32; 11] = [
 /// Returns true if such a signal is pending until the thread's call is done. A fatal one needs no
 /// look: the kernel lets it through.
 fn has_signal(thread: u32) -> bool {
-    let Ok(text) = fs::read_to_string(format!("/proc/{thread}/status")) else { return false };
+    let Some(text) = proc::status(thread) else { return false };
     let mask = |label| {
         let digits = proc::field(&text, label).unwrap_or_default();
         u64::from_str_radix(&digits, 16).unwrap_or(0)

@@ -77,11 +77,17 @@ pub fn field(text: &str, label: &str) -> Option<String> {
     Some(rest.trim().to_owned())
 }
 
+/// What `/proc/ID/status` says of a thread. The name in it may be any bytes.
+#[must_use]
+pub fn status(thread: u32) -> Option<String> {
+    let text = fs::read(format!("/proc/{thread}/status")).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// The process that a thread belongs to.
 #[must_use]
 pub fn process_of(thread: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    field(&text, "Tgid")?.parse().ok()
+    field(&status(thread)?, "Tgid")?.parse().ok()
 }
 
 /// The name of a process's program, as ps(1) shows it.
@@ -147,4 +153,22 @@ pub fn vector(thread: u32, address: u64, count: u64) -> Option<u64> {
         unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };
     let sum = entries.iter().take(count).fold(0u64, |sum, entry| sum.saturating_add(entry[1]));
     (read == length as isize).then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_with_any_name_is_known() {
+        let own = std::process::id();
+        for name in [c"plain", c"caf\xe9", c"two\nlines", c"Tgid:\t1"] {
+            let named = std::thread::spawn(move || {
+                rustix::thread::set_name(name).unwrap();
+                process_of(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned())
+            });
+            assert_eq!(named.join().unwrap(), Some(own), "{name:?}");
+        }
+        assert_eq!(process_of(u32::MAX >> 1), None);
+    }
 }

@@ -128,7 +128,9 @@ pub fn any_thread_waits(id: u32) -> bool {
 
 /// Threads that wait in our library, and all; `None` where the kernel does not show it.
 fn waiting_threads(id: u32) -> Option<(usize, usize)> {
-    let maps = std::fs::read_to_string(format!("/proc/{id}/maps")).ok()?;
+    let maps = std::fs::read(format!("/proc/{id}/maps")).ok()?;
+    // Names of files in it may be any bytes.
+    let maps = String::from_utf8_lossy(&maps);
     let blocks: Vec<(u64, u64)> = maps.lines().filter_map(block).collect();
     let is_ours =
         |address: u64| blocks.iter().any(|(start, end)| (*start..*end).contains(&address));

@@ -93,7 +93,9 @@ pub fn is_stopped(pid: u32) -> bool {
 
 /// Anonymous memory of a process and its descendants, in bytes.
 fn resident(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    // The name in it may be any bytes.
+    let status = String::from_utf8_lossy(&status);
     let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let own: u64 =
         anonymous.and_then(|text| text.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0);

@@ -100,8 +100,7 @@ impl Namespaces {
 /// Whether the process has this block mapped, and it means the same block there as here. Our
 /// library and our command map the class that they list themselves in. proc_pid_maps(5)
 pub(crate) fn maps(found: &Newcomer, block: BlockId) -> bool {
-    let maps = || fs::read_to_string(format!("/proc/{}/maps", found.stat.id)).unwrap_or_default();
-    !found.is_apart() && maps().lines().any(|line| is_of(line, block))
+    !found.is_apart() && process::maps(found.stat.id).lines().any(|line| is_of(line, block))
 }
 
 /// Returns true if the process is shown to be a member of the class in this block, marked by `mark`

@@ -54,6 +54,12 @@ pub(crate) fn command_line(id: u32) -> Option<Vec<u8>> {
     read_file(id, "cmdline", LENGTH, LENGTH as u64)
 }
 
+/// Reads `/proc/PID/maps`; empty for a process that has ended. The names of files in it may be any bytes.
+pub(crate) fn maps(id: u32) -> String {
+    let text = fs::read(format!("/proc/{id}/maps")).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
 /// How often a thread has given up the processor.
 #[must_use]
 pub fn voluntary_switches(thread: u32) -> Option<u64> {
@@ -79,7 +85,8 @@ pub(super) struct Status(String);
 impl Status {
     pub(super) fn read(id: i32) -> Option<Self> {
         let text = read_file(u32::try_from(id).ok()?, "status", LENGTH, u64::MAX)?;
-        String::from_utf8(text).ok().map(Self)
+        // The name in it may be any bytes.
+        Some(Self(String::from_utf8_lossy(&text).into_owned()))
     }
 
     /// The first number of a line.
@@ -137,4 +144,38 @@ pub fn is_in_foreground(id: u32) -> bool {
     procfs::stat(id).is_some_and(|stat| {
         stat.terminal != 0 && i64::from(stat.foreground) == i64::from(stat.group)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_with_any_name_is_known() {
+        let own = std::process::id().cast_signed();
+        let user = rustix::process::getuid().as_raw();
+        for name in [c"plain", c"caf\xe9", c"two\nlines"] {
+            let named = std::thread::spawn(move || {
+                rustix::thread::set_name(name).unwrap();
+                let thread = rustix::thread::gettid().as_raw_nonzero().get();
+                (leader(thread), real_user(thread), number_inside(thread.cast_unsigned()))
+            });
+            let (leader, owner, inside) = named.join().unwrap();
+            assert_eq!((leader, owner), (Some(own), Some(user)), "{name:?}");
+            assert!(inside.is_some(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_with_any_name_maps_is_known() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(program).arg("100").spawn().unwrap();
+        let found = maps(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.lines().any(|line| line.contains("/caf")), "{found}");
+    }
 }

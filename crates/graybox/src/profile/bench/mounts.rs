@@ -32,8 +32,9 @@ pub struct Mount {
 /// All that are mounted, the first below the others; none where that is not told. proc_pid_mountinfo(5)
 #[must_use]
 pub fn mounts() -> Vec<Mount> {
-    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    text.lines().filter_map(Mount::parse).collect()
+    let text = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    // Names of folders in it may be any bytes; such a place is then not found.
+    String::from_utf8_lossy(&text).lines().filter_map(Mount::parse).collect()
 }
 
 impl Mount {
