@@ -64,6 +64,34 @@ fn a_program_with_a_name_that_is_no_text_is_held() {
     }
 }
 
+/// Daemons start programs with SIGCHLD ignored, or blocked, and exec(2) changes neither.
+#[test]
+fn a_program_is_held_that_ignores_the_end_of_children_and_finds_none() {
+    let folder = product::folder();
+    let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
+    let class = Class::new("50M");
+    for option in ["--ignore-signal=CHLD", "--block-signal=CHLD"] {
+        let mut command = product::as_user("env");
+        command.arg(option).arg(product::program());
+        command.args(["run", "--strict", "--class", class.name(), "--disk", "50M", "--"]);
+        let mut child = command
+            .arg(&reader)
+            .args(["/etc/passwd", "5"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = [0; 4];
+        let read = std::io::Read::read(child.stdout.as_mut().expect("piped"), &mut line);
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id()));
+        send(child.id().cast_signed(), libc::SIGKILL);
+        child.wait().expect("our child");
+        assert_eq!(read.ok(), Some(4), "{option}: it was refused");
+        let status = status.expect("it ran");
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        assert_eq!(pending.map(str::trim), Some("0000000000000000"), "{option}");
+    }
+}
+
 #[test]
 fn it_is_listed_as_supervised() {
     let folder = product::folder();

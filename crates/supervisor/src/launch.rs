@@ -171,9 +171,11 @@ fn short() -> io::Error {
 
 /// Starts the supervisor as an orphan, so that the program finds no child that it has not forked.
 fn start(known: Known, connection: &OwnedFd) -> io::Result<()> {
-    // SAFETY: this process has one thread (the caller), so its children may do everything.
+    // SAFETY: this process has one thread (the caller), so its children may do everything. clone(2) without flags is fork(2)
+    // without a signal at the child's end, which the program would find pending if it is blocked; what glibc's fork does
+    // besides is for threads and locks, and the child goes straight on to that function.
     unsafe {
-        match libc::fork() {
+        match libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) {
             -1 => return Err(io::Error::last_os_error()),
             0 => {
                 // A session of its own: no terminal's signal reaches it.
@@ -185,7 +187,8 @@ fn start(known: Known, connection: &OwnedFd) -> io::Result<()> {
             }
             child => {
                 let mut status = 0;
-                while libc::waitpid(child, &raw mut status, 0) < 0 {
+                // Also a child that sends no signal, and where the signal of those that do is ignored.
+                while libc::waitpid(child as i32, &raw mut status, libc::__WALL) < 0 {
                     let error = io::Error::last_os_error();
                     if error.kind() != io::ErrorKind::Interrupted {
                         return Err(error);
