@@ -92,6 +92,28 @@ fn a_program_is_held_that_ignores_the_end_of_children_and_finds_none() {
     }
 }
 
+/// In a PID namespace without a /proc of its own, numbers there mean other processes.
+#[test]
+fn where_proc_shows_other_processes_that_nothing_holds_is_told() {
+    let folder = product::folder();
+    let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
+    let class = Class::new("50M");
+    for mechanism in ["auto", "freeze"] {
+        for (strict, status) in [(false, 0), (true, 125)] {
+            let mut command = product::as_user("unshare");
+            command.arg("-Urpf").arg(product::program()).args(["run", "--mechanism", mechanism]);
+            command.args(strict.then_some("--strict"));
+            command.args(["--class", class.name(), "--disk", "50M", "--"]);
+            let ran = run(command.arg(&reader).arg("/etc/passwd"));
+            if ran.complaint().contains("unshare failed") {
+                skip!("ordinary users get no namespaces for users and processes");
+            }
+            assert_eq!(ran.status, Some(status), "{mechanism}: {ran:?}");
+            assert!(ran.complaint().contains("/proc does not show"), "{mechanism}: {ran:?}");
+        }
+    }
+}
+
 #[test]
 fn it_is_listed_as_supervised() {
     let folder = product::folder();

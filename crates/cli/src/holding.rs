@@ -118,6 +118,8 @@ impl Holding {
         // What a supervisor of ours reads for the program is in no account of the program, so that watching that is in vain.
         let is_watchable = is_refused && !gate::is_needed();
         let plan = mechanism.instead_of_filter().filter(|_| is_watchable).unwrap_or(plan);
+        let is_seen = !plan.needs_proc() || discnice_supervisor::shows_our_numbers();
+        let plan = if is_seen { plan } else { unseen(program.clone().unwrap_or_default()) };
         let unheld = match &plan {
             Plan::Escape(path, obstacle) => Some(Unheld::Escapes(path.clone(), obstacle)),
             Plan::Preload => installed.err().map(Unheld::NoLibrary),
@@ -155,6 +157,14 @@ impl Holding {
             _ => self,
         }
     }
+}
+
+/// The plan for a program that is to be held by what `/proc` tells of it, where that tells of other processes.
+fn unseen(path: PathBuf) -> Plan {
+    Plan::Escape(
+        path,
+        "cannot be seen: /proc does not show the processes of this PID namespace (`unshare --mount-proc` mounts it)",
+    )
 }
 
 /// The plan for a program that the library could enter, were it there, and had the stack room for the dynamic linker's work

@@ -110,8 +110,8 @@ pub fn leave_to_watcher(found: &Found, id: MemberId) {
 /// Returns when this process started; `None` in a PID namespace with numbers that `/proc` does not
 /// show: others see another process by the number that it is listed by.
 fn started() -> Option<u64> {
-    let (shown, own) = (std::fs::read_link("/proc/self").ok()?, process::id());
-    (shown.to_str()?.parse() == Ok(own)).then(|| procfs::stat(own))?.map(|stat| stat.started)
+    let stat = || procfs::stat(process::id());
+    discnice_supervisor::shows_our_numbers().then(stat)?.map(|stat| stat.started)
 }
 
 /// Brings what the program at `path` reads to start into the page cache, at the class's rate, as

@@ -141,6 +141,15 @@ impl Plan {
         self.reach().is_some()
     }
 
+    /// Whether nothing holds the command where `/proc` tells nothing of it.
+    #[must_use]
+    pub fn needs_proc(&self) -> bool {
+        matches!(
+            self,
+            Self::Supervised | Self::SupervisedWholly(Inside::Impossible) | Self::Watched
+        )
+    }
+
     fn reach(&self) -> Option<Reach> {
         match self {
             Self::Preload | Self::Watched | Self::Escape(..) => None,

@@ -18,7 +18,7 @@ use rustix::net::{
 use crate::filter::{self, Reach};
 use crate::supervisor::{self, Shared};
 use crate::table::Table;
-use crate::{interrupt, pair};
+use crate::{interrupt, pair, proc};
 
 /// Descriptors that two supervisors need to begin with: the listener, two for each other, their table, and some to spare.
 const NEEDED: usize = 12;
@@ -37,6 +37,9 @@ pub enum Refused {
     TooOld,
     /// A supervisor is there already, as for a nested use; there can be one only.
     Taken,
+    /// `/proc` is missing, or shows other numbers of processes than those of this PID namespace: what is asked there of a
+    /// thread would be about another.
+    Numbers,
     /// No process, memory or descriptors.
     Exhausted(io::Error),
 }
@@ -52,6 +55,9 @@ impl fmt::Display for Refused {
             Self::Taken => f.write_str(
                 "a supervisor of system calls is there already (an outer discnice, or a container's), \
                  and Linux allows only one",
+            ),
+            Self::Numbers => f.write_str(
+                "/proc does not show the processes of this PID namespace; mount it there, as `unshare --mount-proc` does",
             ),
             Self::Exhausted(error) => write!(f, "no supervisor could be started: {error}"),
         }
@@ -94,6 +100,9 @@ fn refused(errno: Errno) -> Refused {
 /// The reason why it cannot.
 pub fn probe() -> Result<(), Refused> {
     seccomp::probe().map_err(refused)?;
+    if !proc::shows_our_numbers() {
+        return Err(Refused::Numbers);
+    }
     if seccomp::is_filtered() { try_listening() } else { Ok(()) }
 }
 
@@ -129,6 +138,9 @@ pub fn enter(
     complain: fn(&io::Error),
 ) -> Result<(), Refused> {
     seccomp::probe().map_err(refused)?;
+    if !proc::shows_our_numbers() {
+        return Err(Refused::Numbers);
+    }
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     start((class, board), &theirs)?;

@@ -44,3 +44,4 @@ mod table;
 
 pub use filter::Reach;
 pub use launch::{Refused, enter, probe};
+pub use proc::shows_our_numbers;

@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use crate::lead::may_take_long;
 
 /// Returns true if `/proc` shows processes by the numbers that this PID namespace gives them.
+#[must_use]
 pub fn shows_our_numbers() -> bool {
     let shown = fs::read_link("/proc/self").ok();
     let shown = shown.and_then(|link| link.to_str()?.parse::<u32>().ok());

@@ -18,9 +18,7 @@ use crate::proc;
 
 /// Notes when a member's process started, so that a later one of its number is not taken for it.
 fn note_start(class: &Class, slot: MemberId, member: &Member) {
-    if proc::shows_our_numbers()
-        && let (Some(held), Some(stat)) = (class.held(slot), procfs::stat(member.process()))
-    {
+    if let (Some(held), Some(stat)) = (class.held(slot), procfs::stat(member.process())) {
         held.begin(member, stat.started);
     }
 }
