@@ -113,6 +113,10 @@ pub fn pin(process: u32) -> Option<OwnedFd> {
 /// anew instead: then read-ahead can be started, but not shaped.
 #[must_use]
 pub fn borrow(process: u32, pinned: &OwnedFd, fd: i32) -> Option<OwnedFd> {
+    // Programs pass on what a failed open(2) returned; the wrapper of the call takes that for a mistake of ours.
+    if fd < 0 {
+        return None;
+    }
     match pidfd_getfd(pinned, fd, PidfdGetfdFlags::empty()) {
         Ok(fd) => Some(fd),
         Err(rustix::io::Errno::PERM) => reopen(process, fd),
@@ -171,5 +175,14 @@ mod tests {
             assert_eq!(named.join().unwrap(), Some(own), "{name:?}");
         }
         assert_eq!(process_of(u32::MAX >> 1), None);
+    }
+
+    #[test]
+    fn no_descriptor_of_a_program_is_taken_for_granted() {
+        let own = std::process::id();
+        let pinned = pin(own).unwrap();
+        for fd in [-1, i32::MIN, i32::MAX] {
+            assert!(borrow(own, &pinned, fd).is_none(), "{fd}");
+        }
     }
 }
