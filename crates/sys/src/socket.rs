@@ -106,6 +106,14 @@ pub fn has_fixed_buffer(fd: i32) -> Result<bool, Errno> {
     Ok(number(fd, libc::SO_BUF_LOCK)?.cast_unsigned() & RECEIVE_LOCK != 0)
 }
 
+/// About how many bytes wait in the receive buffer at most, as [`fix_buffer`] takes it.
+///
+/// # Errors
+/// `ENOTSOCK`, `EBADF`.
+pub fn buffer(fd: i32) -> Result<u32, Errno> {
+    Ok(number(fd, libc::SO_RCVBUF)?.cast_unsigned() / 2)
+}
+
 /// Fixes the size of the receive buffer so that about so many bytes wait in it at most; false if the system allows less, and the
 /// kernel goes on choosing it. socket(7), `SO_RCVBUF`
 ///

@@ -101,6 +101,20 @@ pub const WINDOW_MIN: u64 = 1460;
 /// Greatest window of a connection: more than the kernel ever gives.
 pub const WINDOW_MAX: u64 = 1 << 30;
 
+/// How many bytes may be on their way to it at most. tcp(7), `TCP_WINDOW_CLAMP`
+///
+/// # Errors
+/// As [`set_window`].
+pub fn window(fd: i32) -> Result<u32, Errno> {
+    let (mut bytes, mut length) = (0u32, size_of::<u32>() as u32);
+    let (to, size) = (&raw mut bytes, &raw mut length);
+    // SAFETY: the kernel writes `length` bytes into `bytes`, and the length.
+    unsafe {
+        call!(libc::SYS_getsockopt, fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, to, size)?
+    };
+    Ok(bytes)
+}
+
 /// Lets at most so many bytes be on their way to it. tcp(7), `TCP_WINDOW_CLAMP`
 ///
 /// # Errors

@@ -13,9 +13,17 @@ use super::shares::Shares;
 use crate::member::Watched;
 use crate::tuning;
 
-/// A rate that we set leaves this remainder, so that the next watcher knows it from a program's own.
+/// A rate, a window and a buffer that we set leave this remainder, so that the next watcher knows them from a program's own.
 const MARK: u64 = 77;
 const MODULUS: u64 = 100;
+
+const fn marked(value: u64) -> u64 {
+    (value / MODULUS * MODULUS).saturating_add(MARK)
+}
+
+const fn is_marked(value: u64) -> bool {
+    value % MODULUS == MARK
+}
 
 /// How a connection is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -78,11 +86,9 @@ impl Connection {
         let (Ok(cookie), Ok(pace)) = (tcp::cookie(fd), socket::pacing(fd)) else {
             return Kind::Other;
         };
-        let own = if pace % MODULUS == MARK { socket::UNPACED } else { pace };
         let moved = if is_new { [0; 2] } else { [info.sent, info.received] };
-        let keeps_buffer = socket::has_fixed_buffer(fd).unwrap_or(true);
         let new = Self::new(process, Way::Descriptor(descriptor), cookie, peer);
-        Kind::Connected(Self { moved, own, keeps_buffer, ..new })
+        Kind::Connected(Self { moved, ..new }.of_predecessor(fd, pace))
     }
 
     /// A connection that the kernel told of, as [`Connection::of`].
@@ -94,6 +100,18 @@ impl Connection {
         let new = Self::new(process, Way::Name(told.name), told.name.cookie(), peer);
         let moved = if is_new { [0; 2] } else { [told.info.sent, told.info.received] };
         Kind::Connected(Self { moved, ..new })
+    }
+
+    /// Tells what the program has set, at last this rate, from what a watcher that was killed has, which is to be undone.
+    fn of_predecessor(self, fd: i32, pace: u64) -> Self {
+        let ours = |value: Option<u32>| value.filter(|value| is_marked(u64::from(*value)));
+        let own = if is_marked(pace) { socket::UNPACED } else { pace };
+        let rate = if is_marked(pace) { pace } else { 0 };
+        let window = ours(tcp::window(fd).ok()).unwrap_or(0);
+        let is_fixed = socket::has_fixed_buffer(fd).unwrap_or(true);
+        let buffer = ours(socket::buffer(fd).ok()).filter(|_| is_fixed).unwrap_or(0);
+        let keeps_buffer = is_fixed && buffer == 0;
+        Self { own, keeps_buffer, set: (rate, window, buffer), ..self }
     }
 
     /// A connection of which nothing is charged, and that cannot be told anything.
@@ -192,8 +210,7 @@ impl Connection {
 
     /// Has it send at this rate at most, or at the program's own.
     fn pace(&mut self, borrowed: &OwnedFd, rate: Option<u64>) {
-        let marked = |rate: u64| (rate / MODULUS * MODULUS).max(MODULUS * 100).saturating_add(MARK);
-        let rate = rate.map_or(self.own, |rate| marked(rate).min(self.own));
+        let rate = rate.map_or(self.own, |rate| marked(rate.max(MODULUS * 100)).min(self.own));
         let before = if self.set.0 == 0 { self.own } else { self.set.0 };
         let is_due = rate != before && (rate == self.own || differs(before, rate));
         if is_due && socket::set_pacing(borrowed.as_raw_fd(), rate).is_ok() {
@@ -207,7 +224,7 @@ impl Connection {
         match window {
             // Each time, as the kernel raises it by itself.
             Some(window) => {
-                let window = window.clamp(WINDOW_MIN, WINDOW_MAX) as u32;
+                let window = marked(window.clamp(WINDOW_MIN, WINDOW_MAX)) as u32;
                 if tcp::set_window(fd, window).is_ok() {
                     self.set.1 = window;
                 }
@@ -223,7 +240,7 @@ impl Connection {
     /// Has so much wait in it at most while its process is held, or as much as the kernel likes.
     fn bound(&mut self, borrowed: &OwnedFd, bytes: Option<u64>) {
         let fd = borrowed.as_raw_fd();
-        match bytes.map(|bytes| bytes.clamp(WINDOW_MIN, WINDOW_MAX) as u32) {
+        match bytes.map(|bytes| marked(bytes.clamp(WINDOW_MIN, WINDOW_MAX)) as u32) {
             Some(bytes) if !self.keeps_buffer => {
                 if differs(u64::from(self.set.2), u64::from(bytes)) {
                     // A system that allows less than a long path needs must not slow it down.
@@ -251,3 +268,6 @@ impl Connection {
 fn differs(before: u64, rate: u64) -> bool {
     before.abs_diff(rate) > before / 32
 }
+
+#[cfg(test)]
+mod tests;
