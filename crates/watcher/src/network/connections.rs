@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use discnice_sys::deadline;
 use discnice_units::Nanos;
 
 use super::connection::{Connection, Kind};
@@ -152,6 +153,7 @@ impl Connections {
     ) -> (Shares, HashMap<u64, (OwnedFd, Nanos)>) {
         let (mut shares, mut borrowed) = (Shares::of(rules), HashMap::new());
         for (inode, mut one) in std::mem::take(&mut self.known) {
+            deadline::renew();
             let member = members.get(&one.process());
             let diag = &mut self.diag;
             let there = member.and_then(|member| Some((member, one.see(member, diag)?)));

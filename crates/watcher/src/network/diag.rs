@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use discnice_sys::deadline;
 use discnice_sys::socket::Machine;
 use discnice_sys::tcp::{Info, OPEN};
 use rustix::net::{
@@ -141,6 +142,8 @@ impl Diag {
         let Self { socket, sequence: ours, buffer } = self;
         send(&*socket, &message(*ours, name, flags, states), SendFlags::empty())?;
         loop {
+            // As much of a machine with many connections as it gives at once.
+            deadline::renew();
             let (length, _) = recv(&*socket, &mut buffer[..], RecvFlags::empty())?;
             let mut rest = buffer.get(..length).unwrap_or_default();
             while let Some((head, payload, after)) = split(rest) {

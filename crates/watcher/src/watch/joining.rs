@@ -7,7 +7,7 @@ use discnice_ledger::member::Charged;
 use discnice_ledger::outside::{Mechanism, Reason};
 use discnice_ledger::{Class, MemberId, State};
 use discnice_sys::procfs::{self, Stat};
-use discnice_sys::{process, time};
+use discnice_sys::{deadline, process, time};
 
 use super::Watch;
 use crate::discovery::newcomer::{Newcomer, is_helper};
@@ -28,6 +28,7 @@ impl Watch {
             .map(|(slot, member)| (slot, member.process()))
             .collect();
         for (slot, id) in listed {
+            deadline::renew();
             if let Ok(pinned) = pin(id.cast_signed())
                 && let Some(stat) = procfs::stat(id)
             {
@@ -106,6 +107,7 @@ impl Watch {
         // Those that announced themselves since the last look come first: newcomers may be their children.
         self.answer_arrivals(time::now());
         for newcomer in newcomers {
+            deadline::renew();
             self.take(newcomer);
         }
         if self.discovery.namespaces.has_strangers() {

@@ -5,7 +5,7 @@
 
 use discnice_ledger::Board;
 use discnice_ledger::board::{ALL_DISKS, Moved};
-use discnice_sys::{futex, time, traffic};
+use discnice_sys::{deadline, futex, time, traffic};
 use discnice_units::Nanos;
 
 use super::Watch;
@@ -73,6 +73,7 @@ impl Watch {
         }
         let ids: Vec<u32> = self.members.all.keys().copied().collect();
         for id in ids {
+            deadline::renew();
             self.step_member(id, now, crowd::interval(watched));
         }
         let ahead =
