@@ -114,6 +114,39 @@ fn where_proc_shows_other_processes_that_nothing_holds_is_told() {
     }
 }
 
+/// The number of a killed process, which no watcher saw end, is given to a child of a static shell.
+#[test]
+fn a_later_process_with_a_members_number_is_held() {
+    let folder = product::folder();
+    let Some(reader) = static_guest(folder.path(), "reader.c") else { skip!("no static libc") };
+    let data = folder.path().join("data");
+    cold::make(&data, 8 << 20).expect("a file");
+    let class = Class::new("8M");
+    let limited = |mechanism: &str, command: &str| {
+        let program = product::program();
+        let options = format!("run --class {} --disk 8M --mechanism {mechanism} --", class.name());
+        format!("{} {options} {command}", text(&program))
+    };
+    let script = format!(
+        "{} & member=$!; sleep 1; kill -9 $member; wait $member; before=$((member - 1)); export before member; \
+         {} 'echo $before > /proc/sys/kernel/ns_last_pid; \"$0\" \"$1\" & test $! = $member && echo same; wait' \"$@\"",
+        limited("preload", "sleep 100"),
+        limited("seccomp", "busybox sh -c"),
+    );
+    let mut shell = product::as_user("unshare");
+    shell.args(["-Urpf", "--mount-proc", "--kill-child", "sh", "-c", &script, "sh"]);
+    let started = Instant::now();
+    let ran = run(shell.arg(&reader).arg(&data));
+    if !ran.text().contains("same") {
+        skip!("no busybox, or the numbers of processes cannot be chosen: {ran:?}");
+    }
+    let elapsed = started.elapsed();
+    assert!(
+        elapsed >= Duration::from_millis(1900),
+        "8 MiB at 8 MiB/s took {elapsed:?}, a second of it asleep"
+    );
+}
+
 #[test]
 fn it_is_listed_as_supervised() {
     let folder = product::folder();

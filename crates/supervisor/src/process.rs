@@ -23,6 +23,13 @@ fn note_start(class: &Class, slot: MemberId, member: &Member) {
     }
 }
 
+/// Whether a slot lists an earlier process with its number, which was killed.
+fn is_of_earlier(class: &Class, slot: MemberId, member: &Member) -> bool {
+    let noted = class.held(slot).and_then(|held| held.of(member));
+    let started = || procfs::stat(member.process()).map(|stat| stat.started);
+    noted.filter(|noted| !noted.is_apart()).is_some_and(|noted| started() != Some(noted.started))
+}
+
 /// What regulates a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
@@ -64,7 +71,8 @@ pub struct Process {
 impl Process {
     /// Enters a process into the class's list, or finds it there.
     pub fn enlist(class: &'static Class, board: Option<&'static Board>, id: u32) -> Self {
-        let found = class.member_of(id).filter(|member| member.state() != State::Free);
+        let listed = class.listed(id).filter(|(slot, member)| !is_of_earlier(class, *slot, member));
+        let found = listed.map(|(_, member)| member);
         let ledger = match found {
             Some(member) => Ledger::Member(member),
             None => match class.register(id, Charged::default(), process::exists) {
