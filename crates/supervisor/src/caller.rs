@@ -18,6 +18,7 @@ use crate::calls::{Amount, Kind, Request};
 use crate::closed::Finisher;
 use crate::descriptor::Descriptor;
 use crate::host::{Accounted, Target};
+use crate::place::Places;
 use crate::proc::Account;
 use crate::process::{Holder, Process};
 use crate::seen::Seen;
@@ -54,6 +55,7 @@ pub struct Caller {
     /// Its id.
     pub id: u32,
     finisher: &'static Finisher,
+    places: &'static Places,
     thread: Thread,
     accounted: Accounted,
     previous: Option<Previous>,
@@ -66,7 +68,12 @@ pub struct Caller {
 
 impl Caller {
     /// A thread that is seen for the first time, of a process that may not be new.
-    pub fn new(process: Arc<Process>, id: u32, finisher: &'static Finisher) -> Self {
+    pub fn new(
+        process: Arc<Process>,
+        id: u32,
+        finisher: &'static Finisher,
+        places: &'static Places,
+    ) -> Self {
         let account = Account::open(process.id, id).ok();
         let accounted = Accounted { account, ..Accounted::default() };
         let is_new = process.is_new;
@@ -74,6 +81,7 @@ impl Caller {
             process,
             id,
             finisher,
+            places,
             thread: Thread::default(),
             accounted,
             previous: None,

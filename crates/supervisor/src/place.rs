@@ -26,35 +26,40 @@ struct Known {
     at: Nanos,
 }
 
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+/// What is known of file systems. Each supervisor has its own: a lock that another thread holds while the process is copied
+/// ([`crate::pair`]) is held for ever in the copy.
+#[derive(Debug, Default)]
+pub struct Places(Mutex<Vec<Known>>);
 
-/// Returns what a descriptor is, and true if the kernel alone serves it. Otherwise its daemon or
-/// server is asked, which may take long.
-///
-/// # Errors
-/// As [`file::status`].
-pub fn status(fd: i32) -> Result<(Status, bool), Errno> {
-    if let Ok(status) = file::status_as_known(fd)
-        && (status.kind == Kind::Other || is_local(status.device, fd))
-    {
-        return Ok((status, true));
+impl Places {
+    /// Returns what a descriptor is, and true if the kernel alone serves it. Otherwise its daemon or
+    /// server is asked, which may take long.
+    ///
+    /// # Errors
+    /// As [`file::status`].
+    pub fn status(&self, fd: i32) -> Result<(Status, bool), Errno> {
+        if let Ok(status) = file::status_as_known(fd)
+            && (status.kind == Kind::Other || self.is_local(status.device, fd))
+        {
+            return Ok((status, true));
+        }
+        may_take_long();
+        Ok((file::status(fd)?, false))
     }
-    may_take_long();
-    Ok((file::status(fd)?, false))
-}
 
-fn is_local(device: u64, fd: i32) -> bool {
-    let now = time::now();
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let valid = |known: &&Known| known.device == device && now.minus(known.at) < VALID;
-    if let Some(known) = known().iter().find(valid) {
-        return known.is_local;
+    fn is_local(&self, device: u64, fd: i32) -> bool {
+        let now = time::now();
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let valid = |known: &&Known| known.device == device && now.minus(known.at) < VALID;
+        if let Some(known) = known().iter().find(valid) {
+            return known.is_local;
+        }
+        may_take_long();
+        let is_local = file::is_local(fd);
+        let mut all = known();
+        all.retain(|known| known.device != device);
+        all.truncate(REMEMBERED - 1);
+        all.insert(0, Known { device, is_local, at: now });
+        is_local
     }
-    may_take_long();
-    let is_local = file::is_local(fd);
-    let mut all = known();
-    all.retain(|known| known.device != device);
-    all.truncate(REMEMBERED - 1);
-    all.insert(0, Known { device, is_local, at: now });
-    is_local
 }

@@ -23,6 +23,7 @@ use crate::closed::{self, Finisher};
 use crate::descriptor::Descriptor;
 use crate::host::{Accounted, Target};
 use crate::lead::{self, Lead};
+use crate::place::Places;
 use crate::process::Process;
 use crate::table::{SLOTS, Table};
 use crate::{interrupt, pair, proc};
@@ -68,6 +69,7 @@ pub struct Supervisor {
     processes: Mutex<HashMap<u32, Arc<Process>>>,
     free: Mutex<Vec<usize>>,
     finisher: Finisher,
+    places: Places,
     /// State of the receiving thread.
     watch: Mutex<Watch>,
 }
@@ -85,6 +87,7 @@ pub fn run(shared: &'static Shared, peer: Option<OwnedFd>) -> ! {
         processes: Mutex::default(),
         free: Mutex::new((FIRST + 1..SLOTS).rev().collect()),
         finisher: Finisher::default(),
+        places: Places::default(),
         watch: Mutex::new(Watch { peer, swept: time::now(), busy: false }),
     }));
     // On an older kernel an answer takes longer to arrive.
@@ -218,7 +221,7 @@ impl Supervisor {
         let Shared { class, board, .. } = *self.shared;
         let enlist = || Arc::new(Process::enlist(class, board, id));
         let process = processes.entry(id).or_insert_with(enlist);
-        Some(Caller::new(Arc::clone(process), thread, &self.finisher))
+        Some(Caller::new(Arc::clone(process), thread, &self.finisher, &self.places))
     }
 
     fn release(&self, slot: usize, id: u64) {

@@ -12,7 +12,6 @@ use discnice_sys::file;
 use super::Caller;
 use crate::calls::{Amount, Kind, Request};
 use crate::descriptor::Descriptor;
-use crate::place;
 use crate::proc;
 
 impl Caller {
@@ -71,7 +70,7 @@ impl Caller {
         fd: i32,
         borrowed: &OwnedFd,
     ) -> Option<(Arc<Descriptor>, file::Status)> {
-        let (status, is_local) = place::status(borrowed.as_raw_fd()).ok()?;
+        let (status, is_local) = self.places.status(borrowed.as_raw_fd()).ok()?;
         if status.kind == file::Kind::Other {
             self.other = (fd, 0);
             self.thread.outcomes.because(Why::Elsewhere);
