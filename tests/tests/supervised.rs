@@ -370,3 +370,46 @@ fn killed_supervisors_are_replaced_and_no_call_fails() {
     assert_eq!(runs, whole.lines().count(), "each run copied the same: {output}");
     assert!(killed == KILLS && runs > 0, "{killed} kills, {runs} runs");
 }
+
+/// Old versions of containers refuse close_range(2).
+#[test]
+fn supervisors_keep_no_descriptor_and_are_replaced_where_close_range_is_refused() {
+    const KILLS: usize = 6;
+    let folder = product::folder();
+    let Some(copier) = static_guest(folder.path(), "copier.c") else { skip!("no static libc") };
+    let refused = Compiler::new(folder.path()).expect("as before").compile("refused.c");
+    let data = folder.path().join("data");
+    cold::make(&data, 1 << 20).expect("a file");
+    let class = Class::new("100M");
+    let script = format!("while {} {}; do :; done", text(&copier), text(&data));
+    let mut command = product::as_user("sh");
+    command.args(["-c", "exec \"$@\" 9< \"$0\"", text(&data), text(&refused)]);
+    command.args([&libc::SYS_close_range.to_string(), &libc::EPERM.to_string()]);
+    command.arg(product::program()).args(["run", "--strict", "--mechanism", "seccomp"]);
+    command.args(["--class", class.name(), "--disk", "100M", "--", "sh", "-c", &script]);
+    command.env("DISCNICE_TEST_MARK", class.name()).stdout(Stdio::null());
+    let mark = format!("DISCNICE_TEST_MARK={}", class.name());
+    let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0)
+        .spawn()
+        .expect("it starts");
+    let (mut killed, mut kept) = (BTreeSet::new(), Vec::new());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while killed.len() < KILLS && Instant::now() < deadline {
+        let found = supervisors(&mark);
+        if found.len() == 2 && found.is_disjoint(&killed) {
+            for id in &found {
+                let links = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+                kept.extend(links.filter_map(|link| fs::read_link(link.path()).ok()));
+            }
+            let victim = *found.first().expect("one of two");
+            send(victim, libc::SIGKILL);
+            killed.insert(victim);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let ended = child.try_wait().expect("our child");
+    discnice_tests::process::kill_group(child.id());
+    child.wait().expect("our child");
+    assert_eq!((killed.len(), ended), (KILLS, None), "each is replaced");
+    assert!(!kept.contains(&data), "{kept:?}");
+}

@@ -82,17 +82,29 @@ pub fn keep_only(kept: &[RawFd]) {
     let mut kept = kept.to_vec();
     kept.sort_unstable();
     let mut from = 3;
-    for fd in kept {
-        close_range(from, fd - 1);
+    let mut is_done = true;
+    for fd in &kept {
+        is_done &= close_range(from, fd - 1);
         from = fd + 1;
     }
-    close_range(from, RawFd::MAX);
+    if !is_done || !close_range(from, RawFd::MAX) {
+        close_listed(&kept);
+    }
 }
 
-/// close_range(2), Linux 5.9; older ones have no [`discnice_sys::seccomp::probe`] that succeeds.
-fn close_range(first: RawFd, last: RawFd) {
-    if first <= last {
-        // SAFETY: nothing of this process uses these descriptors; see the callers.
-        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+/// close_range(2); false where it is refused, as by old versions of containers.
+fn close_range(first: RawFd, last: RawFd) -> bool {
+    // SAFETY: nothing of this process uses these descriptors; see the callers.
+    first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0
+}
+
+/// Closes what the kernel lists, but the first three and these.
+fn close_listed(kept: &[RawFd]) {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<RawFd> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2 && !kept.contains(number)) {
+        // SAFETY: as in `close_range`; the listing's own descriptor is closed already.
+        unsafe { libc::close(number) };
     }
 }
