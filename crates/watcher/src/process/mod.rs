@@ -17,6 +17,7 @@ use discnice_sys::procfs;
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_linger;
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, geteuid, getpid, pidfd_getfd, pidfd_open,
     pidfd_send_signal, test_kill_process,
@@ -55,14 +56,19 @@ impl Pinned {
     }
 
     /// One of its descriptors as one of ours, to advise on and to close at once. `None` where the system
-    /// forbids that, and for what [`local_files`] leaves alone: to close it may wait for ever.
+    /// forbids that, for what [`local_files`] leaves alone, to close which may wait for ever, and for connections that linger:
+    /// if the process closes one meanwhile, it is the last to be closed that waits until all has been sent.
     #[must_use]
     pub fn borrow(&self, descriptor: i32) -> Option<OwnedFd> {
         let link = PathBuf::from(format!("/proc/{}/fd/{descriptor}", self.id()));
-        if descriptors::socket(&link).is_none() && !local_files::is_local(&link) {
+        let is_socket = descriptors::socket(&link).is_some();
+        if !is_socket && !local_files::is_local(&link) {
             return None;
         }
-        pidfd_getfd(&self.descriptor, descriptor, PidfdGetfdFlags::empty()).ok()
+        let borrowed = pidfd_getfd(&self.descriptor, descriptor, PidfdGetfdFlags::empty()).ok()?;
+        let lingers =
+            is_socket && matches!(socket_linger(&borrowed), Ok(Some(time)) if !time.is_zero());
+        (!lingers).then_some(borrowed)
     }
 
     /// The time since it started.
@@ -215,6 +221,27 @@ mod tests {
         let own = pin(getpid().as_raw_nonzero().get()).unwrap();
         assert!(matches!(examine(&own), Err(Refusal::Ourselves(_))));
         assert_eq!(examine(&pin(1).unwrap()), Err(Refusal::First));
+    }
+
+    /// The last descriptor of a connection that lingers is closed once all has been sent. socket(7), `SO_LINGER`
+    #[test]
+    fn nothing_is_borrowed_that_takes_long_to_close() {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+        use std::time::{Duration, Instant};
+        let own = pin(getpid().as_raw_nonzero().get()).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _peer = listener.accept().unwrap();
+        assert!(own.borrow(socket.as_raw_fd()).is_some());
+        rustix::net::sockopt::set_socket_linger(&socket, Some(Duration::from_secs(3))).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.write(&[0; 1 << 16]).is_ok() {}
+        let borrowed = own.borrow(socket.as_raw_fd());
+        drop(socket);
+        let begun = Instant::now();
+        drop(borrowed);
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 
     #[test]
