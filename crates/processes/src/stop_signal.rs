@@ -58,9 +58,13 @@ fn awaits(process: Process, signal: Signal) -> bool {
 }
 
 fn has_stopped_thread(process: Process) -> bool {
+    // What executes a program has not stopped.
+    if procfs::is_executing(process.id()) {
+        return false;
+    }
     let threads = fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten();
     let ids = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    ids.filter_map(procfs::stat).any(|thread| thread.state == b'T')
+    ids.filter_map(procfs::stat_unguarded).any(|thread| thread.state == b'T')
 }
 
 /// Sends a signal to exactly this process: its descriptor cannot come to mean another one.

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::time::Duration;
 
-use discnice_sys::procfs::{self, Stat};
+use discnice_sys::procfs::{self, Found, Stat};
 use rustix::process::Pid;
 
 /// A process that cannot be confused with a later one of the same PID.
@@ -13,6 +14,22 @@ pub struct Process {
     pub pid: Pid,
     /// When it started, in clock ticks since boot.
     pub started: u64,
+}
+
+/// How often, and after which time, a process is looked at again that executes a program: nearly all have closed their files
+/// by then.
+const TRIES: u32 = 100;
+const TRY_AGAIN: Duration = Duration::from_millis(1);
+
+/// Returns true if a process can be looked at; waits a moment for one that just begins a program ([`Found::Executing`]).
+pub fn can_be_looked_at(id: u32) -> bool {
+    for _ in 0..TRIES {
+        if !procfs::is_executing(id) {
+            return true;
+        }
+        std::thread::sleep(TRY_AGAIN);
+    }
+    false
 }
 
 /// The length of a process in messages and records.
@@ -34,9 +51,17 @@ impl Process {
         Some(Self { pid: Pid::from_raw(pid).filter(|_| pid > 0)?, started })
     }
 
-    /// The process that has this PID now; `None` when there is none, or a zombie.
+    /// The process that has this PID now; `None` when there is none, or a zombie. Waits a moment for one that just begins a
+    /// program, and finds it if it can be looked at then ([`Found::Executing`]).
     #[must_use]
     pub fn find(pid: u32) -> Option<Self> {
+        can_be_looked_at(pid);
+        Self::find_now(pid)
+    }
+
+    /// Finds the process that has this PID as [`Self::find`] does, if it can be looked at now.
+    #[must_use]
+    pub fn find_now(pid: u32) -> Option<Self> {
         Some(Self::of(&living(pid)?))
     }
 
@@ -51,7 +76,16 @@ impl Process {
     /// What `/proc` says of it now; `None` when it has ended.
     #[must_use]
     pub fn stat(self) -> Option<Stat> {
-        living(self.id()).filter(|stat| stat.started == self.started)
+        self.stat_after(Stat::of_executing(self.id(), self.started))
+    }
+
+    /// What `/proc` says of it now, or what it said `before` while it cannot be looked at; `None` when it has ended.
+    fn stat_after(self, before: Stat) -> Option<Stat> {
+        match procfs::find(self.id()) {
+            Found::Process(now) => (!now.has_ended() && now.started == self.started).then_some(now),
+            Found::Executing => Some(before),
+            Found::Nothing => None,
+        }
     }
 
     /// The PID as a number.
@@ -92,8 +126,14 @@ impl Tree {
 
     /// Looks for new descendants and forgets the ended.
     pub fn refresh(&mut self) {
-        let all: Vec<Stat> = every_process().filter_map(living).collect();
         let known = std::mem::take(&mut self.members);
+        let unseen: HashMap<u32, &Stat> = known.values().map(|stat| (stat.id, stat)).collect();
+        let look = |id: u32| match procfs::find(id) {
+            Found::Process(stat) => Some(stat).filter(|stat| !stat.has_ended()),
+            Found::Executing => unseen.get(&id).copied().copied(),
+            Found::Nothing => None,
+        };
+        let all: Vec<Stat> = every_process().filter_map(look).collect();
         let alive = all.iter().filter(|s| known.contains_key(&Process::of(s)));
         self.members = alive.map(|s| (Process::of(s), *s)).collect();
         let mut ids: HashSet<u32> = self.members.keys().map(|member| member.id()).collect();
@@ -115,7 +155,7 @@ impl Tree {
     /// commands of less than a second seems to do nothing until [`Self::refresh`] reads all
     /// processes.
     pub fn update(&mut self) {
-        self.members.retain(|process, known| match process.stat() {
+        self.members.retain(|process, known| match process.stat_after(*known) {
             Some(now) => {
                 *known = now;
                 true

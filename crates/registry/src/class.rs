@@ -235,10 +235,8 @@ fn is_in_use(class: &discnice_ledger::Class, mapped: Option<bool>) -> bool {
         let may_be_unmapped = !matches!(member.state(), State::Active | State::Claimed);
         let known = class.held(slot).and_then(|held| held.of(member));
         // A later process may have its number.
-        let is_it = |known: Account| {
-            known.is_apart()
-                || procfs::stat(member.process()).is_some_and(|now| now.started == known.started)
-        };
+        let is_it =
+            |known: Account| known.is_apart() || procfs::is_same(member.process(), known.started);
         mapped.is_none() || may_be_unmapped && known.is_none_or(is_it)
     })
 }
@@ -282,6 +280,7 @@ mod tests {
             class.register(child.id(), Charged::default(), process::exists).unwrap();
         assert!(!is_in_use(class, Some(false)), "our library would have it mapped");
         assert!(is_in_use(class, None));
+        while procfs::is_executing(child.id()) {}
         let started = procfs::stat(child.id()).unwrap().started;
         class.held(slot).unwrap().begin(member, started);
         member.set_state(State::Outside);

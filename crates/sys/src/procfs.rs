@@ -1,7 +1,11 @@
 //! What `/proc` says about one process (proc(5)), read without an allocation.
 
+mod find;
+
 use core::ffi::CStr;
 use core::fmt::{self, Write};
+
+pub use find::{Found, find, has_only_stack, is_executing, is_same, lives, stat};
 
 use crate::file::read_small;
 
@@ -48,11 +52,41 @@ impl Stat {
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
+
+    /// Creates what is known of a process that executes a program ([`Found::Executing`]) and started then.
+    #[must_use]
+    pub const fn of_executing(id: u32, started: u64) -> Self {
+        Self {
+            id,
+            parent: 0,
+            group: 0,
+            session: 0,
+            terminal: 0,
+            foreground: -1,
+            flags: 0,
+            threads: 1,
+            state: b'D',
+            started,
+            cpu_ticks: 0,
+            faults: 0,
+            major_faults: 0,
+            children_faults: 0,
+        }
+    }
 }
 
-/// Reads `/proc/PID/stat`, also of a thread; `None` when there is no such process.
+/// The parent of a process, also of one that cannot be looked at ([`Found::Executing`]); zero for the first one. From
+/// `/proc/PID/status`.
 #[must_use]
-pub fn stat(id: u32) -> Option<Stat> {
+pub fn parent(id: u32) -> Option<u32> {
+    let mut buffer = [0; 4096];
+    let mut lines = read(id, "status", &mut buffer)?.split(|byte| *byte == b'\n');
+    Some(number(lines.find_map(|line| line.strip_prefix(b"PPid:"))?.trim_ascii())? as u32)
+}
+
+/// As [`stat`], for one that was just found not to execute a program.
+#[must_use]
+pub fn stat_unguarded(id: u32) -> Option<Stat> {
     // The name has at most 64 bytes, and each of 52 numbers at most 20 digits and a blank.
     let mut buffer = [0; 1280];
     parse_stat(id, read(id, "stat", &mut buffer)?)
@@ -95,9 +129,13 @@ pub struct Io {
     pub bytes: [u64; 2],
 }
 
-/// Reads `/proc/PID/io`; `None` when there is no such process, or it is another user's.
+/// Reads `/proc/PID/io`; `None` when there is no such process, it is another user's, or it cannot be looked at now
+/// ([`Found::Executing`]).
 #[must_use]
 pub fn io(id: u32) -> Option<Io> {
+    if is_executing(id) {
+        return None;
+    }
     let mut buffer = [0; 512];
     let text = read(id, "io", &mut buffer)?;
     // The kernel's order is this one.
@@ -261,6 +299,7 @@ mod tests {
         let own = stat(std::process::id()).unwrap();
         assert_eq!(own.id, std::process::id());
         assert_eq!(own.parent, std::os::unix::process::parent_id());
+        assert_eq!(parent(own.id), Some(own.parent));
         assert!(own.started > 0 && !own.has_ended());
         let before = io(std::process::id()).unwrap();
         let text = std::fs::read("/proc/self/status").unwrap();

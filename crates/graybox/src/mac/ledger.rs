@@ -207,6 +207,7 @@ mod tests {
     fn competing_processes_share() {
         let (_dir, ledger) = ledger();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        while discnice_sys::procfs::is_executing(other.id()) {}
         let member = Entry {
             pid: other.id(),
             started: start_time(other.id()).unwrap(),

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use discnice_sys::procfs;
 use rustix::fs::FlockOperation;
 
-use super::entry::{Entry, MEMBER, SLOT, is_stopped, start_time};
+use super::entry::{Entry, MEMBER, SLOT, is_stopped};
 use super::facts::available;
 
 /// A process that holds nothing and has not asked for so many milliseconds competes no more.
@@ -40,14 +41,15 @@ impl<'a> Locked<'a> {
         let mut bytes = vec![0; (size / SLOT).min(MOST) * SLOT];
         file.read_exact_at(&mut bytes, 0)?;
         // Most processes have two entries, and asking after one takes microseconds.
-        let mut known: Vec<(u32, Option<u64>)> = Vec::new();
+        let mut known: Vec<(u32, u64, bool)> = Vec::new();
         let mut is_alive = |entry: &Entry| {
-            let same = known.iter().find(|(pid, _)| *pid == entry.pid).copied();
-            let (_, started) = same.unwrap_or_else(|| {
-                known.push((entry.pid, start_time(entry.pid)));
-                known[known.len() - 1]
-            });
-            started == Some(entry.started)
+            let is_it = |one: &&(u32, u64, bool)| (one.0, one.1) == (entry.pid, entry.started);
+            let same = known.iter().find(is_it).map(|one| one.2);
+            same.unwrap_or_else(|| {
+                let is_alive = procfs::is_same(entry.pid, entry.started);
+                known.push((entry.pid, entry.started, is_alive));
+                is_alive
+            })
         };
         let slots = bytes.chunks_exact(SLOT).map(Entry::from_bytes);
         let slots = slots.map(|slot| slot.filter(&mut is_alive)).collect();

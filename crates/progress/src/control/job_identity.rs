@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use discnice_processes::tree::Process;
+use discnice_processes::tree::{self, Process};
 
 /// Programs that run other programs' texts: what they do depends on the first file that they are
 /// given. A number at the end (`python3.12`) is not part of the name.
@@ -17,6 +17,9 @@ const INTERPRETERS: [&str; 16] = [
 /// The executable and, of an interpreter, the script.
 #[must_use]
 pub fn of(process: Process) -> String {
+    if !tree::can_be_looked_at(process.id()) {
+        return String::new();
+    }
     let proc = PathBuf::from(format!("/proc/{}", process.id()));
     let executable = fs::read_link(proc.join("exe")).unwrap_or_default();
     let words = fs::read(proc.join("cmdline")).unwrap_or_default();

@@ -67,8 +67,7 @@ fn wanted(list: &str, is_member: impl Fn(u32) -> bool) -> impl Iterator<Item = L
 
 /// Returns true if the process that took the lock has ended, and a member has the descriptor.
 fn has_inherited(tree: &Tree, lock: &Lock<'_>) -> bool {
-    let lives = |process| procfs::stat(process).is_some_and(|stat| !stat.has_ended());
-    if lives(lock.process) {
+    if procfs::lives(lock.process) {
         return false;
     }
     let same = |line: &str| {

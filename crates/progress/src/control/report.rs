@@ -151,10 +151,7 @@ pub fn posted(directory: &Path) -> Vec<Report> {
 fn living(file: &Path) -> Option<Report> {
     let text = fs::read(file).ok()?;
     let told: Option<Report> = serde_json::from_slice(&text).ok();
-    let lives = |report: &Report| {
-        procfs::stat(report.regulator)
-            .is_some_and(|stat| stat.started == report.regulator_started && !stat.has_ended())
-    };
+    let lives = |report: &Report| procfs::is_same(report.regulator, report.regulator_started);
     let found = told.filter(lives);
     if found.is_none() {
         let _ = fs::remove_file(file);

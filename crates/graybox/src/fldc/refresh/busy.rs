@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use discnice_escape::Foreign;
+use discnice_sys::procfs;
 
 //= gray-box/4.2.5-users-of-inodes
 /// Processes that have these files open, by device and inode: "12 (bash)". Only processes that
@@ -16,7 +17,7 @@ pub fn users(files: &HashMap<(u64, u64), usize>) -> HashMap<usize, String> {
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = process.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        if files.is_empty() || pid == own {
+        if files.is_empty() || pid == own || procfs::is_executing(pid) {
             continue;
         }
         for link in links_of(&process.path()) {

@@ -1,5 +1,6 @@
 //! The kernel's account of the job's processes.
 
+use std::collections::HashMap;
 use std::io;
 
 use discnice_processes::tree::Tree;
@@ -54,24 +55,32 @@ fn io(stat: &Stat, field: impl Fn(procfs::Io) -> u64) -> Option<f64> {
 /// sum that has become smaller lost just that.
 pub(crate) struct Account {
     what: What,
+    /// What each process had done at the last look.
+    known: HashMap<u32, f64>,
     last: f64,
     lost: f64,
 }
 
 impl Account {
     pub(crate) fn new(what: What) -> Self {
-        Self { what, last: 0.0, lost: 0.0 }
+        Self { what, known: HashMap::new(), last: 0.0, lost: 0.0 }
+    }
+
+    /// What a process did, or had done at the last look while it executes a program and cannot be asked.
+    fn of(&self, stat: &Stat) -> Option<f64> {
+        let known = || procfs::is_executing(stat.id).then(|| self.known.get(&stat.id).copied())?;
+        self.what.of(stat).or_else(known)
     }
 }
 
 impl Source for Account {
     //= ms-manners/11-account
     fn read(&mut self, tree: &Tree) -> io::Result<f64> {
-        let mut readings = tree.iter().filter_map(|stat| self.what.of(stat)).peekable();
-        if readings.peek().is_none() && !tree.is_empty() {
+        self.known = tree.iter().filter_map(|stat| Some((stat.id, self.of(stat)?))).collect();
+        if self.known.is_empty() && !tree.is_empty() {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        let sum = readings.sum::<f64>();
+        let sum = self.known.values().sum::<f64>();
         self.lost += (self.last - sum).max(0.0);
         self.last = sum;
         Ok(sum + self.lost)

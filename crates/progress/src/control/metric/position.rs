@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use discnice_processes::tree::Tree;
+use discnice_sys::procfs;
 
 use crate::control::metric::source::Source;
 
@@ -17,6 +18,9 @@ impl Position {
     }
 
     fn in_process(path: &Path, pid: u32) -> Option<f64> {
+        if procfs::is_executing(pid) {
+            return None;
+        }
         let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
         let open = entries
             .flatten()

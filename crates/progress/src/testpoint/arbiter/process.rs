@@ -1,5 +1,6 @@
 //! Is a process still the one that it was?
 
+pub use discnice_sys::procfs::is_same;
 use discnice_sys::procfs::stat;
 
 /// The start time of a process in clock ticks since boot; `None` when there is no such process, or
@@ -22,10 +23,11 @@ mod tests {
         assert!(can_tell());
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id();
+        assert!(discnice_processes::tree::can_be_looked_at(pid));
         let started = start_time(pid).unwrap();
-        assert!(started >= start_time(std::process::id()).unwrap());
+        assert!(started >= start_time(std::process::id()).unwrap() && is_same(pid, started));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(start_time(pid), None);
+        assert!(start_time(pid).is_none() && !is_same(pid, started));
     }
 }

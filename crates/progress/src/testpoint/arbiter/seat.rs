@@ -11,7 +11,7 @@ use rustix::time::Timespec;
 
 use super::layout::{AWAY, Entry, RUNNING, SEATS, WAITING, store};
 use super::map::{Locked, Map};
-use super::process::{can_tell, start_time};
+use super::process::{can_tell, is_same, start_time};
 use crate::model::superintendent::{
     Resources, State, Thread, next_to_run, usage_at_entry, usage_decay,
 };
@@ -230,7 +230,7 @@ fn threads(map: &Map) -> Vec<Thread> {
 
 fn is_dead(entry: &Entry) -> bool {
     let pid = entry.pid.load(Ordering::Acquire);
-    pid != 0 && start_time(pid) != Some(entry.started.load(Ordering::Relaxed))
+    pid != 0 && !is_same(pid, entry.started.load(Ordering::Relaxed))
 }
 
 /// Frees the `suspected` seats of processes that are gone.
