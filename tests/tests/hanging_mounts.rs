@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Group, until};
+use discnice_tests::process::{Group, run_within, until};
 use discnice_tests::served::Served;
 use discnice_tests::{cold, product, skip};
 use tempfile::TempDir;
@@ -20,6 +20,8 @@ const MIB: u64 = 1 << 20;
 const RATE: u64 = 4 * MIB;
 /// For how long what is moved is measured, in seconds.
 const MEASURED: u64 = 5;
+/// As long is measured where ps(1) of the whole machine waits meanwhile, whatever namespace the processes are in.
+const MEASURED_SHORTLY: u64 = 2;
 /// Size of what members read.
 const SIZE: usize = 32 << 20;
 
@@ -91,12 +93,16 @@ impl Scene {
     fn guest(&self, class: &Class, source: &str, arguments: &[PathBuf]) -> Group {
         let program = self.compiler.compile_with(source, &["-static"]).expect("as the other one");
         let mut command = class.run_by("freeze");
-        command.arg(program).args(arguments).stdout(Stdio::piped());
-        let mut guest = Group::start(&mut command);
-        let mut line = [0; 5];
-        std::io::Read::read_exact(guest.stdout.as_mut().expect("piped"), &mut line).expect("ready");
-        guest
+        ready(command.arg(program).args(arguments))
     }
+}
+
+/// Starts a guest and waits until it is ready.
+fn ready(command: &mut Command) -> Group {
+    let mut guest = Group::start(command.stdout(Stdio::piped()));
+    let mut line = [0; 5];
+    std::io::Read::read_exact(guest.stdout.as_mut().expect("piped"), &mut line).expect("ready");
+    guest
 }
 
 fn class() -> Class {
@@ -111,8 +117,8 @@ fn moved(process: &Group) -> u64 {
     ["read_bytes: ", "write_bytes: "].iter().filter_map(|name| field(name)).sum()
 }
 
-fn held_to_rate(what: &str, moved: u64) {
-    let share = moved as f64 / (RATE * MEASURED) as f64;
+fn held_to_rate(what: &str, moved: u64, seconds: u64) {
+    let share = moved as f64 / (RATE * seconds) as f64;
     assert!((0.5..1.3).contains(&share), "{what} has moved {share:.2} of its limit");
 }
 
@@ -140,18 +146,18 @@ fn none_is_stuck() {
 }
 
 /// Two classes keep to their limits, by the same policyd.
-fn limits_hold(daemon: &Daemon, classes: [&[&Group]; 2]) {
-    let worker = daemon.worker();
+fn limits_hold(daemon: &Daemon, seconds: u64, classes: [&[&Group]; 2]) {
     // What was moved before it was noticed is paid for.
     std::thread::sleep(Duration::from_secs(1));
+    let worker = daemon.worker();
     let sum = |members: &[&Group]| members.iter().map(|member| moved(member)).sum::<u64>();
     let before = classes.map(sum);
-    std::thread::sleep(Duration::from_secs(MEASURED));
+    std::thread::sleep(Duration::from_secs(seconds));
     let after = classes.map(sum);
     none_is_stuck();
     assert_eq!(daemon.worker(), worker, "policyd was killed by its deadline");
-    held_to_rate("the class with files there", after[0] - before[0]);
-    held_to_rate("another class", after[1] - before[1]);
+    held_to_rate("the class with files there", after[0] - before[0], seconds);
+    held_to_rate("another class", after[1] - before[1], seconds);
 }
 
 #[test]
@@ -171,7 +177,7 @@ fn limits_hold_while_a_file_system_hangs_on_which_members_have_files() {
     let other = scene.reader(&theirs, "others");
     let _hanging = scene.served.hang();
     fs::write(&go, "").expect("a file");
-    limits_hold(&daemon, [&[&holder, &mate], &[&other]]);
+    limits_hold(&daemon, MEASURED, [&[&holder, &mate], &[&other]]);
 }
 
 #[test]
@@ -187,5 +193,65 @@ fn what_is_written_beside_a_folder_that_hangs_is_written_back() {
     command.arg(scene.path("endless")).arg(scene.path("written")).arg("anew");
     let writer = Group::start_silent(&mut command);
     let other = scene.reader(&theirs, "others");
-    limits_hold(&daemon, [&[&writer], &[&other]]);
+    limits_hold(&daemon, MEASURED, [&[&writer], &[&other]]);
+}
+
+/// Commands that look at the members of a class end.
+fn commands_end(class: &Class, member: &Group) {
+    let id = member.id().to_string();
+    let class = class.name();
+    let commands: [&[&str]; 4] = [
+        &["status", "--json"],
+        &["class", "show", class, "--json"],
+        &["explain", &id],
+        &["attach", "--class", class, &id],
+    ];
+    let hangs = |words: &&&[&str]| {
+        let mut command = product::discnice(words.iter());
+        run_within(&mut command, Duration::from_secs(2)).is_none()
+    };
+    let hanging: Vec<_> = commands.iter().filter(hangs).collect();
+    assert!(hanging.is_empty(), "these hang: {hanging:?}");
+}
+
+#[test]
+fn limits_hold_while_a_process_that_executes_a_program_closes_a_file_that_hangs() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let daemon = Daemon::start();
+    let (ours, theirs) = (class(), class());
+    let go = scene.path("go");
+    let files = [scene.path("far/a"), go.clone(), "/bin/sleep".into(), "0".into()];
+    let member = scene.guest(&ours, "executing.c", &files);
+    let mate = scene.reader(&ours, "mates");
+    let other = scene.reader(&theirs, "others");
+    let _stranger = ready(product::as_user(scene.path("executing")).args(&files));
+    let _hanging = scene.served.hang();
+    fs::write(&go, "").expect("a file");
+    limits_hold(&daemon, MEASURED_SHORTLY, [&[&mate], &[&other]]);
+    commands_end(&ours, &member);
+}
+
+/// So many children execute a program that some do so at the very moment at which policyd looks at them.
+#[test]
+fn policyd_goes_on_though_it_looked_at_a_process_that_just_began_to_close_a_file_that_hangs() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let _daemon = Daemon::start();
+    let (ours, theirs) = (class(), class());
+    let go = scene.path("go");
+    let files = [scene.path("far/a"), go.clone(), "/bin/sleep".into(), "300".into()];
+    let _parent = scene.guest(&ours, "executing.c", &files);
+    let _hanging = scene.served.hang();
+    fs::write(&go, "").expect("a file");
+    std::thread::sleep(Duration::from_millis(1500));
+    let other = scene.reader(&theirs, "others");
+    std::thread::sleep(Duration::from_millis(500));
+    let before = moved(&other);
+    std::thread::sleep(Duration::from_secs(MEASURED_SHORTLY));
+    held_to_rate("a class that began meanwhile", moved(&other) - before, MEASURED_SHORTLY);
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use discnice_paths::private_directory;
 use discnice_sys::process::user;
+use discnice_sys::procfs;
+use discnice_watcher::process::maps;
 use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
 
 use crate::fresh;
@@ -153,11 +155,10 @@ fn tidy(copies: &Path, current: &Path) {
 /// Whether a process that may be looked at has a file of this name mapped.
 fn is_mapped(name: &[u8]) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbered = |name: &std::ffi::OsStr| name.as_bytes().iter().all(u8::is_ascii_digit);
-    processes.filter(|entry| numbered(&entry.file_name())).any(|entry| {
-        let maps = fs::read(entry.path().join("maps")).unwrap_or_default();
-        maps.windows(name.len()).any(|part| part == name)
-    })
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_it = |maps: String| maps.as_bytes().windows(name.len()).any(|part| part == name);
+    // One that executes a program is about to map it.
+    ids.into_iter().any(|id| procfs::is_executing(id) || maps(id).is_some_and(has_it))
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Subject {
     /// Whether this process is of it, by itself or by its descent.
     fn has_this_command(&self) -> bool {
         let own = getpid().as_raw_nonzero().get().unsigned_abs();
-        let mut line = iter::successors(Some(own), |one| Some(procfs::stat(*one)?.parent));
+        let mut line = iter::successors(Some(own), |one| procfs::parent(*one));
         match self {
             Self::Known(Chosen { found, part: None }) => {
                 line.any(|one| found.class.listed(one).is_some())

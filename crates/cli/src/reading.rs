@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use discnice_sys::procfs;
 use rustix::process::Pid;
 
 /// A smaller file says nothing about how much is left.
@@ -25,9 +26,10 @@ pub struct Reading {
 /// The largest file that is only read by one of these processes.
 pub fn largest(processes: &[Pid]) -> Option<Reading> {
     let readings = processes.iter().take(PROCESSES).flat_map(|pid| {
-        let id = pid.as_raw_nonzero().get();
+        let id = pid.as_raw_nonzero().get().unsigned_abs();
+        let most = if procfs::is_executing(id) { 0 } else { DESCRIPTORS };
         let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
-        entries.take(DESCRIPTORS).filter_map(move |entry| {
+        entries.take(most).filter_map(move |entry| {
             let file = fs::metadata(entry.path()).ok().filter(fs::Metadata::is_file)?;
             let rights = fs::symlink_metadata(entry.path()).ok()?.mode();
             let is_read = rights & 0o400 != 0 && rights & 0o200 == 0;

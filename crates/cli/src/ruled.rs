@@ -3,7 +3,7 @@
 use std::io;
 
 use discnice_ledger::outside::Reason;
-use discnice_processes::tree::{Process, Tree};
+use discnice_processes::tree::Tree;
 use discnice_sys::block::BlockId;
 use discnice_sys::process::{self, user};
 use discnice_sys::{procfs, time};
@@ -68,6 +68,10 @@ pub fn fitness(pinned: &Pinned, classes: &[Found]) -> Result<(), Unfit> {
     if is_this_program(id) {
         return Err(Unfit::Ourselves);
     }
+    // Which class that one is in cannot be told, nor is it known by its number alone.
+    if let Some(unseen) = ancestry(id).find(|id| procfs::is_executing(*id)) {
+        return Err(Unfit::Refused(Refusal::Executing(unseen.cast_signed())));
+    }
     if let Some(found) = class_of(pinned, classes) {
         return Err(Unfit::Member(found.name()));
     }
@@ -75,19 +79,15 @@ pub fn fitness(pinned: &Pinned, classes: &[Found]) -> Result<(), Unfit> {
 }
 
 /// A process, its parent, and so on, without the first of the system.
-fn ancestry(id: u32) -> impl Iterator<Item = Process> {
-    let above = |process: &Process| {
-        let parent = procfs::stat(process.id())?.parent;
-        (parent > 1).then(|| Process::find(parent))?
-    };
-    std::iter::successors(Process::find(id), above)
+fn ancestry(id: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(id), |id| procfs::parent(*id).filter(|parent| *parent > 1))
 }
 
 /// The class that a process is in, or that it is about to enter: one of its ancestors' or, of those that are gone, the
 /// one that its environment names.
 fn class_of<'a>(pinned: &Pinned, classes: &'a [Found]) -> Option<&'a Found> {
-    let listed = ancestry(pinned.id()).find_map(|process| {
-        let pinned = pin(process.id().cast_signed()).ok()?;
+    let listed = ancestry(pinned.id()).find_map(|id| {
+        let pinned = pin(id.cast_signed()).ok()?;
         classes.iter().find(|found| membership::lists(found, &pinned))
     });
     if listed.is_some() {
@@ -119,7 +119,7 @@ fn take_in(
     pinned: &Pinned,
     classes: &[Found],
 ) -> Result<BlockId, String> {
-    if ancestry(process::id()).any(|ancestor| ancestor.id() == pinned.id()) {
+    if ancestry(process::id()).any(|ancestor| ancestor == pinned.id()) {
         return Err("this daemon descends from it and would hold itself".into());
     }
     let limits = candidate.limits;

@@ -92,7 +92,7 @@ impl Busy<'_> {
     }
 
     fn ticks(&self) -> u64 {
-        procfs::stat(self.child.id()).unwrap().cpu_ticks
+        self.process().stat().unwrap().cpu_ticks
     }
 
     fn stands(&self) -> bool {

@@ -9,6 +9,8 @@ use clap::Args;
 use discnice_processes::fork;
 use discnice_processes::tree::{Process, Tree};
 use discnice_progress::control::{Summary, regulate};
+use discnice_sys::procfs;
+use discnice_watcher::Refusal;
 use discnice_watcher::holding::Job;
 use rustix::process::{Pid, getpid};
 use serde_json::json;
@@ -137,8 +139,10 @@ pub(super) fn root(pid: i32) -> anyhow::Result<Process> {
     }
     let pid = Pid::from_raw(pid).context("0 is no PID")?;
     let number = pid.as_raw_nonzero().get().unsigned_abs();
-    let found = Process::find(number)
-        .with_context(|| format!("no process {number}; give a running one's PID"))?;
+    let Some(found) = Process::find(number) else {
+        ensure!(!procfs::is_executing(number), Refusal::Executing(number.cast_signed()));
+        bail!("no process {number}; give a running one's PID");
+    };
     rustix::process::test_kill_process(pid)
         .with_context(|| format!("process {number} may not be stopped by this user"))?;
     Ok(found)

@@ -7,6 +7,8 @@ use anyhow::{bail, ensure};
 use clap::Args;
 use discnice_ledger::State;
 use discnice_processes::tree::Process;
+use discnice_sys::procfs;
+use discnice_watcher::Refusal;
 use discnice_watcher::holding::let_go_of_abandoned;
 use discnice_watcher::process::tracer;
 
@@ -60,6 +62,7 @@ fn attached(classes: &[Found], pid: i32) -> anyhow::Result<(&Found, Process)> {
     ensure!(pid > 0, "{pid} is no PID; give the PID of an attached process");
     let id = pid.unsigned_abs();
     let Some(process) = Process::find(id) else {
+        ensure!(!procfs::is_executing(id), Refusal::Executing(pid));
         bail!("no process {pid}; give the PID of an attached one");
     };
     for found in classes {

@@ -7,6 +7,7 @@ use discnice_escape::Foreign;
 use discnice_ledger::State;
 use discnice_ledger::outside::{Account, Mechanism, Reason};
 use discnice_ledger::policy::{Limits, Resource, Resources};
+use discnice_sys::procfs;
 use discnice_units::Nanos;
 use discnice_watcher::network;
 use serde::Serialize;
@@ -129,6 +130,10 @@ pub fn explain(reason: Reason) -> Option<&'static str> {
 /// Of a process about which the kernel tells its own user nothing.
 const HIDDEN: &str = "its program has other rights than yours (setuid, setgid or capabilities), or hides what it does";
 
+/// Of a process of which nothing can be told yet.
+const EXECUTING: &str =
+    "begins a program, and closes the files of the one before; it is looked at when it has";
+
 /// Of a process that policyd would hold.
 const UNWATCHED: &str =
     "policyd, which would hold it, has ended; the next command that limits something starts it";
@@ -156,6 +161,9 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
         State::Confined => explain(Reason::Confined),
         State::Free | State::Claimed | State::Active | State::Notified => return None,
     };
+    if procfs::is_executing(member.process()) {
+        return Some(EXECUTING.into());
+    }
     // Its path may lead elsewhere from here: it may have another root directory.
     let link = PathBuf::from(format!("/proc/{}/exe", member.process()));
     let path = match std::fs::read_link(&link) {

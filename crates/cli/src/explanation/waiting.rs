@@ -3,9 +3,9 @@
 use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Resource, Resources};
 use discnice_registry::Board;
-use discnice_sys::time;
+use discnice_sys::{procfs, time};
 use discnice_units::Nanos;
-use discnice_watcher::process::{call, threads};
+use discnice_watcher::process::{call, maps, threads};
 
 use super::others;
 use crate::binding::conditions;
@@ -118,6 +118,9 @@ pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
 
 /// Whether a thread of the process waits in our library, or for its supervisor.
 pub fn any_thread_waits(id: u32) -> bool {
+    if procfs::is_executing(id) {
+        return false;
+    }
     let is_supervised = |thread: &u32| {
         let place = std::fs::read_to_string(format!("/proc/{id}/task/{thread}/wchan"));
         place.is_ok_and(|place| place.contains("seccomp"))
@@ -128,9 +131,7 @@ pub fn any_thread_waits(id: u32) -> bool {
 
 /// Threads that wait in our library, and all; `None` where the kernel does not show it.
 fn waiting_threads(id: u32) -> Option<(usize, usize)> {
-    let maps = std::fs::read(format!("/proc/{id}/maps")).ok()?;
-    // Names of files in it may be any bytes.
-    let maps = String::from_utf8_lossy(&maps);
+    let maps = maps(id)?;
     let blocks: Vec<(u64, u64)> = maps.lines().filter_map(block).collect();
     let is_ours =
         |address: u64| blocks.iter().any(|(start, end)| (*start..*end).contains(&address));

@@ -69,8 +69,7 @@ impl Screen {
 
 /// Whether no process that would continue this one's group is above it: a shell is of its session, but of another group.
 fn is_orphaned() -> bool {
-    let parent = |of: u32| procfs::stat(of).map(|stat| stat.parent);
-    let mut above = iter::successors(Some(id()), |one| parent(*one)).filter_map(pid);
+    let mut above = iter::successors(Some(id()), |one| procfs::parent(*one)).filter_map(pid);
     let group = getpgrp();
     let shell = above.find(|one| getpgid(Some(*one)) != Ok(group));
     shell.is_none_or(|shell| getsid(Some(shell)).ok() != getsid(None).ok())

@@ -32,6 +32,8 @@ fn has_reaped(id: u32) -> bool {
 pub struct OwnAccount {
     id: u32,
     source: Source,
+    /// Tells if the process executes a program.
+    memory: Source,
     /// The process's account at the last look, with its children's.
     seen: Io,
     /// The part that is its own.
@@ -66,13 +68,14 @@ impl OwnAccount {
     /// It is gone, or hides its account.
     pub fn open(id: u32, charged: Charged, rest: Rest) -> io::Result<Self> {
         let source = Source::open(format!("/proc/{id}/io"))?;
-        let seen = source.read()?;
+        let seen = source.account()?;
+        let memory = Source::open_if_plenty(format!("/proc/{id}/statm"));
         let threads = (rest == Rest::Children || has_reaped(id)).then(|| threads(id));
         let own = threads.as_ref().map_or(seen, |threads| sum(threads.values()));
         let [early, coming, unclaimed] = [Io::default(); 3];
         let ran = None;
         let mut account =
-            Self { id, source, seen, own, ran, threads, early, coming, unclaimed, rest };
+            Self { id, source, memory, seen, own, ran, threads, early, coming, unclaimed, rest };
         account.raise(charged);
         Ok(account)
     }
@@ -126,12 +129,19 @@ impl OwnAccount {
         self.ran
     }
 
+    /// Returns true if the process executes a program: to look again may wait as long as it closes files.
+    #[must_use]
+    pub fn is_shut(&self) -> bool {
+        let mut text = [0; 256];
+        self.memory.read(&mut text).is_ok_and(procfs::has_only_stack)
+    }
+
     /// Whether the kernel's account is the one that was seen last; cheaper than to look again.
     ///
     /// # Errors
     /// `ESRCH` when the process is gone.
     pub fn is_unchanged(&self) -> io::Result<bool> {
-        Ok(self.source.read()? == self.seen)
+        Ok(self.source.account()? == self.seen)
     }
 
     /// Looks again; what no child has claimed since the last look is the process's own.
@@ -151,7 +161,7 @@ impl OwnAccount {
     /// # Errors
     /// As [`Self::look`].
     pub fn update(&mut self) -> io::Result<()> {
-        let seen = self.source.read()?;
+        let seen = self.source.account()?;
         let new = seen.minus(std::mem::replace(&mut self.seen, seen));
         if new == Io::default() {
             return Ok(());

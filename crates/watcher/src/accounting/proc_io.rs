@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use discnice_ledger::member::Charged;
+use discnice_sys::procfs;
+use rustix::process::{Resource, getrlimit};
 
 use crate::process;
 
@@ -63,7 +66,7 @@ impl Io {
     }
 }
 
-/// An account, kept open: one look costs about a microsecond.
+/// A file of a process in /proc, kept open: one look costs about a microsecond.
 #[derive(Debug)]
 pub(super) struct Source {
     path: String,
@@ -80,13 +83,28 @@ impl Source {
         }
     }
 
-    pub(super) fn read(&self) -> io::Result<Io> {
-        let mut text = [0; 512];
+    /// Opens one that can do without a descriptor of its own: it leaves half of them to others.
+    pub(super) fn open_if_plenty(path: String) -> Self {
+        let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
+        let is_plenty =
+            |file: &File| file.as_raw_fd().unsigned_abs() < u32::try_from(most).unwrap_or(u32::MAX);
+        let file = File::open(&path).ok().filter(is_plenty);
+        Self { path, file }
+    }
+
+    /// Its text, of so many bytes at most.
+    pub(super) fn read<'a>(&self, text: &'a mut [u8]) -> io::Result<&'a [u8]> {
         let length = match &self.file {
-            Some(file) => file.read_at(&mut text, 0)?,
-            None => File::open(&self.path)?.read_at(&mut text, 0)?,
+            Some(file) => file.read_at(text, 0)?,
+            None => File::open(&self.path)?.read_at(text, 0)?,
         };
-        let text = std::str::from_utf8(&text[..length]).map_err(io::Error::other)?;
+        Ok(&text[..length])
+    }
+
+    /// What it says, as an account.
+    pub(super) fn account(&self) -> io::Result<Io> {
+        let mut text = [0; 512];
+        let text = std::str::from_utf8(self.read(&mut text)?).map_err(io::Error::other)?;
         Io::parse(text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }
@@ -95,9 +113,12 @@ fn is_exhausted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
 
-/// The accounts of a process's living threads.
+/// The accounts of a process's living threads; none while it executes a program.
 #[must_use]
 pub fn threads(id: u32) -> HashMap<u32, Io> {
+    if procfs::is_executing(id) {
+        return HashMap::new();
+    }
     let io = |thread| Io::parse(&fs::read_to_string(format!("/proc/{id}/task/{thread}/io")).ok()?);
     process::threads(id).filter_map(|thread| Some((thread, io(thread)?))).collect()
 }

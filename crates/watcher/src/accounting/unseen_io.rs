@@ -56,8 +56,12 @@ impl Doing {
     #[must_use]
     pub fn of(id: u32) -> Self {
         let mut doing = Self::Unknown;
+        if procfs::is_executing(id) {
+            return doing;
+        }
         for thread in process::threads(id) {
-            if procfs::stat(thread).is_some_and(|stat| stat.flags & process::WORKER != 0) {
+            if procfs::stat_unguarded(thread).is_some_and(|stat| stat.flags & process::WORKER != 0)
+            {
                 doing = Self::Unseen;
                 continue;
             }

@@ -12,13 +12,14 @@ use std::rc::Rc;
 
 use discnice_processes::tree;
 use discnice_sys::deadline;
-use discnice_sys::procfs::{self, Stat};
+use discnice_sys::procfs::{self, Found, Stat};
 use discnice_units::Nanos;
 
 use crate::discovery::fork_events::ForkEvents;
 use crate::discovery::newcomer::Newcomer;
 use crate::holding::debuggers::Debuggers;
 use crate::schedule::beats;
+use crate::schedule::unseen::Unseen;
 use crate::tuning;
 
 /// The id that was given out last (proc(5), `/proc/loadavg`, fifth field); threads have ids too.
@@ -51,6 +52,8 @@ pub struct Census {
     /// Ids that may be those of processes which no look has found: a process has its id for a moment before it can be
     /// seen, and may be born while others are looked at.
     missed: Vec<u32>,
+    /// Those that execute a program.
+    unseen: Unseen,
     at: Nanos,
     /// Set if the last look found that nothing was forked, and the kernel reports forks: the next look waits for one.
     awaits_births: bool,
@@ -82,7 +85,7 @@ impl Census {
         let before = self.last;
         self.awaits_births =
             every <= tuning::discovery::IDLE && self.follows_births() && self.may_hurry(now);
-        let found = self.newcomers();
+        let found = self.newcomers(now);
         self.awaits_births &= self.last == before && self.missed.is_empty();
         self.at = match self.awaits_births {
             _ if self.is_behind => now,
@@ -98,6 +101,7 @@ impl Census {
         }
         self.debuggers.look(now);
         self.at = self.at.min(self.debuggers.next());
+        self.at = self.unseen.next().map_or(self.at, |due| self.at.min(due));
         self.snapshot.take_if(|snapshot| now >= snapshot.taken.plus(tuning::discovery::SNAPSHOT));
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.all.extend_from_slice(&found);
@@ -157,7 +161,7 @@ impl Census {
 
     /// Living processes that are new since the last call, or the next of them, parents before their
     /// children; none at the first call.
-    fn newcomers(&mut self) -> Vec<Rc<Newcomer>> {
+    fn newcomers(&mut self, now: Nanos) -> Vec<Rc<Newcomer>> {
         self.births.get_or_insert_with(ForkEvents::begin);
         self.note_births(&HashSet::new());
         let Some(last) = self.ids.read() else { return Vec::new() };
@@ -166,18 +170,62 @@ impl Census {
         if has_lost || last < before || last - before >= tuning::discovery::RELIST_FORKS {
             (self.last, self.is_behind) = (Some(last), false);
             self.missed.clear();
-            return self.introduce(all_processes());
+            let found = self.living(now, tree::every_process());
+            let found = self.with_parents(now, found);
+            return self.introduce(found);
         }
         let until = last.min(before + tuning::discovery::PORTION);
         (self.last, self.is_behind) = (Some(until), until < last);
         let missed = std::mem::take(&mut self.missed);
-        let ids = again(&missed, before, last).chain(before + 1..=until);
-        let found = in_order(ids.filter_map(living));
+        let seen = self.unseen.look(now);
+        let mut found = self.living(now, again(&missed, before, last).chain(before + 1..=until));
+        found.extend(seen);
+        let found = self.with_parents(now, found);
         if !self.follows_births() {
             let is_absent = |id: &u32| !found.iter().any(|stat| stat.id == *id);
             self.missed.extend((before + 1..=until).filter(is_absent));
         }
         self.introduce(found)
+    }
+
+    /// The living ones of these processes, parents before their children. One that executes a program is new again when it can
+    /// be looked at.
+    fn living(&mut self, now: Nanos, ids: impl Iterator<Item = u32>) -> Vec<Stat> {
+        let living = ids.filter_map(|id| {
+            deadline::renew();
+            match procfs::find(id) {
+                Found::Process(stat) => Some(stat).filter(|stat| !stat.has_ended()),
+                Found::Executing => {
+                    self.unseen.add(now, id);
+                    None
+                }
+                Found::Nothing => None,
+            }
+        });
+        in_order(living.collect())
+    }
+
+    /// These, and parents of them that could not be looked at before. The child of one that still cannot is new again when it
+    /// can: of which class it is shows only then.
+    fn with_parents(&mut self, now: Nanos, mut left: Vec<Stat>) -> Vec<Stat> {
+        let mut found = Vec::new();
+        while let Some(stat) = left.pop() {
+            left.extend(self.unseen.look_at(now, stat.parent));
+            if self.unseen.has(stat.parent) {
+                self.unseen.add(now, stat.id);
+            } else {
+                found.push(stat);
+            }
+        }
+        in_order(found)
+    }
+
+    /// Those of these newcomers are new again that executed a program when they were met.
+    pub(crate) fn put_off(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+        for newcomer in newcomers.iter().filter(|newcomer| newcomer.is_unseen()) {
+            self.unseen.add(now, newcomer.stat.id);
+        }
+        self.at = self.unseen.next().map_or(self.at, |due| self.at.min(due));
     }
 
     /// Adds the ancestry of newcomers, and notes which processes were born while these were looked for.
@@ -216,10 +264,12 @@ impl Census {
     pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
         let is_close = |last: &u32| *last >= id && *last - id < tuning::discovery::BY_NUMBER;
         if let Some(last) = self.ids.read().filter(is_close) {
-            return self.introduce_to_one(between(id, last));
+            let found = self.living(now, id + 1..=last);
+            return self.introduce_to_one(found);
         }
         if self.snapshot.is_none() {
-            let all = self.introduce_to_one(all_processes());
+            let found = self.living(now, tree::every_process());
+            let all = self.introduce_to_one(found);
             self.snapshot = Some(Snapshot { taken: now, all });
         }
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.all);
@@ -233,20 +283,7 @@ fn again(missed: &[u32], before: u32, last: u32) -> impl Iterator<Item = u32> {
     missed.iter().copied().filter(move |id| !(before < *id && *id <= last))
 }
 
-fn living(id: u32) -> Option<Stat> {
-    procfs::stat(id).filter(|stat| !stat.has_ended())
-}
-
-fn between(before: u32, last: u32) -> Vec<Stat> {
-    in_order((before + 1..=last).filter_map(living))
-}
-
-fn all_processes() -> Vec<Stat> {
-    in_order(tree::every_process().filter_map(living))
-}
-
-fn in_order(found: impl Iterator<Item = Stat>) -> Vec<Stat> {
-    let mut found: Vec<Stat> = found.inspect(|_| deadline::renew()).collect();
+fn in_order(mut found: Vec<Stat>) -> Vec<Stat> {
     found.sort_by_key(|stat| (stat.started, stat.id));
     found
 }

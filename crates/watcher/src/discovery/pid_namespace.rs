@@ -33,8 +33,7 @@ impl Stranger {
     /// The process `id`, if it is in a namespace of its own.
     #[must_use]
     pub fn meet(id: u32) -> Option<Self> {
-        let space = |id: &str| fs::read_link(format!("/proc/{id}/ns/pid")).ok();
-        if space(&id.to_string())? == space("self")? {
+        if process::link(id, "ns/pid").ok()? == fs::read_link("/proc/self/ns/pid").ok()? {
             return None;
         }
         let stat = procfs::stat(id)?;
@@ -45,7 +44,7 @@ impl Stranger {
     /// Whether it still runs.
     #[must_use]
     pub fn lives(&self) -> bool {
-        procfs::stat(self.id).is_some_and(|stat| !stat.has_ended() && stat.started == self.started)
+        procfs::is_same(self.id, self.started)
     }
 }
 
@@ -70,8 +69,8 @@ impl Namespaces {
     }
 
     /// Remembers a process if it is in a namespace of its own.
-    pub(crate) fn meet(&mut self, id: u32) {
-        self.strangers.extend(Stranger::meet(id));
+    pub(crate) fn meet(&mut self, newcomer: &Newcomer) {
+        self.strangers.extend(newcomer.look(Stranger::meet).flatten());
     }
 
     /// Returns true if processes are remembered that the class may list later.
@@ -100,7 +99,8 @@ impl Namespaces {
 /// Whether the process has this block mapped, and it means the same block there as here. Our
 /// library and our command map the class that they list themselves in. proc_pid_maps(5)
 pub(crate) fn maps(found: &Newcomer, block: BlockId) -> bool {
-    !found.is_apart() && process::maps(found.stat.id).lines().any(|line| is_of(line, block))
+    let maps = || found.look(process::maps).flatten().unwrap_or_default();
+    !found.is_apart() && maps().lines().any(|line| is_of(line, block))
 }
 
 /// Returns true if the process is shown to be a member of the class in this block, marked by `mark`

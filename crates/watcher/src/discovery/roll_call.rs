@@ -2,6 +2,7 @@
 
 use discnice_units::Nanos;
 
+use crate::schedule::unseen;
 use crate::tuning;
 
 /// The roll calls of one class.
@@ -13,6 +14,9 @@ pub(crate) struct RollCall {
     made: u32,
     /// How far looks at one idle process are apart.
     crowd: Nanos,
+    /// Set if a listed process could not be looked at, as it executes a program, and since when that is so.
+    is_unseen: bool,
+    unseen_since: Option<Nanos>,
 }
 
 impl RollCall {
@@ -31,15 +35,27 @@ impl RollCall {
         self.crowd = crowd;
     }
 
+    /// Notes that a listed process executes a program and could not be looked at: the next one follows soon.
+    pub(crate) fn note_unseen(&mut self) {
+        self.is_unseen = true;
+    }
+
+    /// Has the next one made after so long, or soon.
+    fn put_off(&mut self, now: Nanos, by: Nanos) {
+        let is_unseen = std::mem::take(&mut self.is_unseen);
+        self.unseen_since = self.unseen_since.or(Some(now)).filter(|_| is_unseen);
+        self.due = now.plus(self.unseen_since.map_or(by, |since| unseen::apart(now, since)));
+    }
+
     /// Notes one that was due: the next is further off in a crowd.
     pub(crate) fn note_made(&mut self, now: Nanos) {
         self.made = tuning::discovery::ROLL_CALL_DOUBLINGS.min(self.made + 1);
-        self.due = now.plus(tuning::discovery::ROLL_CALL.max(Nanos(self.crowd.0 << self.made)));
+        self.put_off(now, tuning::discovery::ROLL_CALL.max(Nanos(self.crowd.0 << self.made)));
     }
 
     /// Notes one that was made because a process announced itself.
     pub(crate) fn note_answered(&mut self, now: Nanos) {
         self.made = 0;
-        self.due = now.plus(tuning::discovery::ROLL_CALL.max(self.crowd));
+        self.put_off(now, tuning::discovery::ROLL_CALL.max(self.crowd));
     }
 }

@@ -25,7 +25,7 @@ impl Tracer {
     #[must_use]
     pub fn of(process: u32, is_known: impl FnOnce(u32) -> bool) -> Option<Self> {
         let tracer = process::tracer(process.cast_signed())?.unsigned_abs();
-        let tracer = Process::find(tracer).filter(|found| is_known(found.id()))?;
+        let tracer = Process::find_now(tracer).filter(|found| is_known(found.id()))?;
         Some(Self { process, tracer, freeze: Freeze::new(tracer.id()) })
     }
 

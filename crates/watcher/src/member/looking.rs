@@ -34,6 +34,9 @@ impl Watched {
             let pace = if preloaded { pace.max(tuning::looks::ASLEEP) } else { pace };
             return Some(crowd::next(now, pace, crowd));
         }
+        if self.accounting.account.is_shut() {
+            return None;
+        }
         self.schedule.note_glance();
         if !self.accounting.account.is_unchanged().ok()? || seldom && self.pinned.has_ended() {
             return None;
@@ -62,6 +65,9 @@ impl Watched {
     pub fn step(&mut self, now: Nanos, crowd: Nanos) -> Result<Nanos, Gone> {
         if let Some(next) = self.glance(now, crowd) {
             return Ok(next);
+        }
+        if self.accounting.account.is_shut() {
+            return Ok(self.schedule.put_off(now, crowd));
         }
         self.schedule.note_thorough_look();
         let Some(state) = self.follow() else {

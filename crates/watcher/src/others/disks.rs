@@ -4,7 +4,7 @@
 //! proc_pid_fdinfo(5) says on which mount a descriptor's file is, proc_pid_mountinfo(5) of which device that is, and
 //! proc_pid_maps(5) of which device what is mapped.
 
-use crate::process::{descriptors, maps, mountinfo};
+use crate::process::{self, descriptors, mountinfo};
 use crate::tuning;
 
 /// File systems with files in memory.
@@ -27,7 +27,7 @@ const IN_MEMORY: [&str; 12] = [
 pub(crate) fn of(id: u32) -> Vec<u64> {
     let mut mounts = mountinfo::of(Some(id));
     mounts.retain(|mount| !IN_MEMORY.iter().any(|kind| mount.kind == *kind));
-    let mut devices = mapped(&maps(id));
+    let mut devices = mapped(&process::maps(id).unwrap_or_default());
     // An anonymous number is that of memory, unless it is mounted.
     devices
         .retain(|device| device >> 32 != 0 || mounts.iter().any(|mount| mount.device == *device));

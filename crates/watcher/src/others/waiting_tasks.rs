@@ -181,7 +181,7 @@ fn waiting_thread(stat: &Stat) -> Option<u32> {
     }
     let threads =
         (stat.threads > 1).then(|| process::threads(stat.id).take(tuning::others::TASK_THREADS));
-    threads?.find(|thread| procfs::stat(*thread).is_some_and(|stat| stat.state == b'D'))
+    threads?.find(|thread| procfs::stat_unguarded(*thread).is_some_and(|stat| stat.state == b'D'))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Call {
 }
 
 /// What thread `thread` of process `id` sleeps in, `/proc/PID/task/TID/syscall`; `None` if it runs, or is not
-/// to be looked at. proc_pid_syscall(5)
+/// to be looked at. Waits while the process executes a program ([`discnice_sys::procfs::is_executing`]). proc_pid_syscall(5)
 #[must_use]
 pub fn call(id: u32, thread: u32) -> Option<Call> {
     Call::parse(&fs::read_to_string(format!("/proc/{id}/task/{thread}/syscall")).ok()?)

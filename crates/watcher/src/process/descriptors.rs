@@ -4,14 +4,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use discnice_sys::deadline;
+use discnice_sys::{deadline, procfs};
 use rustix::fs::getxattr;
 
 /// The owner's right to write, which a link has if its descriptor has it.
 const WRITABLE: u32 = 0o200;
 
-/// The links of the descriptors of process `id`, at most so many. To look at thousands takes longer than a deadline.
+/// The links of the descriptors of process `id`, at most so many; none while it executes a program, as to follow one would
+/// wait until it has closed its files. To look at thousands takes longer than a deadline.
 pub(crate) fn of(id: u32, most: usize) -> impl Iterator<Item = PathBuf> {
+    let most = if procfs::is_executing(id) { 0 } else { most };
     let entries = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
     entries.take(most).inspect(|_| deadline::renew()).map(|entry| entry.path())
 }

@@ -12,7 +12,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use discnice_sys::time;
+use discnice_sys::{procfs, time};
 use discnice_units::Nanos;
 use rustix::fs::OFlags;
 
@@ -136,6 +136,9 @@ fn judge(mounts: &mut Mounts, path: &Path) -> Option<bool> {
     let Ok(below) = path.strip_prefix("/proc") else { return Some(mounts.leads(None, path)) };
     let mut parts = below.iter();
     let process = parts.next()?.to_str()?.parse().ok()?;
+    if procfs::is_executing(process) {
+        return None;
+    }
     match parts.next()?.to_str()? {
         "fd" => Some(mounts.has(process, descriptors::mount(path)?)),
         "cwd" => Some(mounts.leads(Some(process), &fs::read_link(path).ok()?)),

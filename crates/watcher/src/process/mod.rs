@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use discnice_processes::tree::Process;
+use discnice_processes::tree::{self, Process};
 use discnice_sys::procfs;
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,10 +27,10 @@ use rustix::time::{ClockId, clock_gettime};
 pub use call::{Call, call};
 use status::Status;
 pub use status::{
-    WORKER, is_doomed, is_hidden, is_in_foreground, is_signalled, is_this_program, leader, lives,
-    name, number_inside, real_user, threads, tracer, voluntary_switches,
+    WORKER, is_doomed, is_hidden, is_in_foreground, is_signalled, is_this_program, leader, link,
+    lives, maps, name, number_inside, real_user, threads, tracer, voluntary_switches,
 };
-pub(crate) use status::{command_line, has_thread_in, maps, read_file};
+pub(crate) use status::{command_line, has_thread_in, read_file};
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
 #[derive(Debug)]
@@ -113,6 +113,8 @@ pub enum Refusal {
     Exhausted,
     /// Its account may not be read.
     Hidden(i32),
+    /// It executes a program, and cannot be looked at before it has closed its files.
+    Executing(i32),
 }
 
 impl fmt::Display for Refusal {
@@ -136,17 +138,30 @@ impl fmt::Display for Refusal {
                 f,
                 "process {id} hides its I/O from its user (prctl(2), PR_SET_DUMPABLE); it cannot be held"
             ),
+            Self::Executing(id) => write!(
+                f,
+                "process {id} begins a program, and still closes files on a file system that does not answer; try again later"
+            ),
         }
     }
 }
 
 impl std::error::Error for Refusal {}
 
-/// Takes hold of the identity of process `id`.
+/// Takes hold of the identity of process `id`. Waits a moment for one that just begins a program.
 ///
 /// # Errors
-/// There is no such process, or the system has no descriptor for it.
+/// There is no such process, it cannot be looked at, or the system has no descriptor for it.
 pub fn pin(id: i32) -> Result<Pinned, Refusal> {
+    tree::can_be_looked_at(id.unsigned_abs());
+    pin_now(id)
+}
+
+/// Takes hold of the identity of process `id` if it can be looked at now.
+///
+/// # Errors
+/// As [`pin`].
+pub fn pin_now(id: i32) -> Result<Pinned, Refusal> {
     if id < 1 {
         return Err(Refusal::NotAnId(id));
     }
@@ -159,8 +174,12 @@ pub fn pin(id: i32) -> Result<Pinned, Refusal> {
     })?;
     // Read after the descriptor was opened: what is read is the process that it means, or its
     // successor; the descriptor would then say that its own process has ended.
-    let Some(process) = Process::find(id.unsigned_abs()) else {
-        return Err(if is_exhausted() { Refusal::Exhausted } else { Refusal::NoProcess(id) });
+    let Some(process) = Process::find_now(id.unsigned_abs()) else {
+        return Err(match id.unsigned_abs() {
+            _ if is_exhausted() => Refusal::Exhausted,
+            id_of_one if procfs::is_executing(id_of_one) => Refusal::Executing(id),
+            _ => Refusal::NoProcess(id),
+        });
     };
     let pinned = Pinned { process, descriptor };
     if pinned.has_ended() { Err(Refusal::NoProcess(id)) } else { Ok(pinned) }
@@ -188,7 +207,7 @@ pub fn examine(pinned: &Pinned) -> Result<(), Refusal> {
     }
     let status = Status::read(id).ok_or(Refusal::NoProcess(id))?;
     if status.number("Kthread") == Some(1)
-        || fs::read_link(format!("/proc/{id}/exe")).is_err_and(|error| is_missing(&error))
+        || link(pinned.id(), "exe").is_err_and(|error| is_missing(&error))
     {
         return Err(Refusal::Kernel(id));
     }

@@ -1,7 +1,8 @@
 //! What `/proc` says of a process: its state, threads, names, tracer, user and signals.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
+use std::path::PathBuf;
 
 use discnice_sys::procfs;
 
@@ -13,6 +14,9 @@ pub const WORKER: u64 = 0x10 | 0x4000;
 /// Whether the account of a process may not be read by us. ptrace(2), access mode checking
 #[must_use]
 pub fn is_hidden(id: u32) -> bool {
+    if procfs::is_executing(id) {
+        return false;
+    }
     fs::read(format!("/proc/{id}/io"))
         .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
@@ -20,7 +24,7 @@ pub fn is_hidden(id: u32) -> bool {
 /// Returns true if the process runs; one that has ended may exist for long, if it is not reaped.
 #[must_use]
 pub fn lives(id: u32) -> bool {
-    procfs::stat(id).is_some_and(|stat| !stat.has_ended())
+    procfs::lives(id)
 }
 
 /// Returns the tracer of the process.
@@ -44,20 +48,34 @@ pub fn real_user(id: i32) -> Option<u32> {
 /// Whether a process executes the program that this one does.
 #[must_use]
 pub fn is_this_program(id: u32) -> bool {
-    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
-    let own = program("self");
-    own.is_some() && program(&id.to_string()) == own
+    let own = fs::read_link("/proc/self/exe").ok();
+    own.is_some() && link(id, "exe").ok() == own
+}
+
+/// Reads a link in the folder of a process.
+///
+/// # Errors
+/// As readlink(2); `ResourceBusy` while the process executes a program ([`procfs::Found::Executing`]).
+pub fn link(id: u32, name: &str) -> io::Result<PathBuf> {
+    if procfs::is_executing(id) {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    fs::read_link(format!("/proc/{id}/{name}"))
+}
+
+/// Reads what a process has mapped, of which the names of files may be any bytes; `None` if it may not be looked at, or executes a program.
+#[must_use]
+pub fn maps(id: u32) -> Option<String> {
+    if procfs::is_executing(id) {
+        return None;
+    }
+    let text = fs::read(format!("/proc/{id}/maps")).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Reads the command line of a living process; empty for a kernel thread.
 pub(crate) fn command_line(id: u32) -> Option<Vec<u8>> {
     read_file(id, "cmdline", LENGTH, LENGTH as u64)
-}
-
-/// Reads `/proc/PID/maps`; empty for a process that has ended. The names of files in it may be any bytes.
-pub(crate) fn maps(id: u32) -> String {
-    let text = fs::read(format!("/proc/{id}/maps")).unwrap_or_default();
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// How often a thread has given up the processor.
@@ -132,8 +150,10 @@ pub fn threads(id: u32) -> impl Iterator<Item = u32> {
 
 /// Whether a thread of the process, other than a worker of the kernel, is in one of these states.
 pub(crate) fn has_thread_in(id: u32, states: &[u8]) -> bool {
+    let is_executing = procfs::is_executing(id);
     threads(id)
-        .filter_map(procfs::stat)
+        .filter(|_| !is_executing)
+        .filter_map(procfs::stat_unguarded)
         .any(|stat| states.contains(&stat.state) && stat.flags & WORKER == 0)
 }
 
@@ -173,7 +193,7 @@ mod tests {
         let program = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(program).arg("100").spawn().unwrap();
-        let found = maps(child.id());
+        let found = maps(child.id()).unwrap_or_default();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.lines().any(|line| line.contains("/caf")), "{found}");

@@ -8,13 +8,16 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use discnice_sys::{file, pagecache};
+use discnice_sys::{file, pagecache, procfs};
 
 use crate::process::{self, Call};
 use crate::tuning;
 
 /// What the threads of a process that stands were doing.
 pub(crate) fn calls_of(id: u32) -> Vec<Call> {
+    if procfs::is_executing(id) {
+        return Vec::new();
+    }
     let call = |thread| process::call(id, thread);
     process::threads(id).take(tuning::read_ahead::THREADS).filter_map(call).collect()
 }

@@ -4,6 +4,7 @@
 //! - `queue`: what is due next;
 //! - [`beats`]: times at which what is not urgent is done together;
 //! - [`crowd`]: looks at the idle processes of a crowd;
+//! - `unseen`: looks at processes that cannot be looked at yet;
 //! - [`reactor`]: sleeping until something is to be done.
 
 pub mod beats;
@@ -11,3 +12,4 @@ pub mod crowd;
 pub(crate) mod queue;
 pub mod reactor;
 pub mod stops;
+pub(crate) mod unseen;

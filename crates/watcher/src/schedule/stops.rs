@@ -7,7 +7,7 @@
 
 use discnice_units::Nanos;
 
-use crate::schedule::crowd;
+use crate::schedule::{crowd, unseen};
 use crate::tuning;
 
 /// Times since a process moved bytes last, and the interval of looks at it until then.
@@ -37,6 +37,8 @@ pub struct Schedule {
     window_until: Nanos,
     /// When it last moved bytes.
     moved_at: Nanos,
+    /// Since when it could not be looked at, as it executes a program.
+    unseen_since: Option<Nanos>,
     /// Cheap looks since the last thorough one.
     glances: u32,
     /// When it is to be looked at next.
@@ -81,12 +83,20 @@ impl Schedule {
 
     /// Notes a cheap look.
     pub fn note_glance(&mut self) {
+        self.unseen_since = None;
         self.glances += 1;
     }
 
     /// Notes a thorough look.
     pub fn note_thorough_look(&mut self) {
+        self.unseen_since = None;
         self.glances = 0;
+    }
+
+    /// When to look again at a process that cannot be looked at, as it executes a program.
+    pub fn put_off(&mut self, now: Nanos, crowd: Nanos) -> Nanos {
+        let since = *self.unseen_since.get_or_insert(now);
+        crowd::next(now, unseen::apart(now, since), crowd)
     }
 
     /// When it moved bytes last.

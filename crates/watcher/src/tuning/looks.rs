@@ -33,6 +33,10 @@ tuning! {
     SUSPECT_FOR: Nanos = Nanos::from_millis(20), Time, adr 13;
     /// Shortest interval of looks at preloaded processes, which charge themselves.
     PRELOADED: Nanos = Nanos::from_millis(2), Time, adr 13;
+    /// Shortest interval of looks at a process that executes a program and may be closing its files.
+    EXECUTING: Nanos = Nanos::from_millis(2), Time, adr 49;
+    /// That interval grows to this part of the time since it was first found so.
+    EXECUTING_SHARE: u64 = 4, Part, adr 49;
     /// Cheap looks at an idle process before one that also finds out if it has ended.
     GLANCES: u32 = 8, Count, adr 13;
     /// Interval of looks from which on a process is first asked if it has run at all: ten ticks

@@ -9,7 +9,7 @@ use discnice_sys::procfs::Stat;
 use super::Watch;
 use crate::accounting::Io;
 use crate::discovery::newcomer::Newcomer;
-use crate::process::{Pinned, pin};
+use crate::process::{Pinned, pin_now};
 
 /// A child that is to have a class of its own, and its parent.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Watch {
     /// Keeps a newcomer for a class of its own, if that is what the class does with children.
     pub(super) fn sets_apart(&mut self, stat: &Stat) -> bool {
         let separates = self.separates();
-        if separates && let Ok(pinned) = pin(stat.id.cast_signed()) {
+        if separates && let Ok(pinned) = pin_now(stat.id.cast_signed()) {
             self.apart.children.push(Child { pinned, parent: stat.parent });
         }
         separates

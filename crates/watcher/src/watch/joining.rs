@@ -13,7 +13,7 @@ use super::Watch;
 use crate::discovery::newcomer::{Newcomer, is_helper};
 use crate::discovery::pid_namespace;
 use crate::member::Watched;
-use crate::process::{Pinned, is_hidden, lives, pin};
+use crate::process::{Pinned, Refusal, is_hidden, lives, pin_now};
 use crate::tuning;
 
 impl Watch {
@@ -29,11 +29,18 @@ impl Watch {
             .collect();
         for (slot, id) in listed {
             deadline::renew();
-            if let Ok(pinned) = pin(id.cast_signed())
+            let pinned = pin_now(id.cast_signed());
+            if matches!(pinned, Err(Refusal::Executing(_))) {
+                self.discovery.roll_call.note_unseen();
+            }
+            if let Ok(pinned) = pinned
                 && let Some(stat) = procfs::stat(id)
             {
-                if self.is_listed(slot, &stat.into()) {
+                let found = stat.into();
+                if self.is_listed(slot, &found) {
                     self.adopt(pinned, (slot, id), Reason::None, stat.parent);
+                } else if found.is_unseen() {
+                    self.discovery.roll_call.note_unseen();
                 } else {
                     self.free_if_dead(slot, &stat);
                     self.note_if_hidden(slot, &pinned);
@@ -61,7 +68,7 @@ impl Watch {
         for stranger in self.discovery.namespaces.strangers() {
             if let Some((slot, _)) = self.class.listed(stranger.number)
                 && !self.discovery.namespaces.has(stranger.number)
-                && let Ok(pinned) = pin(stranger.id.cast_signed())
+                && let Ok(pinned) = pin_now(stranger.id.cast_signed())
             {
                 self.discovery.namespaces.note_listed(&stranger);
                 self.adopt(pinned, (slot, stranger.number), Reason::None, stranger.parent);
@@ -128,12 +135,15 @@ impl Watch {
         let listed = seen
             .filter(|slot| !self.discovery.namespaces.has(id) && self.is_listed(*slot, newcomer));
         if listed.is_none() {
-            let is_ours = || id == process::id() || is_helper(stat);
-            if !self.is_kin(newcomer) || self.is_anothers(newcomer) || is_ours() {
+            let is_ours = || id == process::id() || is_helper(newcomer);
+            let is_none = !self.is_kin(newcomer) || self.is_anothers(newcomer) || is_ours();
+            let bears_outside = self.bears_outside(parent, newcomer);
+            // It is met again.
+            if is_none || newcomer.is_unseen() {
                 return;
             }
-            if !self.bears_outside(parent, newcomer) {
-                return self.discovery.namespaces.meet(id);
+            if !bears_outside {
+                return self.discovery.namespaces.meet(newcomer);
             }
             if self.sets_apart(stat) {
                 return;
@@ -141,7 +151,15 @@ impl Watch {
         }
         // Though it may have ended since it was seen: the next newcomer may be its child.
         self.note_kin(id);
-        let Ok(pinned) = pin(id.cast_signed()) else { return };
+        let pinned = match pin_now(id.cast_signed()) {
+            Ok(pinned) => pinned,
+            Err(refusal) => {
+                if let Refusal::Executing(_) = refusal {
+                    newcomer.note_unseen();
+                }
+                return;
+            }
+        };
         if let Some(slot) = listed {
             self.adopt(pinned, (slot, id), Reason::None, parent);
         } else if let Some(slot) = self.list(&pinned, seen) {

@@ -31,7 +31,9 @@ impl Watch {
         if !std::mem::replace(&mut self.discovery.has_begun, true)
             && let Some((started, id)) = self.members.all.values().map(Watched::birth).min()
         {
-            self.meet(&census.since(now, id, started));
+            let newcomers = census.since(now, id, started);
+            self.meet(&newcomers);
+            census.put_off(now, &newcomers);
         }
         // Those that the class listed are known by now.
         self.class.watcher().follow_births(census.follows_births());

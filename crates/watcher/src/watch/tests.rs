@@ -36,7 +36,9 @@ struct Innocent(Child);
 
 impl Innocent {
     fn start() -> Self {
-        Self(Command::new("sleep").arg("60").spawn().unwrap())
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(discnice_processes::tree::can_be_looked_at(child.id()));
+        Self(child)
     }
 
     fn started(&self) -> u64 {

@@ -2,10 +2,14 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::Read;
 use std::path::Path;
+
+use discnice_sys::procfs;
+
+use crate::process;
 
 /// What a condition asks about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,9 +56,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads it by one look; `None` for a process that has ended.
+    /// Reads it by one look; `None` for a process that has ended, or executes a program just now.
     #[must_use]
     pub fn read(id: u32) -> Option<Self> {
+        if procfs::is_executing(id) {
+            return None;
+        }
         Self::parse(&read_once(Path::new(&format!("/proc/{id}/stat")), 1280)?)
     }
 
@@ -96,7 +103,7 @@ impl Subject {
     pub fn read(id: u32, keys: impl Iterator<Item = Key>) -> Option<Self> {
         let mut subject = Self::default();
         // Asked of each: it tells apart what a process was before it executed another program.
-        let program = fs::read_link(format!("/proc/{id}/exe")).ok()?;
+        let program = process::link(id, "exe").ok()?;
         let program = program.to_string_lossy();
         let exe = program.strip_suffix(DELETED).unwrap_or(&program).to_owned();
         subject.0[Key::Exe as usize] = Some(exe);

@@ -13,7 +13,7 @@ use discnice_ledger::Board;
 use discnice_ledger::board::Arrivals;
 use discnice_registry::{Class, classes};
 use discnice_sys::block::BlockId;
-use discnice_sys::{process, time};
+use discnice_sys::{deadline, process, time};
 use discnice_units::Nanos;
 
 use crate::Helpers;
@@ -119,12 +119,24 @@ impl WatchedClasses {
         if self.kept.is_empty() {
             return next;
         }
+        // A process may begin to execute a program at the very moment at which it is looked at.
+        deadline::arm();
+        let due = self.look(now, arrivals);
+        if !self.holds() {
+            deadline::disarm();
+        }
+        next.min(due)
+    }
+
+    /// Looks at what is due; returns when to do so again.
+    fn look(&mut self, now: Nanos, arrivals: Arrivals) -> Nanos {
         if !arrivals.is_empty() {
             // Before newcomers: they wait for that, and some newcomers are their children.
             self.step_all(now, arrivals);
         }
         let newcomers = self.census.look(now, self.pace(now));
         self.meet(now, &newcomers);
+        self.census.put_off(now, &newcomers);
         let pressed = self.regulate_memory(now);
         if self.census.named().next().is_some() {
             self.kept.iter_mut().for_each(|kept| kept.due = now);
@@ -140,8 +152,9 @@ impl WatchedClasses {
         if self.is_lively(now) {
             self.census.look_again(now);
         }
-        let asked = if self.announced.is_none() { now.plus(tuning::discovery::IDLE) } else { next };
-        next.min(asked).min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
+        let never = Nanos(u64::MAX);
+        let asked = self.announced.as_ref().map_or(now.plus(tuning::discovery::IDLE), |_| never);
+        asked.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
     }
 
     /// How often newcomers are looked for.
@@ -222,6 +235,7 @@ impl WatchedClasses {
             let announced = || arrivals.may_be_in(kept.mapped.block);
             let asked = few || now < kept.joining_until || announced();
             if now >= kept.due || asked && kept.watch.has_arrivals() {
+                deadline::renew();
                 kept.step(now, watched, &mut self.census);
                 kept.tidy(now);
             }

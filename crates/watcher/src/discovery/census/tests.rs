@@ -15,15 +15,16 @@ fn newcomers_are_found_once() {
         "it is not new"
     );
     let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
+    assert!(tree::can_be_looked_at(child.id()));
     assert!(census.look(Nanos(2), tuning::discovery::IDLE).is_empty(), "it is not time yet");
     assert!(own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
     census.hurry();
     assert!(!own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
-    let started = living(std::process::id()).unwrap().started;
+    let started = procfs::stat(std::process::id()).unwrap().started;
     assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
     assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");
     std::thread::sleep(std::time::Duration::from_millis(50));
-    let child_seen = Newcomer::from(living(child.id()).unwrap());
+    let child_seen = Newcomer::from(procfs::stat(child.id()).unwrap());
     assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
     assert!(!child_seen.carries(b"DISCNICE=1"));
     assert_eq!(child_seen.blocks().collect::<Vec<_>>(), [BlockId::of_segment(0x1f)]);
@@ -31,11 +32,18 @@ fn newcomers_are_found_once() {
     child.wait().unwrap();
 }
 
+/// A process that sleeps, when it has begun its program: until then it cannot be looked at.
+fn sleeping() -> Child {
+    let child = Command::new("sleep").arg("100").spawn().unwrap();
+    assert!(tree::can_be_looked_at(child.id()));
+    child
+}
+
 /// A census that has looked once, and a process born since.
 fn with_child(births: ForkEvents) -> (Census, Child) {
     let mut census = Census { births: Some(births), ..Census::default() };
     census.look(Nanos(1), tuning::discovery::LIVELY);
-    (census, Command::new("sleep").arg("100").spawn().unwrap())
+    (census, sleeping())
 }
 
 fn finds(census: &mut Census, child: &Child) -> bool {
@@ -118,7 +126,7 @@ fn where_births_are_told_a_look_at_a_quiet_machine_is_followed_by_one_at_the_nex
     }
     let at = still(&mut census);
     assert!(census.next() > at.plus(Nanos::from_millis(60)), "{:?}", census.next().minus(at));
-    let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+    let mut child = sleeping();
     let births = census.descriptor(at, false).expect("it waits for a birth");
     let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::from_borrowed_fd(births, PollFlags::IN)], Some(&timeout));
