@@ -234,6 +234,34 @@ fn limits_hold_while_a_process_that_executes_a_program_closes_a_file_that_hangs(
     commands_end(&ours, &member);
 }
 
+#[test]
+fn limits_hold_while_a_paused_process_waits_for_a_program_on_a_file_system_that_hangs() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let daemon = Daemon::start();
+    let (ours, theirs) = (class(), class());
+    let [go, script] = ["go", "script"].map(|name| scene.path(name));
+    fs::write(&script, format!("#!{}\n", scene.path("far/a").display())).expect("a file");
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("our file");
+    let _member =
+        scene.guest(&ours, "executing.c", &["/dev/null".into(), go.clone(), script, "0".into()]);
+    let other = scene.reader(&theirs, "others");
+    let _hanging = scene.served.hang();
+    fs::write(&go, "").expect("a file");
+    std::thread::sleep(Duration::from_millis(200));
+    let mut pause = product::discnice(["pause", ours.name()]);
+    assert!(run_within(&mut pause, Duration::from_secs(5)).is_some(), "to pause it hangs");
+    let worker = daemon.worker();
+    let before = moved(&other);
+    std::thread::sleep(Duration::from_secs(MEASURED_SHORTLY));
+    let after = moved(&other);
+    assert_eq!(daemon.worker(), worker, "policyd was killed by its deadline");
+    held_to_rate("another class", after - before, MEASURED_SHORTLY);
+}
+
 /// So many children execute a program that some do so at the very moment at which policyd looks at them.
 #[test]
 fn policyd_goes_on_though_it_looked_at_a_process_that_just_began_to_close_a_file_that_hangs() {

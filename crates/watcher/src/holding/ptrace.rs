@@ -11,7 +11,7 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_sys::trace::{self, Stop, Thread};
 
 use super::hold::{Grip, Hold, Means, Refused};
-use crate::process;
+use crate::process::{self, Call};
 
 /// The answer to a look at what is no thread that we trace (any more). waitid(2)
 const NOT_TRACED: Errno = Errno(libc::ECHILD);
@@ -68,18 +68,23 @@ impl Freeze {
     /// have taken note of that, and to seize a thread waits for it. ptrace(2), "execve(2) under ptrace"
     fn take_new(&mut self, wanted: &[u8]) -> Result<Grip, Refused> {
         let unknown = process::threads(self.id).filter(|thread| !self.threads.contains_key(thread));
-        let found: Vec<Stat> = unknown.filter_map(procfs::stat).collect();
-        if !found.is_empty() && self.is_executing(&found) {
+        let unknown: Vec<u32> = unknown.collect();
+        if !unknown.is_empty() && procfs::is_executing(self.id) {
             return Ok(Grip::Loose);
         }
-        let shared = found.len() + self.threads.len() > 1;
+        let shared = unknown.len() + self.threads.len() > 1;
+        let found = unknown.into_iter().filter_map(procfs::stat_unguarded);
+        let found: Vec<_> = found.map(|stat| (stat, self.call_of(&stat, shared, wanted))).collect();
+        if !found.is_empty() && self.is_executing(found.iter().filter_map(|(_, call)| *call)) {
+            return Ok(Grip::Loose);
+        }
         let mut asleep = false;
-        for stat in found {
+        for (stat, call) in found {
             match stat.id {
                 // The first thread may have ended, while the process goes on.
                 _ if stat.flags & process::WORKER != 0 || matches!(stat.state, b'Z' | b'X') => {}
                 thread if wanted.contains(&stat.state) => self.take(thread)?,
-                thread if shared && self.goes_on_undisturbed(thread) => self.take(thread)?,
+                thread if shared && call.is_some_and(goes_on_undisturbed) => self.take(thread)?,
                 _ => asleep = true,
             }
         }
@@ -87,26 +92,22 @@ impl Freeze {
         Ok(if asleep || moving || self.threads.is_empty() { Grip::Loose } else { Grip::Firm })
     }
 
-    /// Whether a thread of these, or one that has not stopped yet, waits in an execve(2): for a disk, or for the end of others.
-    fn is_executing(&self, found: &[Stat]) -> bool {
-        let moving = self.threads.iter().filter(|(_, state)| **state == State::Moving);
-        let moving = moving.filter_map(|(thread, _)| procfs::stat(*thread));
-        found.iter().copied().chain(moving).filter(|stat| stat.state == b'D').any(|stat| {
-            let call = process::call(self.id, stat.id);
-            call.is_some_and(|call| matches!(call.number, libc::SYS_execve | libc::SYS_execveat))
-        })
+    /// The call in which a thread sleeps, if it matters: it may be taken, or one that waits for it, or it may execute a program.
+    fn call_of(&self, stat: &Stat, shared: bool, wanted: &[u8]) -> Option<Call> {
+        let matters = match stat.state {
+            b'D' => true,
+            b'S' => shared || wanted.contains(&b'S'),
+            _ => false,
+        };
+        matters.then(|| process::call(self.id, stat.id))?
     }
 
-    /// Whether a thread waits for another one of its process, or for a worker that the kernel has there (io_uring), which may
-    /// wake it just before it is stopped itself, in a call that goes on after a stop as if nothing had been.
-    fn goes_on_undisturbed(&self, thread: u32) -> bool {
-        process::call(self.id, thread).is_some_and(|call| match call.number {
-            libc::SYS_futex => true,
-            libc::SYS_io_uring_enter => {
-                trace::is_resumed(call.number, |place| call.arguments.get(place).copied())
-            }
-            _ => false,
-        })
+    /// Whether one of these calls, or that of a thread that has not stopped yet, is an execve(2): it waits for a disk, for what
+    /// serves a file, or for the end of others.
+    fn is_executing(&self, calls: impl Iterator<Item = Call>) -> bool {
+        let moving = self.threads.iter().filter(|(_, state)| **state == State::Moving);
+        let moving = moving.filter_map(|(thread, _)| process::call(self.id, *thread));
+        calls.chain(moving).any(|call| matches!(call.number, libc::SYS_execve | libc::SYS_execveat))
     }
 
     /// Takes note of how a seized thread was seen; false when it is none any more.
@@ -154,6 +155,18 @@ impl Freeze {
             // What cannot be looked at is let go if it stands, and else looked at again.
             Err(_) => trace::detach(thread, 0).is_err().then_some(known),
         }
+    }
+}
+
+/// Whether a call waits for another thread of its process, or for a worker that the kernel has there (io_uring), which may wake
+/// it just before it is stopped itself, and goes on after a stop as if nothing had been.
+fn goes_on_undisturbed(call: Call) -> bool {
+    match call.number {
+        libc::SYS_futex => true,
+        libc::SYS_io_uring_enter => {
+            trace::is_resumed(call.number, |place| call.arguments.get(place).copied())
+        }
+        _ => false,
     }
 }
 

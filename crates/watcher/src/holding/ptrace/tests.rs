@@ -207,7 +207,7 @@ fn a_process_that_executes_a_program_is_not_waited_for() {
         freeze.take(other).unwrap();
         tell.send(None).unwrap();
         // The first thread waits for the end of the other, which has ended when we have taken note of it.
-        let waits = || freeze.is_executing(&[procfs::stat(id).unwrap()]);
+        let waits = || freeze.is_executing(process::call(id, id).into_iter());
         wait_until("it does not execute", waits);
         tell.send(Some(freeze.take_new(b"RD"))).unwrap();
         release(&mut freeze);
