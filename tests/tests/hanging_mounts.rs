@@ -283,3 +283,25 @@ fn policyd_goes_on_though_it_looked_at_a_process_that_just_began_to_close_a_file
     std::thread::sleep(Duration::from_secs(MEASURED_SHORTLY));
     held_to_rate("a class that began meanwhile", moved(&other) - before, MEASURED_SHORTLY);
 }
+
+#[test]
+fn a_supervised_job_goes_on_while_a_process_of_it_closes_a_file_that_hangs() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let class = class();
+    let go = scene.path("go");
+    let executing = scene.compiler.compile("executing.c");
+    let mut command = class.run_by("seccomp");
+    command.args(["sh", "-c", "\"$0\" \"$1\" \"$2\" /bin/sleep 0 & exec \"$3\" \"$4\""]);
+    command.args([&executing, &scene.path("far/a"), &go]);
+    let reader = ready(command.args([scene.path("endless"), scene.cold("data")]));
+    let _hanging = scene.served.hang();
+    fs::write(&go, "").expect("a file");
+    // The supervisor looks for killed threads once a second.
+    std::thread::sleep(Duration::from_millis(1500));
+    let before = moved(&reader);
+    std::thread::sleep(Duration::from_secs(MEASURED_SHORTLY));
+    held_to_rate("the job's reader", moved(&reader) - before, MEASURED_SHORTLY);
+}

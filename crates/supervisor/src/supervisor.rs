@@ -6,14 +6,14 @@
 //! out of order.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use discnice_ledger::{Board, Class};
 use discnice_regulator::Thread;
 use discnice_sys::seccomp::{self, Notification};
-use discnice_sys::time;
+use discnice_sys::{procfs, time};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -242,10 +242,13 @@ impl Supervisor {
 
     /// Forgets threads that were killed, and processes without any; sees to what was closed.
     fn sweep(&'static self) {
+        // To look at what executes a program would wait until it has closed its files.
+        let executing: HashSet<u32> =
+            lock(&self.processes).keys().copied().filter(|id| procfs::is_executing(*id)).collect();
         let mut callers = lock(&self.callers);
         let crowded = callers.len() > CALLERS;
         callers.retain(|_, caller| {
-            let gone = caller.is_gone();
+            let gone = !executing.contains(&caller.process.id) && caller.is_gone();
             if gone {
                 caller.bury(self.shared.class);
             }
@@ -259,7 +262,8 @@ impl Supervisor {
             all.push((Arc::clone(process), has_ended));
             used
         });
-        for (process, has_ended) in all {
+        for (process, has_ended) in all.into_iter().filter(|(one, _)| !executing.contains(&one.id))
+        {
             for closed in process.take_closed(has_ended) {
                 self.finish(&process, closed);
             }
