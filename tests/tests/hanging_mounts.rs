@@ -25,6 +25,8 @@ const MEASURED_SHORTLY: u64 = 2;
 /// Size of what members read.
 const SIZE: usize = 32 << 20;
 
+const POLICYD: [&str; 3] = ["policyd", "--idle", "60"];
+
 /// policyd of the user that owns the members. One test at a time has one.
 struct Daemon {
     process: Group,
@@ -33,9 +35,13 @@ struct Daemon {
 
 impl Daemon {
     fn start() -> Self {
+        Self::start_by(&mut product::discnice(POLICYD))
+    }
+
+    fn start_by(command: &mut Command) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = Group::start(&mut product::discnice(["policyd", "--idle", "60"]));
+        let process = Group::start(command);
         Self { process, _turn: turn }
     }
 
@@ -122,7 +128,7 @@ fn held_to_rate(what: &str, moved: u64, seconds: u64) {
     assert!((0.5..1.3).contains(&share), "{what} has moved {share:.2} of its limit");
 }
 
-/// Processes of DiscNice that wait for an answer of a daemon which serves files.
+/// Processes of DiscNice that wait for an answer of a daemon which serves files, but for the one that does so for others.
 fn waiting() -> HashSet<u32> {
     let all = fs::read_dir("/proc").expect("/proc").flatten();
     let ids = all.filter_map(|one| one.file_name().to_str()?.parse().ok());
@@ -130,7 +136,10 @@ fn waiting() -> HashSet<u32> {
         |id: &u32, name| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
     let waits = |id: &u32| {
         // Not asked of others: some files of what waits cannot be read until it goes on.
-        read(id, "comm").starts_with("discnice") && read(id, "wchan") == "request_wait_answer"
+        let name = read(id, "comm");
+        name.starts_with("discnice")
+            && name != "discnice-rules\n"
+            && read(id, "wchan") == "request_wait_answer"
     };
     ids.filter(waits).collect()
 }
@@ -304,4 +313,20 @@ fn a_supervised_job_goes_on_while_a_process_of_it_closes_a_file_that_hangs() {
     let before = moved(&reader);
     std::thread::sleep(Duration::from_secs(MEASURED_SHORTLY));
     held_to_rate("the job's reader", moved(&reader) - before, MEASURED_SHORTLY);
+}
+
+#[test]
+fn limits_hold_while_the_file_system_hangs_on_which_the_configuration_is() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(lacking) => skip!("{lacking}"),
+    };
+    let home = scene.path("far");
+    let daemon = Daemon::start_by(product::discnice(POLICYD).env("XDG_CONFIG_HOME", &home));
+    let (ours, theirs) = (class(), class());
+    let _hanging = scene.served.hang();
+    let readers = [scene.reader(&ours, "ours"), scene.reader(&theirs, "theirs")];
+    // It looks for changes of the configuration every other second.
+    std::thread::sleep(Duration::from_secs(2));
+    limits_hold(&daemon, MEASURED, [&[&readers[0]], &[&readers[1]]]);
 }

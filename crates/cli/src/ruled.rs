@@ -1,5 +1,6 @@
 //! Processes that rules put into classes, as policyd has them put.
 
+use std::cell::RefCell;
 use std::io;
 
 use discnice_ledger::outside::Reason;
@@ -21,10 +22,18 @@ use crate::output::tell;
 use crate::{busy, fleet, membership};
 
 /// What policyd asks of this program.
-pub const RULEBOOK: Rulebook = Rulebook { load, admit };
+pub const RULEBOOK: Rulebook = Rulebook { place: discnice_paths::config_folder, load, admit };
+
+thread_local! {
+    /// The configuration that the rules are of. When a process enters a class, its files may hang.
+    static CONFIG: RefCell<Option<Config>> = const { RefCell::new(None) };
+}
 
 fn load() -> discnice_watcher::daemon::rules::Loaded {
-    let loaded = rules::load();
+    let (loaded, config) = rules::load();
+    if let Some(config) = config {
+        CONFIG.set(Some(config));
+    }
     if let Err(why) = &loaded.rules {
         // In the journal, if policyd was started by a unit.
         tell!("discnice: rules stay as they were: {why}");
@@ -131,9 +140,11 @@ fn take_in(
         found.set_limits(limits);
         found.class.forfeit_credit(time::now().plus(ADVANCE));
     }
-    if let Ok(config) = Config::load() {
-        fleet::follow(&found, &config);
-    }
+    CONFIG.with_borrow(|config| {
+        if let Some(config) = config {
+            fleet::follow(&found, config);
+        }
+    });
     let entered = enter(&found, pinned, Reason::Attached);
     if entered.is_ok() {
         take_in_descendants(&found, pinned, classes);

@@ -163,6 +163,24 @@ fn what_a_rule_names_enters_its_class_and_nothing_else_does() {
 }
 
 #[test]
+fn rules_are_followed_in_a_home_on_a_file_system_that_may_hang() {
+    let mut scene = Scene::new();
+    scene.classes = &["far", "later"];
+    // What lies behind a link of /proc may lie anywhere.
+    let home = format!("/proc/self/root{}/config", scene.folder.path().display());
+    let mut daemon = scene.command(&["policyd", "--idle", "20s"]);
+    daemon.env("XDG_CONFIG_HOME", home);
+    scene.started.push(daemon.stderr(Stdio::null()).spawn().unwrap());
+    let rule =
+        |name: &str| format!("[[rule]]\nmatch = {{ name = {name:?} }}\nclass = {:?}\n", own(name));
+    let (far, later) = (scene.start("far"), scene.start("later"));
+    scene.set(&rule("far"));
+    scene.await_member("far", far);
+    scene.set(&(rule("far") + &rule("later")));
+    scene.await_member("later", later);
+}
+
+#[test]
 fn a_rule_limits_the_network_traffic_of_its_class() {
     const LIMIT: u64 = 2 << 20;
     let mut scene = Scene::new();

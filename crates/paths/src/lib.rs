@@ -65,6 +65,12 @@ pub fn config() -> Option<PathBuf> {
     Some(below("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
 }
 
+/// Names the folder of the user's settings without a look at it: it may lie where that waits.
+#[must_use]
+pub fn config_folder() -> Option<PathBuf> {
+    named("XDG_CONFIG_HOME", ".config")
+}
+
 /// The site's settings, which no variable changes.
 pub const SITE: &str = "/etc/discnice/config.toml";
 
@@ -79,8 +85,12 @@ pub fn private_directory(directory: &Path) -> io::Result<()> {
 /// Returns our directory in the one that `variable` names, or in that of the home. `None` if that
 /// is another user's, with an environment that this process inherited.
 fn below(variable: &str, in_home: &str) -> Option<PathBuf> {
+    named(variable, in_home).filter(|directory| own::is_ours(directory))
+}
+
+fn named(variable: &str, in_home: &str) -> Option<PathBuf> {
     let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(in_home)))?;
-    Some(base.join("discnice")).filter(|directory| own::is_ours(directory))
+    Some(base.join("discnice"))
 }
 
 /// An environment variable as a path; the XDG specification says to ignore relative ones.

@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 ///
 /// # Errors
 /// Descriptors or processes are short; `Unsupported` in a program with several threads.
-pub(crate) fn start(serve: fn(File)) -> io::Result<File> {
+pub(crate) fn start(serve: impl FnOnce(File)) -> io::Result<File> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     fork::detached(its, serve)?;

@@ -72,7 +72,7 @@ impl Args {
     /// # Errors
     /// The rules cannot be read, or there is nothing to test.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let loaded = rules::load().rules.map_err(|why| anyhow!(why))?;
+        let loaded = rules::load().0.rules.map_err(|why| anyhow!(why))?;
         match self.action {
             None => list(&loaded, self.json).map(|()| ExitCode::SUCCESS),
             Some(Action::Test { json, subject }) => test(&loaded, &subject, json),

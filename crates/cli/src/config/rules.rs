@@ -57,13 +57,17 @@ fn limits_of(config: &Config, name: &str, own: Option<&LimitArgs>) -> anyhow::Re
     Ok(bound(&config.site, name, limits))
 }
 
-/// Reads all rules anew: files may have changed since this process began.
+/// Reads all rules anew, and the configuration with them: files may have changed since this process began.
 #[must_use]
-pub fn load() -> Loaded {
+pub fn load() -> (Loaded, Option<Config>) {
     let mut files = vec![PathBuf::from(discnice_paths::SITE)];
     files.extend(discnice_paths::config());
-    let rules = Config::anew().and_then(|config| all(&config, &mut files));
-    Loaded { rules: rules.map_err(|error| format!("{error:#}")), files }
+    let config = Config::anew();
+    let rules = match &config {
+        Ok(config) => all(config, &mut files).map_err(|error| format!("{error:#}")),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    (Loaded { rules, files }, config.ok())
 }
 
 /// All of them, in their order.

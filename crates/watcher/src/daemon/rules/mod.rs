@@ -2,8 +2,10 @@
 //!
 //! - [`pattern`]: what a condition is compared with; [`subject`]: what `/proc` tells of a process;
 //! - this file: conditions, rules, and the first one that matches; nothing here looks at the system;
+//! - `files`: whether the configuration has changed;
 //! - `patrol`: finds the processes, as cheaply as that can be done without privilege.
 
+mod files;
 pub(crate) mod patrol;
 pub mod pattern;
 pub mod subject;
@@ -137,6 +139,8 @@ pub struct Candidate<'a> {
 /// What the daemon asks of the program that it is part of.
 #[derive(Debug, Clone, Copy)]
 pub struct Rulebook {
+    /// Tells where the user's settings are, without a look there.
+    pub place: fn() -> Option<PathBuf>,
     /// Reads the rules.
     pub load: fn() -> Loaded,
     /// Makes a process a member; returns the block of its class, or `None` for one that is in a class already or

@@ -11,7 +11,6 @@ use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use discnice_processes::tree;
 use discnice_sys::block::BlockId;
@@ -19,13 +18,11 @@ use discnice_sys::process::user;
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::files::Files;
 use super::subject::{Identity, Key, Subject};
-use super::{Candidate, Loaded, Outcome, Rule, Rulebook, first};
+use super::{Candidate, Outcome, Rule, Rulebook, first};
 use crate::daemon::tuning;
 use crate::discovery::census::LastId;
-
-/// What tells that a file has changed: device, inode, size, time of its last change.
-type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// What is known of a process of this user.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ pub(crate) struct Patrol {
     book: Rulebook,
     rules: Vec<Rule>,
     keys: Vec<Key>,
-    files: Vec<(PathBuf, Stamp)>,
+    files: Files,
     files_at: Nanos,
     due: Nanos,
     last: LastId,
@@ -68,7 +65,7 @@ impl Patrol {
             book,
             rules: Vec::new(),
             keys: Vec::new(),
-            files: Vec::new(),
+            files: Files::new(book),
             files_at: Nanos(0),
             due: Nanos(0),
             last: LastId::default(),
@@ -98,8 +95,10 @@ impl Patrol {
         }
         let begun = used();
         if now >= self.files_at {
-            self.files_at = now.plus(tuning::rules::FILES);
             self.follow_files();
+            let awaited = self.files.are_awaited();
+            self.files_at =
+                now.plus(if awaited { tuning::rules::TICK } else { tuning::rules::FILES });
         }
         if self.rules.is_empty() {
             self.due = self.files_at;
@@ -115,15 +114,9 @@ impl Patrol {
         entered
     }
 
-    /// Reads the rules again if a file has changed. Wrong ones leave those in force that there were.
+    /// Follows the rules if a file has changed. Wrong ones leave those in force that there were.
     fn follow_files(&mut self) {
-        let has_changed = |(path, known): &(PathBuf, Stamp)| stamp(path) != *known;
-        if !self.files.is_empty() && !self.files.iter().any(has_changed) {
-            return;
-        }
-        let Loaded { rules, files } = (self.book.load)();
-        self.files = files.into_iter().map(|path| (path.clone(), stamp(&path))).collect();
-        let Ok(rules) = rules else { return };
+        let Some(rules) = self.files.follow() else { return };
         self.keys = Key::ALL.into_iter().filter(|key| is_asked(&rules, *key)).collect();
         self.rules = rules;
         // Each is to be looked at by the new rules, and those that are in a class are known as such.
@@ -242,11 +235,6 @@ fn print(subject: &Subject) -> u64 {
     hasher.finish()
 }
 
-fn stamp(path: &PathBuf) -> Stamp {
-    let facts = fs::metadata(path).ok()?;
-    Some((facts.dev(), facts.ino(), facts.size(), facts.ctime(), facts.ctime_nsec()))
-}
-
 /// Processor time of this thread.
 fn used() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -259,6 +247,7 @@ mod tests {
 
     use discnice_ledger::policy::Limits;
 
+    use super::super::Loaded;
     use super::*;
 
     static FOUND: AtomicBool = AtomicBool::new(false);
@@ -282,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_process_is_found_though_waking_up_takes_longer_than_a_look_may_and_others_are_born() {
-        let mut patrol = Patrol::new(Rulebook { load: load_slowly, admit: note });
+        let mut patrol = Patrol::new(Rulebook { place: || None, load: load_slowly, admit: note });
         // The first of all others, which comes last, and more new ones than there is time for.
         patrol.fresh = std::iter::repeat_n(1, 100_000).collect();
         let (mut now, mut looks) = (Nanos::SECOND, 0);

@@ -2,7 +2,7 @@ use super::*;
 use crate::daemon::rules::Rulebook;
 
 fn watches_nothing(board: &'static Board) -> WatchedClasses {
-    let rules = Rulebook { load: || unreachable!(), admit: |_| unreachable!() };
+    let rules = Rulebook { place: || None, load: || unreachable!(), admit: |_| unreachable!() };
     let settings = Settings { addresses: |_| Ok(None), programs: |_| Ok(None), rules };
     WatchedClasses {
         board: Some(board),
