@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::tree::Process;
+use crate::wishes;
 
 /// Stop signals that a process can handle or ignore.
 const REQUESTS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
@@ -44,9 +45,10 @@ pub(crate) fn go_on(
     if is_stopped && awaits(process, Signal::STOP) && !is_held_elsewhere(process) {
         return Ok(());
     }
-    let requests = REQUESTS.map(|signal| (signal, awaits(process, signal)));
+    // SIGCONT discards also those that the process blocks.
+    let pending = procfs::undelivered_signals(process.id());
     send(process, Signal::CONT)?;
-    for (signal, _) in requests.into_iter().filter(|(_, is_pending)| *is_pending) {
+    for signal in REQUESTS.into_iter().filter(|signal| pending & bit(*signal) != 0) {
         send(process, signal)?;
     }
     Ok(())
@@ -54,7 +56,11 @@ pub(crate) fn go_on(
 
 /// Whether a signal is pending.
 fn awaits(process: Process, signal: Signal) -> bool {
-    procfs::pending_signals(process.id()) & 1 << (signal.as_raw() - 1) != 0
+    procfs::pending_signals(process.id()) & bit(signal) != 0
+}
+
+fn bit(signal: Signal) -> u64 {
+    wishes::bit(signal.as_raw())
 }
 
 fn has_stopped_thread(process: Process) -> bool {
@@ -87,8 +93,49 @@ fn missing(error: Errno) -> io::Error {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::time::Duration;
 
     use super::*;
+
+    /// Waits until a signal is pending for a process, or is no longer.
+    fn wait_until_pending(process: Process, signal: Signal, wanted: bool) -> bool {
+        let is_pending = || {
+            let text = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+            let mask = u64::from_str_radix(line.trim(), 16).unwrap();
+            mask & 1 << (signal.as_raw() - 1) != 0
+        };
+        (0..400).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            is_pending() == wanted
+        })
+    }
+
+    #[test]
+    fn a_stop_signal_that_the_process_blocks_stays_pending() {
+        let mut child =
+            Command::new("env").args(["--block-signal=TSTP", "sleep", "60"]).spawn().unwrap();
+        let blocks = || {
+            let text = fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap();
+            text == "sleep\n"
+        };
+        while !blocks() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let process = Process::find(child.id()).unwrap();
+        stop(process).unwrap();
+        while !has_stopped_thread(process) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        send(process, Signal::TSTP).unwrap();
+        assert!(wait_until_pending(process, Signal::TSTP, true));
+        go_on(process, |_| false).unwrap();
+        let is_kept = wait_until_pending(process, Signal::TSTP, true);
+        let runs = !has_stopped_thread(process);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_kept && runs);
+    }
 
     #[test]
     fn a_process_that_ended_meanwhile_is_not_found() {

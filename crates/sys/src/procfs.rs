@@ -168,6 +168,13 @@ pub fn pending_signals(id: u32) -> u64 {
     read(id, "status", &mut buffer).map_or(0, |text| parse_pending(text, b""))
 }
 
+/// Signals that were sent to the process and that it has not received yet, also those that it blocks.
+#[must_use]
+pub fn undelivered_signals(id: u32) -> u64 {
+    let mut buffer = [0; 4096];
+    read(id, "status", &mut buffer).map_or(0, parse_undelivered)
+}
+
 /// Signals of [`pending_signals`] that end the process, as it has no handler for them and the default is to end.
 #[must_use]
 pub fn fatal_signals(id: u32) -> u64 {
@@ -197,7 +204,11 @@ pub fn ignored_signals(id: u32) -> u64 {
 fn parse_pending(text: &[u8], without: &[u8]) -> u64 {
     let mask = |label: &[u8]| parse_mask(text, label);
     let without = if without.is_empty() { 0 } else { mask(without) };
-    (mask(b"SigPnd:") | mask(b"ShdPnd:")) & !(mask(b"SigBlk:") | mask(b"SigIgn:") | without)
+    parse_undelivered(text) & !(mask(b"SigBlk:") | mask(b"SigIgn:") | without)
+}
+
+fn parse_undelivered(text: &[u8]) -> u64 {
+    parse_mask(text, b"SigPnd:") | parse_mask(text, b"ShdPnd:")
 }
 
 /// The mask with this label; an empty one if there is none.
@@ -288,6 +299,7 @@ mod tests {
             b"Name:\tx\nSigQ:\t0/9\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004002\n\
             SigBlk:\t0000000000000001\nSigIgn:\t0000000000000002\nSigCgt:\t0\n";
         assert_eq!(parse_pending(status, b""), 1 << (libc::SIGTERM - 1));
+        assert_eq!(parse_undelivered(status), 0x4003);
         let caught = b"ShdPnd:\t0000000000004400\nSigCgt:\t0000000000004000\n";
         assert_eq!(parse_pending(caught, b"SigCgt:"), 1 << (libc::SIGSEGV - 1));
         assert_eq!(fatal_signals(std::process::id()), 0);
