@@ -194,7 +194,9 @@ fn what_a_job_leaves_that_is_killed_while_it_stands_goes_on() {
         let options = [options, &["--only-when", &condition]].concat();
         let script = format!("echo $$ >id; sh -c '{COUNTS}' & wait");
         let mut job = Job::start_script(&no_bus(), &options, &script);
-        until("it begins", || job.written() > 0);
+        // At first it may stand until the condition is known to be met.
+        switch.until_seen();
+        job.must_go_on();
         switch.off();
         job.must_stand("the job waits for the success of its command");
         // A look later its processes are known.
@@ -205,6 +207,31 @@ fn what_a_job_leaves_that_is_killed_while_it_stands_goes_on() {
         assert!(!ended.success(), "{}", job.told());
         job.must_go_on();
     }
+}
+
+/// What is left when the parent and the job's first process are killed together has neither of them to wake it.
+#[test]
+fn what_a_job_leaves_that_is_killed_with_its_parent_while_it_stands_goes_on() {
+    let (class, switch) = (Class::new("unlimited"), Switch::new());
+    switch.on();
+    let condition = switch.condition();
+    let options = ["--class", class.name(), "--only-when", &condition];
+    let script = format!("echo $$ >id; sh -c '{COUNTS}' & wait");
+    let job = Job::start_script(&no_bus(), &options, &script);
+    // At first it may stand until the condition is known to be met.
+    switch.until_seen();
+    job.must_go_on();
+    switch.off();
+    switch.until_seen();
+    job.must_stand("the job waits for the success of its command");
+    let root = fs::read_to_string(job.folder.path().join("id")).expect("a file");
+    let (root, parent) = (root.trim().parse().expect("a number"), job.started.id().cast_signed());
+    send(parent, libc::SIGSTOP);
+    send(root, libc::SIGKILL);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(job.stands(), "{}", job.told());
+    send(parent, libc::SIGKILL);
+    job.must_go_on();
 }
 
 /// Neither the conditions nor the end of the parent undo what the user did.

@@ -174,6 +174,14 @@ impl Tree {
         self.members.insert(Process::of(&stat), stat).is_none().then_some(child)
     }
 
+    /// The members of which no member is the parent: the first ones, or what they have left.
+    #[must_use]
+    pub fn first(&self) -> Vec<Process> {
+        let parents: HashSet<u32> = self.members.keys().map(|member| member.id()).collect();
+        let first = self.members.values().filter(|stat| !parents.contains(&stat.parent));
+        first.map(Process::of).collect()
+    }
+
     /// Returns true if all members have ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -214,10 +222,13 @@ mod tests {
         let mut tree = Tree::new(&[root]);
         assert_eq!(tree.iter().count(), 4, "{tree:?}");
         assert!(!tree.contains(rustix::process::getpid()));
+        assert_eq!(tree.first(), [root]);
         shell.kill().unwrap();
         shell.wait().unwrap();
         tree.refresh();
         assert_eq!(tree.iter().count(), 3, "{tree:?}");
+        let left = tree.first();
+        assert_eq!((left.len(), Tree::new(&left).iter().count()), (1, 3));
         for member in tree.iter().map(Process::of) {
             rustix::process::kill_process(member.pid, rustix::process::Signal::KILL).unwrap();
         }

@@ -3,13 +3,11 @@
 use std::time::{Duration, Instant};
 
 use discnice_ledger::policy::Conditions;
-use discnice_processes::tree::{Process, Tree};
+use discnice_processes::tree::Tree;
 use discnice_processes::wishes;
-use discnice_sys::procfs::Stat;
-use rustix::process::Pid;
 
 use super::conditions::{OnlyWhen, Watcher};
-use super::guardian;
+use super::guardian::Guardian;
 use super::job::Job;
 use super::until::Then;
 use crate::binding::conditions;
@@ -43,8 +41,8 @@ pub struct Only {
     next: Instant,
     unmet: Conditions,
     standing: Standing,
-    /// A guardian lets the job go on if we are killed.
-    guarded: bool,
+    /// Lets the job go on if we are killed.
+    guardian: Option<Guardian>,
     /// The job's processes when it was last seen to stand: its first ones may end, and leave the others.
     family: Tree,
 }
@@ -57,9 +55,9 @@ impl Only {
         found.class.set_unmet(unmet);
         let (next, standing) = (Instant::now() + LOOK, Standing::No);
         let mut only =
-            Self { watcher, next, unmet, standing, guarded: false, family: Tree::default() };
+            Self { watcher, next, unmet, standing, guardian: None, family: Tree::default() };
         if found.is_automatic() && !unmet.is_empty() {
-            only.guard(vec![Chosen::class(*found)]);
+            only.guard(*found, vec![Chosen::class(*found)]);
             found.set_paused(true);
             only.standing = Standing::Begun;
         }
@@ -67,9 +65,11 @@ impl Only {
     }
 
     /// Has the job guarded before it stands for the first time.
-    fn guard(&mut self, parts: Vec<Chosen>) {
-        // Where processes are short, the job stands without a guardian.
-        self.guarded = self.guarded || guardian::start(parts).is_ok();
+    fn guard(&mut self, found: Found, parts: Vec<Chosen>) {
+        if self.guardian.is_none() {
+            // Where processes are short, the job stands without a guardian.
+            self.guardian = Guardian::start(found, parts).ok();
+        }
     }
 
     /// Whether the job stands, or soon will, because of us.
@@ -115,6 +115,9 @@ impl Only {
         } else {
             self.family.refresh();
         }
+        if let Some(guardian) = &mut self.guardian {
+            guardian.tell(&self.family);
+        }
     }
 
     /// Lets the job go on, with all its processes that are known by now.
@@ -129,9 +132,7 @@ impl Only {
             return Chosen::class(*found).go_on();
         }
         let family = std::mem::take(&mut self.family);
-        let parent = |stat: &Stat| Pid::from_raw(stat.parent.cast_signed());
-        let is_first = |stat: &&Stat| parent(stat).is_none_or(|parent| !family.contains(parent));
-        let first = family.iter().filter(is_first).map(Process::of);
+        let first = family.first().into_iter();
         first.for_each(|process| Chosen::part(*found, process).go_on());
     }
 
@@ -188,7 +189,7 @@ impl Only {
             }
             (Standing::No | Standing::Begun, false) => {
                 job.found.class.set_unmet(self.unmet);
-                self.guard(job.parts());
+                self.guard(job.found, job.parts());
                 job.pause();
                 Standing::Begun
             }
