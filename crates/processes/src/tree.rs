@@ -33,11 +33,12 @@ pub fn can_be_looked_at(id: u32) -> bool {
 }
 
 /// The length of a process in messages and records.
-pub(crate) const PROCESS: usize = 12;
+pub const PROCESS: usize = 12;
 
 impl Process {
     /// What stands for it in messages and records: PID and start time.
-    pub(crate) fn to_bytes(self) -> [u8; PROCESS] {
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; PROCESS] {
         let mut bytes = [0; PROCESS];
         bytes[..4].copy_from_slice(&self.id().to_ne_bytes());
         bytes[4..].copy_from_slice(&self.started.to_ne_bytes());
@@ -45,7 +46,8 @@ impl Process {
     }
 
     /// The process that stands there; `None` for zeroes.
-    pub(crate) fn from_bytes(bytes: [u8; PROCESS]) -> Option<Self> {
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; PROCESS]) -> Option<Self> {
         let pid = i32::from_ne_bytes(bytes[..4].try_into().ok()?);
         let started = u64::from_ne_bytes(bytes[4..].try_into().ok()?);
         Some(Self { pid: Pid::from_raw(pid).filter(|_| pid > 0)?, started })

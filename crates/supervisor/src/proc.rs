@@ -12,12 +12,15 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::lead::may_take_long;
 
-/// Returns true if `/proc` shows processes by the numbers that this PID namespace gives them.
+/// Returns true if `/proc` shows processes by the numbers that this PID namespace gives them, or that cannot be found out
+/// now.
 #[must_use]
 pub fn shows_our_numbers() -> bool {
-    let shown = fs::read_link("/proc/self").ok();
-    let shown = shown.and_then(|link| link.to_str()?.parse::<u32>().ok());
-    shown == Some(std::process::id())
+    match fs::read_link("/proc/self") {
+        Ok(link) => link.to_str().and_then(|link| link.parse().ok()) == Some(std::process::id()),
+        // Without memory, or by a filter of system calls, nothing is told of what it shows.
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// What the kernel has charged to one thread. Unlike the process's own file in /proc this does not

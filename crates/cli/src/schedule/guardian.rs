@@ -6,17 +6,15 @@ use std::os::unix::net::UnixDatagram;
 
 use discnice_ledger::policy::Conditions;
 use discnice_processes::fork;
-use discnice_processes::tree::{Process, Tree};
+use discnice_processes::tree::{PROCESS, Process, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::classes::Found;
 use crate::paused::Chosen;
 
 /// So many processes of a job are told at most.
 const TOLD: usize = 4096;
-/// Bytes of one of them in a message: its PID, and when it started.
-const PROCESS: usize = 12;
 
 /// A guardian of a job, as its parent has it.
 #[derive(Debug)]
@@ -44,13 +42,13 @@ impl Guardian {
     }
 
     /// Tells it which processes the job has: its first ones may be killed together with this process.
-    pub fn tell(&mut self, family: &Tree) {
-        let mut all: Vec<Process> = family.iter().map(Process::of).take(TOLD).collect();
+    pub fn tell(&mut self, job: &Tree) {
+        let mut all: Vec<Process> = job.iter().map(Process::of).take(TOLD).collect();
         all.sort_unstable_by_key(|process| process.id());
         if all == self.told {
             return;
         }
-        let message: Vec<u8> = all.iter().copied().flat_map(encoded).collect();
+        let message: Vec<u8> = all.iter().copied().flat_map(Process::to_bytes).collect();
         // One that does not listen now is told at the next look.
         if self.socket.send(&message).is_ok() {
             self.told = all;
@@ -64,31 +62,19 @@ pub(super) fn become_one() {
     let _ = rustix::thread::set_name(c"discnice-guard");
 }
 
-fn encoded(process: Process) -> [u8; PROCESS] {
-    let mut bytes = [0; PROCESS];
-    bytes[..4].copy_from_slice(&process.id().to_ne_bytes());
-    bytes[4..].copy_from_slice(&process.started.to_ne_bytes());
-    bytes
-}
-
-fn decoded(bytes: &[u8]) -> Option<Process> {
-    let (id, started) = bytes.split_first_chunk()?;
-    let pid = Pid::from_raw(i32::from_ne_bytes(*id))?;
-    Some(Process { pid, started: u64::from_ne_bytes(started.try_into().ok()?) })
-}
-
 /// Takes all messages that have come; the last one is right.
-fn hear(socket: &UnixDatagram, family: &mut Vec<Process>) {
+fn hear(socket: &UnixDatagram, processes: &mut Vec<Process>) {
     let mut message = vec![0; TOLD * PROCESS];
     while let Ok(length) = socket.recv(&mut message) {
-        *family = message[..length].chunks_exact(PROCESS).filter_map(decoded).collect();
+        let (all, _) = message[..length].as_chunks::<PROCESS>();
+        *processes = all.iter().copied().filter_map(Process::from_bytes).collect();
     }
 }
 
 /// The guardian's whole life.
 fn guard(parent: Process, socket: &UnixDatagram, found: Found, parts: &[Chosen]) {
     become_one();
-    let mut family = Vec::new();
+    let mut processes = Vec::new();
     // There is no descriptor of a parent that has ended already.
     let lives =
         pidfd_open(parent.pid, PidfdFlags::empty()).ok().filter(|_| parent.stat().is_some());
@@ -100,15 +86,15 @@ fn guard(parent: Process, socket: &UnixDatagram, found: Found, parts: &[Chosen])
             if !fds[0].revents().is_empty() {
                 break;
             }
-            hear(socket, &mut family);
+            hear(socket, &mut processes);
         }
     }
-    hear(socket, &mut family);
+    hear(socket, &mut processes);
     // What stands for another reason, the user wants to stand.
     if found.class.unmet().is_empty() {
         return;
     }
-    let left = Tree::new(&family).first();
+    let left = Tree::new(&processes).first();
     let left = left.into_iter().map(|process| Chosen::part(found, process));
     let standing: Vec<Chosen> =
         parts.iter().copied().chain(left).filter(|part| part.is_paused()).collect();

@@ -44,7 +44,7 @@ pub struct Only {
     /// Lets the job go on if we are killed.
     guardian: Option<Guardian>,
     /// The job's processes when it was last seen to stand: its first ones may end, and leave the others.
-    family: Tree,
+    tree: Tree,
 }
 
 impl Only {
@@ -55,7 +55,7 @@ impl Only {
         found.class.set_unmet(unmet);
         let (next, standing) = (Instant::now() + LOOK, Standing::No);
         let mut only =
-            Self { watcher, next, unmet, standing, guardian: None, family: Tree::default() };
+            Self { watcher, next, unmet, standing, guardian: None, tree: Tree::default() };
         if found.is_automatic() && !unmet.is_empty() {
             only.guard(*found, vec![Chosen::class(*found)]);
             found.set_paused(true);
@@ -101,28 +101,28 @@ impl Only {
         let waits_for = if self.is_ours() { self.unmet } else { Conditions::NONE };
         job.found.class.set_unmet(waits_for);
         if self.is_ours() {
-            self.know_family(job);
+            self.know_tree(job);
         }
     }
 
     /// Learns which processes the job has, and keeps those that become orphans.
-    fn know_family(&mut self, job: &Job) {
+    fn know_tree(&mut self, job: &Job) {
         if job.found.is_automatic() {
             return;
         }
-        if self.family.is_empty() {
-            self.family = Tree::new(&job.roots);
+        if self.tree.is_empty() {
+            self.tree = Tree::new(&job.roots);
         } else {
-            self.family.refresh();
+            self.tree.refresh();
         }
         if let Some(guardian) = &mut self.guardian {
-            guardian.tell(&self.family);
+            guardian.tell(&self.tree);
         }
     }
 
     /// Lets the job go on, with all its processes that are known by now.
     fn resume(&mut self, job: &Job) {
-        self.know_family(job);
+        self.know_tree(job);
         self.let_go(&job.found);
     }
 
@@ -131,15 +131,15 @@ impl Only {
         if found.is_automatic() {
             return Chosen::class(*found).go_on();
         }
-        let family = std::mem::take(&mut self.family);
-        let first = family.first().into_iter();
+        let tree = std::mem::take(&mut self.tree);
+        let first = tree.first().into_iter();
         first.for_each(|process| Chosen::part(*found, process).go_on());
     }
 
     /// The job's first process has ended.
     pub fn over(&mut self, found: &Found) {
         if self.is_ours() {
-            self.family.refresh();
+            self.tree.refresh();
             self.let_go(found);
         }
         found.class.set_unmet(Conditions::NONE);
