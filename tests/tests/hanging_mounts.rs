@@ -33,6 +33,12 @@ struct Daemon {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// The only child of a policyd, if it has one.
+fn worker_of(keeper: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"));
+    children.ok()?.split_whitespace().next()?.parse().ok()
+}
+
 impl Daemon {
     fn start() -> Self {
         Self::start_by(&mut product::discnice(POLICYD))
@@ -41,17 +47,24 @@ impl Daemon {
     fn start_by(command: &mut Command) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = Group::start(command);
-        Self { process, _turn: turn }
+        // The one before may still be dying, with the lock: its worker waits until its mount is gone.
+        for _ in 0..5 {
+            let mut process = Group::start(command);
+            let id = process.id();
+            let mut is_over = || process.try_wait().expect("it is ours").is_some();
+            until("policyd watches, or another one does", || worker_of(id).is_some() || is_over());
+            if worker_of(id).is_some() {
+                return Self { process, _turn: turn };
+            }
+        }
+        panic!("another policyd does not end");
     }
 
     /// The process that watches: its only child.
     fn worker(&self) -> u32 {
-        let children = format!("/proc/{0}/task/{0}/children", self.process.id());
         let mut worker = None;
         until("policyd watches", || {
-            let text = fs::read_to_string(&children).unwrap_or_default();
-            worker = text.split_whitespace().next().and_then(|id| id.parse().ok());
+            worker = worker_of(self.process.id());
             worker.is_some()
         });
         worker.expect("it was there")
