@@ -10,6 +10,7 @@ use discnice_sys::procfs::{self, Stat};
 use discnice_sys::{deadline, process, time};
 
 use super::Watch;
+use super::reaping::reaper;
 use crate::discovery::newcomer::{Newcomer, is_helper};
 use crate::discovery::pid_namespace;
 use crate::member::Watched;
@@ -241,6 +242,11 @@ impl Watch {
         let watched = Watched::new(pinned, self.class, slot, reason, self.helpers.clone());
         let Some(mut watched) = watched else { return };
         watched.parent = parent;
+        if !self.members.all.contains_key(&parent) {
+            // That may have ended since it was seen, and it has another one, which will wait for it.
+            watched.parent = reaper(&watched);
+        }
+        let parent = watched.parent;
         if let Some(parent) = self.members.all.get_mut(&parent) {
             parent.expect_children();
             if parent.is_paused_itself() {

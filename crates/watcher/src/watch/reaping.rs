@@ -61,7 +61,7 @@ impl Watch {
 }
 
 /// The process that waits for a member, or will: its parent, or the one that took the place of that.
-fn reaper(member: &Watched) -> u32 {
+pub(super) fn reaper(member: &Watched) -> u32 {
     let found = procfs::stat(member.id()).filter(|stat| stat.started == member.birth().0);
     found.map_or(member.parent, |stat| stat.parent)
 }

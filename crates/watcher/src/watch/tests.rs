@@ -175,6 +175,9 @@ fn a_child_of_one_that_ends_while_it_is_met_is_kin() {
     drop(middle);
     assert!(watch.meet(&newcomers));
     assert!(watch.processes().any(|id| id == orphan.0.id()));
+    // What will wait for it, not what it was a child of when the census saw it.
+    let parent = watch.members.all.get(&orphan.0.id()).map(|member| member.parent);
+    assert_eq!(parent, Some(process::id()));
 }
 
 /// As a command that is to be held from outside: it lists itself, is looked at, and is then left to the watcher.
