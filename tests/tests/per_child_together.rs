@@ -125,6 +125,31 @@ fn a_part_of_a_class_stands_and_goes_on_with_its_children() {
     assert!(counts(&file), "{:#}", class.show());
 }
 
+/// The class of the first process has no member any more, but what is said of it holds for its children.
+#[test]
+fn children_stand_and_go_on_with_their_class_after_the_first_process_has_ended() {
+    let class = Class::new("8M");
+    run(&mut class.command(["true"])).succeeded();
+    run(&mut product::discnice(["class", "set", class.name(), "--per-child"])).succeeded();
+    let folder = product::folder();
+    let file = folder.path().join("child");
+    let ends = COUNTS.replace("wait", "until [ -e \"$0.go\" ]; do sleep 0.05; done");
+    let mut command = class.command(["bash", "-c", &ends]);
+    let mut job = Group::start_silent(command.arg(&file));
+    let process = child(&file);
+    fs::write(file.with_extension("go"), "").expect("a file");
+    until("the first process ends", || job.try_wait().expect("it is ours").is_some());
+    // Longer than a class without members is looked at.
+    std::thread::sleep(Duration::from_secs(2));
+    run(&mut product::discnice(["class", "set", class.name(), "--disk", "4M"])).succeeded();
+    let limit = || class_of(process).map(|class| class["limit_total"].clone());
+    until("its child has the new limit", || limit() == Some((4 * MIB).into()));
+    run(&mut product::discnice(["pause", class.name()])).succeeded();
+    until("its child stands", || !counts(&file));
+    run(&mut product::discnice(["resume", class.name()])).succeeded();
+    until("its child goes on", || counts(&file));
+}
+
 #[test]
 fn what_is_detached_goes_on_without_limits_with_its_children() {
     let folder = product::folder();

@@ -38,16 +38,22 @@ fn make(parent: &Class, child: &Child) -> Option<Class> {
     slot.map(|_| made)
 }
 
-/// Gives a child's class what its parent's has: the limits, and whether it is paused.
-pub(crate) fn follow(parent: &Class, child: &Class) {
+/// Gives a child's class what its parent's has: the limits, and whether it is paused; returns whether it had something else.
+pub(crate) fn follow(parent: &Class, child: &Class) -> bool {
     let limits = parent.class.limits().with_per_child(false);
     // A program is the policy of the one class that it was named for.
     let own = limits.pace().policy == Choice::Program;
     let pace = if own { Pace::DEFAULT } else { limits.pace() };
-    child.set_limits(&limits.with_pace(pace));
-    if child.class.is_paused() != parent.class.is_paused() {
-        child.set_paused(parent.class.is_paused());
+    let (limits, paused) = (limits.with_pace(pace), parent.class.is_paused());
+    let (is_limited, is_paused) =
+        (child.class.limits() == limits, child.class.is_paused() == paused);
+    if !is_limited {
+        child.set_limits(&limits);
     }
+    if !is_paused {
+        child.set_paused(paused);
+    }
+    !is_limited || !is_paused
 }
 
 /// Whether this is the class of a child of members of `parent`.

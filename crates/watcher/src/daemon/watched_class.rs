@@ -45,8 +45,10 @@ pub(crate) struct WatchedClass {
     pub(crate) watched: usize,
     /// When its pages are let go next.
     tidy_at: Nanos,
-    /// It need not, or cannot, be watched any more.
-    pub(crate) over: bool,
+    /// Set if another process watches it.
+    is_taken: bool,
+    /// Set if the class has had no members for so long that none is on the way.
+    is_deserted: bool,
     /// Changes of its limits that the classes of its members' children have followed.
     followed: u32,
 }
@@ -58,7 +60,8 @@ impl WatchedClass {
         watch.serve_children();
         let (due, patience) = (Nanos(0), Nanos(0));
         let (lively_until, joining_until) = (Nanos(0), Nanos(0));
-        let (holds, alert, empty_since, watched, over) = (false, false, None, 0, false);
+        let (holds, alert, empty_since, watched) = (false, false, None, 0);
+        let (is_taken, is_deserted) = (false, false);
         let memory = Regulation::default();
         let tidy_at = time::now().plus(tuning::daemon::TIDY);
         Self {
@@ -75,7 +78,8 @@ impl WatchedClass {
             empty_since,
             watched,
             tidy_at,
-            over,
+            is_taken,
+            is_deserted,
             followed: mapped.class.changes().load(Ordering::Acquire),
         }
     }
@@ -143,8 +147,14 @@ impl WatchedClass {
         if !self.watch.is_empty() {
             *since = now;
         }
-        let taken = !self.mapped.class.watcher().claim(process::id(), now.0, lives);
-        self.over = taken || now >= since.plus(tuning::daemon::EMPTY);
+        self.is_deserted = now >= since.plus(tuning::daemon::EMPTY);
+        self.is_taken = !self.mapped.class.watcher().claim(process::id(), now.0, lives);
+    }
+
+    /// Returns true if it need not, or cannot, be watched any more. What is said of a class without members still holds for
+    /// its members' children, which `are_left`.
+    pub(crate) fn is_over(&self, are_left: impl FnOnce() -> bool) -> bool {
+        self.is_taken || self.is_deserted && !are_left()
     }
 }
 

@@ -9,6 +9,7 @@ use discnice_units::Nanos;
 
 use super::WatchedClasses;
 use crate::daemon::child_classes;
+use crate::daemon::tuning;
 use crate::daemon::watched_class::WatchedClass;
 use crate::discovery::newcomer::Newcomer;
 
@@ -27,10 +28,37 @@ impl WatchedClasses {
                 self.hurry_children(now, &parent, |child| child_classes::follow(&parent, child));
             }
         }
+        self.compare_children(now);
         if !made.is_empty() {
             made.into_iter().for_each(|mapped| self.keep(mapped));
             // So that what they bear is not taken for children of their parents' class.
             self.step_all(now, Arrivals::default());
+        }
+    }
+
+    /// Has the classes of children follow their parents' where they have not: no change is counted of a class that was
+    /// overwritten, and of a policyd that was killed the next one keeps classes that have members.
+    fn compare_children(&mut self, now: Nanos) {
+        if !self.sum.has_children || now < self.compare_at {
+            return;
+        }
+        self.compare_at = now.plus(tuning::daemon::SHOW);
+        let mut parents: Vec<BlockId> = self.kept.iter().filter_map(|kept| kept.child_of).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        for block in parents {
+            let kept =
+                self.kept.iter().map(|kept| kept.mapped).find(|mapped| mapped.block == block);
+            match kept {
+                Some(parent) => {
+                    self.hurry_children(now, &parent, |child| {
+                        child_classes::follow(&parent, child)
+                    });
+                }
+                None => {
+                    let _ = self.find_or_keep(block);
+                }
+            }
         }
     }
 
@@ -46,19 +74,20 @@ impl WatchedClasses {
             let Some(kept) = self.kept.get_mut(place) else { break };
             if kept.watch.inquires() {
                 let parent = kept.mapped;
-                self.hurry_children(now, &parent, |_| ());
+                self.hurry_children(now, &parent, |_| true);
                 any = true;
             }
         }
         any
     }
 
-    /// Calls `with` for each class of a child of `parent`'s members, and has that class be looked at next.
-    fn hurry_children(&mut self, now: Nanos, parent: &Class, with: impl Fn(&Class)) {
+    /// Calls `with` for each class of a child of `parent`'s members, and has those be looked at next for which it returns true.
+    fn hurry_children(&mut self, now: Nanos, parent: &Class, with: impl Fn(&Class) -> bool) {
         for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, parent)) {
-            with(&child.mapped);
-            child.watch.look_at_all();
-            (child.due, self.sum.due) = (now, now);
+            if with(&child.mapped) {
+                child.watch.look_at_all();
+                (child.due, self.sum.due) = (now, now);
+            }
         }
     }
 

@@ -50,6 +50,8 @@ pub struct WatchedClasses {
     tenants: Vec<LeaseHolder>,
     /// Classes with a lease that is being given back, and that got members again meanwhile.
     awaited: Vec<BlockId>,
+    /// When the classes of children are compared with their parents' next.
+    compare_at: Nanos,
 }
 
 impl WatchedClasses {
@@ -62,7 +64,7 @@ impl WatchedClasses {
         let (census, helpers) = (Census::default(), Helpers::on(board));
         let pressure = Pressure::default();
         let observer = Observer::at(board);
-        let (tenants, awaited) = (Vec::new(), Vec::new());
+        let (tenants, awaited, compare_at) = (Vec::new(), Vec::new(), Nanos(0));
         let mut keeper = Self {
             board,
             announced,
@@ -77,6 +79,7 @@ impl WatchedClasses {
             advisers: Vec::new(),
             tenants,
             awaited,
+            compare_at,
         };
         for mapped in classes::all().unwrap_or_default() {
             let wanted = mapped.class.watcher().is_wanted();
@@ -205,7 +208,12 @@ impl WatchedClasses {
         if self.hurry_children_of_bereaved(now) {
             self.step_children(now, Arrivals::default());
         }
-        for done in self.kept.extract_if(.., |kept| kept.over) {
+        let parents: Vec<BlockId> = self.kept.iter().filter_map(|kept| kept.child_of).collect();
+        let is_over = |kept: &mut WatchedClass| {
+            let block = kept.mapped.block;
+            kept.is_over(|| parents.contains(&block))
+        };
+        for done in self.kept.extract_if(.., is_over) {
             let mapped = done.mapped;
             drop(done.watch);
             // Nothing joins the class of a child later.

@@ -56,7 +56,7 @@ impl WatchedClasses {
     }
 
     /// Whether there is a class in this block; it is watched then.
-    fn find_or_keep(&mut self, block: BlockId) -> bool {
+    pub(super) fn find_or_keep(&mut self, block: BlockId) -> bool {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.mapped.block == block) {
             kept.expect_members(time::now());
             self.sum = Sum::of(&self.kept);

@@ -18,6 +18,7 @@ fn watches_nothing(board: &'static Board) -> WatchedClasses {
         advisers: Vec::new(),
         tenants: Vec::new(),
         awaited: Vec::new(),
+        compare_at: Nanos(0),
     }
 }
 
