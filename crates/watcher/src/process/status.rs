@@ -193,6 +193,7 @@ mod tests {
         let program = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(program).arg("100").spawn().unwrap();
+        assert!(discnice_processes::tree::can_be_looked_at(child.id()));
         let found = maps(child.id()).unwrap_or_default();
         child.kill().unwrap();
         child.wait().unwrap();
