@@ -6,7 +6,8 @@
 Each job runs twice: held to a rate of the disk while nobody else uses it, and without any option beside dd, which reads the
 same disk past the cache. What `run --summary`, `status`, `explain` and `top` say meanwhile is compared with what was done to
 the job. `explain` and `status` are asked while the class is ahead of what it may have moved; a moment at which the job does
-not wait has no reason and does not count. Prints a line for each job and each treatment, and fails if one of them is wrong.
+not wait has no reason and does not count. Prints a line for each job and each treatment, with what `explain` said when it did
+not name what was done to the job, and fails if one of them is wrong.
 Needs a release build, and restic, borg, rsync, git, npm and cargo.
 """
 
@@ -194,7 +195,7 @@ class Others:
 
 
 def held(jobs, kind, treatment, others):
-    """Runs a job under a treatment; returns the parts of the row, and whether all were right."""
+    """Runs a job under a treatment; returns the parts of the row, whether all were right, and what explain said else."""
     options, in_summary, in_status, in_explain, in_top = TREATMENTS[treatment]
     folder = tempfile.mkdtemp(dir=jobs.folder)
     command, name = getattr(jobs, kind)(folder), f"named-{os.getpid()}"
@@ -216,7 +217,8 @@ def held(jobs, kind, treatment, others):
     top = re.search(rf"\b{in_top}\b", drawn) is not None
     enough = 0.8 * len(moments)
     right = job.returncode == 0 and summary and status >= enough and explain >= enough and len(moments) > 2 and top
-    return [longest, f"{status}/{len(moments)}", f"{explain}/{len(moments)}", "yes" if top else "no"], right
+    said_else = {moment[1].strip() for moment in moments if in_explain not in moment[1]}
+    return [longest, f"{status}/{len(moments)}", f"{explain}/{len(moments)}", "yes" if top else "no"], right, said_else
 
 
 def main():
@@ -235,11 +237,13 @@ def main():
             for treatment in TREATMENTS:
                 others = Others(data, treatment == "beside dd")
                 try:
-                    (summary, status, explain, top), right = held(jobs, kind, treatment, others)
+                    (summary, status, explain, top), right, said_else = held(jobs, kind, treatment, others)
                 finally:
                     others.end()
                 wrong += not right
                 print(f"{kind:8}{treatment:11}{status:>8}{explain:>9}{top:>5}  {summary}{'' if right else '  WRONG'}", flush=True)
+                for text in sorted(said_else):
+                    print("    explain said: " + text.replace("\n", "\n                  "), flush=True)
     sys.exit(wrong != 0)
 
 
