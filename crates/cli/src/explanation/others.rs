@@ -29,10 +29,20 @@ pub struct Other {
     rate: Rate,
 }
 
+/// What each process of no class has moved in all, in bytes, by its PID.
+type Accounts = BTreeMap<u32, u64>;
+
+/// A process that moved so many bytes since an earlier look.
+struct Moved {
+    id: u32,
+    name: String,
+    bytes: u64,
+}
+
 /// What others move while a class gives way to them. Processes of other users are seen by the superuser alone.
 #[derive(Debug, Default)]
 pub struct Moving {
-    before: Option<(Instant, BTreeMap<u32, u64>)>,
+    before: Option<(Instant, Accounts)>,
     moved: BTreeMap<(u32, String), u64>,
 }
 
@@ -42,16 +52,13 @@ impl Moving {
         if self.before.as_ref().is_some_and(|(when, _)| when.elapsed() < SELDOM) {
             return;
         }
-        let now = (Instant::now(), accounts());
         // What moved while nothing was given way to is of no concern.
-        if let Some((when, before)) = &self.before
-            && when.elapsed() < LATELY
-        {
-            for (id, bytes) in moved_since(before, &now.1) {
-                *self.moved.entry((id, name(id))).or_default() += bytes;
-            }
+        let lately = self.before.as_ref().filter(|(when, _)| when.elapsed() < LATELY);
+        let (when, (now, moved)) = (Instant::now(), accounts(lately.map(|(_, before)| before)));
+        for Moved { id, name, bytes } in moved {
+            *self.moved.entry((id, name)).or_default() += bytes;
         }
-        self.before = Some(now);
+        self.before = Some((when, now));
     }
 
     /// The process that moved most.
@@ -61,38 +68,39 @@ impl Moving {
     }
 }
 
-/// The processes that are in no class of this user and that moved something since an earlier look.
-fn moved_since(before: &BTreeMap<u32, u64>, now: &BTreeMap<u32, u64>) -> Vec<(u32, u64)> {
-    // One that was not there before has moved all of it since.
-    let moved = |(id, all): (&u32, &u64)| {
-        let moved = all.saturating_sub(before.get(id).copied().unwrap_or(0));
-        (moved > 0).then_some((*id, moved))
-    };
-    now.iter().filter_map(moved).collect()
-}
-
 /// The processes of no class that move something, those that move most first.
 pub fn look() -> Vec<Other> {
-    let (before, begun) = (accounts(), Instant::now());
+    let ((before, _), begun) = (accounts(None), Instant::now());
     std::thread::sleep(BETWEEN);
-    let (now, seconds) = (accounts(), begun.elapsed().as_secs_f64());
+    let ((_, moved), seconds) = (accounts(Some(&before)), begun.elapsed().as_secs_f64());
     let rate = |bytes: u64| Rate::per_second((bytes as f64 / seconds) as u64);
-    let moved = moved_since(&before, &now).into_iter();
+    let moved = moved.into_iter();
     let mut others: Vec<Other> =
-        moved.map(|(id, bytes)| Other { id, name: name(id), rate: rate(bytes) }).collect();
+        moved.map(|Moved { id, name, bytes }| Other { id, name, rate: rate(bytes) }).collect();
     others.sort_by_key(|other| std::cmp::Reverse(other.rate));
     others
 }
 
-/// What each process of no class has moved, by its id.
-fn accounts() -> BTreeMap<u32, u64> {
+/// Looks at the processes that are in no class of this user: what they have moved, and which of them moved something since
+/// `before`.
+fn accounts(before: Option<&Accounts>) -> (Accounts, Vec<Moved>) {
     let classes = classes::all().unwrap_or_default();
     let is_member = |id: u32| classes.iter().any(|found| found.class.listed(id).is_some());
+    let (mut all, mut since) = (Accounts::new(), Vec::new());
     let ids = discnice_processes::tree::every_process();
-    let others = ids.filter(|id| *id != process::id() && !is_member(*id));
-    let all = others.filter_map(|id| Some((id, moved(id)?))).collect();
+    for id in ids.filter(|id| *id != process::id() && !is_member(*id)) {
+        let Some(now) = moved(id) else { continue };
+        // One that was not there before has moved all of it since.
+        let bytes =
+            before.map_or(0, |before| now.saturating_sub(before.get(&id).copied().unwrap_or(0)));
+        if bytes > 0 {
+            // At once: those that move most are often those that end soon.
+            since.push(Moved { id, name: name(id), bytes });
+        }
+        all.insert(id, now);
+    }
     classes::let_go(classes);
-    all
+    (all, since)
 }
 
 /// What the threads of a process have moved: its own account has what ended children moved, too.
@@ -101,9 +109,13 @@ fn moved(id: u32) -> Option<u64> {
     (!threads.is_empty()).then(|| threads.values().map(|io| io.read + io.written).sum())
 }
 
-/// The name of a process.
+/// The name of a process, or what stands for it if the process has ended.
 pub(super) fn name(id: u32) -> String {
-    String::from_utf8_lossy(&external::name(id)).into_owned()
+    let name = external::name(id);
+    if name.is_empty() {
+        return "a process that has ended".into();
+    }
+    String::from_utf8_lossy(&name).into_owned()
 }
 
 /// The others on one disk in words: what they move there, and which of them were seen to move most.
@@ -157,6 +169,13 @@ fn disk_name(id: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_is_not_left_without_a_name() {
+        let own = String::from_utf8_lossy(&external::name(process::id())).into_owned();
+        assert_eq!(name(process::id()), own);
+        assert_eq!(name(u32::MAX >> 1), "a process that has ended");
+    }
 
     #[test]
     fn each_disk_has_a_name() {
