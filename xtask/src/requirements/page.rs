@@ -69,14 +69,14 @@ fn write_paper(page: &mut String, paper: &Paper, cited: &Cited<'_>, experiments:
 
 fn write_row(page: &mut String, one: &Requirement, citations: &[&Citation]) {
     let places = |kind| {
-        let mut links: Vec<_> =
-            citations.iter().filter(|one| one.kind == kind).map(|one| link(one)).collect();
-        links.dedup();
-        links.join(", ")
+        let mut places: Vec<_> =
+            citations.iter().filter(|one| one.kind == kind).map(|one| place(one)).collect();
+        places.dedup();
+        places.join(", ")
     };
     let mut measured = one.experiments.clone();
     measured
-        .extend(citations.iter().filter(|one| one.kind == Kind::Measurement).map(|one| link(one)));
+        .extend(citations.iter().filter(|one| one.kind == Kind::Measurement).map(|one| place(one)));
     let note = one.note.as_deref().map(|note| format!(" *{note}*")).unwrap_or_default();
     let slug = one.id.split_once('/').map_or(one.id.as_str(), |(_, slug)| slug);
     let _ = writeln!(
@@ -90,11 +90,12 @@ fn write_row(page: &mut String, one: &Requirement, citations: &[&Citation]) {
     );
 }
 
-/// Links the file by the item's name: no line numbers, which change with each edit.
-fn link(citation: &Citation) -> String {
-    let file = citation.path.rsplit('/').next().unwrap_or_default();
-    let shown = citation.item.as_deref().unwrap_or(file);
-    format!("[`{shown}`](../{})", citation.path)
+/// Names an item and its file, or a file alone: no line numbers, which change with each edit.
+fn place(citation: &Citation) -> String {
+    match &citation.item {
+        Some(item) => format!("`{item}` in `{}`", citation.path),
+        None => format!("`{}`", citation.path),
+    }
 }
 
 #[cfg(test)]
@@ -123,8 +124,8 @@ mod tests {
         write_row(&mut row, &one, &[&code, &test]);
         assert_eq!(
             row,
-            "| 4.1-a: **better** | It waits. *Less.* | [`wait`](../crates/x/src/a.rs) | \
-             [`it_waits`](../crates/x/src/a.rs) | p-figure-1 |\n"
+            "| 4.1-a: **better** | It waits. *Less.* | `wait` in `crates/x/src/a.rs` | \
+             `it_waits` in `crates/x/src/a.rs` | p-figure-1 |\n"
         );
     }
 }
