@@ -140,6 +140,45 @@ fn false_stops(config: &Config) -> u32 {
     stops
 }
 
+/// For how much of the last five of ten hours a job is suspended that is looked at five times a second, and does what
+/// `progress` says between two looks.
+fn suspended_frac(mut progress: impl FnMut(&mut Random, f64) -> f64) -> f64 {
+    let (mut targets, mut regulator) = (Targets::default(), Regulator::new(&Config::default()));
+    let (mut random, mut at, mut suspended, mut done) = (Random(4), 0.0, 0.0, 0.0);
+    while at < 36_000.0 {
+        at += 0.2;
+        done += progress(&mut random, at);
+        let now = Nanos((at * 1e9) as u64);
+        let call = Testpoint { at: now, index: 0, metrics: &[done], others: Others::Idle };
+        if let Verdict::Suspend(suspend) = regulator.testpoint(&mut targets, &call) {
+            let early = suspend.early_from.unwrap_or(suspend.until);
+            if at > 18_000.0 {
+                suspended += early.minus(now).as_secs_f64();
+            }
+            at = early.as_secs_f64();
+            regulator.resumed(early, true);
+        }
+    }
+    suspended / 18_000.0
+}
+
+//= ms-manners/4.3-average
+#[test]
+fn bursts_of_progress_do_not_make_the_rest_seem_slow() {
+    let uneven = |random: &mut Random, _: f64| random.slowness().powf(0.5 / SPREAD);
+    let cached = |random: &mut Random, at: f64| match random.uniform() < 0.01 {
+        true => 1000.0,
+        false => uneven(random, at),
+    };
+    for found in [suspended_frac(uneven), suspended_frac(cached)] {
+        assert!(found < 0.03, "suspended for {found} of the time, though nothing disturbs");
+    }
+    let half =
+        |random: &mut Random, at: f64| uneven(random, at) / if at > 18_000.0 { 2.0 } else { 1.0 };
+    let found = suspended_frac(half);
+    assert!(found > 0.8, "suspended for {found} of the time beside others");
+}
+
 //= ms-manners/11-parametric
 #[test]
 fn an_undisturbed_job_is_stopped_as_seldom_as_promised() {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::config::{Calibration, Config};
 use crate::model::ridge::{Statistics, duration_of};
+use crate::model::usual::{self, Kept};
 use crate::model::windows::Windows;
 
 /// One measurement: what was achieved, in how long, and whether the machine was quiet.
@@ -53,6 +54,12 @@ pub struct Calibrator {
     samples: u64,
     /// The targets in force, solved from the statistics; empty in bootstrap.
     seconds_per_unit: Vec<f64>,
+    /// How long a testpoint takes usually, in seconds; zero until the first target.
+    #[serde(default)]
+    usual: f64,
+    /// Testpoints that will be learned from when there are enough for a first target.
+    #[serde(default)]
+    first: Vec<Kept>,
 }
 
 impl Calibrator {
@@ -66,6 +73,8 @@ impl Calibrator {
             rate: 0.0,
             samples: 0,
             seconds_per_unit: Vec::new(),
+            usual: 0.0,
+            first: Vec::new(),
         }
     }
 
@@ -78,7 +87,7 @@ impl Calibrator {
     /// Testpoints learned from.
     #[must_use]
     pub fn samples(&self) -> u64 {
-        self.samples
+        self.samples + self.first.len() as u64
     }
 
     /// Returns true if probation is over.
@@ -107,13 +116,45 @@ impl Calibrator {
         let probation = self.probation.as_ref()?;
         // As long as every testpoint ran on a quiet machine, no harm is done. The first few come
         // before the machine could be observed.
-        let harmless = probation.quiet.weight() + UNSEEN >= self.samples as f64;
+        let quiet = self.first.iter().filter(|kept| kept.quiet).count() as f64;
+        let harmless = probation.quiet.weight() + quiet + UNSEEN >= self.samples() as f64;
         (!harmless && config.probation.0 > 0).then_some(config.probation_duty_frac)
     }
 
     //= ms-manners/6.2-rule
     /// Learns from one testpoint; `sample.duration` is above zero.
     pub fn learn(&mut self, config: &Config, sample: &Sample<'_>) {
+        if config.calibration == Calibration::Paper {
+            return self.average(config, sample);
+        }
+        if !self.seconds_per_unit.is_empty() {
+            return self.learn_part(config, sample);
+        }
+        self.first.push(Kept::of(sample));
+        if self.first.len() < config.bootstrap as usize {
+            return;
+        }
+        let first = std::mem::take(&mut self.first);
+        if let Some((usual, seconds)) = usual::first_target(&first, config.ridge) {
+            (self.usual, self.seconds_per_unit) = (usual, seconds);
+        }
+        first.iter().for_each(|kept| self.learn_part(config, &kept.sample()));
+    }
+
+    //= ms-manners/4.3-average
+    /// Learns from a testpoint as if it had ended when it had achieved what takes as long as testpoints usually do.
+    fn learn_part(&mut self, config: &Config, sample: &Sample<'_>) {
+        if self.usual == 0.0 {
+            self.usual = sample.duration;
+        }
+        let part = usual::part(self.usual, self.target_duration(sample.progress));
+        let (duration, progress) = (part * sample.duration, usual::scaled(sample.progress, part));
+        self.average(config, &Sample { duration, progress: &progress, ..*sample });
+        let n = config.average_over.min(self.samples as f64);
+        self.usual += (sample.duration - self.usual) * sample.weight / n;
+    }
+
+    fn average(&mut self, config: &Config, sample: &Sample<'_>) {
         self.samples += 1;
         // The paper's xi (equation 5); before there are n samples, all weigh the same.
         let n = config.average_over.min(self.samples as f64);
@@ -173,9 +214,23 @@ impl Calibrator {
         let targets = &self.seconds_per_unit;
         self.average.is_sound()
             && self.rate.is_finite()
+            && self.usual.is_finite()
+            && self.first.iter().all(|kept| kept.is_sound(metrics))
             && (targets.is_empty() || targets.len() == metrics)
             && targets.iter().all(|s| s.is_finite() && *s >= 0.0)
             && self.probation.as_ref().is_none_or(|p| p.is_sound(metrics))
+    }
+}
+
+impl Kept {
+    fn of(sample: &Sample<'_>) -> Self {
+        let Sample { duration, elapsed, progress, quiet, weight } = *sample;
+        Self { duration, elapsed: elapsed.0, progress: progress.to_vec(), quiet, weight }
+    }
+
+    fn sample(&self) -> Sample<'_> {
+        let Self { duration, elapsed, quiet, weight, .. } = *self;
+        Sample { duration, elapsed: Nanos(elapsed), progress: &self.progress, quiet, weight }
     }
 }
 
@@ -203,78 +258,4 @@ impl Probation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn teach(calibrator: &mut Calibrator, config: &Config, count: u32, seconds: f64, quiet: bool) {
-        for _ in 0..count {
-            let sample = Sample {
-                duration: seconds,
-                elapsed: Nanos((seconds * 1e9) as u64),
-                progress: &[1.0],
-                quiet,
-                weight: 1.0,
-            };
-            calibrator.learn(config, &sample);
-        }
-    }
-
-    //= ms-manners/4.3-bootstrap
-    #[test]
-    fn bootstrap_has_no_target_and_bounds_the_job() {
-        let config = Config::default();
-        let mut calibrator = Calibrator::new(1);
-        teach(&mut calibrator, &config, config.bootstrap - 1, 0.1, false);
-        assert_eq!(calibrator.target_duration(&[1.0]), None);
-        assert_eq!(calibrator.duty_limit(&config), Some(0.2));
-        teach(&mut calibrator, &config, 1, 0.1, false);
-        assert!((calibrator.target_duration(&[2.0]).unwrap() - 0.2).abs() < 1e-9);
-        assert!(!calibrator.is_settled());
-    }
-
-    //= ms-manners/3-long-running
-    #[test]
-    fn a_quiet_machine_needs_no_probation() {
-        let config = Config::default();
-        let mut calibrator = Calibrator::new(1);
-        teach(&mut calibrator, &config, 1, 0.1, true);
-        assert_eq!(calibrator.duty_limit(&config), None);
-        teach(&mut calibrator, &config, config.bootstrap, 0.1, true);
-        assert!(calibrator.is_settled());
-    }
-
-    //= ms-manners/11-fewer-measurements
-    #[test]
-    fn quiet_testpoints_correct_a_start_under_load() {
-        let config = Config::default();
-        let mut calibrator = Calibrator::new(1);
-        teach(&mut calibrator, &config, 500, 0.3, false);
-        assert!((calibrator.target_duration(&[1.0]).unwrap() - 0.3).abs() < 1e-6);
-        teach(&mut calibrator, &config, config.bootstrap, 0.1, true);
-        assert!((calibrator.target_duration(&[1.0]).unwrap() - 0.1).abs() < 1e-6);
-        assert!(calibrator.is_settled());
-    }
-
-    //= ms-manners/4.3-average
-    //= ms-manners/6.2-rule
-    #[test]
-    fn equation_4_averages_rates() {
-        let config = Config { probation: Nanos(0), ..Config::paper() };
-        let mut calibrator = Calibrator::new(1);
-        teach(&mut calibrator, &config, 20_000, 1.0, false);
-        teach(&mut calibrator, &config, 10_000, 0.5, false);
-        // 1 + (1 - xi^n) with xi^n = 1/e.
-        let rate = 1.0 / calibrator.target_duration(&[1.0]).unwrap();
-        assert!((rate - (2.0 - (-1.0f64).exp())).abs() < 1e-3, "{rate}");
-    }
-
-    //= ms-manners/4.3-probation
-    #[test]
-    fn probation_ends_when_served() {
-        let config = Config::default();
-        let mut calibrator = Calibrator::new(1);
-        teach(&mut calibrator, &config, 3601, 1.0, false);
-        assert!(calibrator.is_settled());
-        assert_eq!(calibrator.duty_limit(&config), None);
-    }
-}
+mod tests;

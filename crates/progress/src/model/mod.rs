@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | [`binomial`], [`comparator`] | 4.2, 6.1 | is the progress rate good, poor, or not yet known |
 //! | [`ridge`], [`calibrator`] | 4.3, 4.4, 6.2, 6.3 | how long this much progress should take |
+//! | `usual` | beyond the paper | how much of a testpoint to learn from |
 //! | [`windows`], [`quiet`] | beyond the paper | calibrating under load; waking when a load ends |
 //! | [`suspension`] | 4.1 | how long to step aside |
 //! | [`regulator`] | 4, 7.1 | all of it together for one thread |
@@ -47,6 +48,7 @@ pub mod settings;
 pub mod superintendent;
 pub mod suspension;
 pub mod targets;
+mod usual;
 pub mod windows;
 
 pub use calibrator::Calibrator;
