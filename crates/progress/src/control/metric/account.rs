@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use discnice_processes::tree::Tree;
+use discnice_processes::tree::{Process, Tree};
 use discnice_sys::procfs::{self, Stat};
 
 use crate::control::metric::source::Source;
@@ -51,12 +51,12 @@ fn io(stat: &Stat, field: impl Fn(procfs::Io) -> u64) -> Option<f64> {
 /// Sums what all processes of the job did, also those that have ended.
 ///
 /// The kernel adds what a child did to its parent's account when the parent reaps it, so the sum
-/// over the living lacks only those that no process of the job reaped. Their share is kept aside: a
+/// over all that are not reaped lacks only those that no process of the job reaped. Their share is kept aside: a
 /// sum that has become smaller lost just that.
 pub(crate) struct Account {
     what: What,
     /// What each process had done at the last look.
-    known: HashMap<u32, f64>,
+    known: HashMap<Process, f64>,
     last: f64,
     lost: f64,
 }
@@ -68,18 +68,31 @@ impl Account {
 
     /// What a process did, or had done at the last look while it executes a program and cannot be asked.
     fn of(&self, stat: &Stat) -> Option<f64> {
-        let known = || procfs::is_executing(stat.id).then(|| self.known.get(&stat.id).copied())?;
+        let known = || self.known.get(&Process::of(stat)).copied();
+        let known = || procfs::is_executing(stat.id).then(known)?;
         self.what.of(stat).or_else(known)
     }
+}
+
+/// Returns true if a process has ended, and its parent has not waited for it.
+fn is_unreaped(process: Process) -> bool {
+    procfs::stat(process.id())
+        .is_some_and(|stat| stat.has_ended() && stat.started == process.started)
 }
 
 impl Source for Account {
     //= ms-manners/11-account
     fn read(&mut self, tree: &Tree) -> io::Result<f64> {
-        self.known = tree.iter().filter_map(|stat| Some((stat.id, self.of(stat)?))).collect();
-        if self.known.is_empty() && !tree.is_empty() {
+        let read = |stat| Some((Process::of(stat), self.of(stat)?));
+        let mut now: HashMap<Process, f64> = tree.iter().filter_map(read).collect();
+        if now.is_empty() && !tree.is_empty() {
+            self.known.clear();
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
+        // What these did, a parent that waits late gets late.
+        let unreaped = self.known.iter().filter(|(process, _)| is_unreaped(**process));
+        unreaped.for_each(|(process, done)| _ = now.entry(*process).or_insert(*done));
+        self.known = now;
         let sum = self.known.values().sum::<f64>();
         self.lost += (self.last - sum).max(0.0);
         self.last = sum;
@@ -135,6 +148,48 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(100));
         tree.refresh();
         assert!(bytes.read(&tree).unwrap() >= orphaned);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_child_that_is_waited_for_late_counts_once() {
+        // dash waits for a child in the background when it is told to, not when that ends.
+        let scene = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("dash")
+            .args(["-c", "while read -r line; do eval \"$line\"; echo; done"])
+            .current_dir(scene.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut orders = shell.stdin.take().unwrap();
+        let mut answers = BufReader::new(shell.stdout.take().unwrap());
+        let mut tree = Tree::new(&[Process::find(shell.id()).unwrap()]);
+        let mut bytes = Account::new(What::Bytes);
+        let mut after = |order: &str| {
+            writeln!(orders, "{order}").unwrap();
+            answers.read_line(&mut String::new()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            tree.refresh();
+            (bytes.read(&tree).unwrap(), tree.iter().count())
+        };
+        let (before, _) = after(":");
+        let copy = "dd if=/dev/zero of=/dev/null bs=1M count=20 2>/dev/null";
+        let stay = "until test -e end; do sleep 0.1; done";
+        after(&format!("({copy}; : > copied; {stay}) >/dev/null &"));
+        let mut find = |sign: &dyn Fn(usize) -> bool| {
+            (0..1000).map(|_| after(":")).find(|(_, members)| sign(*members)).unwrap().0
+        };
+        let copied = scene.path().join("copied");
+        find(&|members| members > 1 && copied.exists());
+        let alive = find(&|members| members > 1);
+        assert!((alive - before - 40.0 * 1048576.0).abs() < 2e6, "{before} {alive}");
+        std::fs::write(scene.path().join("end"), "").unwrap();
+        let ended = find(&|members| members == 1);
+        let (waited, _) = after("wait");
+        let grown = [ended - alive, waited - ended];
+        assert!(grown.iter().all(|grown| grown.abs() < 2e6), "{alive} {ended} {waited}");
         shell.kill().unwrap();
         shell.wait().unwrap();
     }
