@@ -22,6 +22,8 @@ use super::layout::{MAGIC, Table};
 const SIZE: usize = size_of::<Table>();
 /// How often, and how long apart in nanoseconds, the lock is tried.
 const TRIES: u32 = 100;
+/// How often it is tried by a newcomer, which would go without turns to its end.
+const TRIES_TO_OPEN: u32 = 10 * TRIES;
 const APART: u64 = 1_000_000;
 
 /// The attached table and the open file that its lock is on.
@@ -71,9 +73,10 @@ impl Map {
     /// that all have left is made anew.
     ///
     /// # Errors
-    /// As the file system's, and shmget(2)'s. `InvalidData` for a file that is another version's.
+    /// As the file system's, and shmget(2)'s. `InvalidData` for a file that is another version's, `WouldBlock` where the
+    /// lock is kept for too long.
     pub fn open(file: File) -> io::Result<Self> {
-        flock(&file, FlockOperation::LockExclusive)?;
+        take(&file, TRIES_TO_OPEN)?;
         let found = Place::read(&file).and_then(|place| Some((place, attach(place)?)));
         let ready = match found {
             Some(found) => Ok(found),
@@ -88,26 +91,29 @@ impl Map {
     /// Takes the lock; `None` where its holder keeps it for a tenth of a second, or where the file
     /// is no longer the one that was mapped.
     pub fn lock(&self) -> Option<Locked<'_>> {
-        for _ in 0..TRIES {
-            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) if self.is_whole() => return Some(Locked(self)),
-                Ok(()) => {
-                    let _ = flock(&self.file, FlockOperation::Unlock);
-                    return None;
-                }
-                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
-                    crate::testpoint::clock::sleep(discnice_units::Nanos(APART));
-                }
-                Err(_) => return None,
-            }
-        }
-        None
+        take(&self.file, TRIES).ok()?;
+        // Given back when it is dropped.
+        let locked = Locked(self);
+        self.is_whole().then_some(locked)
     }
 
     /// Returns true if the file still leads here; otherwise newcomers use another table.
     fn is_whole(&self) -> bool {
         Place::read(&self.file) == Some(self.place)
     }
+}
+
+/// Takes the lock on the file. A holder may be stopped, and no process waits for it for long.
+fn take(file: &File, tries: u32) -> io::Result<()> {
+    for _ in 0..tries {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
+                crate::testpoint::clock::sleep(discnice_units::Nanos(APART));
+            }
+            taken => return Ok(taken?),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
 }
 
 /// A new table, and a file that leads to it. A file that says something else was damaged.
@@ -224,6 +230,21 @@ mod tests {
         assert!(map.lock().is_some());
         std::fs::write(&path, [0xff; 4096]).unwrap();
         assert!(Map::open(file(&path)).is_err());
+    }
+
+    #[test]
+    fn a_lock_that_is_never_given_back_keeps_no_newcomer_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seats");
+        let (holder, newcomer) = (file(&path), file(&path));
+        flock(&holder, FlockOperation::LockExclusive).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let opened = Map::open(newcomer).map(drop).map_err(|error| error.kind());
+            tell.send(opened)
+        });
+        let found = told.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(found, Ok(Err(io::ErrorKind::WouldBlock)));
     }
 
     #[test]
