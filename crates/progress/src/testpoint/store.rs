@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use discnice_paths::fnv1a;
@@ -142,18 +142,27 @@ impl Store {
     pub fn save(&self, targets: &Targets) -> io::Result<()> {
         let body = serde_json::to_vec(&Saved { job: self.identity.clone(), targets })?;
         crate::testpoint::paths::private_directory(&self.directory)?;
-        let file = self.file();
-        let draft = file.with_extension("draft");
+        let draft = self.file().with_extension("draft");
         let mut options = OpenOptions::new();
-        let mut out = options.create(true).append(true).mode(0o600).open(&draft)?;
+        let out = options.create(true).append(true).mode(0o600).open(&draft)?;
+        self.replace(out, &draft, &body)
+    }
+
+    /// Writes `out`, the file at `draft` when that was opened, and puts it in the place of the targets.
+    fn replace(&self, mut out: File, draft: &Path, body: &[u8]) -> io::Result<()> {
         // Two jobs of one executable may save at once: one is enough, and a draft that a killed
         // job left behind is simply written over.
         if flock(&out, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(());
         }
-        let written = write_all(&mut out, &body).and_then(|()| fs::rename(&draft, &file));
+        // It may have become the targets since it was opened: another job has just saved.
+        let (now, opened) = (fs::metadata(draft), out.metadata()?);
+        if !now.is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino())) {
+            return Ok(());
+        }
+        let written = write_all(&mut out, body).and_then(|()| fs::rename(draft, self.file()));
         if written.is_err() {
-            let _ = fs::remove_file(&draft);
+            let _ = fs::remove_file(draft);
         }
         written
     }
@@ -229,6 +238,17 @@ mod tests {
         assert!(now.exists() && why.contains("another job"));
         assert_eq!(set_aside_files(directory.path()), [now]);
         assert!(matches!(mine.load(), Loaded::Nothing));
+    }
+
+    #[test]
+    fn what_another_job_has_saved_meanwhile_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path());
+        let draft = store.file().with_extension("draft");
+        let out = OpenOptions::new().create(true).append(true).open(&draft).unwrap();
+        store.save(&targets()).unwrap();
+        store.replace(out, &draft, b"torn").unwrap();
+        assert!(matches!(store.load(), Loaded::Targets(found) if *found == targets()));
     }
 
     //= ms-manners/7.1-file
