@@ -40,13 +40,15 @@ impl Log {
     }
 
     /// The bytes that were added since the last look. A log that was rotated (another file of that
-    /// name) or truncated is read from its beginning.
+    /// name) or truncated is read from its beginning; of one that is there at the first look, the
+    /// end says what progress counts from.
     fn added(&mut self) -> io::Result<Vec<u8>> {
         let mut file = open_file(&self.path)?;
         let found = file.metadata()?;
         if found.ino() != self.inode || found.len() < self.offset {
+            let is_first = self.inode == 0;
             self.inode = found.ino();
-            self.offset = 0;
+            self.offset = if is_first { found.len().saturating_sub(LONGEST_READ) } else { 0 };
             self.partial.clear();
         }
         file.seek(SeekFrom::Start(self.offset))?;
@@ -154,6 +156,23 @@ mod tests {
         assert_eq!(log.read(&tree).unwrap(), 5.0);
         fs::remove_file(&path).unwrap();
         assert!(log.read(&tree).is_err());
+    }
+
+    #[test]
+    fn what_stands_in_a_log_before_the_first_look_is_no_progress() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        fs::write(&path, "0123456 files\n".repeat(300_000) + "7 files\n").unwrap();
+        let tree = Tree::default();
+        let mut log = Log::lines(path.clone());
+        let mut number = Log::matches(path.clone(), Regex::new(r"(\d+) files").unwrap());
+        let before = log.read(&tree).unwrap();
+        assert_eq!(number.read(&tree).unwrap(), 7.0);
+        assert_eq!(log.read(&tree).unwrap(), before);
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"8 files\n").unwrap();
+        assert_eq!(log.read(&tree).unwrap(), before + 1.0);
+        assert_eq!(number.read(&tree).unwrap(), 8.0);
     }
 
     #[test]
