@@ -21,11 +21,19 @@ pub fn of(process: Process) -> String {
         return String::new();
     }
     let proc = PathBuf::from(format!("/proc/{}", process.id()));
-    let executable = fs::read_link(proc.join("exe")).unwrap_or_default();
+    let executable = unmarked(fs::read_link(proc.join("exe")).unwrap_or_default());
     let words = fs::read(proc.join("cmdline")).unwrap_or_default();
     let folder = fs::read_link(proc.join("cwd")).unwrap_or_default();
     let script = script(&executable, &words, &folder).unwrap_or_default();
     format!("{}\0{}", executable.display(), script.display())
+}
+
+/// A path without what the kernel adds to that of a file that is gone, as a program's is once it was upgraded.
+fn unmarked(path: PathBuf) -> PathBuf {
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(rest) => OsStr::from_bytes(rest).into(),
+        None => path,
+    }
 }
 
 fn script(executable: &Path, words: &[u8], folder: &Path) -> Option<PathBuf> {
@@ -42,6 +50,7 @@ fn script(executable: &Path, words: &[u8], folder: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn only_interpreters_have_scripts() {
@@ -55,6 +64,25 @@ mod tests {
         assert_eq!(found("/bin/sh", b"sh\0-c\0true\0"), None);
         assert_eq!(found("/usr/bin/tar", b"tar\0-cf\0job\0"), None);
         assert_eq!(found("", b""), None);
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_while_it_runs_is_the_same_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("job");
+        let copied = Command::new("cp").arg("/bin/sleep").arg(&program).status();
+        assert!(copied.unwrap().success());
+        let mut child = Command::new(&program).arg("100").spawn().unwrap();
+        let process = Process::find(child.id()).unwrap();
+        let before = of(process);
+        fs::remove_file(&program).unwrap();
+        let after = of(process);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(
+            (before.as_str(), after),
+            (format!("{}\0", program.display()).as_str(), before.clone())
+        );
     }
 
     #[test]
