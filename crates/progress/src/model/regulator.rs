@@ -296,6 +296,10 @@ impl Regulator {
     }
 
     fn restart(&mut self, call: &Testpoint<'_>, skip: Skip) -> Skip {
+        if self.since == Nanos(0) {
+            // What was before the job is none of its time.
+            self.learned_at = call.at;
+        }
         self.since = call.at;
         self.last_index = call.index;
         skip

@@ -127,6 +127,28 @@ fn coarse_counters_are_judged_over_the_whole_interval() {
     }
 }
 
+#[test]
+fn probation_counts_no_time_of_before_the_job() {
+    let config = Config::default();
+    let mut targets = Targets::default();
+    // One run after another, on a machine that is up for a day.
+    let mut at = Nanos(86_400 * Nanos::SECOND.0);
+    for _run in 0..20 {
+        let mut regulator = Regulator::new(&config);
+        for done in 0..6 {
+            at = at.plus(Nanos::from_millis(100));
+            let metrics = &[f64::from(done)];
+            let call = Testpoint { at, index: 0, metrics, others: Others::Unknown };
+            if let Verdict::Hold(until) = regulator.testpoint(&mut targets, &call) {
+                at = until;
+                regulator.resumed(at, false);
+            }
+        }
+    }
+    let set = targets.iter().next().unwrap().1;
+    assert!(set.samples() == 100 && !set.is_settled(), "a minute is not an hour");
+}
+
 //= ms-manners/4.3-probation
 #[test]
 fn probation_bounds_the_share_of_time() {
