@@ -160,6 +160,9 @@ impl Totals {
     }
 }
 
+/// Disks with a number in their name, so that a `p` stands before that of a partition.
+const NUMBERED: [&str; 6] = ["nvme", "mmcblk", "nbd", "rbd", "pmem", LOOP];
+
 /// `sda1`, `vda15`, `nvme0n1p2`, `mmcblk0p1`, `loop0p1` are partitions; `sda`, `nvme0n1`, `mmcblk0`,
 /// `loop0` are not.
 fn is_partition(name: &str) -> bool {
@@ -167,7 +170,7 @@ fn is_partition(name: &str) -> bool {
     if stem.len() == name.len() {
         return false;
     }
-    let numbered = ["nvme", "mmcblk", LOOP].into_iter().find(|kind| name.starts_with(kind));
+    let numbered = NUMBERED.into_iter().find(|kind| name.starts_with(kind));
     numbered.is_none_or(|kind| stem[kind.len()..].ends_with('p'))
 }
 

@@ -20,6 +20,15 @@ fn the_kernels_formats() {
 }
 
 #[test]
+fn a_disk_with_a_number_in_its_name_is_no_partition() {
+    for disk in ["sda", "vdb", "nvme0n1", "mmcblk0", "loop12", "nbd0", "nbd12", "rbd0", "pmem1"] {
+        assert!(!is_partition(disk), "{disk}");
+        let separator = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
+        assert!(is_partition(&format!("{disk}{separator}3")), "{disk}");
+    }
+}
+
+#[test]
 fn own_work_is_not_others() {
     let mut watch = Watch::default();
     let was = Totals::default();
