@@ -80,12 +80,24 @@ fn sum(text: &str, name: &str) -> Option<f64> {
     let samples = text.lines().filter_map(|line| {
         let rest = line.strip_prefix(name)?;
         let value = match rest.strip_prefix('{') {
-            Some(labelled) => labelled.rsplit_once('}')?.1,
+            Some(labelled) => behind_labels(labelled)?,
             None => rest.strip_prefix([' ', '\t'])?,
         };
         value.split_whitespace().next()?.parse::<f64>().ok()
     });
     samples.reduce(|a, b| a + b)
+}
+
+/// What stands behind labels: they end at the first brace outside of quotes, and an exemplar may have some, too.
+fn behind_labels(labelled: &str) -> Option<&str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let end = labelled.find(|one: char| {
+        let was_escaped = is_escaped;
+        is_escaped = one == '\\' && !was_escaped;
+        is_quoted ^= one == '"' && !was_escaped;
+        one == '}' && !is_quoted
+    })?;
+    labelled.get(end + 1..)
 }
 
 /// The body of an HTTP/1.0 answer, for which no chunked encoding exists.
@@ -179,6 +191,13 @@ mod tests {
         assert!(read(path, "missing").is_err());
         let answer = format!("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n{TEXT}");
         assert_eq!(read(&serve(Some(answer)), "done_total").unwrap(), 7.5);
+    }
+
+    #[test]
+    fn an_exemplar_is_not_the_sample() {
+        let text = "done_total{path=\"a}b\\\"\"} 17 1520879607.789 # {trace_id=\"x\"} 0.67\n\
+                    done_total{path=\"c\"} 3 # {trace_id=\"y\"} 0.5\ndone_total{path=\"torn\n";
+        assert_eq!(sum(text, "done_total"), Some(20.0));
     }
 
     #[test]
