@@ -121,6 +121,14 @@ fn bad_arguments_are_refused_and_harmless() {
     run(&mut installed.start(&program));
 }
 
+#[test]
+fn a_forked_child_waits_for_no_thread_of_its_parent() {
+    let installed = Installed::new();
+    let source = here().join("tests/forked.c");
+    let program = installed.compile(&source, &installed.pkg_config(&["--cflags", "--libs"]));
+    run(&mut installed.start(&program));
+}
+
 //= gray-box/4.3.2-gb-alloc
 #[test]
 fn what_the_kernel_hides() {

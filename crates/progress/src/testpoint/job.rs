@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use discnice_units::Nanos;
 
@@ -49,6 +50,8 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 /// Set apart from [`SETTINGS`], which a job's name needs already.
 static CONFIG: OnceLock<Config> = OnceLock::new();
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
+/// The process that has locked [`JOB`] last.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// Sets `settings` for this process.
 ///
@@ -192,24 +195,35 @@ impl Job {
     }
 }
 
-/// The job, started on first use.
-pub(crate) fn with<T>(work: impl FnOnce(&mut Job) -> T) -> T {
-    let mut guard = lock();
+/// Works on the job, started on first use; `None` where [`lock`] can have none.
+pub(crate) fn with<T>(work: impl FnOnce(&mut Job) -> T) -> Option<T> {
+    let mut guard = lock()?;
     let job = guard.get_or_insert_with(|| {
         at_exit::register(flush_at_exit);
         Job::start(String::new())
     });
-    work(job)
+    Some(work(job))
 }
 
-fn lock() -> MutexGuard<'static, Option<Job>> {
-    JOB.lock().unwrap_or_else(PoisonError::into_inner)
+/// `None` in a child that was forked while another thread had the lock: that thread is not there to give it back.
+fn lock() -> Option<MutexGuard<'static, Option<Job>>> {
+    let here = std::process::id();
+    let guard = match JOB.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) if ![0, here].contains(&OWNER.load(Ordering::Relaxed)) => {
+            return None;
+        }
+        Err(TryLockError::WouldBlock) => JOB.lock().unwrap_or_else(PoisonError::into_inner),
+    };
+    OWNER.store(here, Ordering::Relaxed);
+    Some(guard)
 }
 
 /// Names the job, where one executable runs many: a script's path for an interpreter. Targets of
 /// that job are loaded; those of the unnamed one are saved.
 pub fn set_job_name(name: &str) {
-    let mut guard = lock();
+    let Some(mut guard) = lock() else { return };
     match &mut *guard {
         Some(job) if job.name == name => {}
         Some(job) => {
@@ -225,7 +239,9 @@ pub fn set_job_name(name: &str) {
 
 /// Saves the targets now, for a program that ends without exit(3).
 pub fn flush() {
-    if let Some(job) = &mut *lock() {
+    if let Some(mut guard) = lock()
+        && let Some(job) = &mut *guard
+    {
         job.pid = std::process::id();
         job.save();
     }
@@ -234,7 +250,7 @@ pub fn flush() {
 /// What went wrong without stopping the job: a damaged target file, a directory not writable.
 #[must_use]
 pub fn notices() -> Vec<String> {
-    lock().as_ref().map(|job| job.notices.clone()).unwrap_or_default()
+    lock().and_then(|guard| Some(guard.as_ref()?.notices.clone())).unwrap_or_default()
 }
 
 extern "C" fn flush_at_exit() {

@@ -141,7 +141,7 @@ impl Supervised {
                 seat.declare(f64::from(wishes.weight), wishes.resources);
             }
         }
-        let verdict = job::with(|job| {
+        let decided = job::with(|job| {
             job.tend(at);
             if let Some(seat) = self.seat.as_ref().filter(|seat| !seat.alone()) {
                 let _ = job.publish(Some(seat));
@@ -154,6 +154,7 @@ impl Supervised {
             let call = Testpoint { at, index, metrics, others: self.others };
             self.regulator.testpoint(&mut job.targets, &call)
         });
+        let Some(verdict) = decided else { return Outcome::TooSoon };
         if verdict == Verdict::Proceed(Judgment::Good) {
             self.detector.good(self.seen.take().as_ref());
         }
@@ -201,9 +202,8 @@ impl Supervised {
             seat.away();
         }
         let early = wait(&mut self.detector, until, early_from, LOOK, |now| {
-            ControlFlow::Continue(job::with(|job| {
-                job.look(now, self.seat.as_ref(), Pose::Suspended)
-            }))
+            let look = |job: &mut job::Job| job.look(now, self.seat.as_ref(), Pose::Suspended);
+            ControlFlow::Continue(job::with(look).flatten())
         });
         if let Some(seat) = &self.seat {
             seat.turn(|| ControlFlow::Continue(()));
