@@ -160,17 +160,18 @@ impl Job {
         }
     }
 
-    /// A look at the machine if the last one is old enough, for a thread that runs. If it is
-    /// `urgent`, because progress lags, the last one is old soon.
+    /// A look at the machine if what the calling thread saw `last` is old enough, for one that runs. If it is
+    /// `urgent`, because progress lags, that is old soon.
     pub(crate) fn look_while_running(
         &mut self,
         now: Nanos,
+        last: Nanos,
         seat: Option<&Seat>,
         urgent: bool,
     ) -> Option<Signals> {
         let young = now.minus(self.started) < EARLY_LIFE;
         let every = if young || urgent { LOOK_SOON } else { LOOK_EVERY };
-        let due = now.minus(self.watch.looked_at()) >= every;
+        let due = now.minus(last) >= every;
         due.then(|| self.look(now, seat, Pose::Running)).flatten()
     }
 
@@ -259,5 +260,24 @@ extern "C" fn flush_at_exit() {
         && let Some(job) = &mut *guard
     {
         job.save();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_sees_the_machine_whatever_another_one_looks_at() {
+        let mut job = Job::start("a job of this test".into());
+        let seen = (0..10).any(|_| {
+            // The other one is suspended, or makes more testpoints.
+            let _ = job.look(clock::now(), None, Pose::Suspended);
+            clock::sleep(Nanos::from_millis(100));
+            let seen = job.look_while_running(clock::now(), Nanos(0), None, true);
+            clock::sleep(Nanos::from_millis(150));
+            seen.is_some()
+        });
+        assert!(seen);
     }
 }

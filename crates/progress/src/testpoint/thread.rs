@@ -105,6 +105,8 @@ struct Supervised {
     regulator: Regulator,
     detector: QuietDetector,
     others: Others,
+    /// When this thread last saw what others do.
+    looked_at: Nanos,
     /// The latest look of which it is not known yet whether it was in good times.
     seen: Option<Signals>,
     seat: Option<Seat>,
@@ -125,6 +127,7 @@ impl Supervised {
             regulator: Regulator::new(config),
             detector: QuietDetector::default(),
             others: Others::Unknown,
+            looked_at: Nanos(0),
             seen: None,
             seat: job::settings().take_turns.then(seat).flatten(),
             wishes,
@@ -147,7 +150,9 @@ impl Supervised {
                 let _ = job.publish(Some(seat));
             }
             let urgent = self.regulator.lags();
-            if let Some(signals) = job.look_while_running(at, self.seat.as_ref(), urgent) {
+            let (last, seat) = (self.looked_at, self.seat.as_ref());
+            if let Some(signals) = job.look_while_running(at, last, seat, urgent) {
+                self.looked_at = at;
                 self.others = self.detector.while_running(at, &signals, || job.stalled_frac(at));
                 self.seen = Some(signals);
             }

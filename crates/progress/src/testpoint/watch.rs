@@ -241,7 +241,9 @@ impl Watch {
         if let Some((last, ..)) = self.last
             && at.minus(last) < SHORTEST
         {
-            return self.signals.filter(|(of, _)| *of == pose).map(|(_, signals)| signals);
+            // A suspended thread's look has what a running one asks for, and more.
+            let serves = |(of, _): &(Pose, _)| *of == pose || pose == Pose::Running;
+            return self.signals.filter(serves).map(|(_, signals)| signals);
         }
         let totals = Totals::now(&mut self.text)?;
         let mut signals = self.last.map(|(last, was, used)| {
