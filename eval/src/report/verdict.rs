@@ -91,7 +91,9 @@ fn row(value: &PaperValue, numbers: &[f64]) -> Row {
 fn judge(value: &PaperValue, median: f64) -> Verdict {
     let too_small = value.at_least.is_some_and(|bound| median < bound);
     let too_large = value.at_most.is_some_and(|bound| median > bound);
-    if too_small || too_large {
+    let is_bounded = value.at_least.is_some() || value.at_most.is_some();
+    // What was divided by nothing is within no bound.
+    if too_small || too_large || (is_bounded && !median.is_finite()) {
         return Verdict::Fails;
     }
     match value.paper.zip(value.tolerance) {
@@ -144,6 +146,10 @@ mod tests {
         assert_eq!(judge(&both, 1.9), Verdict::Fails);
         assert_eq!(judge(&value(Some(4.0), None, None), 4.0), Verdict::Shown);
         assert_eq!(row(&both, &[]).verdict, Verdict::NotMeasured);
+        for nothing in [f64::NAN, -f64::NAN, f64::INFINITY] {
+            assert_eq!(judge(&value(None, None, Some(2.0)), nothing), Verdict::Fails, "{nothing}");
+            assert_eq!(judge(&both, nothing), Verdict::Fails, "{nothing}");
+        }
         assert_eq!(row(&both, &[]).bounds, "at least 2, open above: why");
     }
 
