@@ -204,7 +204,7 @@ impl Experiment for Manners {
         other?;
         match own?? {
             Some(seconds) => sample.values.insert("background seconds".into(), seconds),
-            None => sample.values.insert("given up after".into(), begin.elapsed().as_secs_f64()),
+            None => sample.values.insert(case::GIVEN_UP.into(), begin.elapsed().as_secs_f64()),
         };
         keep(&mut sample, &courses);
         if step.case == case::REGULATED {

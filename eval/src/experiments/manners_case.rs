@@ -1,5 +1,8 @@
 //! How the background runs, and beside what: names of cases.
 
+/// After how many seconds a background was given up that would not end; in the place of its time.
+pub const GIVEN_UP: &str = "given up after";
+
 /// Only the foreground.
 pub const FOREGROUND: &str = "foreground alone";
 /// Only the background.

@@ -2,7 +2,7 @@
 
 use discnice_plot::{Chart, Plot, Series};
 
-use super::manners_case as case;
+use super::manners_case::{self as case, GIVEN_UP};
 use crate::frame::record::{Record, Sample};
 use crate::frame::study::{Study, median, of_case, ratios};
 
@@ -30,7 +30,7 @@ pub fn times(record: &Record) -> Study {
 /// Key: `benice`, increase in %.
 pub fn idle(records: &[Record]) -> Study {
     let mut study = Study::default();
-    let Some(record) = records.first() else { return study };
+    let Some(record) = &records.first().map(with_given_up) else { return study };
     let value = "background seconds";
     let ratios = ratios(&record.samples, case::REGULATED, case::BACKGROUND, value);
     study.report("benice", ratios.into_iter().map(percent_more).collect());
@@ -44,7 +44,7 @@ pub fn idle(records: &[Record]) -> Study {
 /// Keys: `unregulated`, `regulated`: added time over the foreground's own.
 pub fn own_time(records: &[Record]) -> Study {
     let mut study = Study::default();
-    let Some(record) = records.first() else { return study };
+    let Some(record) = &records.first().map(with_given_up) else { return study };
     let of = |name: &str, value: &str| of_case(&record.samples, name, value);
     let alone = median(&of(case::BACKGROUND, "background seconds"));
     let foreground = median(&of(case::FOREGROUND, "foreground seconds"));
@@ -56,6 +56,18 @@ pub fn own_time(records: &[Record]) -> Study {
     let names = [case::BACKGROUND, case::BOTH, case::NICE, case::POLITE];
     study.plots.push(boxes(record, "Time of the background", "background seconds", &names));
     study
+}
+
+/// The record with at least a lower bound for each time of a background: without those that were given up, just the worst
+/// would be left out.
+fn with_given_up(record: &Record) -> Record {
+    let mut record = record.clone();
+    for sample in &mut record.samples {
+        if let Some(after) = sample.values.get(GIVEN_UP).copied() {
+            sample.values.insert("background seconds".into(), after);
+        }
+    }
+    record
 }
 
 /// When the regulated background ran: figure 7.
@@ -75,8 +87,10 @@ pub fn duty(records: &[Record]) -> Study {
     let overshoots = polite.iter().filter_map(|sample| {
         let end = *sample.values.get("end")?;
         let course = sample.series.get("background")?;
-        let next = course.iter().find(|(time, rate)| *time > end && *rate > SUSPENDED * usual)?;
-        Some(next.0 - end)
+        let next = course.iter().find(|(time, rate)| *time > end && *rate > SUSPENDED * usual);
+        // One that was given up was suspended for at least as long as it was waited for.
+        let last = course.last().filter(|_| sample.values.contains_key(GIVEN_UP));
+        Some(next.or(last)?.0 - end)
     });
     study.report("overshoot", overshoots.collect());
     for sample in polite {
@@ -192,6 +206,41 @@ fn boxes(record: &Record, title: &str, value: &str, names: &[&str]) -> Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::facts::Facts;
+    use crate::frame::record::Settings;
+
+    /// A record of one round: the foreground takes 10 s from the third on, the regulated background is given up 20 s later.
+    fn given_up() -> Record {
+        let sample = |case: &str, values: &[(&str, f64)], rates: &[f64]| Sample {
+            case: case.into(),
+            values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            series: [(
+                "background".to_owned(),
+                rates.iter().enumerate().map(|(at, rate)| (at as f64, *rate)).collect(),
+            )]
+            .into(),
+            ..Sample::default()
+        };
+        let settings = Settings { quick: true, evaluator: String::new(), disk: String::new() };
+        let mut record = Record::new("x", String::new(), settings, Facts::default());
+        let polite = [("begin", 3.0), ("end", 13.0), ("given up after", 33.0)];
+        record.samples = vec![
+            sample(case::FOREGROUND, &[("foreground seconds", 10.0)], &[]),
+            sample(case::BACKGROUND, &[("background seconds", 8.0)], &[9.0; 8]),
+            sample(case::REGULATED, &[("given up after", 90.0)], &[0.0; 90]),
+            sample(case::POLITE, &polite, &[[9.0; 4].as_slice(), &[0.0; 30]].concat()),
+        ];
+        record
+    }
+
+    #[test]
+    fn a_background_that_was_given_up_is_not_left_out() {
+        let records = [given_up()];
+        let value = |study: &Study, key: &str| study.values.get(key).cloned().unwrap_or_default();
+        assert_eq!(value(&own_time(&records), "regulated"), [2.5]);
+        assert_eq!(value(&idle(&records), "benice"), [1025.0]);
+        assert_eq!(value(&duty(&records), "overshoot"), [20.0]);
+    }
 
     #[test]
     fn only_what_stays_low_is_a_stop() {
