@@ -23,7 +23,7 @@ pub struct Facts {
     pub cpus: usize,
     /// Bytes of memory.
     pub memory: u64,
-    /// Commit of the sources in the current directory, with `-dirty` if they were changed.
+    /// Commit of the sources in the current directory, with `-dirty` if they were changed; several with commas between.
     #[serde(default)]
     pub commit: String,
     /// First line of `--version` of each program.
@@ -45,6 +45,18 @@ impl Facts {
                 .unwrap_or_else(|_| "unknown".into()),
             programs: programs.iter().map(|name| ((*name).to_owned(), version(name))).collect(),
         }
+    }
+
+    /// Notes that something was measured of these commits, too; commas separate them.
+    pub fn add_commits(&mut self, commits: &str) {
+        let all = self.commit.split(", ").chain(commits.split(", "));
+        let mut named: Vec<&str> = Vec::new();
+        for commit in all.filter(|commit| !commit.is_empty()) {
+            if !named.contains(&commit) {
+                named.push(commit);
+            }
+        }
+        self.commit = named.join(", ");
     }
 
     /// Says where and of what something was measured, in lines for people.

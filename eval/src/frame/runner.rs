@@ -138,6 +138,7 @@ fn one(
         bar.suspend(|| eprintln!("{}{name} is not available: {lack}", crate::message::PREFIX));
         return Ok(());
     }
+    record.facts.add_commits(&facts.commit);
     bar.set_message(format!("{name}: making files"));
     let lab = Lab::open(plan.site, name)?;
     let result = lab
