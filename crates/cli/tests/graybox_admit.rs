@@ -22,6 +22,24 @@ fn the_grant_reaches_the_command() {
 }
 
 #[test]
+fn the_command_finds_signals_and_descriptors_as_they_were() {
+    const BEGIN: &str = "trap '' PIPE USR1; exec env --block-signal=USR2 \"$@\" <&-";
+    const LOOK: &str =
+        "test -e /proc/$$/fd/0 && echo open; exec grep -E '^Sig(Blk|Ign)' /proc/self/status";
+    let scratch = Scratch::new();
+    let told = |words: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", BEGIN, "sh"]).args(words).args(["sh", "-c", LOOK]);
+        run(command.env("XDG_RUNTIME_DIR", scratch.path(""))).stdout
+    };
+    let discnice = graybox_support::discnice();
+    let admit = [discnice.to_str().unwrap(), "admit", "--min", "1M", "--max", "1M", "--"];
+    let plain = told(&[]);
+    assert_eq!(plain.lines().count(), 2, "both lines, and no standard input: {plain}");
+    assert_eq!(told(&admit), plain);
+}
+
+#[test]
 fn senseless_demands_and_missing_commands() {
     let scratch = Scratch::new();
     for (words, status) in [

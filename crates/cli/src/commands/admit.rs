@@ -3,9 +3,8 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -18,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::output::tell;
-use crate::{program, values};
+use crate::{launch, program, values};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,10 +88,9 @@ impl Admit {
             return Ok(ExitCode::from(TIMED_OUT));
         };
         let amount = bytes.to_string();
-        let error = Command::new(name)
-            .args(self.command[1..].iter().map(|argument| substitute(argument, &amount)))
-            .env("DISCNICE_MEMORY", &amount)
-            .exec();
+        let arguments = self.command[1..].iter().map(|argument| substitute(argument, &amount));
+        let command: Vec<_> = std::iter::once(name.clone()).chain(arguments).collect();
+        let error = launch::execute(&command, &[("DISCNICE_MEMORY", amount.into())]);
         ledger.give_back(ticket)?;
         let missing = error.kind() == std::io::ErrorKind::NotFound;
         let why = program::trouble(Path::new(name), &error);
