@@ -12,12 +12,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
+use discnice_graybox::mountinfo::plain;
 use discnice_processes::tree::Process;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};
 
-use crate::process::mountinfo::plain;
 use crate::tuning;
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.

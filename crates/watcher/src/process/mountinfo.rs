@@ -3,8 +3,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+use discnice_graybox::mountinfo::plain;
 
 /// One mount.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,27 +70,6 @@ pub(crate) fn number(device: &str, radix: u32) -> Option<u64> {
     let (major, minor) = device.split_once(':')?;
     let parse = |digits| u64::from_str_radix(digits, radix).ok();
     Some(parse(major)? << 32 | parse(minor)?)
-}
-
-/// A path in which blanks, line ends and backslashes are written as octal numbers.
-pub(crate) fn plain(word: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let [first, after @ ..] = rest {
-        let number = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match byte.filter(|_| *first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
 }
 
 #[cfg(test)]

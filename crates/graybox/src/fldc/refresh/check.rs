@@ -1,7 +1,10 @@
 //! Which files are to be rewritten, and whether there is room for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, StatxAttributes};
 
@@ -20,8 +23,8 @@ pub struct Plan {
     pub left: Vec<(usize, Why)>,
 }
 
-/// Decides for each member of the tree.
-pub fn plan(tree: &Tree, force: bool) -> Plan {
+/// Decides for each member of the tree. Mounts hold on to the paths in `mounted`.
+pub fn plan(tree: &Tree, mounted: &HashSet<PathBuf>, force: bool) -> Plan {
     let linked = linked(tree);
     let mut plan = Plan::default();
     plan.left.extend(tree.unread.iter().map(|(index, error)| (*index, Why::Failed(*error))));
@@ -43,7 +46,10 @@ pub fn plan(tree: &Tree, force: bool) -> Plan {
                     // Copies of each name would no longer be one file.
                     _ => Some("has several names; it lies where it lay"),
                 };
-                unmovable(meta).or_else(|| of_directory(tree, index)).or(separable)
+                unmovable(meta)
+                    .or_else(|| of_directory(tree, index))
+                    .or_else(|| of_mounts(tree, index, mounted))
+                    .or(separable)
             }
             _ => continue,
         };
@@ -93,6 +99,13 @@ fn of_directory(tree: &Tree, index: usize) -> Option<&'static str> {
         let closed = meta.has(StatxAttributes::IMMUTABLE) || meta.has(StatxAttributes::APPEND);
         closed.then_some("in an immutable or append-only directory")
     }
+}
+
+/// Why a file to which mounts hold on is not exchanged.
+fn of_mounts(tree: &Tree, index: usize, mounted: &HashSet<PathBuf>) -> Option<&'static str> {
+    let path = tree.path(index);
+    let is_mounted = mounted.contains(Path::new(OsStr::from_bytes(&path)));
+    is_mounted.then_some("mounted elsewhere, as in a container")
 }
 
 /// Names that the tree has of each inode with several names anywhere.

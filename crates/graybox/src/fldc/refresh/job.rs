@@ -16,7 +16,7 @@ use super::report::Report;
 use super::status::{Meta, stat};
 use super::tree::{Cursor, Tree};
 use super::work::Area;
-use super::{busy, check, order};
+use super::{busy, check, mounted, order};
 
 /// Attempts at files that change or are in use, and the pause before each but the first.
 const ROUNDS: u32 = 3;
@@ -55,7 +55,8 @@ impl<'a> Job<'a> {
         let root = place.dir.as_fd();
         let tree = Tree::scan(root, &|name, meta| order::rank(&places, name, meta))?;
         let note = order::check(&tree, &places)?;
-        let check::Plan { rewrite: pending, left } = check::plan(&tree, options.force);
+        let mounted = mounted::below(root);
+        let check::Plan { rewrite: pending, left } = check::plan(&tree, &mounted, options.force);
         let before = gain::survey(&tree, root);
         let job = Self {
             place,

@@ -51,6 +51,7 @@ mod left;
 mod legacy;
 pub mod marker;
 mod meta;
+mod mounted;
 mod options;
 mod order;
 mod place;

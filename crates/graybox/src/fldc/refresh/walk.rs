@@ -54,7 +54,7 @@ fn step_by_step(dir: BorrowedFd<'_>, path: &[u8], one_mount: bool) -> rustix::io
 }
 
 /// Identity of the mount in which a descriptor lies, as /proc tells it.
-fn mount_of(fd: BorrowedFd<'_>) -> rustix::io::Result<String> {
+pub fn mount_of(fd: BorrowedFd<'_>) -> rustix::io::Result<String> {
     let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()));
     let told = told.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let line = told.lines().find_map(|line| line.strip_prefix("mnt_id:"));
