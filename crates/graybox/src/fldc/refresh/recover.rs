@@ -73,7 +73,7 @@ pub fn clear(place: &Place, area: &Area<'_>, force: bool) -> Result<Option<Strin
     if !swapped.is_empty() || !touched.is_empty() {
         let finder = finder.insert(Finder::new(place)?);
         swapped.retain(|(name, staged, inside)| {
-            *inside == staged.old || !put_back_foreign(finder, area, name, staged)
+            *inside == staged.old || !put_back_foreign(finder, area, name, staged, force)
         });
         restore_times(finder, area, &touched, &swapped);
         for (name, staged, inside) in &swapped {
@@ -87,12 +87,18 @@ pub fn clear(place: &Place, area: &Area<'_>, force: bool) -> Result<Option<Strin
     Ok(None)
 }
 
-/// Puts a file that another program had made, and an exchange has caught, to where it belongs.
-fn put_back_foreign(finder: &Finder<'_>, area: &Area<'_>, name: &CString, staged: &Staged) -> bool {
+/// Puts a file that another program had made, and an exchange has caught, to where it belongs, unless the copy that is there
+/// is in use or was changed.
+fn put_back_foreign(
+    finder: &Finder<'_>,
+    area: &Area<'_>,
+    name: &CString,
+    staged: &Staged,
+    force: bool,
+) -> bool {
     let Some((dir, place)) = finder.file(staged.new) else { return false };
     let spot = Spot { dir: dir.as_fd(), name: &place, area, file: name };
-    let back = spot.exchange_for(staged.new);
-    back == Ok(true) && area.unlink(name).is_ok()
+    spot.put_back(staged, force).unwrap_or(false)
 }
 
 fn restore_times(
