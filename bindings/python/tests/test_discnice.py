@@ -101,6 +101,19 @@ class Settings(unittest.TestCase):
         )
 
 
+class Names(unittest.TestCase):
+    def test_a_script_may_have_a_name_of_any_bytes(self):
+        with tempfile.TemporaryDirectory() as scene:
+            script = os.path.join(os.fsencode(scene), b"caf\xe9.py")
+            with open(script, "w") as out:
+                out.write("import discnice\nprint(discnice.notices())\n")
+            environment = {**os.environ, "XDG_STATE_HOME": scene, "XDG_RUNTIME_DIR": scene}
+            told = subprocess.run(
+                [sys.executable, script], env=environment, capture_output=True, text=True
+            )
+            self.assertEqual((told.returncode, told.stdout), (0, "[]\n"), told.stderr)
+
+
 class Persistence(unittest.TestCase):
     def test_targets_are_saved_for_each_script(self):
         with tempfile.TemporaryDirectory() as scene:

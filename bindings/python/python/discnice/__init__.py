@@ -39,7 +39,8 @@ __all__ = [
 
 # The interpreter runs many jobs; the script's path tells them apart.
 if sys.argv and sys.argv[0] not in ("", "-c", "-m"):
-    set_job_name(os.path.realpath(sys.argv[0]))
+    # A path of any bytes: what is no UTF-8 in it stands there as an escape.
+    set_job_name(os.path.realpath(sys.argv[0]).encode(errors="backslashreplace").decode())
 
 
 def configure(
