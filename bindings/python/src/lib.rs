@@ -5,22 +5,32 @@ mod graybox;
 mod toolbox;
 
 use discnice_progress::model::{Parameter, Setting};
-use discnice_progress::testpoint::{NotSet, Outcome};
+use discnice_progress::testpoint::{NotSet, Outcome, testpoint_until};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Reports cumulative counters; returns `(outcome, seconds waited)`. Other Python threads run
-/// meanwhile.
+/// meanwhile. What a signal's handler raises ends the wait.
 #[pyfunction]
-fn testpoint(py: Python<'_>, index: u32, metrics: Vec<f64>) -> (&'static str, f64) {
-    let outcome = py.detach(|| discnice_progress::testpoint::testpoint(index, &metrics));
-    match outcome {
+fn testpoint(py: Python<'_>, index: u32, metrics: Vec<f64>) -> PyResult<(&'static str, f64)> {
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        testpoint_until(index, &metrics, &mut || {
+            let look = || Python::try_attach(|py| py.check_signals().err()).flatten();
+            raised = raised.take().or_else(look);
+            raised.is_some()
+        })
+    });
+    if let Some(raised) = raised {
+        return Err(raised);
+    }
+    Ok(match outcome {
         Outcome::TooSoon => ("too soon", 0.0),
         Outcome::Went(_) => ("went", 0.0),
         Outcome::Suspended(time) => ("suspended", time.as_secs_f64()),
         Outcome::Held(time) => ("held", time.as_secs_f64()),
         Outcome::Skipped(_) => ("skipped", 0.0),
-    }
+    })
 }
 
 /// Sets parameters of the regulation by name, once and before the first testpoint.

@@ -1,6 +1,7 @@
 """The installed package, as a job would use it."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,44 @@ class Names(unittest.TestCase):
                 [sys.executable, script], env=environment, capture_output=True, text=True
             )
             self.assertEqual((told.returncode, told.stdout), (0, "[]\n"), told.stderr)
+
+
+class Signals(unittest.TestCase):
+    TURN = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import discnice\n"
+        "discnice.configure(hung=60)\n"
+    )
+
+    def start(self, script):
+        environment = {**os.environ, "XDG_STATE_HOME": SCENE, "XDG_RUNTIME_DIR": SCENE}
+        process = subprocess.Popen(
+            [sys.executable, "-c", self.TURN + script],
+            env=environment, stdout=subprocess.PIPE, text=True,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_ctrl_c_ends_a_wait(self):
+        first = self.start("discnice.testpoint(0); print('runs', flush=True); time.sleep(60)\n")
+        self.assertEqual(first.stdout.readline(), "runs\n")
+        second = self.start(
+            "print('waits', flush=True)\n"
+            "try: discnice.testpoint(0)\n"
+            "except KeyboardInterrupt: print('interrupted', flush=True)\n"
+        )
+        self.assertEqual(second.stdout.readline(), "waits\n")
+        time.sleep(1)
+        self.assertIsNone(second.poll(), "it does not wait for the turn of the first")
+        second.send_signal(signal.SIGINT)
+        try:
+            second.wait(10)
+        except subprocess.TimeoutExpired:
+            self.fail("it still waits")
+        self.assertEqual(second.stdout.read(), "interrupted\n")
 
 
 class Persistence(unittest.TestCase):

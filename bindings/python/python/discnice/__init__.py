@@ -80,7 +80,8 @@ def testpoint(*metrics, index=0):
 
     ``index`` names the set of metrics, such as a phase of the job; a set always has the
     same number of metrics, 1 to 16. Returns the outcome: ``"went"``, ``"too soon"``,
-    ``"suspended"``, ``"held"`` or ``"skipped"``.
+    ``"suspended"``, ``"held"`` or ``"skipped"``. What a signal's handler raises, as for Ctrl-C,
+    ends the wait.
     """
     return _discnice.testpoint(index, metrics)[0]
 

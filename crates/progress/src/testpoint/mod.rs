@@ -29,4 +29,4 @@ pub mod watch;
 
 pub use discnice_paths as paths;
 pub use job::{NotSet, Settings, configure, flush, notices, set, set_job_name};
-pub use thread::{Outcome, set_critical, set_priority, set_resources, testpoint};
+pub use thread::{Outcome, set_critical, set_priority, set_resources, testpoint, testpoint_until};

@@ -76,15 +76,25 @@ pub fn set_critical(critical: bool) {
 /// Bad counters are ignored and named in the outcome; the call never fails and never panics.
 #[inline]
 pub fn testpoint(index: u32, metrics: &[f64]) -> Outcome {
+    testpoint_until(index, metrics, &mut || false)
+}
+
+/// Reports progress like [`testpoint`], and no longer waits once `stop` returns true, which is asked several times a
+/// second meanwhile: for an interpreter that handles signals between its own instructions only.
+#[inline]
+pub fn testpoint_until(index: u32, metrics: &[f64], stop: Stop<'_>) -> Outcome {
     // The lightweight test; everything else is kept out of the caller's loop.
     if NEXT.try_with(|next| clock::roughly_now().0 < next.get()).unwrap_or(true) {
         return Outcome::TooSoon;
     }
-    full(index, metrics)
+    full(index, metrics, stop)
 }
 
+/// Returns true once a wait is to end, and from then on.
+pub type Stop<'a> = &'a mut dyn FnMut() -> bool;
+
 #[cold]
-fn full(index: u32, metrics: &[f64]) -> Outcome {
+fn full(index: u32, metrics: &[f64], stop: Stop<'_>) -> Outcome {
     let outcome = THREAD.try_with(|thread| {
         // A signal handler that calls testpoint within testpoint finds the cell taken.
         let mut thread = thread.try_borrow_mut().ok()?;
@@ -92,7 +102,7 @@ fn full(index: u32, metrics: &[f64]) -> Outcome {
             // A forked child is a job of its own.
             *thread = None;
         }
-        let outcome = thread.get_or_insert_with(Supervised::new).testpoint(index, metrics);
+        let outcome = thread.get_or_insert_with(Supervised::new).testpoint(index, metrics, stop);
         NEXT.set(clock::now().plus(job::settings().interval).0);
         Some(outcome)
     });
@@ -135,7 +145,7 @@ impl Supervised {
         }
     }
 
-    fn testpoint(&mut self, index: u32, metrics: &[f64]) -> Outcome {
+    fn testpoint(&mut self, index: u32, metrics: &[f64], stop: Stop<'_>) -> Outcome {
         let at = clock::now();
         let wishes = WISHES.get();
         if wishes != self.wishes {
@@ -170,10 +180,10 @@ impl Supervised {
             Verdict::Suspend(suspend) => {
                 // It shows no good times.
                 self.seen = None;
-                self.step_aside(suspend.until, suspend.early_from);
+                self.step_aside(suspend.until, suspend.early_from, stop);
             }
-            Verdict::Hold(until) => self.step_aside(until, None),
-            Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(),
+            Verdict::Hold(until) => self.step_aside(until, None, stop),
+            Verdict::Proceed(_) | Verdict::Skipped(_) => self.take_turn(stop),
         }
         Self::told(verdict, at)
     }
@@ -190,31 +200,36 @@ impl Supervised {
 
     //= ms-manners/7.1-supervisor
     /// Waits for the turn, and does not count the wait as the job's own time.
-    fn take_turn(&mut self) {
+    fn take_turn(&mut self, stop: Stop<'_>) {
         let Some(seat) = &self.seat else { return };
         let mut waited = false;
         seat.turn(|| {
             waited = true;
-            ControlFlow::Continue(())
+            unless(stop())
         });
         if waited {
             self.regulator.resumed(clock::now(), false);
         }
     }
 
-    fn step_aside(&mut self, until: Nanos, early_from: Option<Nanos>) {
+    fn step_aside(&mut self, until: Nanos, early_from: Option<Nanos>, stop: Stop<'_>) {
         if let Some(seat) = &self.seat {
             seat.away();
         }
         let early = wait(&mut self.detector, until, early_from, LOOK, |now| {
+            unless(stop())?;
             let look = |job: &mut job::Job| job.look(now, self.seat.as_ref(), Pose::Suspended);
             ControlFlow::Continue(job::with(look).flatten())
         });
         if let Some(seat) = &self.seat {
-            seat.turn(|| ControlFlow::Continue(()));
+            seat.turn(|| unless(stop()));
         }
         self.regulator.resumed(clock::now(), early);
     }
+}
+
+fn unless(stop: bool) -> ControlFlow<()> {
+    if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// How often a suspended thread looks whether the machine went quiet.
