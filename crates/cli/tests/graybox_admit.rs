@@ -183,6 +183,22 @@ fn a_stopped_waiter_does_not_block_the_queue() {
 }
 
 #[test]
+fn a_time_limit_holds_while_the_ledger_is_locked() {
+    let scratch = Scratch::new();
+    assert_eq!(run(&mut scratch.discnice(BEHIND)).status, 0);
+    // As by a process that was stopped while it held the lock.
+    let ledger = fs::File::open(scratch.path("discnice/memory-grants")).unwrap();
+    rustix::fs::flock(&ledger, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let start = Instant::now();
+    let mut waiter = scratch.discnice(BEHIND).stderr(Stdio::null()).spawn().unwrap();
+    while start.elapsed() < Duration::from_secs(10) && waiter.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = waiter.kill();
+    assert_eq!(waiter.wait().unwrap().code(), Some(124));
+}
+
+#[test]
 fn more_than_there_can_ever_be_is_refused() {
     let scratch = Scratch::new();
     let out = run(&mut scratch.discnice(["admit", "--min", "100T", "--max", "200T", "--", "true"]));

@@ -81,9 +81,9 @@ impl Admit {
         let ledger = Ledger::open().map_err(|error| {
             anyhow!("cannot open the ledger of memory grants: {}", reason(&error))
         })?;
-        let ticket = ledger.queue().context("cannot queue up for memory")?;
-        let Some(bytes) = self.wait(&ledger, ticket, &demand)? else {
-            ledger.give_back(ticket)?;
+        let mut ticket = None;
+        let Some(bytes) = self.wait(&ledger, &mut ticket, &demand)? else {
+            ticket.map_or(Ok(()), |ticket| ledger.give_back(ticket))?;
             tell!("discnice: {} of memory did not come free in time", self.min);
             return Ok(ExitCode::from(TIMED_OUT));
         };
@@ -91,21 +91,30 @@ impl Admit {
         let arguments = self.command[1..].iter().map(|argument| substitute(argument, &amount));
         let command: Vec<_> = std::iter::once(name.clone()).chain(arguments).collect();
         let error = launch::execute(&command, &[("DISCNICE_MEMORY", amount.into())]);
-        ledger.give_back(ticket)?;
+        ticket.map_or(Ok(()), |ticket| ledger.give_back(ticket))?;
         let missing = error.kind() == std::io::ErrorKind::NotFound;
         let why = program::trouble(Path::new(name), &error);
         tell!("discnice: cannot run {}: {why}", Foreign::word(name));
         Ok(ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE }))
     }
 
-    /// The bytes granted; `None` after the timeout.
-    fn wait(&self, ledger: &Ledger, ticket: u64, demand: &Demand) -> Result<Option<u64>> {
+    /// The bytes granted; `None` after the timeout. Takes a ticket.
+    fn wait(
+        &self,
+        ledger: &Ledger,
+        ticket: &mut Option<u64>,
+        demand: &Demand,
+    ) -> Result<Option<u64>> {
         let start = Instant::now();
         let mut told = false;
         loop {
-            let holders = match ledger.admit(ticket, demand)? {
-                Admission::Granted(bytes) => return Ok(Some(bytes)),
-                Admission::Wait(holders) => holders,
+            if ticket.is_none() {
+                *ticket = ledger.queue().context("cannot queue up for memory")?;
+            }
+            let holders = match ticket.map(|ticket| ledger.admit(ticket, demand)).transpose()? {
+                Some(Admission::Granted(bytes)) => return Ok(Some(bytes)),
+                Some(Admission::Wait(holders)) => holders,
+                None => Vec::new(),
             };
             let left = self.timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
             if left == Some(Duration::ZERO) {

@@ -1,6 +1,7 @@
 //! Memory promised to each process, shared by all callers of a user.
 //!
-//! A file of 64-byte slots under one lock (flock(2), released when its holder dies). Every change
+//! A file of 64-byte slots under one lock (flock(2), released when its holder dies; if one is stopped while it holds it,
+//! nothing is promised, and what is given back or settled is not noted). Every change
 //! writes one slot with one write that lies within a page, which a kill cannot tear. An entry of a
 //! process that has ended, recognised by process id and start time, is free.
 
@@ -48,7 +49,7 @@ impl Ledger {
         Ok(Self { file })
     }
 
-    fn lock(&self) -> io::Result<Locked<'_>> {
+    fn lock(&self) -> io::Result<Option<Locked<'_>>> {
         Locked::of(&self.file)
     }
 
@@ -62,7 +63,7 @@ impl Ledger {
     pub fn take(&self, demand: &Demand, first: u64) -> io::Result<Option<(u64, u64)>> {
         // Before the lock, as it may take a while.
         let pressed = pressed();
-        let mut locked = self.lock()?;
+        let Some(mut locked) = self.lock()? else { return Ok(None) };
         locked.join(millis_since_boot())?;
         if pressed || locked.head().is_some() {
             return Ok(None);
@@ -81,7 +82,7 @@ impl Ledger {
     /// # Errors
     /// Of the file.
     pub fn extend(&self, ticket: u64, wanted: u64) -> io::Result<u64> {
-        let mut locked = self.lock()?;
+        let Some(mut locked) = self.lock()? else { return Ok(0) };
         let Some(index) = locked.find(std::process::id(), ticket) else { return Ok(0) };
         let Some(entry) = locked.slots[index] else { return Ok(0) };
         locked.slots[index] = Some(Entry { touched: entry.bytes, ..entry });
@@ -97,7 +98,7 @@ impl Ledger {
     /// # Errors
     /// Of the file.
     pub fn settle(&self, ticket: u64, bytes: u64) -> io::Result<()> {
-        let mut locked = self.lock()?;
+        let Some(mut locked) = self.lock()? else { return Ok(()) };
         let Some(index) = locked.find(std::process::id(), ticket) else { return Ok(()) };
         let entry = locked.slots[index];
         locked.write(index, entry.map(|entry| Entry { bytes, touched: bytes, ..entry }))
@@ -108,22 +109,23 @@ impl Ledger {
     /// # Errors
     /// Of the file.
     pub fn give_back(&self, ticket: u64) -> io::Result<()> {
-        let mut locked = self.lock()?;
+        let Some(mut locked) = self.lock()? else { return Ok(()) };
         match locked.find(std::process::id(), ticket) {
             Some(index) => locked.write(index, None),
             None => Ok(()),
         }
     }
 
-    /// Queues up for a promise to the command that this process will become; returns the ticket.
+    /// Queues up for a promise to the command that this process will become; returns the ticket, or `None` while a holder of
+    /// the lock that is stopped keeps it.
     ///
     /// # Errors
     /// Of the file.
-    pub fn queue(&self) -> io::Result<u64> {
-        let mut locked = self.lock()?;
+    pub fn queue(&self) -> io::Result<Option<u64>> {
+        let Some(mut locked) = self.lock()? else { return Ok(None) };
         let ticket = locked.next_ticket();
         locked.add(Entry::own(ticket, 0, true))?;
-        Ok(ticket)
+        Ok(Some(ticket))
     }
 
     //= gray-box/4.3.2-deadlock
@@ -134,7 +136,7 @@ impl Ledger {
     /// Of the file.
     pub fn admit(&self, ticket: u64, demand: &Demand) -> io::Result<Admission> {
         let pressed = pressed();
-        let mut locked = self.lock()?;
+        let Some(mut locked) = self.lock()? else { return Ok(Admission::Wait(Vec::new())) };
         let holders = |locked: &Locked<'_>| {
             let others = locked.entries().filter(|entry| entry.ticket != ticket);
             others.map(|entry| entry.pid).collect()
@@ -191,11 +193,30 @@ mod tests {
     }
 
     #[test]
+    fn nothing_waits_for_a_holder_of_the_lock_that_is_stopped() {
+        let (dir, ledger) = ledger();
+        let small = Demand::new(MIB, MIB, 1).unwrap();
+        let (ticket, _) = ledger.take(&small, 0).unwrap().unwrap();
+        let stopped = Ledger::open_at(&dir.path().join("grants")).unwrap();
+        let lock = stopped.lock().unwrap().unwrap();
+        let begun = std::time::Instant::now();
+        assert_eq!(ledger.take(&small, 0).unwrap(), None);
+        assert_eq!(ledger.queue().unwrap(), None);
+        assert_eq!(ledger.admit(ticket, &small).unwrap(), Admission::Wait(Vec::new()));
+        assert_eq!(ledger.extend(ticket, 2 * MIB).unwrap(), 0);
+        ledger.settle(ticket, MIB).unwrap();
+        ledger.give_back(ticket).unwrap();
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+        drop(lock);
+        assert!(ledger.take(&small, 0).unwrap().is_some());
+    }
+
+    #[test]
     fn a_file_of_any_length_is_used_at_once() {
         let (_dir, ledger) = ledger();
         ledger.file.set_len(4 << 30).unwrap();
         let begun = std::time::Instant::now();
-        let ticket = ledger.queue().unwrap();
+        let ticket = ledger.queue().unwrap().unwrap();
         ledger.give_back(ticket).unwrap();
         assert!(begun.elapsed().as_secs() < 2, "{:?}", begun.elapsed());
         assert_eq!(ledger.file.metadata().unwrap().len(), 4 << 30, "nothing is cut off");
@@ -216,7 +237,7 @@ mod tests {
             touched: millis_since_boot(),
             is_command: false,
         };
-        ledger.lock().unwrap().add(member).unwrap();
+        ledger.lock().unwrap().unwrap().add(member).unwrap();
         let all = Demand::new(MIB, 1 << 50, MIB).unwrap();
         let available = available().0;
         let (ticket, bytes) = ledger.take(&all, 0).unwrap().unwrap();
@@ -236,7 +257,7 @@ mod tests {
         let (_dir, ledger) = ledger();
         let small = Demand::new(1, 1, 1).unwrap();
         let huge = Demand::new(1 << 60, 1 << 60, 1).unwrap();
-        let (first, second) = (ledger.queue().unwrap(), ledger.queue().unwrap());
+        let (first, second) = (ledger.queue().unwrap().unwrap(), ledger.queue().unwrap().unwrap());
         assert!(matches!(ledger.admit(first, &huge).unwrap(), Admission::Wait(_)));
         assert!(matches!(ledger.admit(second, &small).unwrap(), Admission::Wait(_)));
         assert_eq!(ledger.take(&small, 0).unwrap(), None, "passed the queue");
@@ -257,7 +278,7 @@ mod tests {
         };
         ledger.file.write_all_at(&dead.to_bytes(), 0).unwrap();
         ledger.file.write_all_at(&[0xAB; SLOT + 7], SLOT as u64).unwrap();
-        let locked = ledger.lock().unwrap();
+        let locked = ledger.lock().unwrap().unwrap();
         assert_eq!(locked.entries().count(), 0);
         assert_eq!(locked.slots.len(), 2);
     }

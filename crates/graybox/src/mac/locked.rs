@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 use discnice_sys::procfs;
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use super::entry::{Entry, MEMBER, SLOT, is_stopped};
 use super::facts::available;
@@ -15,6 +17,10 @@ const COMPETES: u64 = 1000;
 
 /// Slots that are read: more than there can be processes that wait at once. What lies behind them in a file is not ours.
 const MOST: usize = 1 << 16;
+
+/// How long to wait for the lock, and how often to try. Its holders keep it for some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+const APART: Duration = Duration::from_micros(500);
 
 /// The lock, and what the slots say.
 pub struct Locked<'a> {
@@ -30,13 +36,29 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// Takes the lock; false if it did not come free in time.
+fn take(file: &File) -> io::Result<bool> {
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if begun.elapsed() >= PATIENCE => return Ok(false),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(APART),
+            Err(error) => return Err(error.into()),
+            Ok(()) => return Ok(true),
+        }
+    }
+}
+
 impl<'a> Locked<'a> {
-    /// Takes the lock, and reads the slots of processes that are alive.
+    /// Takes the lock, and reads the slots of processes that are alive; `None` if a holder of the lock that is stopped or
+    /// frozen keeps it.
     ///
     /// # Errors
     /// Of the file.
-    pub fn of(file: &'a File) -> io::Result<Self> {
-        rustix::fs::flock(file, FlockOperation::LockExclusive)?;
+    pub fn of(file: &'a File) -> io::Result<Option<Self>> {
+        if !take(file)? {
+            return Ok(None);
+        }
         let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         let mut bytes = vec![0; (size / SLOT).min(MOST) * SLOT];
         file.read_exact_at(&mut bytes, 0)?;
@@ -53,7 +75,7 @@ impl<'a> Locked<'a> {
         };
         let slots = bytes.chunks_exact(SLOT).map(Entry::from_bytes);
         let slots = slots.map(|slot| slot.filter(&mut is_alive)).collect();
-        Ok(Self { file, slots })
+        Ok(Some(Self { file, slots }))
     }
 
     pub fn write(&mut self, index: usize, entry: Option<Entry>) -> io::Result<()> {
