@@ -1,4 +1,5 @@
-//! `discnice refresh` leaves files alone that are mounted elsewhere, or covered by a mount there, as those of containers are.
+//! `discnice refresh` leaves files alone that are mounted elsewhere, or covered by a mount there, as those of containers are,
+//! and a mount inside that nothing serves any more.
 
 mod graybox_support;
 
@@ -79,5 +80,34 @@ fn files_that_mounts_hold_on_to_stay() {
         assert!(after[..2] == before[..2] && after[2] != before[2], "{before:?} {after:?}");
         scratch.write("home/tree/one file", b"new, ");
         assert_eq!(container.read(), "new, other", "what the container sees");
+    }
+}
+
+/// Mounts what nothing serves at `tree/sub/dead` and `tree/dead`, and refreshes.
+const DEAD: &str = "for at in tree/dead tree/sub/dead; do \
+                    mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none $at 3<>/dev/fuse || exit 99; done; \
+                    exec \"$0\" refresh tree";
+
+#[test]
+fn a_mount_that_nothing_serves_is_left_alone() {
+    let scratch = Scratch::new();
+    for name in ["tree/dead", "tree/sub/dead"] {
+        fs::create_dir_all(scratch.path(name)).unwrap();
+    }
+    for name in ["tree/one", "tree/sub/other"] {
+        scratch.write(name, b"x");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", DEAD]).arg(graybox_support::discnice());
+    command.env("XDG_CACHE_HOME", scratch.path("")).current_dir(scratch.path(""));
+    let out = run(&mut command);
+    if out.status == 99 || out.stderr.contains("unshare failed") {
+        skip!("needs the right to mount, and FUSE");
+    }
+    assert_eq!(out.status, 0, "{out:?}");
+    assert!(out.stdout.contains("rewrote 2 files"), "{out:?}");
+    for name in ["dead", "sub/dead"] {
+        let line = format!("    {name}: Transport endpoint is not connected\n");
+        assert!(out.stdout.contains(&line), "{out:?}");
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use super::marker::{Facts, Identity};
 
 /// What has to be kept of a file, and what tells that it changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Meta {
     /// Type and permission bits.
     pub mode: u32,

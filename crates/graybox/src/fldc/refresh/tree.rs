@@ -37,7 +37,8 @@ impl Node {
 pub struct Tree {
     /// All members.
     pub nodes: Vec<Node>,
-    /// Directories that could not be read, and why; their contents are no members.
+    /// Directories that could not be read, and why; their contents are no members. Also members of which nothing is known, as
+    /// of a mount that nothing serves any more; they are of no kind.
     pub unread: Vec<(usize, Errno)>,
 }
 
@@ -81,7 +82,7 @@ impl Tree {
         rank: RankOf<'_>,
     ) -> rustix::io::Result<()> {
         let dir = self.open_directory(root, at)?;
-        let first = self.nodes.len();
+        let (first, mut closed) = (self.nodes.len(), Vec::new());
         for entry in Dir::read_from(&dir)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -89,8 +90,9 @@ impl Tree {
                 continue;
             }
             match stat(dir.as_fd(), name) {
+                Ok(meta) => self.nodes.push(Node { parent: at, name: name.to_owned(), meta }),
                 Err(Errno::NOENT) => {}
-                meta => self.nodes.push(Node { parent: at, name: name.to_owned(), meta: meta? }),
+                Err(error) => closed.push((name.to_owned(), error)),
             }
         }
         let ranks: HashMap<CString, u64> = (first..self.nodes.len())
@@ -106,6 +108,10 @@ impl Tree {
             };
             key(one).cmp(&key(other)).then_with(|| one.name.cmp(&other.name))
         });
+        for (name, error) in closed {
+            self.unread.push((self.nodes.len(), error));
+            self.nodes.push(Node { parent: at, name, meta: Meta::default() });
+        }
         Ok(())
     }
 
