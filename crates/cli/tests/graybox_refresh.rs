@@ -32,11 +32,16 @@ fn everything_is_kept() {
         b"\0kept\xff",
         rustix::fs::XattrFlags::empty(),
     );
+    // What only some file systems take.
+    let flags = || run(Command::new("lsattr").arg(tree.join("file6"))).stdout;
+    let _ = Command::new("chattr").arg("+sudA").arg(tree.join("file6")).output();
+    let flagged = flags();
     let (before, inodes) = (manifest(&tree), inodes_of_files(&tree));
     let blocks = fs::metadata(tree.join("sparse")).unwrap().blocks();
     let out = run(&mut scratch.discnice(["refresh", "tree"]));
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_eq!(manifest(&tree), before);
+    assert_eq!(flags(), flagged);
     for (name, inode) in inodes_of_files(&tree) {
         // Two names cannot be exchanged in one step.
         let linked = name == "file1";

@@ -175,12 +175,12 @@ impl Drop for Disk {
     }
 }
 
-/// Mounts a btrfs of its own at `disk`.
-fn mount_btrfs(scratch: &Scratch) -> Option<Disk> {
+/// Mounts a file system of its own, of this type, at `disk`.
+fn mount(scratch: &Scratch, kind: &str) -> Option<Disk> {
     let (at, image) = (scratch.path("disk"), scratch.path("image"));
     fs::create_dir(&at).unwrap();
-    fs::File::create(&image).unwrap().set_len(128 << 20).unwrap();
-    let made = Command::new("mkfs.btrfs").arg("-q").arg(&image).output();
+    fs::File::create(&image).unwrap().set_len(320 << 20).unwrap();
+    let made = Command::new(format!("mkfs.{kind}")).arg("-q").arg(&image).output();
     let is_made = made.is_ok_and(|made| made.status.success());
     let mut mount = Command::new("mount");
     let is_there = is_made && run(mount.args(["-o", "loop"]).args([&image, &at])).status == 0;
@@ -190,7 +190,7 @@ fn mount_btrfs(scratch: &Scratch) -> Option<Disk> {
 #[test]
 fn a_subvolume_inside_is_left_alone() {
     let scratch = Scratch::new();
-    let Some(disk) = mount_btrfs(&scratch) else {
+    let Some(disk) = mount(&scratch, "btrfs") else {
         skip!("needs the right to mount, and mkfs.btrfs");
     };
     let tree = disk.0.join("tree");
@@ -208,6 +208,27 @@ fn a_subvolume_inside_is_left_alone() {
     assert!(out.stdout.contains("rewrote 1 files"), "{out:?}");
     assert!(out.stdout.contains("sub: a subvolume; refresh the directories"), "{out:?}");
     assert!(inode("one") != before[0] && inode("sub/two") == before[1]);
+}
+
+#[test]
+fn the_project_of_a_file_is_kept() {
+    let scratch = Scratch::new();
+    let Some(disk) = mount(&scratch, "xfs") else {
+        skip!("needs the right to mount, and mkfs.xfs");
+    };
+    let tree = disk.0.join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), vec![1; 9000]).unwrap();
+    let projects = || {
+        let out = run(Command::new("lsattr").arg("-p").arg(&tree));
+        out.stdout.split_whitespace().next().map(str::to_owned)
+    };
+    assert_eq!(run(Command::new("chattr").args(["-p", "42"]).arg(tree.join("file"))).status, 0);
+    let inode = || fs::metadata(tree.join("file")).unwrap().ino();
+    let before = inode();
+    let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
+    assert!(out.status == 0 && inode() != before, "{out:?}");
+    assert_eq!(projects().as_deref(), Some("42"));
 }
 
 #[test]

@@ -59,12 +59,10 @@ pub fn copy(
     let mode = Mode::RUSR | Mode::WUSR;
     let to = File::from(rustix::fs::openat(area.fd(), &making, flags, mode)?);
     let make = || -> Result<Copied, Why> {
-        meta::copy_flags(from.as_fd(), to.as_fd())?;
+        meta::copy_flags(from.as_fd(), to.as_fd()).map_err(lost)?;
+        meta::copy_project(from.as_fd(), to.as_fd()).map_err(lost)?;
         let hash = content::copy(&from, &to, wanted.size)?;
-        meta::copy(from.as_fd(), to.as_fd(), wanted).map_err(|error| match error {
-            Errno::PERM => Why::Property("a copy could not have its group or attributes"),
-            other => other.into(),
-        })?;
+        meta::copy(from.as_fd(), to.as_fd(), wanted).map_err(lost)?;
         if !wanted.unchanged(&stat_open(from.as_fd())?) {
             return Err(Why::Changed);
         }
@@ -79,6 +77,16 @@ pub fn copy(
         let _ = area.unlink(&making);
     }
     made
+}
+
+/// Returns why there is no copy, of an error in carrying something over.
+fn lost(error: Errno) -> Why {
+    match error {
+        Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL => {
+            Why::Property("a copy could not have its group or attributes")
+        }
+        other => other.into(),
+    }
 }
 
 /// Waits until the last change known is so long ago that a later one bears another time stamp.

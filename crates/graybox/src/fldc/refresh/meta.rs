@@ -8,6 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, IFlags, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
+use super::raw::Attributes;
 use super::status::{Meta, stat_open};
 
 /// Largest attribute, and largest list of names, that Linux has (linux/limits.h).
@@ -51,7 +52,12 @@ fn copy_xattrs(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> rustix::io::Result<(
 
 /// The flags of chattr(1) that people set; others are the file system's own business.
 fn kept_flags() -> IFlags {
+    /// `FS_NOCOMP_FL` of linux/fs.h, without a name in the library.
+    const NOT_COMPRESSED: IFlags = IFlags::from_bits_retain(0x400);
     IFlags::NODUMP
+        | IFlags::SECURE_REMOVAL
+        | IFlags::UNRM
+        | NOT_COMPRESSED
         | IFlags::NOATIME
         | IFlags::SYNC
         | IFlags::DIRSYNC
@@ -79,6 +85,20 @@ pub fn copy_flags(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> rustix::io::Resul
     rustix::fs::ioctl_setflags(to, (have - kept) | (wanted & kept))?;
     let now = rustix::fs::ioctl_getflags(to)?;
     if now & kept == wanted & kept { Ok(()) } else { Err(Errno::OPNOTSUPP) }
+}
+
+/// Makes the project, for quotas, and what XFS keeps beside the inode flags equal; as [`copy_flags`], before any contents.
+///
+/// # Errors
+/// As ioctl(2); `EOPNOTSUPP` if something did not stick.
+pub fn copy_project(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    // File systems without have none to lose.
+    let Ok(wanted) = Attributes::of(from) else { return Ok(()) };
+    if Attributes::of(to)?.are_as(&wanted) {
+        return Ok(());
+    }
+    wanted.give(to)?;
+    if Attributes::of(to)?.are_as(&wanted) { Ok(()) } else { Err(Errno::OPNOTSUPP) }
 }
 
 /// Carries owner, attributes, mode and times over, in the order in which they do not undo each

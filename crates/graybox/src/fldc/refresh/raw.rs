@@ -1,8 +1,13 @@
 //! System calls without a safe wrapper.
-#![allow(unsafe_code, reason = "sync_file_range and fcntl(F_SETLEASE) have no safe wrapper")]
+#![allow(
+    unsafe_code,
+    reason = "sync_file_range, fcntl(F_SETLEASE) and FS_IOC_FSGETXATTR have no safe wrapper"
+)]
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
 
 /// The signal that tells a lease holder of another opener (fcntl(2), asm-generic/fcntl.h).
 const F_SETSIG: libc::c_int = 10;
@@ -13,6 +18,60 @@ const F_SETSIG: libc::c_int = 10;
 pub fn start_writing(file: &File) {
     // SAFETY: plain numbers; the call starts the writing of the descriptor's own dirty pages.
     unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+/// `struct fsxattr` (linux/fs.h): what of a file's attributes chattr(1) and ioctl_getflags do not tell, and what they do.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Attributes {
+    flags: u32,
+    extent_size: u32,
+    extents: u32,
+    project: u32,
+    shared_extent_size: u32,
+    padding: [u8; 8],
+}
+
+/// `_IOR('X', 31, struct fsxattr)` and `_IOW('X', 32, struct fsxattr)`.
+const FS_IOC_FSGETXATTR: libc::c_ulong = 0x801C_581F;
+const FS_IOC_FSSETXATTR: libc::c_ulong = 0x401C_5820;
+/// `FS_XFLAG_REALTIME`, `_EXTSIZE`, `_NODEFRAG`, `_FILESTREAM`, `_DAX`, `_COWEXTSIZE`.
+const SET_BY_PEOPLE: u32 = 0x1 | 0x800 | 0x2000 | 0x4000 | 0x8000 | 0x1_0000;
+
+impl Attributes {
+    /// Asks for those of a file.
+    ///
+    /// # Errors
+    /// As ioctl(2), where the file system has none.
+    pub fn of(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
+        let mut told = Self::default();
+        // SAFETY: the kernel fills in the structure, which has its layout and outlives the call.
+        let rc = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FSGETXATTR as _, &raw mut told) };
+        result(rc).map(|()| told)
+    }
+
+    /// Gives a file those of another, but for flags that are the file system's own business.
+    ///
+    /// # Errors
+    /// As ioctl(2).
+    pub fn give(&self, fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
+        let own = Self::of(fd)?.flags & !SET_BY_PEOPLE;
+        let wanted = Self { flags: own | self.flags & SET_BY_PEOPLE, ..*self };
+        // SAFETY: the kernel reads the structure, which has its layout and outlives the call.
+        let rc = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FSSETXATTR as _, &raw const wanted) };
+        result(rc)
+    }
+
+    /// Returns true if a copy is to have nothing else.
+    pub fn are_as(&self, other: &Self) -> bool {
+        let kept = |of: &Self| (of.flags & SET_BY_PEOPLE, of.extent_size, of.project);
+        kept(self) == kept(other) && self.shared_extent_size == other.shared_extent_size
+    }
+}
+
+fn result(rc: libc::c_int) -> rustix::io::Result<()> {
+    let error = std::io::Error::last_os_error();
+    if rc == 0 { Ok(()) } else { Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)) }
 }
 
 /// Why a lease was not granted.
