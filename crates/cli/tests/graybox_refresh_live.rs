@@ -342,3 +342,41 @@ fn acknowledged_writes_outlive_kills() {
         "{killed} kills beside {appended} + {held} + {replaced} + {made} synced writes, and {fast:?}"
     );
 }
+
+/// Counts in a mapped file, which it maps anew for each number; `LOST` if it finds another number than the last.
+const COUNTER: &str = "
+import mmap, os, sys, time
+last = 0
+print('goes', flush=True)
+while os.path.exists(sys.argv[2]):
+    with open(sys.argv[1], 'r+b') as file, mmap.mmap(file.fileno(), 4096) as memory:
+        if int.from_bytes(memory[:8], 'little') != last: sys.exit('LOST')
+        last += 1
+        memory[:8] = last.to_bytes(8, 'little')
+    time.sleep(0.01)
+";
+
+#[test]
+fn what_is_written_by_a_mapping_is_kept_where_times_do_not_tell() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        skip!("no file system in memory");
+    };
+    let scratch = Scratch::new();
+    let (tree, go) = (folder.path().join("tree"), folder.path().join("go"));
+    fs::create_dir(&tree).unwrap();
+    for number in 0..100 {
+        fs::write(tree.join(number.to_string()), vec![1; 20_000]).unwrap();
+    }
+    fs::write(tree.join("counter"), vec![0; 4096]).unwrap();
+    fs::write(&go, "").unwrap();
+    let mut counter = Command::new("python3");
+    counter.args(["-c", COUNTER]).arg(tree.join("counter")).arg(&go).stdout(Stdio::piped());
+    let mut counter = counter.spawn().unwrap();
+    counter.stdout.take().unwrap().read_exact(&mut [0; 5]).unwrap();
+    for _ in 0..4 {
+        let out = run(scratch.discnice(["refresh"]).arg(&tree));
+        assert_eq!((out.status, &*out.stderr), (0, ""), "{}", out.stdout);
+    }
+    fs::remove_file(&go).unwrap();
+    assert!(counter.wait().unwrap().success(), "a number that was written is gone");
+}

@@ -31,7 +31,8 @@ pub struct Copied {
     pub name: CString,
     /// What that name says.
     pub staged: Staged,
-    hash: Hash,
+    /// Hash of what it has.
+    pub hash: Hash,
 }
 
 /// Copies the file `name` in `dir`, which was `wanted` at the scan.

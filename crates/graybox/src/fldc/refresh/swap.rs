@@ -5,12 +5,14 @@
 //! inode that was checked, another program has put a new file there in between, and it goes back.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+use super::content::{self, Hash};
 use super::left::Why;
 use super::marker::Staged;
 use super::meta::{self, open_quietly};
@@ -86,16 +88,27 @@ impl Spot<'_> {
     }
 
     //= gray-box/4.2.2-atomic
-    /// Exchanges the file for its copy, if neither is open elsewhere and the file still is `wanted`;
-    /// returns its change time afterwards, for [`Spot::settle`].
+    /// Exchanges the file for its copy, if neither is open elsewhere and the file still is `wanted`, with these contents if
+    /// they are given; returns its change time afterwards, for [`Spot::settle`].
     ///
     /// # Errors
     /// Why not; the directory is as before then.
-    pub fn exchange(&self, staged: &Staged, wanted: &Meta, force: bool) -> Result<(i64, u32), Why> {
-        let old = open_quietly(self.dir, self.name)?;
+    pub fn exchange(
+        &self,
+        staged: &Staged,
+        wanted: &Meta,
+        contents: Option<&Hash>,
+        force: bool,
+    ) -> Result<(i64, u32), Why> {
+        let old = File::from(open_quietly(self.dir, self.name)?);
         let new = open_quietly(self.area.fd(), self.file)?;
         let (old_lease, new_lease) = (lease(old.as_fd(), force)?, lease(new.as_fd(), force)?);
         if !wanted.unchanged(&stat_open(old.as_fd())?) {
+            return Err(Why::Changed);
+        }
+        if let Some(contents) = contents
+            && content::hash(&old, wanted.size)? != *contents
+        {
             return Err(Why::Changed);
         }
         if !self.exchange_for(staged.old)? {

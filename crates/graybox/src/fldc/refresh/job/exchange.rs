@@ -76,7 +76,9 @@ impl Job<'_> {
         for copy in group {
             let node = &self.tree.nodes[copy.index];
             let spot = Spot { dir: dir.as_fd(), name: &node.name, area, file: &copy.name };
-            match spot.exchange(&copy.staged, &node.meta, self.force) {
+            // Where it is not told where files lie, they may lie in memory (tmpfs), and a write by a mapping moves no time.
+            let contents = self.before.is_none().then_some(&copy.hash);
+            match spot.exchange(&copy.staged, &node.meta, contents, self.force) {
                 Ok(changed) => {
                     replaced.insert(copy.staged.new, copy.staged.old);
                     exchanged.push((copy, changed));
