@@ -232,6 +232,24 @@ fn the_project_of_a_file_is_kept() {
 }
 
 #[test]
+fn files_longer_than_this_process_may_write_stay() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("tree")).unwrap();
+    for (name, size) in [("small", 5000), ("large", 900_000)] {
+        scratch.write(&format!("tree/{name}"), &vec![1; size]);
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 100; exec \"$0\" refresh tree"]);
+    command.arg(graybox_support::discnice()).current_dir(scratch.path(""));
+    let out = run(command.env("XDG_CACHE_HOME", scratch.path("")));
+    assert_eq!(out.status, 0, "{out:?}");
+    assert!(out.stdout.contains("rewrote 1 files"), "{out:?}");
+    assert!(out.stdout.contains("large: File too large"), "{out:?}");
+    let beside = fs::read_dir(scratch.path("")).unwrap().count();
+    assert_eq!(beside, 1, "something was left");
+}
+
+#[test]
 fn a_full_disk_and_one_without_inodes() {
     let scratch = Scratch::new();
     let Some(disk) = Disk::mount(&scratch, "size=1m,nr_inodes=40") else {

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::inheritance;
 use crate::output::{self, replace_line, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
@@ -123,6 +124,7 @@ impl Refresh {
     /// # Errors
     /// An unreadable or empty list.
     pub fn run(self) -> Result<ExitCode> {
+        inheritance::survive_limits_of_files();
         let order = match &self.order {
             None => Vec::new(),
             Some(path) => read_list(path)?,
