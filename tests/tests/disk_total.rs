@@ -107,6 +107,17 @@ fn the_watcher_holds_from_outside() {
 }
 
 #[test]
+fn a_wait_is_counted_while_it_lasts() {
+    let job = Job::start(&["--disk-total", "4M", "--mechanism", "preload"], WRITES);
+    job.until_held();
+    let waited = || job.show()["waited_seconds"].as_f64().expect("a number");
+    let before = waited();
+    std::thread::sleep(3 * LONG);
+    let more = waited() - before;
+    assert!((1.0..5.0).contains(&more), "{more} s of {before} s");
+}
+
+#[test]
 fn without_a_rate_it_holds_as_soon() {
     let job = Job::start(&["--disk-total", "8M", "--disk", "unlimited"], WRITES);
     job.until_held();

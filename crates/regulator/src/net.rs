@@ -159,13 +159,13 @@ impl<H: Host> Regulator<'_, H> {
             let yields = self.class.yields();
             let longest = if yields { LONGEST_SLEEP_YIELDING } else { LONGEST_SLEEP };
             woken = self.host.wait(self.class.changes(), seen.0, until.min(now.plus(longest)));
-            now = self.host.now();
+            now = self.note_waiting(now);
             self.mind_ceilings(now);
             if yields {
                 self.attend(now);
             }
         }
-        self.note_held(now.minus(begun));
+        self.note_waited(now.minus(begun));
         woken
     }
 
@@ -175,9 +175,26 @@ impl<H: Host> Regulator<'_, H> {
         resources.into_iter().map(|one| self.class.meter(one).latest(now)).max().unwrap_or(now)
     }
 
-    /// Notes that the program was held for so long, by us or by what we told it.
+    /// Notes that the program was held for so long by what we told it.
     pub fn note_held(&self, time: Nanos) {
+        self.add_waiting(time);
+        self.note_waited(time);
+    }
+
+    /// Notes that a wait has lasted since `before`, and may go on: a long one is seen while it lasts. Returns the time.
+    pub(crate) fn note_waiting(&self, before: Nanos) -> Nanos {
+        let now = self.host.now();
+        self.add_waiting(now.minus(before));
+        now
+    }
+
+    fn add_waiting(&self, time: Nanos) {
         self.books.add_wait(time.0);
+        self.class.note_waiting(time);
+    }
+
+    /// Notes that a wait has ended, which lasted for so long.
+    pub(crate) fn note_waited(&self, time: Nanos) {
         self.class.note_wait(time);
         if let Some(held) = self.held {
             held.set(held.get().saturating_add(time.0));

@@ -103,14 +103,13 @@ impl<H: Host> Regulator<'_, H> {
         while self.class.is_used_up() {
             let seen = self.class.changes().load(Ordering::Acquire);
             let woken = self.host.wait(self.class.changes(), seen, now.plus(LONGEST_SLEEP));
-            now = self.host.now();
+            now = self.note_waiting(now);
             self.tell(self.class.mind_disk_total());
             if woken == Woken::Abandoned {
                 break;
             }
         }
-        self.books.add_wait(now.minus(begun).0);
-        self.class.note_wait(now.minus(begun));
+        self.note_waited(now.minus(begun));
     }
 
     /// Wakes those that wait by the limits, if these have `changed`.
@@ -158,7 +157,7 @@ impl<H: Host> Regulator<'_, H> {
             let until = start.min(now.plus(longest));
             // A signal handler that ran changes nothing: disk I/O is not interruptible either.
             let woken = self.host.wait(self.class.changes(), seen, until);
-            let then = self.host.now();
+            let then = self.note_waiting(now);
             if then < now {
                 // The clock was set back: the rest of the wait is as long as it was.
                 (start, begun) = (then.plus(start.minus(now)), then.minus(now.minus(begun)));
@@ -173,7 +172,7 @@ impl<H: Host> Regulator<'_, H> {
                 self.attend(now);
             }
         }
-        self.note_held(now.minus(begun));
+        self.note_waited(now.minus(begun));
         (!abandoned).then_some(now)
     }
 

@@ -198,10 +198,14 @@ impl Class {
             .fetch_update(relaxed, relaxed, |left| Some(left.saturating_sub(bytes)));
     }
 
-    /// Adds one wait of a member.
+    /// Adds time for which a member has waited; the wait may go on.
+    pub fn note_waiting(&self, time: Nanos) {
+        self.header.waited.fetch_add(time.0, Ordering::Relaxed);
+    }
+
+    /// Adds one wait of a member, which lasted for so long: [`Self::note_waiting`] has added that time.
     pub fn note_wait(&self, time: Nanos) {
         self.header.waits.fetch_add(1, Ordering::Relaxed);
-        self.header.waited.fetch_add(time.0, Ordering::Relaxed);
         self.waits.add(time);
     }
 
