@@ -19,7 +19,7 @@ const PHYSICAL: [&[u8]; 10] =
     [b"sd", b"vd", b"hd", b"xvd", b"nvme", b"mmcblk", b"nbd", b"rbd", b"dasd", b"pmem"];
 /// Prefixes of disks with a `p` between their name and a partition's number; others have the number
 /// alone.
-const SEPARATED: [&[u8]; 5] = [b"nvme", b"mmcblk", b"nbd", b"loop", b"md"];
+const SEPARATED: [&[u8]; 7] = [b"nvme", b"mmcblk", b"nbd", b"rbd", b"pmem", b"loop", b"md"];
 /// Interfaces with traffic that passes another one as well, or none.
 const VIRTUAL: [&[u8]; 7] = [b"lo", b"veth", b"docker", b"br-", b"virbr", b"tun", b"tap"];
 
