@@ -56,6 +56,24 @@ fn a_refused_change_leaves_the_class_as_it_was() {
     assert!(class.show()["limit_net_up"].is_null());
 }
 
+/// The number of a job holds always, also in a class that one without a number has made.
+#[test]
+fn a_number_replaces_what_a_job_without_one_gets() {
+    let class = Class::new("unlimited");
+    let run_with = |options: &[&str]| {
+        let mut command = product::discnice(["run", "--class", class.name()]);
+        run(command.args(options).args(["--", "true"])).succeeded();
+        class.show()
+    };
+    run_with(&[]);
+    assert_eq!(run_with(&["--weight", "7"])["when"], "busy");
+    run_with(&["--weight", "100"]);
+    let shown = run_with(&["--disk", "3M"]);
+    assert_eq!((&shown["when"], &shown["guest"]), (&"always".into(), &false.into()), "{shown:#}");
+    run_with(&["--when", "busy"]);
+    assert_eq!(run_with(&["--disk", "4M"])["when"], "busy", "it was said");
+}
+
 /// Writes a configuration file, and returns the folder that `XDG_CONFIG_HOME` has to name.
 fn configured(text: &str) -> tempfile::TempDir {
     let folder = product::folder();

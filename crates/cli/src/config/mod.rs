@@ -107,6 +107,16 @@ impl Config {
         given.over(before)
     }
 
+    /// The limits of a class that had these `before`, for a job in it: its numbers replace the default there as in a new class,
+    /// where they hold always.
+    ///
+    /// # Errors
+    /// They contradict each other, or are parts of what was never measured.
+    pub fn limits_of_existing(&self, given: &LimitArgs, before: Limits) -> anyhow::Result<Limits> {
+        let is_replaced = given.has_threshold() && before == self.default_limits()?;
+        given.over(if is_replaced { Limits::UNLIMITED } else { before })
+    }
+
     /// What users of a class of this name are told.
     pub fn message(&self, name: &str) -> Option<&str> {
         let sections = [self.own.class(name), self.site.class(name)];

@@ -53,12 +53,12 @@ impl Run {
 
     /// Changes a class that is there already: by the preset, and then by the options.
     fn change(&self, found: &Found) -> anyhow::Result<()> {
-        let before = found.class.limits();
-        let before = match &self.preset {
-            Some(preset) => presets::over(&Config::load()?, preset, before)?,
-            None => before,
+        let (config, before) = (Config::load()?, found.class.limits());
+        let wanted = match &self.preset {
+            Some(preset) => self.limits.over(presets::over(&config, preset, before)?)?,
+            None => config.limits_of_existing(&self.limits, before)?,
         };
-        class::apply(found, self.limits.over(before)?)
+        class::apply(found, wanted)
     }
 
     /// The class with its limits; the second value tells whether it was made.
