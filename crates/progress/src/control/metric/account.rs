@@ -105,25 +105,52 @@ mod tests {
     use super::*;
     use discnice_processes::tree::Process;
     use std::io::{BufRead, BufReader, Write};
-    use std::process::{Command, Stdio};
+    use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+    /// A shell that does what it is told, line by line, and answers each with a line; ended when dropped.
+    struct Shell {
+        child: Child,
+        orders: ChildStdin,
+        answers: BufReader<ChildStdout>,
+    }
+
+    impl Shell {
+        fn start(program: &str, folder: &std::path::Path) -> Self {
+            let mut child = Command::new(program)
+                .args(["-c", "while read -r line; do eval \"$line\"; echo; done"])
+                .current_dir(folder)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let orders = child.stdin.take().unwrap();
+            let answers = BufReader::new(child.stdout.take().unwrap());
+            Self { child, orders, answers }
+        }
+
+        fn obey(&mut self, order: &str) {
+            writeln!(self.orders, "{order}").unwrap();
+            self.answers.read_line(&mut String::new()).unwrap();
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
 
     //= ms-manners/3-metric-needed
-    /// A shell that does what it is told, line by line, and answers each with a line.
     #[test]
     fn children_count_once_whether_waited_for_or_not() {
-        let mut shell = Command::new("sh")
-            .args(["-c", "while read -r line; do eval \"$line\"; echo; done"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut orders = shell.stdin.take().unwrap();
-        let mut answers = BufReader::new(shell.stdout.take().unwrap());
-        let mut tree = Tree::new(&[Process::find(shell.id()).unwrap()]);
+        let scene = tempfile::tempdir().unwrap();
+        let mut shell = Shell::start("sh", scene.path());
+        let id = shell.child.id();
+        let mut tree = Tree::new(&[Process::find(id).unwrap()]);
         let mut bytes = Account::new(What::Bytes);
         let mut after = |order: &str| {
-            writeln!(orders, "{order}").unwrap();
-            answers.read_line(&mut String::new()).unwrap();
+            shell.obey(order);
             tree.refresh();
             bytes.read(&tree).unwrap()
         };
@@ -142,34 +169,23 @@ mod tests {
         assert!((alive - seen - moved).abs() < 1e6, "{seen} {alive}");
         let orphaned = after("kill -9 $!; sleep 0.1");
         assert!((orphaned - alive).abs() < 1e6, "{alive} {orphaned}");
-        for member in tree.iter().filter(|member| member.id != shell.id()) {
+        for member in tree.iter().filter(|member| member.id != id) {
             let _ = Command::new("kill").args(["-9", &member.id.to_string()]).status();
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
         tree.refresh();
         assert!(bytes.read(&tree).unwrap() >= orphaned);
-        shell.kill().unwrap();
-        shell.wait().unwrap();
     }
 
     #[test]
     fn a_child_that_is_waited_for_late_counts_once() {
         // dash waits for a child in the background when it is told to, not when that ends.
         let scene = tempfile::tempdir().unwrap();
-        let mut shell = Command::new("dash")
-            .args(["-c", "while read -r line; do eval \"$line\"; echo; done"])
-            .current_dir(scene.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut orders = shell.stdin.take().unwrap();
-        let mut answers = BufReader::new(shell.stdout.take().unwrap());
-        let mut tree = Tree::new(&[Process::find(shell.id()).unwrap()]);
+        let mut shell = Shell::start("dash", scene.path());
+        let mut tree = Tree::new(&[Process::find(shell.child.id()).unwrap()]);
         let mut bytes = Account::new(What::Bytes);
         let mut after = |order: &str| {
-            writeln!(orders, "{order}").unwrap();
-            answers.read_line(&mut String::new()).unwrap();
+            shell.obey(order);
             std::thread::sleep(std::time::Duration::from_millis(20));
             tree.refresh();
             (bytes.read(&tree).unwrap(), tree.iter().count())
@@ -190,7 +206,5 @@ mod tests {
         let (waited, _) = after("wait");
         let grown = [ended - alive, waited - ended];
         assert!(grown.iter().all(|grown| grown.abs() < 2e6), "{alive} {ended} {waited}");
-        shell.kill().unwrap();
-        shell.wait().unwrap();
     }
 }
