@@ -11,6 +11,7 @@ use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
 use discnice_tests::process::{Group, run, until, with_in_environment, within};
 use discnice_tests::{cold, product, skip};
+use serde_json::Value;
 
 /// Words that execute what follows without this system call.
 fn without(program: &Path, call: i64, errno: i32) -> [String; 3] {
@@ -78,6 +79,21 @@ fn what_only_the_library_can_limit_is_told_of() {
     within(Duration::from_secs(5), "that it is told of by its name", is_told);
     let status = run(&mut product::discnice(["status"])).text();
     assert!(status.contains("NOT LIMITED: --meta-ops needs the library in it"), "{status}");
+    drop(job);
+}
+
+#[test]
+fn a_program_that_another_has_executed_below_a_filter_has_its_own_name() {
+    let class = Class::new("50M");
+    let mut job = product::discnice(["run", "--class", class.name(), "--disk", "50M"]);
+    job.args(["--mechanism", "seccomp", "--", "sh", "-c", "exec sleep 60"]);
+    let job = Group::start_silent(&mut job);
+    let is_named = || {
+        let shown = run(&mut product::discnice(["class", "show", class.name(), "--json"]));
+        let shown: Value = serde_json::from_slice(&shown.output).unwrap_or_default();
+        shown[0]["members"][0]["name"] == "sleep"
+    };
+    within(Duration::from_secs(5), "that it has the name of what runs", is_named);
     drop(job);
 }
 

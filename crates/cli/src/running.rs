@@ -59,7 +59,8 @@ impl<'a> Running<'a> {
     /// than when the process was listed.
     pub fn name(&self) -> String {
         let listed = self.member.name();
-        let is_foreign = matches!(self.member.state(), State::Executing | State::Outside);
+        let is_foreign =
+            matches!(self.member.state(), State::Executing | State::Notified | State::Outside);
         let known_here = is_foreign && self.outside.is_some_and(|account| !account.is_apart());
         let now = if known_here { name(self.member.process()) } else { Vec::new() };
         let name = if now.is_empty() { &listed[..] } else { &now };
