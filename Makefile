@@ -11,7 +11,7 @@ STRIP ?= strip
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test slurm slurm-test
+.PHONY: help book build program demo test lint clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -108,6 +108,9 @@ nri: ## Build the NRI plugin of containerd (needs Go and its modules)
 
 nri-test: build ## Run that plugin by NRI's own part of a container engine (needs Go and its modules)
 	cd packaging/nri && DISCNICE=$(abspath $(RELEASE))/discnice go test ./...
+
+podman-test: build ## Limits of containers under real podman, of the superuser and of an ordinary user (needs root, podman, uidmap, runc, musl-tools; a minute)
+	python3 tests/engines/podman.py $(RELEASE)/discnice $(wildcard dist/discnice-*-x86_64.oci.tar)
 
 slurm: ## Build the plugin for the Slurm whose headers are installed (libslurm-dev)
 	@mkdir -p $(RELEASE)
