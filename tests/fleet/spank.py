@@ -55,7 +55,7 @@ class Node(cluster.Cluster):
 
     def comment(self, *words):
         """What sacct shows of a job with these options that writes 8 MiB by two tasks each."""
-        asked = self.ask("sbatch", "--wait", "--parsable", "--output=/dev/null", "-n2", *words, "--wrap", f"srun {self.root}/dynamic {self.work}/data")
+        asked = self.ask("sbatch", "--wait", "--parsable", "--output=/dev/null", "-n2", *words, "--wrap", f"srun sh -c 'exec {self.root}/dynamic {self.work}/data.$SLURM_PROCID'")
         job = asked.stdout.strip()
         said = lambda: self.ask("sacct", "-X", "-n", "-P", "-j", job, "-o", "State,AdminComment").stdout.strip()
         until("the job is in the accounts", lambda: said().startswith("COMPLETED"), told=lambda: f"{asked} {said()}")
