@@ -11,26 +11,34 @@ use crate::fleet::Share;
 use crate::output::Lines;
 use crate::used_up;
 
-/// Columns of limits: at least, and at most for longer texts that stand among shorter ones.
+/// Columns of limits and of classes' names: at least, and at most for longer texts that stand among shorter ones.
 const LIMITS: (usize, usize) = (13, 44);
+const NAMES: (usize, usize) = (24, 60);
+
+/// The width of a column that has all these texts, but for those that are too long.
+fn width<'a>(texts: impl Iterator<Item = &'a String>, (least, most): (usize, usize)) -> usize {
+    let lengths = texts.map(|text| text.chars().count()).filter(|length| *length <= most);
+    lengths.max().unwrap_or(0).max(least)
+}
 
 pub fn table(reports: &[ClassReport], members: bool) -> Lines {
     let mut lines = Lines::default();
     let every: Vec<String> = reports.iter().map(limits).collect();
-    let longest = every.iter().map(String::len).filter(|length| *length <= LIMITS.1).max();
-    let wide = longest.unwrap_or(0).max(LIMITS.0);
+    let wide = width(every.iter(), LIMITS);
+    let titles: Vec<String> =
+        reports.iter().map(|report| Foreign::text(&report.title()).to_string()).collect();
+    let named = width(titles.iter(), NAMES);
     lines.push(format_args!(
-        "{:<24} {:>wide$} {:>11} {:>11} {:>11} {:>10} {:>9} {:>7}  {}",
+        "{:<named$} {:>wide$} {:>11} {:>11} {:>11} {:>10} {:>9} {:>7}  {}",
         "CLASS", "LIMIT", "READING", "WRITING", "NETWORK", "MOVED", "WAITED", "MEMBERS", "NOW"
     ));
-    for (report, limits) in reports.iter().zip(every) {
+    for ((report, limits), title) in reports.iter().zip(every).zip(titles) {
         let rate = |resources: &[Resource]| {
             let sum = resources.iter().map(|one| report.rate(*one)).sum();
             Rate::per_second(sum).to_string()
         };
         lines.push(format_args!(
-            "{:<24} {limits:>wide$} {:>11} {:>11} {:>11} {:>10} {:>8.1}s {:>7}  {}",
-            Foreign::text(&report.title()),
+            "{title:<named$} {limits:>wide$} {:>11} {:>11} {:>11} {:>10} {:>8.1}s {:>7}  {}",
             rate(&[Resource::Read]),
             rate(&[Resource::Write]),
             rate(&[Resource::NetUp, Resource::NetDown]),
@@ -117,5 +125,25 @@ fn threshold(resource: Resource, units: u64) -> String {
         Resource::Net => format!("net {rate}"),
         Resource::NetUp => format!("up {rate}"),
         Resource::NetDown => format!("down {rate}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_as_wide_as_what_fits_into_it() {
+        let wide = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            width(texts.iter(), (3, 6))
+        };
+        assert_eq!(wide(&[]), 3);
+        assert_eq!(wide(&["ä", "ääää"]), 4);
+        assert_eq!(
+            wide(&["four", "much longer"]),
+            4,
+            "one that is too long moves its own row alone"
+        );
     }
 }
