@@ -26,8 +26,8 @@ Examples:
 
 /// Start COMMAND once enough memory is free, and tell it how much it may use
 ///
-/// It is granted from --min to --max bytes. The number of bytes is in the variable DISCNICE_MEMORY and replaces every {} in
-/// the arguments. Requests are granted in the order in which they are made.
+/// COMMAND is granted between --min and --max bytes. The number of bytes is in the environment variable DISCNICE_MEMORY, and
+/// replaces every {} in the arguments. Requests are granted in the order in which they are made.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Admit {

@@ -27,8 +27,8 @@ use crate::values;
 const EXAMPLES: &str = "\
 Examples:
   discnice attach --disk 5M 4711                 until Ctrl-C; shows rates meanwhile
-  discnice attach --disk 5M --background 4711    returns; holds until `discnice detach 4711`
-  discnice attach --polite 4711                  step aside when its progress drops";
+  discnice attach --disk 5M --background 4711    returns; the limit holds until `discnice detach 4711`
+  discnice attach --polite 4711                  suspends the process when its progress drops";
 
 /// Limit running processes, with all their descendants, until they end
 #[derive(Debug, Args)]
@@ -43,11 +43,11 @@ pub struct Attach {
     #[command(flatten)]
     schedule: ScheduleArgs,
 
-    /// Put them into this class, sharing its limits; made if it does not exist
+    /// Put the processes into this class, which shares its limits; created if it is missing
     #[arg(long, value_name = "NAME", value_parser = classes::name_parser(), conflicts_with = "polite")]
     class: Option<String>,
 
-    /// Return at once; the daemon holds the limits until `discnice detach`
+    /// Return at once; the daemon enforces the limits until `discnice detach`
     #[arg(long, conflicts_with = "polite")]
     background: bool,
 
@@ -55,8 +55,9 @@ pub struct Attach {
     #[arg(long)]
     summary: bool,
 
-    /// With --polite: print the summary as one JSON object: `lasted_s`, `suspended_s`, `suspensions`, `let_on` (others waited for
-    /// its locks), `elsewhere` (what slowed it down was not on this machine), `blind_looks`
+    /// With --polite: print the summary as one JSON object: `lasted_s`, `suspended_s`, `suspensions`, `let_on` (how often it was
+    /// not suspended because others waited for its locks), `elsewhere` (how often, because nothing on this machine slowed it
+    /// down), `blind_looks` (how often a metric could not be read)
     #[arg(long)]
     json: bool,
 

@@ -21,7 +21,7 @@ Examples:
 
 /// Measure the disks of this machine and write the host profile
 ///
-/// The profile is what `--disk 10%` refers to. Takes at most a minute, and needs a machine that does nothing else meanwhile.
+/// The profile is what `--disk 10%` refers to. Measuring takes at most a minute, in which the machine must do nothing else.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Calibrate {

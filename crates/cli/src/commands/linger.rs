@@ -23,8 +23,9 @@ Examples:
 
 /// Tell whether to move a job to another machine or let it linger here
 ///
-/// A machine that became busy is expected to stay so for as long as it has been. Says `go` if the job would get
-/// further elsewhere in that time, the time of moving deducted, else `stay`; exit status 0 for go, 1 for stay.
+/// A machine that has been busy for some time is expected to stay busy for as long again. If the job would get further
+/// elsewhere in that time, although it makes no progress while it moves, the answer is `go` (exit status 0), otherwise
+/// `stay` (exit status 1).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Linger {
@@ -34,11 +35,11 @@ pub struct Linger {
     /// What would have to be moved [default: the job's resident memory]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// How long the job would stand still to move, instead of size and rate
+    /// How long the job would stand still while it moves, in place of --size and --rate
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = ["rate", "size"])]
     moving: Option<Nanos>,
-    /// Share of its full speed that it gets here, from 0 to 1 [default: measured: what it ran of the time in which it
-    /// could have run, and was not suspended by --polite]
+    /// Share of its full speed that it gets here, from 0 to 1 [default: measured, as the share of time for which it ran
+    /// when it could have run, not counting the time for which --polite suspended it]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     here: Option<f64>,
     /// Share that it would get elsewhere
@@ -53,7 +54,7 @@ pub struct Linger {
     /// How long to measure
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "2")]
     watch: Nanos,
-    /// Go on watching, and end when moving is worth it (0) or the job has ended (1)
+    /// Keep watching until moving is worth it (exit status 0) or the job has ended (exit status 1)
     #[arg(long)]
     wait: bool,
     /// Print one JSON object

@@ -24,19 +24,19 @@ Examples:
   find . -type f -print0 | discnice order -0 | xargs -0 cat
   discnice order --cat big.log | grep error     cached parts first";
 
-/// Print file names in the order in which the files cost the disk least to read
+/// Print file names in the order in which reading the files costs the disk least
 ///
 /// Without FILE, names are read from standard input.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Order {
-    /// Files of which the most is cached come first
+    /// Print the files with the largest cached part first
     #[arg(long, conflicts_with_all = ["layout", "compose"])]
     cached: bool,
-    /// Files come as they lie on the disk
+    /// Print the files in the order in which they lie on the disk
     #[arg(long, conflicts_with = "compose")]
     layout: bool,
-    /// Cached files come first, then the others, as they lie on the disk (the default)
+    /// Print cached files first, then the others, both in the order in which they lie on the disk (the default)
     #[arg(long)]
     compose: bool,
     /// Names end with a zero byte instead of a newline, in input and output

@@ -28,8 +28,8 @@ Examples:
 
 /// Rewrite a directory so that its files lie one after another on the disk, small files first
 ///
-/// The directory is complete at every moment: each file is copied, the copy is written to the disk and compared, and takes
-/// the place of the file in one step while no process has the file open. Files in use are left alone. What an interrupted
+/// The directory is complete at every moment. Each file is copied, and the copy is written to the disk and compared. It then
+/// replaces the file in one step, while no process has the file open. Files in use are left alone. What an interrupted
 /// refresh leaves behind is removed by the next one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,15 +37,16 @@ pub struct Refresh {
     /// Only show how the files lie and what could be gained
     #[arg(long)]
     dry_run: bool,
-    /// Also rewrite files with one name in DIR and hard links outside, which are separated from them,
-    /// and files for which the file system does not tell whether they are in use
+    /// Also rewrite files that have one name in DIR and hard links outside (these then refer to the old file), and files
+    /// for which the file system cannot tell whether they are in use
     #[arg(long)]
     force: bool,
     /// File that lists paths below DIR, one per line, in the order wanted
     #[arg(long, value_name = "LIST")]
     order: Option<PathBuf>,
-    /// Rewrite only once that saves time: each call adds up how much time reading has lost since the last one because of how
-    /// the files lie, and rewrites when the sum exceeds the time that rewriting takes. For timers: discnice-refresh@.timer
+    /// Rewrite only once that saves time. Each call adds to a sum how much time reading has lost since the last call because
+    /// of how the files lie, and rewrites when the sum exceeds the time that rewriting takes. Meant to be called by a timer,
+    /// such as discnice-refresh@.timer
     #[arg(long)]
     when_worth: bool,
     /// With --when-worth: how many times a day all files are read

@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   discnice status             what runs, how fast, and what it waits for
   discnice status --json      the same as JSON
-  discnice status --why       how many calls went on for which reason, in each class";
+  discnice status --why       why calls of each class were let through, and how many";
 
 /// Show classes, their members, their rates, and what cannot be limited
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub struct Status {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Show how many calls, and how many bytes, went on for which reason instead
+    /// Show instead why calls were let through: the number of calls and bytes for each reason
     #[arg(long, value_name = "CLASS", num_args = 0..=1)]
     why: Option<Option<String>>,
 }

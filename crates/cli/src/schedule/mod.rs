@@ -53,13 +53,13 @@ pub struct ScheduleArgs {
     /// What happens at the time of --until
     #[arg(long, value_enum, value_name = "WHAT", requires = "until", default_value_t, help_heading = WHEN, hide_short_help = true)]
     then: Then,
-    /// Run at the lowest rate that ends the job by this time, never above --disk, which a class, a preset or config.toml
-    /// may give, too. What is left is derived from --disk-total, or from the offset in the largest file that the job
-    /// reads. DiscNice stays as the parent
+    /// Run at the lowest rate that finishes the job by this time, but never above the limit --disk, which may also come
+    /// from a class, a preset or config.toml. How much is left to do is derived from --disk-total, or from the position in
+    /// the largest file that the job reads. DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
     finish_by: Option<Moment>,
-    /// Ask on the desktop, by a notification, once --disk-total is used up: as much again, no bound, or the end of the job;
-    /// DiscNice stays as the parent
+    /// Once --disk-total is used up, ask by a desktop notification whether to allow as much again, lift the bound, or end
+    /// the job; DiscNice stays as the parent
     #[arg(long, requires = "disk_total", help_heading = WHEN, hide_short_help = true)]
     ask: bool,
 }

@@ -53,8 +53,8 @@ pub struct LimitArgs {
     disk_total: Option<Total>,
     /// Network traffic, sent and received together
     ///
-    /// Of static and Go programs, which the library cannot enter, and of attached processes, only TCP is limited. Where
-    /// a limit of the network does not hold at all, `run` says so.
+    /// For static and Go programs, which cannot load the library, and for attached processes, only TCP is limited. If a
+    /// network limit cannot be enforced at all, `run` says so.
     #[arg(short = 'n', long, value_name = "RATE", allow_hyphen_values = true, help_heading = NETWORK)]
     #[serde(deserialize_with = "from_toml::parsed")]
     net: Option<Given>,
@@ -70,8 +70,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = NETWORK, hide_short_help = true)]
     net_loopback: Option<bool>,
-    /// Without a network limit, share the network as any program does, or give way to others, including other
-    /// machines behind the same uplink [default: share; for jobs without a limit, yield]
+    /// Whether a job without a network limit shares the network as any program does, or gives way to others, including
+    /// other machines behind the same uplink [default: share; for jobs without a limit, yield]
     #[arg(long, value_enum, value_name = "share|yield", help_heading = NETWORK, hide_short_help = true)]
     uplink: Option<Shared>,
     /// Enforce limits always, or only while others use the disk or network
@@ -84,26 +84,27 @@ pub struct LimitArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = WHEN)]
     #[serde(deserialize_with = "from_toml::parsed")]
     at_least: Option<GivenLeast>,
-    /// Relative share when several classes give way at once: together they get what one alone would get, divided in
-    /// proportion to these numbers, from 1 to 10000 [default: 100]
+    /// Relative share when several classes give way at once, from 1 to 10000. Together they get what one alone would get,
+    /// divided in proportion to these numbers [default: 100]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = weight, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::weight")]
     weight: Option<u32>,
-    /// How calls are delayed: `window` spreads them smoothly over the rate window; `sleep` lets through at once what a
-    /// second allows, and then sleeps for B/R - N; `program` is like `window`, but the program that config.toml names
-    /// for the class sets the rates [default: window]
+    /// How calls are delayed: `window` spreads them evenly over the rate window; `sleep` lets through at once what a
+    /// second allows, and then sleeps until the average is back at the limit; `program` is like `window`, but the program
+    /// that config.toml names for the class sets the rates [default: window]
     #[arg(long, value_name = "window|sleep|program", value_parser = policy, help_heading = WHEN, hide_short_help = true)]
     policy: Option<PolicyArg>,
-    /// Time over which the limits hold, 100ms to 1min, or 4900ms with the policy `sleep` [default: 5s; for `sleep`, 1s]
+    /// Time over which the limits hold, from 100ms to 1min (with the policy `sleep`, to 4900ms) [default: 5s; for `sleep`,
+    /// 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::parsed")]
     window: Option<Nanos>,
-    /// Put off waits shorter than this, 100us to 100ms; or `usual`, which is 1ms
+    /// Put off waits that are shorter than this, until they add up to it: 100us to 100ms, or `usual`, which is 1ms
     #[arg(long, value_name = "TIME", value_parser = shortest_sleep, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::shortest_sleep")]
     shortest_sleep: Option<SleepBound>,
-    /// Cut large reads and writes into pieces, each of which waits at most this long, 5ms to 500ms; or `usual`, which
-    /// depends on the rate and is 40ms for most
+    /// Cut large reads and writes into pieces, each of which waits at most this long: 5ms to 500ms, or `usual`, which
+    /// depends on the rate and is 40ms for most rates
     #[arg(long, value_name = "TIME", value_parser = longest_sleep, help_heading = WHEN, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::longest_sleep")]
     longest_sleep: Option<SleepBound>,
@@ -112,7 +113,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = yes_or_no, help_heading = WHEN, hide_short_help = true)]
     per_child: Option<bool>,
-    /// Resident memory that is left alone while others wait for memory [default: half of the high threshold; for
+    /// Resident memory at which a job that was paused for `--memory-high` resumes [default: half of the high threshold; for
     /// guests, a twentieth of the machine's memory]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = MEMORY, hide_short_help = true)]
     #[serde(deserialize_with = "from_toml::parsed")]
