@@ -6,10 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use discnice_escape::Foreign;
-use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, TlsCertificates};
+use rustls::RootCertStore;
 use url::Url;
 
 use crate::fault::Fault;
+use crate::transport::{self, Connection};
 
 /// Port of a server if the address names none.
 const PORT: u16 = 6379;
@@ -17,8 +18,6 @@ const PORT: u16 = 6379;
 const NAME_MAX: usize = 64;
 /// A longer file is no password, or no certificate.
 const FILE_MAX: u64 = 1 << 16;
-/// What a certificate in PEM form begins with.
-const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 /// Others may read.
 const READABLE: u32 = 0o077;
 
@@ -100,45 +99,28 @@ impl Address {
         Ok(self)
     }
 
-    /// Returns a client of the server, which is not connected yet.
+    /// Connects to the server, and logs in.
     ///
     /// # Errors
-    /// A file that the address names cannot be used.
-    pub fn client(&self) -> Result<Client, Fault> {
-        let login = RedisConnectionInfo::default().set_db(self.database).set_skip_set_lib_name();
-        let login = match &self.user {
-            Some(user) => login.set_username(user),
-            None => login,
-        };
-        let login = match self.password()? {
-            Some(password) => login.set_password(password),
-            None => login,
-        };
-        let (host, port) = (self.host.clone(), self.port);
-        let place = if self.tls {
-            ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
-        } else {
-            ConnectionAddr::Tcp(host, port)
-        };
-        let info = place.into_connection_info().map_err(|error| Fault::of(&error))?;
-        let info = info.set_redis_settings(login);
-        let client = match self.authority()? {
-            Some(root) => {
-                encrypt_by_ring();
-                let roots = TlsCertificates { client_tls: None, root_cert: Some(root) };
-                Client::build_with_tls(info, roots)
-            }
-            None => {
-                encrypt_by_ring();
-                Client::open(info)
-            }
-        };
-        client.map_err(|error| match &self.authority {
-            Some(path) => {
-                Fault::File(format!("{} is no certificate: {error}", Foreign::path(path)))
-            }
-            None => Fault::of(&error),
-        })
+    /// A file that the address names cannot be used, or the server's.
+    pub(crate) fn connect(&self) -> Result<Connection, Fault> {
+        let password = self.password()?;
+        let roots = if self.tls { Some(self.authorities()?) } else { None };
+        let mut connection = Connection::open(&self.host, self.port)?;
+        if let Some(roots) = roots {
+            connection = connection.encrypt(&self.host, roots)?;
+        }
+        if let Some(password) = password {
+            let mut command = redis::cmd("AUTH");
+            command.arg(self.user.as_deref()).arg(password);
+            command.exec(&mut connection).map_err(|error| Fault::of(&error))?;
+        }
+        if self.database != 0 {
+            let mut command = redis::cmd("SELECT");
+            command.arg(self.database);
+            command.exec(&mut connection).map_err(|error| Fault::of(&error))?;
+        }
+        Ok(connection)
     }
 
     fn password(&self) -> Result<Option<String>, Fault> {
@@ -153,14 +135,15 @@ impl Address {
         Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
     }
 
-    fn authority(&self) -> Result<Option<Vec<u8>>, Fault> {
-        let Some(path) = &self.authority else { return Ok(None) };
+    fn authorities(&self) -> Result<RootCertStore, Fault> {
+        let Some(path) = &self.authority else {
+            let none = "this machine has no certificates of authorities; name one by ca=PATH";
+            return transport::authorities(None).ok_or_else(|| Fault::File(none.to_owned()));
+        };
         let bytes = read(path)?;
-        // The library takes a file without any for an authority that vouches for nothing.
-        let has_one = bytes.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE);
         let none =
             || Fault::File(format!("{} has no certificate in PEM form", Foreign::path(path)));
-        if has_one { Ok(Some(bytes)) } else { Err(none()) }
+        transport::authorities(Some(&bytes)).ok_or_else(none)
     }
 }
 
@@ -168,12 +151,6 @@ fn read(path: &Path) -> Result<Vec<u8>, Fault> {
     discnice_paths::read_own(path, FILE_MAX).map_err(|error: io::Error| {
         Fault::File(format!("cannot read {}: {error}", Foreign::path(path)))
     })
-}
-
-/// Chooses what encrypts, once a process.
-fn encrypt_by_ring() {
-    // Another choice was made before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn absolute(path: &str) -> Result<PathBuf, &'static str> {
@@ -262,10 +239,10 @@ mod tests {
         let address = Address::parse(&text).unwrap();
         let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
         mode(0o644).unwrap();
-        assert!(matches!(address.client(), Err(Fault::File(why)) if why.contains("chmod 600")));
+        assert!(matches!(address.password(), Err(Fault::File(why)) if why.contains("chmod 600")));
         mode(0o600).unwrap();
         assert_eq!(address.password().unwrap().as_deref(), Some("secret"));
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(address.client(), Err(Fault::File(_))));
+        assert!(matches!(address.password(), Err(Fault::File(_))));
     }
 }

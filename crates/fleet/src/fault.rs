@@ -151,7 +151,7 @@ fn is_tls(said: &str) -> bool {
 }
 
 /// A message of unknown origin in one line of bounded length.
-fn shown(message: &str) -> String {
+pub(crate) fn shown(message: &str) -> String {
     let short: String = message.chars().take(SHOWN).collect();
     visible(&short.replace(['\n', '\r'], " ")).into_owned()
 }

@@ -25,6 +25,7 @@ pub mod node;
 pub mod script;
 pub mod settings;
 pub mod table;
+mod transport;
 
 pub use address::Address;
 pub use fault::Fault;

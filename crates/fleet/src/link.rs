@@ -1,20 +1,25 @@
 //! A connection to a class's server.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use redis::{Connection, ConnectionLike, FromRedisValue, RedisResult, Value};
+use redis::{FromRedisValue, RedisResult, Value};
 
 use crate::address::Address;
 use crate::fault::Fault;
 use crate::script::{self, Ask, Keys, Reply};
-use crate::settings::{Settings, VERSION};
-use crate::table::{self, Table};
+use crate::settings::{NODES_MAX, Settings, VERSION};
+use crate::table::{self, Row, Table};
+use crate::transport::Connection;
 
-/// A server that does not answer within this is not waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
 /// Nodes that are read at once.
 const PAGE: usize = 1000;
+/// As often as that for the most nodes, with places of ten times as many.
+const PAGES: usize = 10 * NODES_MAX as usize / PAGE;
+/// Bytes of the names of the most nodes.
+const LONGEST_TABLE: u64 = 1 << 24;
+
+/// A node's name, and what the script keeps of it.
+type Entry = (Vec<u8>, Vec<u8>);
 
 /// A connection.
 pub struct Link {
@@ -37,12 +42,7 @@ impl Link {
     /// # Errors
     /// Why not.
     pub fn open(address: &Address) -> Result<Self, Fault> {
-        let connection = address.client()?.get_connection_with_timeout(PATIENCE);
-        let connection = connection.map_err(|error| Fault::of(&error))?;
-        let timeouts = connection.set_read_timeout(Some(PATIENCE));
-        timeouts
-            .and_then(|()| connection.set_write_timeout(Some(PATIENCE)))
-            .map_err(|error| Fault::of(&error))?;
+        let connection = address.connect()?;
         let (keys, script) = (Keys::of(address.class()), redis::Script::new(script::LEASE));
         let mut link = Self { connection, keys, script, run: String::new() };
         let told: String = link.query(redis::cmd("INFO").arg("server"))?;
@@ -130,31 +130,32 @@ impl Link {
             self.query(redis::cmd("HGETALL").arg(&self.keys.state))?;
         let clock = state.get("clock").and_then(|clock| clock.parse().ok()).unwrap_or(0);
         let learn: u64 = state.get("learn").and_then(|learn| learn.parse().ok()).unwrap_or(0);
-        let mut nodes = Vec::new();
-        let mut cursor = 0u64;
-        loop {
-            let mut command = redis::cmd("HSCAN");
-            command.arg(&self.keys.nodes).arg(cursor).arg("COUNT").arg(PAGE);
-            let (next, page): (u64, Vec<(String, String)>) = self.query(&command)?;
-            for (name, entry) in page {
-                let score = redis::cmd("ZSCORE").arg(&self.keys.expiry).arg(&name).to_owned();
-                let expires: Option<f64> = self.query(&score)?;
-                nodes.extend(table::row(name, &entry, expires, clock));
-            }
-            cursor = next;
-            if cursor == 0 || nodes.len() > crate::settings::NODES_MAX as usize {
-                break;
-            }
-        }
+        let mut nodes = self.nodes(clock)?;
         nodes.sort_by(|one, two| one.name.cmp(&two.name));
         nodes.dedup_by(|one, two| one.name == two.name);
         Ok(Table { settings, learning: learn.saturating_sub(clock), nodes })
     }
 
-    /// Whether the server still answers on this connection.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.connection.is_open()
+    fn nodes(&mut self, clock: u64) -> Result<Vec<Row>, Fault> {
+        let mut all = redis::cmd("ZRANGEBYSCORE");
+        all.arg(&self.keys.expiry).arg("-inf").arg("+inf").arg("WITHSCORES");
+        self.connection.allow(LONGEST_TABLE);
+        let expires: HashMap<Vec<u8>, f64> = self.query(&all)?;
+        let mut nodes = Vec::new();
+        let mut cursor = 0u64;
+        for _ in 0..PAGES {
+            let mut command = redis::cmd("HSCAN");
+            command.arg(&self.keys.nodes).arg(cursor).arg("COUNT").arg(PAGE);
+            let (next, page): (u64, Vec<Entry>) = self.query(&command)?;
+            nodes.extend(page.iter().filter_map(|(name, entry)| {
+                table::row(name, entry, expires.get(name).copied(), clock)
+            }));
+            cursor = next;
+            if cursor == 0 || nodes.len() > NODES_MAX as usize {
+                break;
+            }
+        }
+        Ok(nodes)
     }
 }
 

@@ -42,7 +42,7 @@ impl Keys {
 /// What a machine's user needs on the server, as an access list has it: leases to read and write, settings to read.
 #[must_use]
 pub fn permissions(class: &str) -> String {
-    const COMMANDS: [&str; 18] = [
+    const COMMANDS: [&str; 17] = [
         "evalsha",
         "script|load",
         "info",
@@ -60,7 +60,6 @@ pub fn permissions(class: &str) -> String {
         "zrem",
         "zcard",
         "zrangebyscore",
-        "zscore",
     ];
     const SHOWING: [&str; 2] = ["hgetall", "hscan"];
     let commands: Vec<String> =

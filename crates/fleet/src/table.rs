@@ -45,8 +45,9 @@ impl Table {
 }
 
 /// What an entry of the script says; `None` for what is none.
-pub(crate) fn row(name: String, entry: &str, expires: Option<f64>, clock: u64) -> Option<Row> {
-    let mut words = entry.split(' ');
+pub(crate) fn row(name: &[u8], entry: &[u8], expires: Option<f64>, clock: u64) -> Option<Row> {
+    let name = String::from_utf8_lossy(name).into_owned();
+    let mut words = std::str::from_utf8(entry).ok()?.split(' ');
     let (_sequence, has, _mode) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
     let (wants, weight) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let expires = expires.filter(|one| *one >= 0.0).unwrap_or(0.0) as u64;
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn entries_of_others_are_left_out() {
-        let row = |entry: &str| super::row("n".into(), entry, Some(30_000.0), 10_000);
+        let row = |entry: &str| super::row(b"n", entry.as_bytes(), Some(30_000.0), 10_000);
         let good = row("17 500 h 900 100").unwrap();
         assert_eq!((good.has, good.wants, good.weight, good.forgotten_in), (500, 900, 100, 20_000));
         let settings = Settings::new(1 << 30, None, None, Some(30_000)).unwrap();

@@ -91,6 +91,7 @@ fn users_and_keys() {
     let mut node = Link::open(&address).unwrap();
     assert!(matches!(node.ask("node", &ASK), Ok(Reply::Granted(_))));
     assert_eq!(node.table().unwrap().nodes.len(), 1);
+    an_odd_name_hides_no_others(server, &mut node);
     assert!(matches!(node.set(&settings), Err(Fault::Permission(_))), "it may not set the cap");
     assert!(matches!(fault(&guarded.address("node:secret", "other")), Fault::Permission(_)));
     assert!(matches!(fault(&guarded.address("poor:secret", "backup")), Fault::Permission(_)));
@@ -117,6 +118,18 @@ fn users_and_keys() {
     );
 }
 
+/// Has another machine write a name that is no text.
+fn an_odd_name_hides_no_others(server: &Server, node: &mut Link) {
+    let nodes = Keys::of("backup").nodes;
+    let mut odd = redis::cmd("HSET");
+    odd.arg(&nodes).arg(b"\xff odd".as_slice()).arg("1 2 h 3 4");
+    odd.exec(&mut server.connect()).unwrap();
+    let names: Vec<String> = node.table().unwrap().nodes.into_iter().map(|row| row.name).collect();
+    assert_eq!(names, ["node", "\u{fffd} odd"]);
+    let mut gone = redis::cmd("HDEL");
+    gone.arg(&nodes).arg(b"\xff odd".as_slice()).exec(&mut server.connect()).unwrap();
+}
+
 #[test]
 fn what_is_no_server() {
     if !server::is_there() {
@@ -139,8 +152,12 @@ fn what_is_no_server() {
     assert!(matches!(fault(&address(place)), Fault::Unreachable(_)), "a web server");
     answering.join().unwrap();
 
+    for fault in never_ends() {
+        assert!(matches!(fault, Fault::Unreachable(_)), "{fault:?}");
+    }
+
     let (first, second) = (port(), port());
-    let primary = Server::start(&["--port", &first.to_string()]);
+    let primary = Server::start(&["--port", &first.to_string(), "--repl-diskless-sync-delay", "0"]);
     let mut link = Link::open(&address(first)).unwrap();
     link.set(&Settings::new(10_000_000, None, None, None).unwrap()).unwrap();
     let copy = Server::start(&[
@@ -160,6 +177,33 @@ fn what_is_no_server() {
     }
     assert_eq!(fault(&address(second)), Fault::Replica);
     drop(primary);
+}
+
+/// What is told of servers that answer for ever: a byte from time to time, and as many as are read.
+fn never_ends() -> [Fault; 3] {
+    const ENDLESS: [(&str, &str, Duration); 3] = [
+        ("$100000\r\n", "x", Duration::from_millis(100)),
+        ("*1000000000\r\n", ":1\r\n", Duration::ZERO),
+        ("+", "x", Duration::ZERO),
+    ];
+    ENDLESS.map(|(first, more, apart)| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let more = if apart.is_zero() { more.repeat(10_000) } else { more.to_owned() };
+            let mut sent = client.write_all(first.as_bytes());
+            // Until the client hangs up.
+            while sent.is_ok() {
+                std::thread::sleep(apart);
+                sent = client.write_all(more.as_bytes());
+            }
+        });
+        let address = Address::parse(&format!("redis://127.0.0.1:{port}/backup")).unwrap();
+        let fault = fault(&address);
+        server.join().unwrap();
+        fault
+    })
 }
 
 /// An authority, and a certificate of `localhost` by it.

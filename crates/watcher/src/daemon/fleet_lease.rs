@@ -193,7 +193,7 @@ impl Holder {
         let none = || Fault::Address("config.toml names none for the class".to_owned());
         let text = text.ok_or_else(none)?;
         let address = Address::parse(&text)?;
-        let kept = self.link.take().filter(|(one, link)| *one == address && link.is_open());
+        let kept = self.link.take().filter(|(one, _)| *one == address);
         let link = match kept {
             Some((_, link)) => link,
             None => Link::open(&address)?,
