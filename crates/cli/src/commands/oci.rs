@@ -6,7 +6,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Command as Process, ExitCode};
 use std::time::Duration;
@@ -26,6 +26,37 @@ const RUNTIME: &str = "DISCNICE_RUNTIME";
 const CHECK: &str = "check";
 /// What our annotations begin with.
 const PREFIX: &str = "io.discnice.";
+/// Options of `run` that are limits. Its others are not the container's to give: they execute commands (--only-when) or write
+/// files (--report), on the machine and as the user of runc.
+const LIMITS: &[&str] = &[
+    "at-least",
+    "cache",
+    "class",
+    "disk",
+    "disk-iops",
+    "disk-read",
+    "disk-total",
+    "disk-write",
+    "estimator",
+    "guest",
+    "longest-sleep",
+    "memory-high",
+    "memory-low",
+    "meta-ops",
+    "net",
+    "net-down",
+    "net-loopback",
+    "net-up",
+    "per-child",
+    "policy",
+    "preset",
+    "shortest-sleep",
+    "strict",
+    "uplink",
+    "weight",
+    "when",
+    "window",
+];
 /// What the class of a container is called, before the container's name, of which so many characters count.
 const CLASS: &str = "container-";
 const LONGEST_NAME: usize = 48;
@@ -200,7 +231,8 @@ fn class_of(container: &str) -> String {
 fn annotations(bundle: &std::path::Path) -> anyhow::Result<Vec<(String, String)>> {
     // runc says what is wrong with a bundle.
     let Ok(file) = File::open(bundle.join("config.json")) else { return Ok(Vec::new()) };
-    let Ok(Value::Object(mut config)) = serde_json::from_reader(file.take(LONGEST)) else {
+    let Ok(Value::Object(mut config)) = serde_json::from_reader(BufReader::new(file.take(LONGEST)))
+    else {
         return Ok(Vec::new());
     };
     let Some(Value::Object(all)) = config.remove("annotations") else { return Ok(Vec::new()) };
@@ -231,7 +263,9 @@ fn held(
             ),
             (key, value) => format!("--{key}={value}"),
         };
+        let is_limit = LIMITS.contains(&key.as_str());
         parse(&["run".to_owned(), word.clone()], &["true".into()])
+            .and_then(|run| if is_limit { Ok(run) } else { Err(anyhow!("it is no limit")) })
             .with_context(|| format!("annotation {PREFIX}{key}"))
             .context("the container was not started")?;
         words.push(word);

@@ -37,6 +37,11 @@ fn annotations_are_limits_or_refused() {
         ("strict", "very", "true or false"),
         ("class", "a/b", "no class name"),
         ("disk", "5M --strict", "annotation io.discnice.disk"),
+        ("only-when", "cmd:true", "io.discnice.only-when: it is no limit"),
+        ("report", "/report.svg", "io.discnice.report: it is no limit"),
+        ("report=/a", ".svg", "it is no limit"),
+        ("until", "+2h", "io.discnice.until: it is no limit"),
+        ("mechanism", "preload", "io.discnice.mechanism: it is no limit"),
     ] {
         let error = format!("{:#}", held(key, value).unwrap_err());
         assert!(
