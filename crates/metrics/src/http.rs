@@ -1,16 +1,20 @@
 //! Answering scrapers: one request for each connection (RFC 9110, RFC 9112).
 
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::address::Listener;
 use crate::peer::{Audience, Peer};
 
-/// A request that is not there after this time is not waited for.
+/// A request that is not there whole after this time is not waited for, nor is a reply that is not taken by then.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// As long for other users, who are only told so: they are not to hold the places of those that are answered.
+const BRIEFLY: Duration = Duration::from_millis(100);
 /// No scraper's request is longer.
 const REQUEST_MAX: usize = 8 << 10;
 /// Header fields of a request.
@@ -23,9 +27,25 @@ const STRANGER: &str =
 /// OpenMetrics 1.0.
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A connection with timeouts.
-trait Connection: Read + Write + Send + Peer {}
-impl<C: Read + Write + Send + Peer> Connection for C {}
+/// A connection.
+trait Connection: Read + Write + Send + Peer {
+    /// Has reading and writing fail after this time.
+    fn wait_at_most(&self, time: Duration) -> io::Result<()>;
+}
+
+impl Connection for TcpStream {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))?;
+        self.set_write_timeout(Some(time))
+    }
+}
+
+impl Connection for UnixStream {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))?;
+        self.set_write_timeout(Some(time))
+    }
+}
 
 /// Answers every scraper of the audience with what `metrics` returns, until accepting fails.
 ///
@@ -59,16 +79,12 @@ pub fn serve(
 /// `None` if the connection ended before it began, or there is no descriptor left for it.
 fn accept(listener: &Listener) -> io::Result<Option<Box<dyn Connection>>> {
     let accepted: io::Result<Box<dyn Connection>> = match listener {
-        Listener::Port(listener) => listener.accept().and_then(|(stream, _)| {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
-        }),
-        Listener::Socket(listener) => listener.accept().and_then(|(stream, _)| {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
-        }),
+        Listener::Port(listener) => {
+            listener.accept().map(|(stream, _)| Box::new(stream) as Box<dyn Connection>)
+        }
+        Listener::Socket(listener) => {
+            listener.accept().map(|(stream, _)| Box::new(stream) as Box<dyn Connection>)
+        }
     };
     match accepted {
         Ok(connection) => Ok(Some(connection)),
@@ -87,19 +103,32 @@ fn answer(
     metrics: &dyn Fn() -> String,
 ) -> io::Result<()> {
     let metrics = audience.includes(connection.user()).then_some(metrics);
+    let until = Instant::now() + if metrics.is_some() { PATIENCE } else { BRIEFLY };
     let mut request = Vec::new();
     let mut part = [0; 1024];
     let reply = loop {
         if let Some(reply) = reply_to(&request, metrics) {
             break reply;
         }
+        connection.wait_at_most(left(until)?)?;
         match connection.read(&mut part)? {
             0 => return Ok(()),
             count => request.extend_from_slice(&part[..count]),
         }
     };
-    connection.write_all(reply.as_bytes())?;
-    connection.flush()
+    let (until, mut rest) = (Instant::now() + PATIENCE, reply.as_bytes());
+    while !rest.is_empty() {
+        connection.wait_at_most(left(until)?)?;
+        let count = connection.write(rest)?;
+        rest = &rest[count..];
+    }
+    Ok(())
+}
+
+/// How long it is until then.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// The reply to a request, to a stranger if there are no `metrics`; `None` while more of it must come.
@@ -180,6 +209,29 @@ mod tests {
             let mut reply = String::new();
             stream.read_to_string(&mut reply).unwrap();
             assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("# EOF\n"));
+        }
+    }
+
+    #[test]
+    fn scrapers_are_answered_after_a_crowd_that_says_little() {
+        let listener = Listener::bind(&"0".parse().unwrap()).unwrap();
+        let port = listener.port().unwrap();
+        thread::spawn(move || serve(&listener, Audience::Own, || "m 1\n# EOF\n".into()));
+        let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut crowd: Vec<TcpStream> = (0..CROWD).map(|_| connect()).collect();
+        let begun = Instant::now();
+        loop {
+            // Those that are hung up on come again no more.
+            crowd.retain_mut(|one| one.write_all(b"G").is_ok());
+            let mut stream = connect();
+            let mut reply = String::new();
+            let asked = stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
+            if asked.and_then(|()| stream.read_to_string(&mut reply)).is_ok_and(|count| count > 0) {
+                assert!(reply.ends_with("# EOF\n"), "{reply}");
+                break;
+            }
+            assert!(begun.elapsed() < 10 * PATIENCE, "no answer beside the crowd");
+            thread::sleep(Duration::from_millis(100));
         }
     }
 }
