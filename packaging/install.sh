@@ -16,16 +16,25 @@ prefix=$(cd "$prefix" && pwd)
 list=lib/discnice/installed
 
 cd "$here/files"
+# The prefix as systemd reads it between quotes, and that as sed reads it.
+unit=$(printf '%s' "$prefix" | sed 's/%/%%/g; s/[\\&|]/\\&/g')
 # The name is taken at once: what runs keeps the old file, what starts finds a whole one.
 find . -type f | sed 's|^\./||' | while read -r file; do
     mkdir -p "$prefix/$(dirname "$file")"
     case $file in
-        *.service) sed "s|@PREFIX@|$prefix|g" "$file" >"$prefix/$file.new" ;;
+        *.service) sed "s|@PREFIX@|$unit|g" "$file" >"$prefix/$file.new" ;;
         *) cp -p "$file" "$prefix/$file.new" ;;
     esac
     mv -f "$prefix/$file.new" "$prefix/$file"
 done
-{ find . -type f | sed 's|^\./||'; echo "$list"; echo lib/discnice/uninstall.sh; } >"$prefix/$list"
+{ find . -type f | sed 's|^\./||'; echo "$list"; echo lib/discnice/uninstall.sh; } >"$prefix/$list.new"
+# What only the version before had goes now, as nothing would know of it later.
+cd "$prefix"
+[ ! -f "$list" ] || grep -vxFf "$list.new" "$list" | while read -r file; do
+    rm -f "$file"
+    rmdir -p "$(dirname "$file")" 2>/dev/null || true
+done
+mv -f "$list.new" "$list"
 
 cat >"$prefix/lib/discnice/uninstall.sh" <<'END'
 #!/bin/sh

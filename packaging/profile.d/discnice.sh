@@ -9,13 +9,16 @@ case $- in
     if [ -z "${DISCNICE_SESSION+set}" ]; then
         __discnice=$(command -v discnice) && __discnice_shell=$(readlink "/proc/$$/exe") &&
             "$__discnice" --version >/dev/null 2>&1 && exec "$__discnice" enter "$__discnice_shell"
-    elif [ "$DISCNICE_SESSION" = session ] && [ -n "${BASH_VERSION:-}${ZSH_VERSION:-}" ]; then
-        # After a command of ten seconds or more: did it wait for the limit?
+    elif [ "$DISCNICE_SESSION" = session ] && [ -n "${BASH_VERSION:-}${ZSH_VERSION:-}" ] &&
+        command -v discnice >/dev/null; then
+        # After a command of ten seconds or more: did it wait for the limit? Its exit status is for what asks next.
         __discnice_prompt() {
+            set -- $?
             if [ $((SECONDS - ${__discnice_at:-0})) -ge 10 ]; then
                 __discnice_waited=$(discnice enter --held-since "${__discnice_waited:-0}")
             fi
             __discnice_at=$SECONDS
+            return "$1"
         }
         __discnice_at=$SECONDS __discnice_waited=$(discnice enter --held-since 1e9)
         if [ -n "${BASH_VERSION:-}" ]; then
