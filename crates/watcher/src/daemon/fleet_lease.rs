@@ -18,7 +18,7 @@ use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::daemon::tuning;
-use crate::process::lives;
+use crate::process::is_colleague;
 
 /// Where the budgets of classes are, by name; `None` for one that the configuration gives none.
 pub type Addresses = fn(&str) -> Result<Option<String>, String>;
@@ -122,7 +122,7 @@ impl Holder {
                 break;
             }
             // Another policyd of this user, in another session, may hold it.
-            if fleet.claim(process::id(), lives) {
+            if fleet.claim(process::id(), is_colleague) {
                 self.step();
             }
             thread::park_timeout(tuning::leases::LOOK);

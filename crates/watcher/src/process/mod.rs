@@ -27,8 +27,8 @@ use rustix::time::{ClockId, clock_gettime};
 pub use call::{Call, call};
 use status::Status;
 pub use status::{
-    WORKER, is_doomed, is_hidden, is_in_foreground, is_signalled, is_this_program, leader, link,
-    lives, maps, name, number_inside, real_user, threads, tracer, voluntary_switches,
+    WORKER, is_colleague, is_doomed, is_hidden, is_in_foreground, is_signalled, is_this_program,
+    leader, link, lives, maps, name, number_inside, real_user, threads, tracer, voluntary_switches,
 };
 pub(crate) use status::{command_line, has_thread_in, read_file};
 

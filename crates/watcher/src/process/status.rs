@@ -27,6 +27,13 @@ pub fn lives(id: u32) -> bool {
     procfs::lives(id)
 }
 
+/// Returns true if the process runs and is called as this one: a later process with the number of an earlier policyd is not
+/// taken for that.
+#[must_use]
+pub fn is_colleague(id: u32) -> bool {
+    lives(id) && name(id) == name(std::process::id())
+}
+
 /// Returns the tracer of the process.
 #[must_use]
 pub fn tracer(id: i32) -> Option<i32> {
@@ -184,6 +191,15 @@ mod tests {
             assert_eq!((leader, owner), (Some(own), Some(user)), "{name:?}");
             assert!(inside.is_some(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_later_process_of_a_number_is_no_colleague() {
+        assert!(is_colleague(std::process::id()));
+        let mut other = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        assert!(lives(other.id()) && !is_colleague(other.id()));
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

@@ -19,7 +19,7 @@ use discnice_units::Nanos;
 use program::Program;
 
 use crate::daemon::tuning;
-use crate::process::lives;
+use crate::process::is_colleague;
 
 /// The programs that are policies of classes, by name; `None` for a class that the configuration gives none.
 pub type Programs = fn(&str) -> Result<Option<Vec<String>>, String>;
@@ -76,7 +76,7 @@ impl Asker {
                 break;
             }
             // Another policyd of this user, in another session, may ask.
-            if class.advice().claim(process::id(), lives) {
+            if class.advice().claim(process::id(), is_colleague) {
                 let health = self.step();
                 class.advice().note_health(health);
             }
