@@ -13,7 +13,7 @@ use crate::peer::{Audience, Peer};
 
 /// A request that is not there whole after this time is not waited for, nor is a reply that is not taken by then.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// As long for other users, who are only told so: they are not to hold the places of those that are answered.
+/// As long for other users, which are only told so: they are not to hold the places of those that are answered.
 const BRIEFLY: Duration = Duration::from_millis(100);
 /// No scraper's request is longer.
 const REQUEST_MAX: usize = 8 << 10;
