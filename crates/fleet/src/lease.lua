@@ -66,6 +66,8 @@ for i = 2, 9 do
     sums[i] = tonumber(sums[i])
     whole = whole and sums[i]
 end
+-- A server that is short of memory may have dropped one of them: the sums would count what is gone, or what nothing ends.
+whole = whole and redis.call('EXISTS', nodes) == redis.call('EXISTS', expiry)
 if whole then
     local passed = math.min(math.max(wall - sums[2], 0), math.floor(lease / 4))
     clock, learn, held, content = sums[3] + passed, sums[4], sums[5], sums[6]

@@ -107,15 +107,31 @@ fn users_and_keys() {
         panic!()
     };
     assert!(granted.learning > 0 && granted.grant == 0);
+    learns_again_without(server, &mut node);
     command(server, &["DEL", &keys.nodes]);
     command(server, &["SET", &keys.nodes, "of another program"]);
-    assert_eq!(node.ask("node", &Ask { sequence: 3, ..ASK }), Err(Fault::NotOurs));
+    assert_eq!(node.ask("node", &Ask { sequence: 9, ..ASK }), Err(Fault::NotOurs));
 
     command(server, &["ACL", "SETUSER", "default", "resetpass", ">other"]);
     assert_eq!(
         fault(&Address::parse(&format!("redis://127.0.0.1:{port}/backup")).unwrap()),
         Fault::NoPassword
     );
+}
+
+/// Has the server drop a key, as one does that is a cache and short of memory: what a machine has is counted once.
+fn learns_again_without(server: &Server, node: &mut Link) {
+    let keys = Keys::of("backup");
+    for (sequence, dropped) in [(3, &keys.nodes), (5, &keys.expiry)] {
+        let has = Ask { has: 1_000_000, ..ASK };
+        node.ask("node", &Ask { sequence, ..has }).unwrap();
+        command(server, &["DEL", dropped]);
+        node.ask("node", &Ask { sequence: sequence + 1, ..has }).unwrap();
+        let mut held = redis::cmd("HMGET");
+        held.arg(&keys.state).arg("held").arg("clock");
+        let sums: (u64, u64) = held.query(&mut server.connect()).unwrap();
+        assert_eq!(sums, (1_000_000, 0), "without {dropped}");
+    }
 }
 
 /// Has another machine write a name that is no text.
