@@ -60,6 +60,9 @@ const LIMITS: &[&str] = &[
 /// What the class of a container is called, before the container's name, of which so many characters count.
 const CLASS: &str = "container-";
 const LONGEST_NAME: usize = 48;
+/// What a class that containers share is called, before the name in their annotation: other classes of runc's user are not theirs
+/// to join, or to change.
+const SHARED: &str = "containers-";
 /// How often members of a deleted container are looked for, and how long between.
 const LOOKS: u32 = 100;
 const APART: Duration = Duration::from_millis(5);
@@ -261,6 +264,7 @@ fn held(
             ("strict", _) => bail!(
                 "annotation {PREFIX}strict: give true or false; the container was not started"
             ),
+            ("class", name) => format!("--class={SHARED}{name}"),
             (key, value) => format!("--{key}={value}"),
         };
         let is_limit = LIMITS.contains(&key.as_str());

@@ -30,6 +30,8 @@ fn annotations_are_limits_or_refused() {
     {
         assert!(held(key, value).is_ok(), "{key}={value}");
     }
+    let shared = format!("{:?}", held("class", "nightly").unwrap());
+    assert!(shared.contains(r#""containers-nightly""#), "another class of runc's user: {shared}");
     for (key, value, why) in [
         ("disk", "quick", "not a number"),
         ("disk", "", "annotation io.discnice.disk"),
