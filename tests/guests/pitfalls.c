@@ -288,6 +288,37 @@ static void user_dispatch(void) {
     printf("%ld bytes, %ld dispatched\n", size, dispatched);
 }
 
+static void *start_program(void *way) {
+    char *words[] = {"true", NULL}, *none[] = {NULL};
+    pid_t child = -1;
+    if (way) posix_spawn(&child, "/bin/true", NULL, NULL, words, none);
+    else if ((child = vfork()) == 0) execve("/bin/true", words, none), _exit(1);
+    waitpid(child, NULL, 0);
+    return NULL;
+}
+
+static long data_pages(void) {
+    long pages = 0;
+    char text[200] = "";
+    int fd = open("/proc/self/statm", O_RDONLY);
+    read(fd, text, sizeof text - 1);
+    close(fd);
+    sscanf(text, "%*d %*d %*d %*d %*d %ld", &pages);
+    return pages;
+}
+
+/* A thread for each program that is started, as servers have: nothing is left of it. */
+static void threads_that_start_programs(void) {
+    long before = 0;
+    for (int number = 0; number < 28; number++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, start_program, number % 2 ? buffer : NULL);
+        pthread_join(thread, NULL);
+        if (number == 7) before = data_pages();
+    }
+    printf("grown by %ld pages of 4 KiB\n", (data_pages() - before) / 10 * 10);
+}
+
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*go)(void); } ways[] = {
         {"early", before_all_constructors}, {"exec", exec_without_environment}, {"unset", unset_environment},
@@ -295,6 +326,7 @@ int main(int count, char **arguments) {
         {"data", data_in_code}, {"handler", within_a_hook}, {"clone", shared_memory_child},
         {"registers", registers}, {"red-zone", red_zone},
         {"null", call_of_nothing}, {"small-stack", small_signal_stack}, {"dispatch", user_dispatch},
+        {"threads", threads_that_start_programs},
     };
     for (size_t at = 0; count > 1 && at < sizeof ways / sizeof *ways; at++)
         if (strcmp(arguments[1], ways[at].name) == 0) {

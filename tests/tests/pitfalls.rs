@@ -96,6 +96,8 @@ pitfalls! {
     a_call_of_nothing_faults_where_it_did: "null", false;
     /// A signal stack with one page more than what the kernel needs.
     handlers_on_small_stacks_do_their_work: "small-stack", false;
+    /// Threads that end: nothing of an interposer runs then.
+    threads_that_have_ended_leave_nothing_behind: "threads", false;
     /// Syscall User Dispatch: calls from outside of libc are the program's own to answer.
     a_program_that_dispatches_its_own_calls_sees_none_of_ours: "dispatch", true;
 }

@@ -18,7 +18,7 @@ use crate::environment::Scratch;
 pub struct Local {
     /// The regulator's.
     pub thread: Thread,
-    /// Memory for the environment of a program that the thread starts.
+    /// Memory for the environment of a program that the thread starts, where [`crate::environment::scratch`] has none.
     pub scratch: Scratch,
     /// Calls on descriptors that cannot reach a disk since one was looked at again.
     pub others: core::cell::Cell<u32>,

@@ -1,9 +1,9 @@
 //! Adds our variables to the environment of a program that is about to be executed.
 #![allow(unsafe_code, reason = "environment blocks are raw pointers of the program")]
 
-use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use discnice_ledger::Token;
 use discnice_ledger::token::{NUMBERS_MAX, VARIABLE};
@@ -78,25 +78,32 @@ impl Variables {
 /// its parent's, which waits for it.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    start: Cell<Option<NonNull<u8>>>,
-    length: Cell<usize>,
+    start: AtomicPtr<u8>,
+    length: AtomicUsize,
 }
 
 impl Scratch {
+    /// No memory yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { start: AtomicPtr::new(ptr::null_mut()), length: AtomicUsize::new(0) }
+    }
+
     /// At least `length` bytes; what was here before is given up.
     fn reserve(&self, length: usize) -> Option<NonNull<u8>> {
-        if let Some(start) = self.start.get() {
-            if self.length.get() >= length {
+        if let Some(start) = NonNull::new(self.start.load(Ordering::Relaxed)) {
+            let there = self.length.load(Ordering::Relaxed);
+            if there >= length {
                 return Some(start);
             }
-            self.start.set(None);
+            self.start.store(ptr::null_mut(), Ordering::Relaxed);
             // SAFETY: blocks of earlier calls are not used any more: each lived for one call.
-            unsafe { memory::free(start, self.length.get()) };
+            unsafe { memory::free(start, there) };
         }
         let length = length.next_multiple_of(memory::PAGE);
         let start = memory::allocate(length).ok()?;
-        self.length.set(length);
-        self.start.set(Some(start));
+        self.length.store(length, Ordering::Relaxed);
+        self.start.store(start.as_ptr(), Ordering::Relaxed);
         Some(start)
     }
 }

@@ -5,7 +5,6 @@ use core::ffi::{c_char, c_int};
 use crate::environment::current;
 use crate::loading::Target;
 use crate::real::{hooks, reals};
-use crate::thread::local;
 use crate::{environment, lifecycle};
 
 type Block = *const *const c_char;
@@ -16,7 +15,7 @@ pub(super) fn execute<T>(block: Block, target: Target, real: impl FnOnce(Block) 
     let Some(departure) = lifecycle::depart(target) else { return real(block) };
     // SAFETY: the program gives its own block, which the kernel would read next.
     let ours = unsafe {
-        environment::with_ours(block, &local().scratch, &departure.token, departure.carried)
+        environment::with_ours(block, environment::scratch(), &departure.token, departure.carried)
     };
     let failed = real(ours.unwrap_or(block));
     departure.failed();

@@ -7,7 +7,6 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use crate::environment::{current, environ};
 use crate::loading::Target;
 use crate::real::{descriptor, hooks};
-use crate::thread::local;
 use crate::{engine, environment, files, lifecycle};
 
 type Block = *const *const c_char;
@@ -20,7 +19,7 @@ fn spawn<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
     }
     let carried = lifecycle::carry_to_child(target);
     // SAFETY: the program gives its own block, which libc would read next.
-    let ours = unsafe { environment::with_ours(block, &local().scratch, &token, carried) };
+    let ours = unsafe { environment::with_ours(block, environment::scratch(), &token, carried) };
     real(ours.unwrap_or(block))
 }
 
