@@ -152,6 +152,17 @@ static void long_messages(void) {
     printf("named %s", now);
 }
 
+/* A second has so many parts; select(2) alone takes more. */
+static void wrong_times(void) {
+    struct timespec second = {0, 1000000000};
+    struct timeval long_one = {0, 1500000};
+    struct epoll_event event;
+    SAY(ppoll(NULL, 0, &second, NULL));
+    SAY(pselect(0, NULL, NULL, NULL, &second, NULL));
+    SAY(epoll_pwait2(epoll_create1(0), &event, 1, &second, NULL));
+    SAY(select(0, NULL, NULL, NULL, &long_one));
+}
+
 static const struct {
     const char *name;
     void (*go)(void);
@@ -161,6 +172,7 @@ static const struct {
     {"two-instances", two_instances},
     {"pipes", pipes_end_calls},
     {"long-messages", long_messages},
+    {"wrong-times", wrong_times},
 };
 
 int main(int argc, char **argv) {

@@ -35,6 +35,8 @@ ways! {
     sockets_in_two_epoll_instances_are_reported: "two-instances", ["--net-down", "1M", "--net-loopback"];
     /// What was moved is the result.
     splice_ends_with_its_pipe: "pipes", ["--net", "100K", "--net-loopback"];
+    /// A time that the kernel refuses is refused.
+    times_that_are_none_are_refused: "wrong-times", ["--net", "1M"];
     /// One write is one message.
     long_messages_stay_whole: "long-messages", ["--disk", "256K"];
 }

@@ -44,6 +44,10 @@ pub fn claimed(timeout: *const [i64; 2], parts: u64) -> Claim {
     let (Ok(seconds), Ok(rest)) = (u64::try_from(seconds), u64::try_from(rest)) else {
         return Claim::Refused;
     };
+    // select(2) alone takes more than a second here.
+    if parts == Nanos::SECOND.0 && rest >= parts {
+        return Claim::Refused;
+    }
     let nanos = rest.saturating_mul(Nanos::SECOND.0 / parts);
     Claim::Valid(Some(Nanos(seconds.saturating_mul(Nanos::SECOND.0).saturating_add(nanos))))
 }
@@ -92,6 +96,8 @@ mod tests {
         assert_eq!(wanted([2, 5], VAL), Some(Some(Nanos(2_000_005_000))));
         assert_eq!(wanted([i64::MAX, 0], SPEC), Some(Some(Nanos(u64::MAX))));
         assert_eq!((wanted([-1, 0], SPEC), wanted([0, -1], VAL)), (None, None));
+        assert_eq!(wanted([0, 1_500_000], VAL), Some(Some(Nanos(1_500_000_000))));
+        assert_eq!(wanted([0, 1_000_000_000], SPEC), None);
         assert!(matches!(claimed(ptr::null(), SPEC), Claim::Valid(None)));
         assert!(matches!(claimed(ptr::without_provenance(16), SPEC), Claim::Refused));
     }
