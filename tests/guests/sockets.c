@@ -44,14 +44,18 @@ static ssize_t by_message(void) {
     return way_up ? sendmsg(sock, &header, MSG_NOSIGNAL) : recvmsg(sock, &header, 0);
 }
 
-static ssize_t by_sendfile(void) {
+static int a_file(void) {
     static int file = -1;
     if (file < 0) {
         file = open("/var/tmp", O_TMPFILE | O_RDWR, 0600);
         for (int part = 0; part < 8; part++) write(file, buffer, LARGE);
     }
+    return file;
+}
+
+static ssize_t by_sendfile(void) {
     off_t at = 0;
-    return sendfile(sock, file, &at, 8 * LARGE);
+    return sendfile(sock, a_file(), &at, 8 * LARGE);
 }
 
 static ssize_t by_splice(void) {
@@ -121,6 +125,19 @@ static ssize_t by_retry(void) {
 
 static ssize_t by_datagram(void) { return send(sock, buffer, 1400, 0); }
 
+/* Offers all that can be asked for, where only the file bounds it. */
+static ssize_t by_whole_file(void) {
+    off_t at = 0;
+    return sendfile(sock, a_file(), &at, SSIZE_MAX);
+}
+
+static ssize_t not_waiting(void) {
+    struct iovec part = {buffer, 65536};
+    ssize_t got = way_up ? pwritev2(sock, &part, 1, -1, RWF_NOWAIT) : preadv2(sock, &part, 1, -1, RWF_NOWAIT);
+    if (got < 0 && errno == EAGAIN) usleep(1000);
+    return got < 0 && errno == EAGAIN ? -2 : got;
+}
+
 static const struct {
     const char *name;
     ssize_t (*step)(void);
@@ -140,6 +157,9 @@ static const struct {
     {"oneshot-out", by_one_shot, 1, 1, SOCK_STREAM},
     {"retry-in", by_retry, 0, 1, SOCK_STREAM},  {"retry-out", by_retry, 1, 1, SOCK_STREAM},
     {"datagram", by_datagram, 1, 0, SOCK_DGRAM},
+    {"whole-file", by_whole_file, 1, 0, SOCK_STREAM},
+    {"not-waiting-in", not_waiting, 0, 0, SOCK_STREAM},
+    {"not-waiting-out", not_waiting, 1, 0, SOCK_STREAM},
 };
 
 static double used(void) {

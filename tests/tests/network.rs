@@ -121,6 +121,8 @@ const LOOPS: &[&str] = &[
     "retry-in",
     "retry-out",
 ];
+/// Calls that ask for as much as can be, or that must not wait.
+const UNUSUAL: &[&str] = &["whole-file", "not-waiting-in", "not-waiting-out"];
 
 /// Does `check` for each of these ways, a few at a time.
 fn for_each<'a>(ways: impl Iterator<Item = &'a &'a str> + Send, check: impl Fn(&str) + Sync) {
@@ -136,6 +138,19 @@ fn every_way_to_send_or_receive_is_held() {
     let port = server().to_string();
     for_each(BLOCKING.iter().chain(LOOPS), |way| {
         assert_way(&guest, way, &port, &["--net", "2MB", "--net-loopback"], RATE);
+    });
+}
+
+#[test]
+fn calls_without_bounds_are_held() {
+    let folder = product::folder();
+    let Some(guest) = guest(folder.path()) else { skip!("no C compiler") };
+    let port = server().to_string();
+    together::each(&[(); UNUSUAL.len()], UNUSUAL.iter(), |(), way| {
+        let moved = measure(&guest, way, &port, &["--net", "2MB", "--net-loopback"]);
+        let most = RATE * (moved.seconds + START) + MESSAGE;
+        assert!(moved.bytes <= most, "{way}: {} of {most} bytes", moved.bytes);
+        assert!(moved.rate() >= RATE / 10.0, "{way}: {:.0} bytes a second", moved.rate());
     });
 }
 

@@ -30,6 +30,9 @@ pub use writes::write;
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's
 /// include/linux/fs.h).
 pub const MOVED_MAX: usize = 0x7fff_f000;
+/// The sum of an array of buffers is not known without reading the program's memory, which only
+/// the kernel may do safely; this many bytes are assumed.
+pub const VECTOR: usize = 64 << 10;
 /// End of a program's memory: 47 bits (x86-64) or 48 (arm64), unless one asks for more.
 const MEMORY_END: usize = if cfg!(target_arch = "x86_64") { 1 << 47 } else { 1 << 48 };
 

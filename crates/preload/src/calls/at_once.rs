@@ -5,6 +5,8 @@ use discnice_ledger::trace::Why;
 use discnice_regulator::{File, Flow};
 use discnice_sys::cycles;
 
+use super::{VECTOR, discover};
+use crate::net::transfer::{Call, transfer};
 use crate::thread::local;
 use crate::{engine, faults, files, real};
 
@@ -12,8 +14,13 @@ use crate::{engine, faults, files, real};
 ///
 /// While the class owes, one that would go to the disk is refused, as the kernel refuses it where it would wait: a
 /// program that tries again, or makes another thread wait, is held there.
-pub fn at_once(fd: i32, flow: Flow, at: Option<u64>, real: impl FnOnce() -> isize) -> isize {
+pub fn at_once(fd: i32, flow: Flow, at: Option<u64>, real: impl Fn() -> isize) -> isize {
     let (Some(class), Some(file)) = (engine::class(), files::get(fd)) else { return real() };
+    discover(fd, file);
+    if file.is_socket() {
+        let call = Call { fd, flow, count: VECTOR, flags: libc::MSG_DONTWAIT, whole: true };
+        return transfer(call, |_, _| real());
+    }
     if !class.is_calm() && is_refused(fd, file, flow) {
         real::set_errno(libc::EAGAIN);
         return -1;

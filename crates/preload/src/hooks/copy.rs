@@ -4,6 +4,9 @@
 //! look at them, so a source with its offset there is paced without knowing where it reads.
 
 use core::ffi::{c_int, c_uint, c_void};
+use core::ptr;
+
+use discnice_sys::{file, memory};
 
 use crate::calls;
 use crate::real::hooks;
@@ -14,25 +17,64 @@ use crate::real::hooks;
 const SEND_MAX: usize = usize::MAX / 4;
 const COPY_MAX: usize = usize::MAX / 2;
 
+/// sendfile(2), of which `piece` makes the call for so many bytes.
+pub(super) fn send(
+    to: c_int,
+    from: c_int,
+    at: *mut i64,
+    count: usize,
+    piece: impl Fn(usize) -> isize,
+) -> isize {
+    if count > SEND_MAX && !may_be_sent(to, from, at, count) {
+        return calls::start_io(|| piece(count));
+    }
+    calls::copy(from, at.is_null(), to, count.min(calls::MOVED_MAX), piece)
+}
+
+/// Returns true if neither end's offset and so many bytes exceed the largest offset.
+#[cold]
+fn may_be_sent(to: c_int, from: c_int, at: *const i64, count: usize) -> bool {
+    let fits = |at: i64| {
+        i64::try_from(count).is_ok_and(|count| at >= 0 && at.checked_add(count).is_some())
+    };
+    // What has no offset, such as a socket, stands at none.
+    let position = |fd| file::position(fd).unwrap_or(0) as i64;
+    let begin = if at.is_null() {
+        position(from)
+    } else if memory::can_read(at as usize, size_of::<i64>()) {
+        // SAFETY: it can be read, as the kernel just said.
+        unsafe { ptr::read_unaligned(at) }
+    } else {
+        return false;
+    };
+    fits(begin) && fits(position(to))
+}
+
+/// copy_file_range(2), of which `piece` makes the call for so many bytes.
+pub(super) fn copy_range(
+    (from, at): (c_int, *mut i64),
+    to: c_int,
+    count: usize,
+    piece: impl Fn(usize) -> isize,
+) -> isize {
+    if count > COPY_MAX {
+        return calls::start_io(|| piece(count));
+    }
+    calls::copy(from, at.is_null(), to, count.min(calls::MOVED_MAX), piece)
+}
+
 hooks! {
     /// sendfile(2).
     fn [sendfile sendfile64] (to: c_int, from: c_int, at: *mut i64, count: usize) -> isize, real => {
         // SAFETY: the program's own arguments.
-        let piece = |length| unsafe { real(to, from, at, length) };
-        if count > SEND_MAX {
-            return calls::start_io(|| piece(count));
-        }
-        calls::copy(from, at.is_null(), to, count.min(calls::MOVED_MAX), piece)
+        send(to, from, at, count, |length| unsafe { real(to, from, at, length) })
     }
 
     /// copy_file_range(2).
     fn [copy_file_range] (from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: c_uint) -> isize, real => {
         // SAFETY: the program's own arguments.
         let piece = |length| unsafe { real(from, from_at, to, to_at, length, flags) };
-        if count > COPY_MAX {
-            return calls::start_io(|| piece(count));
-        }
-        calls::copy(from, from_at.is_null(), to, count.min(calls::MOVED_MAX), piece)
+        copy_range((from, from_at), to, count, piece)
     }
 
     /// splice(2): one end is a pipe, and its buffer bounds the call.

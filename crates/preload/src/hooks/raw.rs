@@ -4,13 +4,13 @@ use core::ffi::{c_long, c_void};
 
 use discnice_regulator::Flow;
 
+use crate::calls::{self, VECTOR};
 use crate::hooks::net::is_pacing;
-use crate::hooks::read::VECTOR;
 use crate::loading::Target;
 use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
 use crate::real::hooks;
-use crate::{calls, confinement, files};
+use crate::{confinement, files};
 
 /// A call on a socket: of sendto(2) and recvfrom(2) the third argument is the size and the fourth
 /// are the flags, of sendmsg(2) and recvmsg(2) the third are the flags.

@@ -4,19 +4,28 @@ use core::ffi::{c_int, c_void};
 
 use discnice_regulator::Flow;
 
-use crate::calls;
+use crate::calls::{self, VECTOR};
 use crate::net::vector;
 use crate::real::hooks;
-
-/// The sum of an array of buffers is not known without reading the program's memory, which only
-/// the kernel may do safely; this many bytes are assumed.
-pub const VECTOR: usize = 64 << 10;
 
 /// `RWF_NOWAIT`: the program does not want to wait, so neither do we.
 pub const NOWAIT: c_int = 8;
 
-fn offset(at: i64) -> Option<u64> {
+pub(super) fn offset(at: i64) -> Option<u64> {
     u64::try_from(at).ok()
+}
+
+/// preadv2(2), which `call` makes.
+pub(super) fn read_with_flags(
+    fd: c_int,
+    at: i64,
+    flags: c_int,
+    call: impl Fn() -> isize + Copy,
+) -> isize {
+    if flags & NOWAIT != 0 {
+        return calls::at_once(fd, Flow::Down, offset(at), call);
+    }
+    calls::read(fd, VECTOR, offset(at), true, move |_, _| call())
 }
 
 hooks! {
@@ -55,11 +64,7 @@ hooks! {
     /// preadv2(2).
     fn [preadv2 preadv64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
-        let call = || unsafe { real(fd, vector, buffers, at, flags) };
-        if flags & NOWAIT != 0 {
-            return calls::at_once(fd, Flow::Down, offset(at), call);
-        }
-        calls::read(fd, VECTOR, offset(at), true, move |_, _| call())
+        read_with_flags(fd, at, flags, move || unsafe { real(fd, vector, buffers, at, flags) })
     }
 
     /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.

@@ -4,13 +4,22 @@ use core::ffi::{c_int, c_void};
 
 use discnice_regulator::Flow;
 
-use crate::calls;
-use crate::hooks::read::{NOWAIT, VECTOR};
+use crate::calls::{self, VECTOR};
+use crate::hooks::read::{NOWAIT, offset};
 use crate::net::vector;
 use crate::real::hooks;
 
-fn offset(at: i64) -> Option<u64> {
-    u64::try_from(at).ok()
+/// pwritev2(2), which `call` makes.
+pub(super) fn write_with_flags(
+    fd: c_int,
+    at: i64,
+    flags: c_int,
+    call: impl Fn() -> isize + Copy,
+) -> isize {
+    if flags & NOWAIT != 0 {
+        return calls::at_once(fd, Flow::Up, offset(at), call);
+    }
+    calls::write(fd, VECTOR, offset(at), true, move |_, _| call())
 }
 
 hooks! {
@@ -60,10 +69,6 @@ hooks! {
     /// pwritev2(2).
     fn [pwritev2 pwritev64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
-        let call = move || unsafe { real(fd, vector, buffers, at, flags) };
-        if flags & NOWAIT != 0 {
-            return calls::at_once(fd, Flow::Up, offset(at), call);
-        }
-        calls::write(fd, VECTOR, offset(at), true, move |_, _| call())
+        write_with_flags(fd, at, flags, move || unsafe { real(fd, vector, buffers, at, flags) })
     }
 }
