@@ -138,6 +138,41 @@ static ssize_t not_waiting(void) {
     return got < 0 && errno == EAGAIN ? -2 : got;
 }
 
+/* The same by number, as programs do that know their calls better than their libc. */
+static ssize_t by_number_with_flags(void) {
+    struct iovec part = {buffer, 65536};
+    return syscall(way_up ? SYS_pwritev2 : SYS_preadv2, sock, &part, 1, -1L, -1L, 0);
+}
+
+static ssize_t by_number_many(void) {
+    struct iovec parts[8];
+    struct mmsghdr messages[8];
+    memset(messages, 0, sizeof messages);
+    for (int at = 0; at < 8; at++) {
+        parts[at] = (struct iovec){buffer, 1400};
+        messages[at].msg_hdr.msg_iov = &parts[at];
+        messages[at].msg_hdr.msg_iovlen = 1;
+    }
+    long count = way_up ? syscall(SYS_sendmmsg, sock, messages, 8, MSG_NOSIGNAL)
+                        : syscall(SYS_recvmmsg, sock, messages, 8, MSG_WAITFORONE, NULL);
+    ssize_t bytes = count < 0 ? count : 0;
+    for (long at = 0; at < count; at++) bytes += messages[at].msg_len;
+    return bytes;
+}
+
+static ssize_t by_number_file(void) {
+    off_t at = 0;
+    return syscall(SYS_sendfile, sock, a_file(), &at, 8 * LARGE);
+}
+
+static ssize_t by_number_pipe(void) {
+    static int ends[2] = {-1, -1};
+    if (ends[0] < 0) pipe(ends);
+    ssize_t got = syscall(SYS_splice, sock, NULL, ends[1], NULL, 65536, 0);
+    for (ssize_t left = got; left > 0;) left -= read(ends[0], buffer, left);
+    return got;
+}
+
 static const struct {
     const char *name;
     ssize_t (*step)(void);
@@ -160,6 +195,12 @@ static const struct {
     {"whole-file", by_whole_file, 1, 0, SOCK_STREAM},
     {"not-waiting-in", not_waiting, 0, 0, SOCK_STREAM},
     {"not-waiting-out", not_waiting, 1, 0, SOCK_STREAM},
+    {"number-flags-in", by_number_with_flags, 0, 0, SOCK_STREAM},
+    {"number-flags-out", by_number_with_flags, 1, 0, SOCK_STREAM},
+    {"number-many-in", by_number_many, 0, 0, SOCK_STREAM},
+    {"number-many-out", by_number_many, 1, 0, SOCK_DGRAM},
+    {"number-file", by_number_file, 1, 0, SOCK_STREAM},
+    {"number-pipe", by_number_pipe, 0, 0, SOCK_STREAM},
 };
 
 static double used(void) {

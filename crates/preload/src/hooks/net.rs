@@ -70,6 +70,33 @@ const fn bytes(result: isize) -> u64 {
     if result < 0 { 0 } else { result as u64 }
 }
 
+/// sendmmsg(2), which `one` makes.
+pub(super) fn send_many(
+    fd: c_int,
+    messages: *const libc::mmsghdr,
+    flags: c_int,
+    one: impl Fn() -> isize,
+) -> isize {
+    many(call(Flow::Up, fd, PACKET, flags), messages, u32::MAX, one)
+}
+
+/// recvmmsg(2), which `one` makes.
+pub(super) fn receive_many(
+    fd: c_int,
+    messages: *const libc::mmsghdr,
+    flags: c_int,
+    one: impl Fn() -> isize,
+) -> isize {
+    let length = messages.wrapping_byte_add(offset_of!(libc::msghdr, msg_namelen));
+    many(call(Flow::Down, fd, PACKET, flags), messages, room(fd, length.cast()), one)
+}
+
+/// A call that moves several messages, of which the first has room for so many bytes of an address.
+fn many(call: Call, messages: *const libc::mmsghdr, room: u32, one: impl Fn() -> isize) -> isize {
+    let local = |result| is_message_local(messages.cast(), room, if result > 0 { 0 } else { -1 });
+    message(call, local, |result| moved(messages, result), one)
+}
+
 /// Returns true if a socket option is the one that we set.
 pub const fn is_pacing(level: c_int, option: c_int) -> bool {
     level == libc::SOL_SOCKET && option == libc::SO_MAX_PACING_RATE
@@ -128,9 +155,7 @@ hooks! {
     /// sendmmsg(2).
     fn [sendmmsg] (fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        let one = || unsafe { real(fd, messages, count, flags) as isize };
-        let local = |result| is_message_local(messages.cast(), u32::MAX, if result > 0 { 0 } else { -1 });
-        message(call(Flow::Up, fd, PACKET, flags), local, |result| moved(messages, result), one) as c_int
+        send_many(fd, messages, flags, || unsafe { real(fd, messages, count, flags) as isize }) as c_int
     }
 
     /// recv(2).
@@ -193,10 +218,7 @@ hooks! {
     /// recvmmsg(2).
     fn [recvmmsg] (fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int, timeout: *mut c_void) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        let one = || unsafe { real(fd, messages, count, flags, timeout) as isize };
-        let room = room(fd, messages.wrapping_byte_add(offset_of!(libc::msghdr, msg_namelen)).cast());
-        let local = |result| is_message_local(messages.cast(), room, if result > 0 { 0 } else { -1 });
-        message(call(Flow::Down, fd, PACKET, flags), local, |result| moved(messages, result), one) as c_int
+        receive_many(fd, messages, flags, || unsafe { real(fd, messages, count, flags, timeout) as isize }) as c_int
     }
 
     /// connect(2).

@@ -5,7 +5,10 @@ use core::ffi::{c_long, c_void};
 use discnice_regulator::Flow;
 
 use crate::calls::{self, VECTOR};
-use crate::hooks::net::is_pacing;
+use crate::hooks::net::{is_pacing, receive_many, send_many};
+use crate::hooks::read::{offset, read_with_flags};
+use crate::hooks::write::write_with_flags;
+use crate::hooks::{copy, exec};
 use crate::loading::Target;
 use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
@@ -27,21 +30,37 @@ hooks! {
         let call = || unsafe { real(number, a, b, c, d, e, f) };
         let fd = a as i32;
         match number {
-            libc::SYS_read | libc::SYS_readv => calls::read(fd, c, None, true, |_, _| call() as isize) as c_long,
-            libc::SYS_pread64 | libc::SYS_preadv => {
-                calls::read(fd, c, Some(d as u64), true, |_, _| call() as isize) as c_long
-            }
-            libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev => {
-                calls::write(fd, c, None, true, |_, _| call() as isize) as c_long
-            }
-            libc::SYS_sendfile | libc::SYS_copy_file_range | libc::SYS_splice
-            | libc::SYS_readahead | libc::SYS_io_submit | libc::SYS_io_uring_enter => calls::start_io(call),
+            libc::SYS_read => calls::read(fd, c, None, true, |_, _| call() as isize) as c_long,
+            libc::SYS_pread64 => calls::read(fd, c, offset(d as i64), true, |_, _| call() as isize) as c_long,
+            libc::SYS_readv => calls::read(fd, VECTOR, None, true, |_, _| call() as isize) as c_long,
+            libc::SYS_preadv => read_with_flags(fd, d as i64, 0, || call() as isize) as c_long,
+            libc::SYS_preadv2 => read_with_flags(fd, d as i64, f as i32, || call() as isize) as c_long,
+            libc::SYS_write => calls::write(fd, c, None, true, |_, _| call() as isize) as c_long,
+            libc::SYS_pwrite64 => calls::write(fd, c, offset(d as i64), true, |_, _| call() as isize) as c_long,
+            libc::SYS_writev => calls::write(fd, VECTOR, None, true, |_, _| call() as isize) as c_long,
+            libc::SYS_pwritev => write_with_flags(fd, d as i64, 0, || call() as isize) as c_long,
+            libc::SYS_pwritev2 => write_with_flags(fd, d as i64, f as i32, || call() as isize) as c_long,
+            libc::SYS_sendfile => copy::send(fd, b as i32, c as *mut i64, d, |length| {
+                // SAFETY: the program's own arguments, or a part of what it asks for.
+                unsafe { real(number, a, b, c, length, e, f) as isize }
+            }) as c_long,
+            libc::SYS_copy_file_range => copy::copy_range((fd, b as *mut i64), c as i32, e, |length| {
+                // SAFETY: as above.
+                unsafe { real(number, a, b, c, d, length, f) as isize }
+            }) as c_long,
+            libc::SYS_splice => calls::splice(fd, c as i32, e, f as u32, |length, flags| {
+                // SAFETY: as above.
+                unsafe { real(number, a, b, c, d, length, flags as usize) as isize }
+            }) as c_long,
+            libc::SYS_readahead | libc::SYS_io_submit | libc::SYS_io_uring_enter => calls::start_io(call),
             libc::SYS_sendto | libc::SYS_sendmsg => {
                 transfer(numbered(Flow::Up, number, [a, c, d]), |_, _| call() as isize) as c_long
             }
             libc::SYS_recvfrom | libc::SYS_recvmsg => {
                 transfer(numbered(Flow::Down, number, [a, c, d]), |_, _| call() as isize) as c_long
             }
+            libc::SYS_sendmmsg => send_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
+            libc::SYS_recvmmsg => receive_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
             libc::SYS_unlinkat | libc::SYS_renameat2 | libc::SYS_mkdirat | libc::SYS_linkat
             | libc::SYS_symlinkat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat
             | libc::SYS_faccessat2 | libc::SYS_readlinkat => calls::operation(call),
@@ -53,14 +72,14 @@ hooks! {
             }
             libc::SYS_execve => {
                 let target = Target::At(libc::AT_FDCWD, a as *const _);
-                super::exec::execute(c as *const *const _, target, |environment| {
+                exec::execute(c as *const *const _, target, |environment| {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, environment.cast::<c_void>() as usize, d, e, f) }
                 })
             }
             libc::SYS_execveat => {
                 let target = Target::At(fd, b as *const _);
-                super::exec::execute(d as *const *const _, target, |environment| {
+                exec::execute(d as *const *const _, target, |environment| {
                     // SAFETY: the program's own arguments, with our environment.
                     unsafe { real(number, a, b, c, environment.cast::<c_void>() as usize, e, f) }
                 })
