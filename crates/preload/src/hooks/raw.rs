@@ -1,6 +1,6 @@
 //! syscall(2): programs that call the kernel by number.
 
-use core::ffi::{c_long, c_void};
+use core::ffi::{c_int, c_long, c_void};
 
 use discnice_regulator::Flow;
 
@@ -23,6 +23,21 @@ const fn numbered(flow: Flow, number: c_long, [fd, third, fourth]: [usize; 3]) -
     Call { fd: fd as i32, flow, count, flags: flags as i32, whole: true }
 }
 
+/// How many bytes a read or a write of this number is about, and at which offset.
+const fn asked(number: c_long, count: usize, at: usize) -> (usize, Option<u64>) {
+    match number {
+        libc::SYS_read | libc::SYS_write => (count, None),
+        libc::SYS_readv | libc::SYS_writev => (VECTOR, None),
+        libc::SYS_pread64 | libc::SYS_pwrite64 => (count, offset(at as i64)),
+        _ => (VECTOR, offset(at as i64)),
+    }
+}
+
+/// The flags of a read or a write of this number, of which two have any.
+const fn flags(number: c_long, last: usize) -> c_int {
+    if matches!(number, libc::SYS_preadv2 | libc::SYS_pwritev2) { last as c_int } else { 0 }
+}
+
 hooks! {
     /// syscall(2), with the seven arguments that it can have.
     fn [syscall] (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long, real => {
@@ -30,16 +45,12 @@ hooks! {
         let call = || unsafe { real(number, a, b, c, d, e, f) };
         let fd = a as i32;
         match number {
-            libc::SYS_read => calls::read(fd, c, None, true, |_, _| call() as isize) as c_long,
-            libc::SYS_pread64 => calls::read(fd, c, offset(d as i64), true, |_, _| call() as isize) as c_long,
-            libc::SYS_readv => calls::read(fd, VECTOR, None, true, |_, _| call() as isize) as c_long,
-            libc::SYS_preadv => read_with_flags(fd, d as i64, 0, || call() as isize) as c_long,
-            libc::SYS_preadv2 => read_with_flags(fd, d as i64, f as i32, || call() as isize) as c_long,
-            libc::SYS_write => calls::write(fd, c, None, true, |_, _| call() as isize) as c_long,
-            libc::SYS_pwrite64 => calls::write(fd, c, offset(d as i64), true, |_, _| call() as isize) as c_long,
-            libc::SYS_writev => calls::write(fd, VECTOR, None, true, |_, _| call() as isize) as c_long,
-            libc::SYS_pwritev => write_with_flags(fd, d as i64, 0, || call() as isize) as c_long,
-            libc::SYS_pwritev2 => write_with_flags(fd, d as i64, f as i32, || call() as isize) as c_long,
+            libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv | libc::SYS_preadv2 => {
+                read_with_flags(fd, asked(number, c, d), flags(number, f), || call() as isize) as c_long
+            }
+            libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+                write_with_flags(fd, asked(number, c, d), flags(number, f), || call() as isize) as c_long
+            }
             libc::SYS_sendfile => copy::send(fd, b as i32, c as *mut i64, d, |length| {
                 // SAFETY: the program's own arguments, or a part of what it asks for.
                 unsafe { real(number, a, b, c, length, e, f) as isize }

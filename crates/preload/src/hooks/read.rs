@@ -11,21 +11,22 @@ use crate::real::hooks;
 /// `RWF_NOWAIT`: the program does not want to wait, so neither do we.
 pub const NOWAIT: c_int = 8;
 
-pub(super) fn offset(at: i64) -> Option<u64> {
-    u64::try_from(at).ok()
+/// An offset that is given; a negative one stands for the file's own.
+pub(super) const fn offset(at: i64) -> Option<u64> {
+    if at < 0 { None } else { Some(at.cast_unsigned()) }
 }
 
-/// preadv2(2), which `call` makes.
+/// preadv2(2), which `call` makes: of so many bytes at an offset.
 pub(super) fn read_with_flags(
     fd: c_int,
-    at: i64,
+    (count, at): (usize, Option<u64>),
     flags: c_int,
     call: impl Fn() -> isize + Copy,
 ) -> isize {
     if flags & NOWAIT != 0 {
-        return calls::at_once(fd, Flow::Down, offset(at), call);
+        return calls::at_once(fd, Flow::Down, at, call);
     }
-    calls::read(fd, VECTOR, offset(at), true, move |_, _| call())
+    calls::read(fd, count, at, true, move |_, _| call())
 }
 
 hooks! {
@@ -64,7 +65,7 @@ hooks! {
     /// preadv2(2).
     fn [preadv2 preadv64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
-        read_with_flags(fd, at, flags, move || unsafe { real(fd, vector, buffers, at, flags) })
+        read_with_flags(fd, (VECTOR, offset(at)), flags, move || unsafe { real(fd, vector, buffers, at, flags) })
     }
 
     /// read(2) as compiled with `_FORTIFY_SOURCE`: the real function checks `size`.

@@ -9,17 +9,17 @@ use crate::hooks::read::{NOWAIT, offset};
 use crate::net::vector;
 use crate::real::hooks;
 
-/// pwritev2(2), which `call` makes.
+/// pwritev2(2), which `call` makes: of so many bytes at an offset.
 pub(super) fn write_with_flags(
     fd: c_int,
-    at: i64,
+    (count, at): (usize, Option<u64>),
     flags: c_int,
     call: impl Fn() -> isize + Copy,
 ) -> isize {
     if flags & NOWAIT != 0 {
-        return calls::at_once(fd, Flow::Up, offset(at), call);
+        return calls::at_once(fd, Flow::Up, at, call);
     }
-    calls::write(fd, VECTOR, offset(at), true, move |_, _| call())
+    calls::write(fd, count, at, true, move |_, _| call())
 }
 
 hooks! {
@@ -69,6 +69,6 @@ hooks! {
     /// pwritev2(2).
     fn [pwritev2 pwritev64v2] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64, flags: c_int) -> isize, real => {
         // SAFETY: the program's own arguments.
-        write_with_flags(fd, at, flags, move || unsafe { real(fd, vector, buffers, at, flags) })
+        write_with_flags(fd, (VECTOR, offset(at)), flags, move || unsafe { real(fd, vector, buffers, at, flags) })
     }
 }
