@@ -87,13 +87,21 @@ const ONLY_ONCE: [i64; 11] = [
 pub enum Depth {
     /// The first of each call, of a run that takes long.
     First,
+    /// As the first, and of all of them a sample: of policyd, which looks at what it holds a thousand times a second.
+    Sample,
     /// The first and the last, and all of them.
     Both,
 }
 
+/// Of a call that is made more often than that because the run makes it for as long as it lasts, so many fail, evenly spread.
+const MOST: u64 = 200;
+
 /// Of a call that is made so often, those that are to fail.
 fn which(call: i64, times: u64, depth: Depth) -> Vec<Which> {
     let once: Vec<u64> = match depth {
+        Depth::Sample if is_all() && times > MOST => {
+            (0..MOST).map(|step| 1 + step * (times - 1) / (MOST - 1)).collect()
+        }
         _ if is_all() => (1..=times).collect(),
         Depth::Both if times > 1 => vec![1, times],
         _ => vec![1],
