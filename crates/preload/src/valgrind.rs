@@ -4,44 +4,11 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 
 use discnice_sys::valgrind;
+use libc::{Dl_info, Elf64_Ehdr, Elf64_Phdr};
 
 use crate::real::find;
 
-/// `Dl_info` of dladdr(3).
-#[repr(C)]
-struct Information {
-    file: *const i8,
-    base: *const Header,
-    symbol: *const i8,
-    address: *const c_void,
-}
-
-/// The head of an ELF file, as it is mapped. elf(5)
-#[repr(C)]
-struct Header {
-    before: [u64; 4],
-    segments: u64,
-    between: [u16; 7],
-    size: u16,
-    count: u16,
-}
-
-/// `Elf64_Phdr`.
-#[repr(C)]
-struct Segment {
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    physical: u64,
-    file_size: u64,
-    memory_size: u64,
-}
-
-const LOADED: u32 = 1;
-const WRITABLE: u32 = 2;
-
-type Dladdr = unsafe extern "C" fn(*const c_void, *mut Information) -> c_int;
+type Dladdr = unsafe extern "C" fn(*const c_void, *mut Dl_info) -> c_int;
 
 /// Has helgrind and drd report nothing about the static data of this library, all of which is atomic.
 pub fn leave_own_data_unchecked() {
@@ -54,35 +21,35 @@ pub fn leave_own_data_unchecked() {
     }
     // SAFETY: dladdr(3) has this type.
     let dladdr: Dladdr = unsafe { core::mem::transmute(found) };
-    let mut about = Information {
-        file: ptr::null(),
-        base: ptr::null(),
-        symbol: ptr::null(),
-        address: ptr::null(),
+    let mut about = Dl_info {
+        dli_fname: ptr::null(),
+        dli_fbase: ptr::null_mut(),
+        dli_sname: ptr::null(),
+        dli_saddr: ptr::null_mut(),
     };
     // SAFETY: the address is one of this library's; dladdr fills the struct, and tells 0 where it does not.
     let known = unsafe { dladdr(leave_own_data_unchecked as *const c_void, &raw mut about) } != 0;
-    if known && !about.base.is_null() {
+    if known && !about.dli_fbase.is_null() {
         // SAFETY: the base is where the dynamic linker mapped the head of this library's file.
-        unsafe { each_writable_segment(about.base) };
+        unsafe { each_writable_segment(about.dli_fbase.cast()) };
     }
 }
 
 /// # Safety
 /// `header` is that of a file that is mapped as its segments say.
-unsafe fn each_writable_segment(header: *const Header) {
+unsafe fn each_writable_segment(header: *const Elf64_Ehdr) {
     // SAFETY: the caller vouches for the header, which says where the segments are and how many.
     unsafe {
         let (base, header) = (header.cast::<u8>(), &*header);
-        let first = base.wrapping_add(header.segments as usize).cast::<Segment>();
-        for place in 0..header.count as usize {
+        let first = base.wrapping_add(header.e_phoff as usize).cast::<Elf64_Phdr>();
+        for place in 0..header.e_phnum as usize {
             let segment = &*first.wrapping_add(place);
-            let start = base.wrapping_add(segment.address as usize).cast_mut();
-            if segment.kind == LOADED
-                && segment.flags & WRITABLE != 0
+            let start = base.wrapping_add(segment.p_vaddr as usize).cast_mut();
+            if segment.p_type == libc::PT_LOAD
+                && segment.p_flags & libc::PF_W != 0
                 && let Some(start) = NonNull::new(start)
             {
-                valgrind::leave_unchecked(start, segment.memory_size as usize);
+                valgrind::leave_unchecked(start, segment.p_memsz as usize);
             }
         }
     }
