@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use discnice_tests::attaching::Sleeper;
 use discnice_tests::class::Class;
 use discnice_tests::process::{Group, run};
 use discnice_tests::{product, skip};
@@ -179,10 +180,8 @@ fn what_gives_way_says_to_what() {
 
 #[test]
 fn what_is_in_no_class_is_told_how_to_get_into_one() {
-    let mut command = product::as_user("sleep");
-    command.arg("60");
-    let job = Group::start_silent(&mut command);
-    let explained = explain(&job.id().to_string());
+    let job = Sleeper::ordinary();
+    let explained = explain(&job.id());
     assert!(explained["class"].is_null());
     assert!(says(&explained, "not_held", "it is in no class; `discnice attach --disk 5M "));
 }

@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use discnice_tests::attaching::Sleeper;
 use discnice_tests::process::{kill_group, run, until};
 use discnice_tests::{cold, product, skip};
 use serde_json::Value;
@@ -107,8 +108,7 @@ fn without_a_terminal_it_is_refused_in_one_line() {
         assert!(told.contains(why) && told.trim_end().lines().count() == 1, "{told}");
     };
     refused(&["run", "--polite", "--metric", "terminal", "ls"], "--metric progress:PATH");
-    let mut sleeper = product::as_user("sleep").arg("30").spawn().expect("sleep");
-    let id = sleeper.id().to_string();
-    refused(&["attach", "--polite", "--metric", "terminal", &id], "start it by `discnice run`");
-    let _ = (sleeper.kill(), sleeper.wait());
+    let sleeper = Sleeper::ordinary();
+    let words = ["attach", "--polite", "--metric", "terminal", &sleeper.id()];
+    refused(&words, "start it by `discnice run`");
 }

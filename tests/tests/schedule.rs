@@ -5,6 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use discnice_tests::attaching::Sleeper;
 use discnice_tests::class::Class;
 use discnice_tests::process::{Group, run, until, wait};
 use discnice_tests::product;
@@ -113,10 +114,11 @@ fn a_job_goes_on_without_limits() {
 
 #[test]
 fn an_attached_process_ends() {
-    let mut sleeper = product::as_user("sleep").arg("60").process_group(0).spawn().expect("sleep");
-    let id = sleeper.id().to_string();
-    let mut attach = Started::start(product::discnice(["attach", "--until", "+1", &id]));
-    let ended = wait(&mut sleeper, &"sleep");
+    let mut sleep = product::as_user("sleep");
+    sleep.process_group(0);
+    let mut sleeper = Sleeper::start(sleep);
+    let mut attach = Started::start(product::discnice(["attach", "--until", "+1", &sleeper.id()]));
+    let ended = wait(&mut sleeper.0, &"sleep");
     assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", attach.told());
     assert!(wait(&mut attach.group, &"attach").success());
 }
