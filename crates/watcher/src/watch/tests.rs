@@ -204,11 +204,14 @@ struct Parent(Innocent);
 
 impl Parent {
     fn start(file: &Path) -> Self {
-        let script =
-            "read -r _; dd if=\"$0\" of=/dev/null bs=64k iflag=direct 2>/dev/null; echo; read -r _";
+        // The first one may have to read its program, and whatever that needs.
+        let script = "dd if=/dev/null 2>/dev/null; echo; read -r _; \
+                      dd if=\"$0\" of=/dev/null bs=64k iflag=direct 2>/dev/null; echo; read -r _";
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Self(Innocent(shell.spawn().unwrap()))
+        let mut shell = shell.spawn().unwrap();
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Self(Innocent(shell))
     }
 
     /// What the child has read is in the shell's account when this returns.
@@ -248,7 +251,9 @@ fn what_came_from_children_is_not_its_own_before_their_classes_were_asked() {
     assert!(watch.inquires() && !watch.inquires());
     assert_eq!(look(&mut watch), 0, "they are being asked");
     watch.answered(true);
-    assert_eq!(look(&mut watch), SIZE, "no child has ended that was known");
+    // Besides the file, it may have had to read a part of its program again.
+    let own = look(&mut watch);
+    assert!((SIZE..SIZE + SIZE / 4).contains(&own), "no child has ended that was known: {own}");
 }
 
 /// A copy of this process that only waits.
