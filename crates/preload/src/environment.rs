@@ -1,12 +1,12 @@
 //! The variables that lead programs which this one starts to its class.
 
-pub use discnice_interpose::environment::{BLOCK_PATH, Carry, Scratch};
+pub use discnice_interpose::environment::{BLOCK_PATH, Carry};
 
 use core::ffi::c_char;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use discnice_interpose::environment::Variables;
+use discnice_interpose::environment::{Scratch, Variables};
 use discnice_ledger::Token;
 
 use crate::thread::local;

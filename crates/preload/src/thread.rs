@@ -8,9 +8,8 @@
 use core::arch::{asm, global_asm};
 use core::ptr::NonNull;
 
+use discnice_interpose::environment::Scratch;
 use discnice_regulator::{Due, Thread};
-
-use crate::environment::Scratch;
 
 /// What a thread has; all zeroes is valid.
 #[repr(C)]
