@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -132,10 +133,30 @@ impl Scene {
         let mut command = self.command(["policyd", "--idle", "60"]);
         self.policyd = Some(Killed(command.stdin(Stdio::null()).spawn().unwrap()));
         // Else the first command starts another one.
+        self.until_listening(&self.folder.path().join("run/discnice"));
+    }
+
+    /// Starts a daemon of another session, with a configuration that gives no class a server.
+    ///
+    /// # Panics
+    /// It does not come up.
+    #[must_use]
+    pub fn stranger(&self) -> Killed {
+        let place = self.folder.path().join("stranger");
+        assert!(
+            product::as_user("mkdir").args(["-m", "700"]).arg(&place).status().unwrap().success()
+        );
+        let mut command = self.command(["policyd", "--idle", "60"]);
+        command.env("XDG_RUNTIME_DIR", &place).env("XDG_CONFIG_HOME", &place);
+        let stranger = Killed(command.stdin(Stdio::null()).spawn().unwrap());
+        self.until_listening(&place.join("discnice"));
+        stranger
+    }
+
+    fn until_listening(&self, place: &Path) {
         let is_socket = |name: &OsStr| name.to_string_lossy().ends_with(".sock");
-        let place = self.folder.path().join("run/discnice");
         self.until("policyd listens", || {
-            let mut names = fs::read_dir(&place).into_iter().flatten().flatten();
+            let mut names = fs::read_dir(place).into_iter().flatten().flatten();
             names.any(|entry| is_socket(&entry.file_name()))
         });
     }

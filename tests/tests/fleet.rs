@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use discnice_tests::fleet::{CAP, FLOOR, Killed, LEASE, Scene};
-use discnice_tests::process::send;
+use discnice_tests::process::{run, send};
 use discnice_tests::skip;
 use serde_json::Value;
 
@@ -43,6 +43,7 @@ fn machines_share_a_budget_through_failures() {
     lose_the_server(&mut scene);
     lose_what_holds_the_leases(&scene);
     lose_policyd(&mut scene);
+    lose_it_to_another_environment(&mut scene);
     lose_two_machines(&scene, writers);
 }
 
@@ -78,6 +79,21 @@ fn lose_policyd(scene: &mut Scene) {
     scene.start_policyd();
     outlast_the_lease();
     until_equal(scene, "equal parts with another policyd");
+}
+
+/// A policyd that knows of no server, by its own configuration, takes over, and gives way to one that knows it.
+fn lose_it_to_another_environment(scene: &mut Scene) {
+    let stranger = scene.stranger();
+    scene.policyd = None;
+    scene.until_each_has("the floor, by another environment", FLOOR, FLOOR);
+    let status = scene.status(&[]);
+    assert!(status.text().contains("a wrong address"), "{status:?}");
+    scene.start_policyd();
+    for class in &scene.classes {
+        run(&mut scene.command(["run", "--class", class, "--", "true"])).succeeded();
+    }
+    until_equal(scene, "equal parts beside another environment");
+    drop(stranger);
 }
 
 /// Two end, and one gets what they had.

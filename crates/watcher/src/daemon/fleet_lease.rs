@@ -90,6 +90,8 @@ struct Holder {
     wanted: Option<u64>,
     /// Time since the machine was started in which it was suspended.
     suspended: Nanos,
+    /// Until when the lease is left to others.
+    waived_until: Nanos,
 }
 
 impl Holder {
@@ -101,7 +103,8 @@ impl Holder {
         // One that held it before was killed; its lease is in force.
         let node = Node::new(class.weight(), class.fleet().lease(now));
         let (before, suspended) = (done(&mapped), suspended());
-        Self { mapped, addresses, name, node, link: None, before, wanted: None, suspended }
+        let (link, wanted, waived_until) = (None, None, Nanos(0));
+        Self { mapped, addresses, name, node, link, before, wanted, suspended, waived_until }
     }
 
     fn hold(&mut self, stage: &AtomicU32) {
@@ -121,14 +124,21 @@ impl Holder {
             {
                 break;
             }
-            // Another policyd of this user, in another session, may hold it.
-            if fleet.claim(process::id(), is_colleague) {
+            if self.claims(now) {
                 self.step();
             }
             thread::park_timeout(tuning::leases::LOOK);
         }
-        self.leave();
-        fleet.release(process::id());
+        if fleet.claim(process::id(), is_colleague) {
+            self.leave();
+            fleet.release(process::id());
+        }
+    }
+
+    /// Takes the lease, or has it already. Another policyd of this user, in another session, may hold it, or may be the only
+    /// one that is told of a server by its configuration.
+    fn claims(&self, now: Nanos) -> bool {
+        now >= self.waived_until && self.mapped.class.fleet().claim(process::id(), is_colleague)
     }
 
     fn step(&mut self) {
@@ -223,6 +233,11 @@ impl Holder {
         }
         if !matches!(fault, Fault::Unreachable(_)) {
             self.node.put_off(time::now().plus(tuning::leases::RETRY));
+        }
+        if matches!(fault, Fault::Address(_)) {
+            // The configuration of another session may name a server.
+            self.waived_until = time::now().plus(tuning::leases::RETRY);
+            class.fleet().release(process::id());
         }
     }
 
