@@ -119,3 +119,57 @@ fn trees_leave_too() {
         assert!(left < 100 * 20_000 / 4, "{words:?}: {left} bytes are left");
     }
 }
+
+const STATIC: &str = "/bin/busybox";
+
+/// As a backup in Go, which our library cannot enter either.
+#[test]
+fn what_a_static_program_reads_leaves_too() {
+    if !Path::new(STATIC).exists() {
+        skip!("no static busybox");
+    }
+    let folder = product::folder();
+    let [cold, warm, last] = ["cold", "warm", "last"].map(|name| folder.path().join(name));
+    [&cold, &warm, &last].iter().for_each(|path| cold_file(path, SIZE));
+    if cold::kept(&cold) != Some(0) {
+        skip!("a kernel without cachestat(2)");
+    }
+    fs::read(&warm).expect("a file");
+    let mut cat = product::discnice(["run", "--", STATIC, "cat"]);
+    let read = run(cat.args([&cold, &warm, &last])).succeeded();
+    assert_eq!(read.output.len() as u64, 3 * SIZE);
+    let kept = |files: [&Path; 3]| files.map(cold::kept);
+    assert_eq!(kept([&cold, &warm, &last]), [Some(0), Some(SIZE), Some(0)]);
+    // Unless it is told to keep it.
+    let mut cat = product::discnice(["run", "--cache", "keep", "--", STATIC, "cat"]);
+    run(cat.args([&cold])).succeeded();
+    assert_eq!(cold::kept(&cold), Some(SIZE));
+}
+
+#[test]
+fn a_tree_and_a_large_file_that_static_programs_read_leave_too() {
+    const LARGE: u64 = 96 << 20;
+    let folder = product::folder();
+    let compiler = Compiler::new(folder.path()).filter(|_| Path::new(STATIC).exists());
+    let Some(compiler) = compiler else { skip!("no C compiler, or no static busybox") };
+    let (tree, data) = (folder.path().join("tree"), folder.path().join("data"));
+    fs::create_dir(&tree).expect("a folder");
+    let files: Vec<_> = (0..100).map(|number| tree.join(number.to_string())).collect();
+    files.iter().for_each(|file| cold_file(file, 20_000));
+    cold_file(&data, LARGE);
+    if cold::kept(&data) != Some(0) {
+        skip!("a kernel without cachestat(2)");
+    }
+    let mut job = product::discnice(["run", "--", STATIC, "tar", "cf", "-", "-C"]);
+    run(job.args([folder.path(), Path::new("tree")])).succeeded();
+    let left: u64 = files.iter().filter_map(|file| cold::kept(file)).sum();
+    assert!(left < 100 * 20_000 / 4, "{left} bytes are left");
+    let reader = compiler.compile_with("reader.c", &["-static"]).expect("a static program");
+    let mut job = product::discnice(["run", "--", text(&reader), text(&data), "60"]);
+    let mut job = job.stdout(Stdio::piped()).spawn().expect("it starts");
+    job.stdout.as_mut().expect("piped").read_exact(&mut [0; 4]).expect("output");
+    let left = cold::kept(&data).expect("asked before");
+    job.kill().expect("our child");
+    job.wait().expect("our child");
+    assert!(left <= LARGE / 3, "{left} of {LARGE} are left");
+}

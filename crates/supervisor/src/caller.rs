@@ -62,6 +62,8 @@ pub struct Caller {
     answered: u64,
     /// Bytes of writes that have passed since one was looked at.
     unasked: u64,
+    /// Bytes of reads that have passed since one was looked at.
+    unasked_reads: u64,
     /// The descriptor that was found unable to reach a disk last, and calls on it since.
     other: (i32, u32),
 }
@@ -87,6 +89,7 @@ impl Caller {
             previous: None,
             answered: cycles::now(),
             unasked: 0,
+            unasked_reads: 0,
             other: (-1, 0),
         };
         if !is_new {
@@ -171,7 +174,9 @@ impl Caller {
     /// Decides about a call of a process that is the supervisor's to regulate.
     fn decide_regulated(&self, class: &Class, request: &Request) -> Decision {
         let is_other = self.other.0 == request.fd && self.other.1 < RECHECK;
-        let seen = Seen { class, thread: &self.thread, request, is_other, unasked: self.unasked };
+        let (unasked, unasked_reads) = (self.unasked, self.unasked_reads);
+        let thread = &self.thread;
+        let seen = Seen { class, thread, request, is_other, unasked, unasked_reads };
         match request.kind {
             Kind::Read => decision::read(&seen),
             Kind::Write | Kind::Copy => decision::write(&seen),
@@ -200,8 +205,13 @@ impl Caller {
             Amount::Bytes(count) => count,
             Amount::Vector(..) => SHORT,
         };
-        if let Kind::Write | Kind::Copy = request.kind {
-            self.unasked = self.unasked.saturating_add(count);
+        let unasked = match request.kind {
+            Kind::Write | Kind::Copy => Some(&mut self.unasked),
+            Kind::Read => Some(&mut self.unasked_reads),
+            _ => None,
+        };
+        if let Some(unasked) = unasked {
+            *unasked = unasked.saturating_add(count);
         }
         // What became of the call before is settled, or was not worth a record.
         let _ = self.thread.outcomes.take();

@@ -21,7 +21,7 @@ pub struct Descriptor {
     inode: u64,
     /// Set if a daemon or server other than the kernel serves it.
     is_served: AtomicBool,
-    /// Where the file was when it was written to first.
+    /// Where the file was when it was written to first, or read in a class that protects the page cache.
     path: OnceLock<Option<PathBuf>>,
 }
 
@@ -61,6 +61,11 @@ impl Descriptor {
     /// Where the file was, if that is known.
     pub fn path(&self) -> Option<&PathBuf> {
         self.path.get()?.as_ref()
+    }
+
+    /// Returns true if it was noted where the file is, or that nothing tells.
+    pub fn is_placed(&self) -> bool {
+        self.path.get().is_some()
     }
 
     /// Opens the file by its path, for a moment and for reading, if it is there still. The offset is at its end, where that of a

@@ -198,6 +198,14 @@ impl Host for Target<'_> {
         Linux.drop_cached(fd, offset, length);
     }
 
+    fn is_uncached(&self, fd: i32) -> bool {
+        Linux.is_uncached(fd)
+    }
+
+    fn is_stacked(&self, fd: i32) -> bool {
+        Linux.is_stacked(fd)
+    }
+
     fn wake_all(&self, word: &AtomicU32) {
         Linux.wake_all(word);
     }

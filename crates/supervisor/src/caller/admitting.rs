@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use discnice_ledger::Class;
 use discnice_ledger::trace::Why;
-use discnice_regulator::Ticket;
 use discnice_regulator::decision::{Decision, SHORT};
+use discnice_regulator::{Host, Ticket};
 use discnice_sys::file;
 
 use super::Caller;
@@ -31,8 +31,10 @@ impl Caller {
             Kind::Read | Kind::Write | Kind::Copy => self.process.borrow(request.fd),
             _ => None,
         };
-        if let Kind::Write | Kind::Copy = request.kind {
-            self.unasked = 0;
+        match request.kind {
+            Kind::Write | Kind::Copy => self.unasked = 0,
+            Kind::Read => self.unasked_reads = 0,
+            _ => {}
         }
         match (request.kind, borrowed) {
             (Kind::Read, Some(fd)) => self.admit_read(class, request, &fd, waiting),
@@ -97,6 +99,7 @@ impl Caller {
             // It may have been opened anew under the number that it had before.
             descriptor.file.expect_unshaped();
         }
+        self.protect_cache(class, request.fd, raw, &descriptor);
         let mut count = self.bytes(request.amount);
         if status.regular {
             count = count.min(status.size.saturating_sub(at.unwrap_or(0)));
@@ -107,6 +110,18 @@ impl Caller {
         self.remember(ticket, Some(descriptor), at);
         if let Some(previous) = &mut self.previous {
             previous.count = count;
+        }
+    }
+
+    /// Looks whether what is about to be read of a file for the first time is to leave the page cache.
+    fn protect_cache(&self, class: &'static Class, fd: i32, raw: i32, descriptor: &Descriptor) {
+        if !class.protects_cache() || descriptor.is_placed() {
+            return;
+        }
+        self.process.note_path(fd, descriptor);
+        let target = self.target(None);
+        if descriptor.path().is_some() && !target.can_write(raw) {
+            target.regulator(class).opened_to_read(raw, &descriptor.file);
         }
     }
 
@@ -144,6 +159,9 @@ impl Caller {
     ) {
         let Some(to) = self.process.borrow(request.to) else { return };
         let source = self.recognise(class, request.fd, from);
+        if let Some((source, _)) = &source {
+            self.protect_cache(class, request.fd, from.as_raw_fd(), source);
+        }
         let sink = self.recognise(class, request.to, &to);
         if source.is_none() && sink.is_none() {
             return;

@@ -34,7 +34,9 @@ impl Caller {
         }
         match (&previous.descriptor, previous.kind) {
             (Some(known), Kind::Read) => {
-                regulator.complete_read(thread, -1, &known.file, ticket, at, moved);
+                let fd = self.dropped_behind(known, previous.fd);
+                let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+                regulator.complete_read(thread, raw, &known.file, ticket, at, moved);
             }
             (Some(known), Kind::Write) => {
                 let fd = self.written(known, previous.fd, previous.count);
@@ -77,6 +79,12 @@ impl Caller {
         let anew = (count > SHORT).then(|| proc::reopen(self.process.id, fd));
         let open = anew.flatten().or_else(|| self.process.borrow(fd));
         open.filter(|open| known.is_behind(open)).or_else(|| known.reopen(self.process.id))
+    }
+
+    /// A descriptor of a file that is to leave the page cache while it is read.
+    fn dropped_behind(&self, known: &Descriptor, fd: i32) -> Option<OwnedFd> {
+        let open = known.file.is_foreign_to_cache().then(|| self.process.borrow(fd));
+        open.flatten().filter(|open| known.is_behind(open))
     }
 
     /// Leaves a file that was closed to the thread that finishes those.
