@@ -32,21 +32,16 @@
 //! `include` and `[[rule]]` are in [`super::rules`]. The keys of classes are the options of `discnice class set`, without their dashes, `fleet`: the address of a
 //! budget that the class shares with those of other machines (docs/fleet.md), and `message`: what `discnice enter` says.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::Path;
+mod parse;
 
-use anyhow::anyhow;
-use discnice_fleet::Address;
-use discnice_progress::model::{Parameter, Setting, settings};
+use std::collections::BTreeMap;
+
+use discnice_progress::model::Setting;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 use super::Busy;
 use super::entry::Entry;
-use super::place::place;
-use crate::classes;
 use crate::commands::limits::LimitArgs;
 
 /// The name in `locked` for `strict`, and that for the section of jobs without a class.
@@ -84,109 +79,7 @@ pub struct File {
     progress: Vec<Setting>,
 }
 
-/// A file of rules.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleFile {
-    #[serde(default)]
-    rule: Vec<Entry>,
-}
-
 impl File {
-    /// Parses what stands in the file at `path`.
-    ///
-    /// # Errors
-    /// It is no configuration: file, line, column, reason.
-    pub fn parse_bytes(bytes: &[u8], path: &Path) -> anyhow::Result<Self> {
-        Self::parse(text_of(bytes, path)?, path)
-    }
-
-    /// Parses a file of rules.
-    ///
-    /// # Errors
-    /// It is none: file, line, column, reason.
-    pub(super) fn parse_rules(bytes: &[u8], path: &Path) -> anyhow::Result<Vec<Entry>> {
-        let text = text_of(bytes, path)?;
-        let mut file: RuleFile = read(text, path)?;
-        for entry in &mut file.rule {
-            entry.check(text, path).map_err(|(span, why)| at(text, path, span, &why))?;
-        }
-        Ok(file.rule)
-    }
-
-    pub(super) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
-        let at = |span, why: String| at(text, path, span, &why);
-        let mut config: Self = read(text, path)?;
-        for entry in &mut config.rule {
-            entry.check(text, path).map_err(|(span, why)| at(span, why))?;
-        }
-        for name in &config.include {
-            let text = name.as_ref();
-            if !text.starts_with('/') && (text.contains('/') || text.is_empty()) {
-                let why = "include: give a name or an absolute path";
-                return Err(at(name.span(), why.to_owned()));
-            }
-        }
-        for (name, limits) in &config.class {
-            classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
-            let checked = limits.as_ref().check();
-            checked.map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
-            if let Some(program) = limits.as_ref().program() {
-                check_program(program)
-                    .map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
-            }
-            if let Some(Err(why)) = limits.as_ref().fleet().map(Address::parse) {
-                return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
-            }
-        }
-        config.check_presets(&at)?;
-        if let Some(limits) = &config.default {
-            if limits.as_ref().message().is_some() {
-                let why = "default: only a named class has a message; give it to [class.session]";
-                return Err(at(limits.span(), why.to_owned()));
-            }
-            let checked = limits.as_ref().check();
-            checked.map_err(|why| at(limits.span(), format!("default: {why}")))?;
-            if limits.as_ref().fleet().is_some() {
-                let why = "default: only a named class can share a budget; give it to [class.NAME]";
-                return Err(at(limits.span(), why.to_owned()));
-            }
-            if limits.as_ref().program().is_some() {
-                let why = "default: only a named class can have a policy of your own; give it to [class.NAME]";
-                return Err(at(limits.span(), why.to_owned()));
-            }
-        }
-        for name in &config.locked {
-            config.lockable(name.as_ref()).map_err(|why| at(name.span(), why))?;
-        }
-        for (name, value) in &config.polite {
-            let parameter = Parameter::named(name.as_ref())
-                .map_err(|why| at(name.span(), format!("polite: {why}")))?;
-            config.progress.push(Setting { parameter, value: *value.as_ref() });
-        }
-        if let Some((name, _)) = config.polite.first_key_value() {
-            settings::apply(&mut discnice_progress::model::Config::default(), &config.progress)
-                .map_err(|why| at(name.span(), format!("polite: {why}")))?;
-        }
-        Ok(config)
-    }
-
-    /// Refuses what is wrong in presets, and in what others count as busy from.
-    fn check_presets(
-        &self,
-        at: &impl Fn(Range<usize>, String) -> anyhow::Error,
-    ) -> anyhow::Result<()> {
-        if let Some(busy) = &self.busy {
-            let checked = busy.as_ref().check();
-            checked.map_err(|why| at(busy.span(), format!("busy: {why}")))?;
-        }
-        for (name, limits) in &self.preset {
-            check_preset(limits.as_ref())
-                .map_err(|why| at(name.span(), format!("preset {}: {why}", name.as_ref())))?;
-        }
-        Ok(())
-    }
-
     /// From what traffic on others count as busy.
     pub fn busy(&self) -> Busy {
         self.busy.as_ref().map(|busy| *busy.as_ref()).unwrap_or_default()
@@ -290,43 +183,6 @@ impl File {
     pub fn unnamed(&self) -> Option<&LimitArgs> {
         self.default.as_ref().map(Spanned::as_ref)
     }
-}
-
-/// Refuses what a kind of jobs cannot have.
-fn check_preset(limits: &LimitArgs) -> Result<(), String> {
-    if limits.message().is_some() || limits.fleet().is_some() || limits.program().is_some() {
-        return Err("only limits; give the rest to [class.NAME]".into());
-    }
-    limits.check().map_err(|why| why.to_string())
-}
-
-/// Refuses what can be no command.
-fn check_program(words: &[String]) -> Result<(), &'static str> {
-    if words.iter().any(|word| word.contains('\0')) {
-        return Err("no word of a program may contain a zero byte");
-    }
-    Ok(())
-}
-
-/// The text of a file.
-fn text_of<'a>(bytes: &'a [u8], path: &Path) -> anyhow::Result<&'a str> {
-    str::from_utf8(bytes).map_err(|error| {
-        let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        at(&good, path, good.len()..good.len(), "not UTF-8")
-    })
-}
-
-/// What a file's text says.
-fn read<T: DeserializeOwned>(text: &str, path: &Path) -> anyhow::Result<T> {
-    toml::from_str(text).map_err(|error| {
-        at(text, path, error.span().unwrap_or(0..0), &error.message().replace('\n', " "))
-    })
-}
-
-/// An error with its file, line and column.
-fn at(text: &str, path: &Path, span: Range<usize>, why: &str) -> anyhow::Error {
-    let (line, column) = place(text, span.start);
-    anyhow!("{}:{line}:{column}: {why}", path.display())
 }
 
 #[cfg(test)]

@@ -25,7 +25,8 @@ use discnice_watcher::daemon::rules::{Loaded, Outcome, Rule};
 use toml::Spanned;
 
 use super::entry::Entry;
-use super::{Config, File, LONGEST, bound};
+use super::read::LONGEST;
+use super::{Config, File, bound};
 use crate::commands::limits::LimitArgs;
 use crate::output::tell;
 

@@ -1,4 +1,7 @@
+use std::path::Path;
+
 use discnice_ledger::policy::{Limits, Resource, When};
+use discnice_progress::model::Parameter;
 use discnice_units::Rate;
 
 use super::*;
