@@ -3,8 +3,10 @@
 //! What is to hold the container is put around runc itself, and inherited by all that it starts: a filter for system calls,
 //! which holds programs of any C library or none, and needs nothing of ours in the container (docs/adr/0030-containers.md).
 
+mod call;
+
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read, Write};
 use std::path::PathBuf;
@@ -16,6 +18,7 @@ use clap::{Args, Parser};
 use discnice_watcher::process::lives;
 use serde_json::{Value, json};
 
+use self::call::Call;
 use super::{Cli, Command};
 use crate::complaint::one_line;
 use crate::{classes, launch};
@@ -68,29 +71,6 @@ const LOOKS: u32 = 100;
 const APART: Duration = Duration::from_millis(5);
 /// A longer file is no container's configuration.
 const LONGEST: u64 = 16 << 20;
-/// Options of runc without a value.
-const FLAGS: &[&str] = &[
-    "--debug",
-    "--systemd-cgroup",
-    "--no-pivot",
-    "--no-new-keyring",
-    "--no-subreaper",
-    "--detach",
-    "-d",
-    "--keep",
-    "--tty",
-    "-t",
-    "--force",
-    "-f",
-    "--no-new-privs",
-    "--ignore-paused",
-    "--help",
-    "-h",
-    "--version",
-    "-v",
-    "--all",
-    "-a",
-];
 
 /// Be an OCI runtime: execute runc, held by the annotations of the container
 #[derive(Debug, Args)]
@@ -112,44 +92,7 @@ impl Oci {
     }
 }
 
-/// What runc is asked to do.
-#[derive(Debug, Default)]
-struct Call<'a> {
-    /// What stands before the verb.
-    before: &'a [OsString],
-    verb: &'a str,
-    options: Vec<(&'a str, &'a OsStr)>,
-    container: Option<&'a str>,
-}
-
-impl<'a> Call<'a> {
-    fn of(words: &'a [OsString]) -> Self {
-        let mut call = Self::default();
-        let mut rest = words.iter().enumerate();
-        while let Some((place, word)) = rest.next() {
-            // What is no text is no option that matters here.
-            let text = word.to_str().unwrap_or_default();
-            if let Some((name, value)) = text.split_once('=').filter(|_| text.starts_with("--")) {
-                call.options.push((name, OsStr::new(value)));
-            } else if text.starts_with('-') && FLAGS.contains(&text) {
-                call.options.push((text, OsStr::new("")));
-            } else if text.len() > 1 && text.starts_with('-') {
-                let Some((_, value)) = rest.next() else { break };
-                call.options.push((text, value));
-            } else if call.verb.is_empty() {
-                (call.verb, call.before) = (text, &words[..place]);
-            } else {
-                call.container = Some(text);
-                break;
-            }
-        }
-        call
-    }
-
-    fn option(&self, name: &str) -> Option<&'a OsStr> {
-        self.options.iter().find(|(one, _)| *one == name).map(|(_, value)| *value)
-    }
-
+impl Call<'_> {
     fn run(&self, words: &[OsString]) -> anyhow::Result<ExitCode> {
         if self.verb == CHECK {
             held(&annotations(&self.bundle())?, &class_of(CHECK), &["true".into()])?;
@@ -185,11 +128,6 @@ impl<'a> Call<'a> {
             remove(&found);
         }
         Ok(ended.repeat())
-    }
-
-    fn bundle(&self) -> PathBuf {
-        let given = self.option("--bundle").or_else(|| self.option("-b"));
-        PathBuf::from(given.unwrap_or(OsStr::new(".")))
     }
 
     /// Where the configuration of the container is that a process is to be added to.

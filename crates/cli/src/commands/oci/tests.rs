@@ -1,26 +1,6 @@
 use super::*;
 
 #[test]
-fn what_runc_is_asked_to_do() {
-    for (line, verb, container, bundle) in [
-        ("--root /r --log=/l create --bundle /b --pid-file /p one", "create", Some("one"), "/b"),
-        ("--systemd-cgroup run -d -b /b two", "run", Some("two"), "/b"),
-        ("run --bundle=/b two", "run", Some("two"), "/b"),
-        ("exec -t --user 1:1 -e A=b three sh -c -b", "exec", Some("three"), "."),
-        ("delete -f four", "delete", Some("four"), "."),
-        ("--version", "", None, "."),
-        ("create", "create", None, "."),
-    ] {
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let call = Call::of(&words);
-        let found = (call.verb, call.container, call.bundle());
-        assert_eq!(found, (verb, container, PathBuf::from(bundle)), "{line}");
-    }
-    let words = ["--root".into(), "/r".into(), "exec".into(), "a".into()];
-    assert_eq!(Call::of(&words).before, &words[..2]);
-}
-
-#[test]
 fn annotations_are_limits_or_refused() {
     let held = |key: &str, value: &str| {
         held(&[(key.to_owned(), value.to_owned())], "container-a", &["runc".into()])
