@@ -1,8 +1,9 @@
 //! `discnice refresh`: rewrites a directory in layout order (gray-box paper, section 4.2.1).
 
+mod disk;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,14 +11,11 @@ use crate::inheritance;
 use crate::output::{self, replace_line, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use discnice_graybox::fldc::refresh::worth;
-use discnice_graybox::fldc::refresh::{
-    Cleared, Options, RefreshError, Report, Survey, clear_up, refresh,
-};
+use discnice_graybox::fldc::refresh::{Cleared, Options, RefreshError, Report, clear_up, refresh};
 use discnice_graybox::input::{reason, shown};
-use discnice_graybox::profile::{FigureName, Profile};
-use discnice_units::{Bytes, Nanos};
+use discnice_units::Bytes;
 
+use self::disk::Disk;
 use super::refresh_worth::History;
 
 const EXAMPLES: &str = "\
@@ -67,39 +65,6 @@ const EXIT_OURS: u8 = 125;
 
 /// Members named of those that are left as they are.
 const NAMED: usize = 5;
-
-/// The disk that the time is estimated for.
-struct Disk {
-    figures: worth::Disk,
-    name: &'static str,
-}
-
-impl Disk {
-    /// As measured for the host profile, else a common one with 7200 turns a minute.
-    fn below(dir: &Path) -> Self {
-        let known = || {
-            let profile = Profile::load().ok()?;
-            let dev = std::fs::metadata(dir).ok()?.dev();
-            let figures = worth::Disk {
-                seek_seconds: profile.device(FigureName::Seek, dev)? / 1e9,
-                bytes_per_second: profile.device(FigureName::SequentialRead, dev)?,
-            };
-            Some(Self { figures, name: "this disk" })
-        };
-        known().unwrap_or(Self {
-            figures: worth::Disk { seek_seconds: 0.008, bytes_per_second: 150e6 },
-            name: "a turning disk",
-        })
-    }
-
-    fn describe(&self, survey: &Survey) -> String {
-        let time = Nanos((self.figures.seconds(survey) * 1e9) as u64);
-        format!(
-            "{} files in {} pieces, {} seeks to read all, about {time} on {}",
-            survey.files, survey.extents, survey.seeks, self.name
-        )
-    }
-}
 
 /// The lines of a file, which may be any bytes.
 fn read_list(path: &Path) -> Result<Vec<OsString>> {
