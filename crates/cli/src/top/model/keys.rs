@@ -47,11 +47,11 @@ impl Model {
 
     fn press_list(&mut self, key: KeyCode) -> Option<Wish> {
         let last = self.lines().len().saturating_sub(1);
-        let name = self.selected_class().map(|class| class.name.clone());
+        let selected = self.target();
         match key {
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.clear();
-                self.follow(name.as_deref());
+                self.follow(selected.as_ref());
             }
             KeyCode::Char('q') | KeyCode::Esc => return Some(Wish::Quit),
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
@@ -63,16 +63,15 @@ impl Model {
             KeyCode::Char(' ') => self.frozen = !self.frozen,
             KeyCode::Char('p') => {
                 self.processes = !self.processes;
-                self.selected = 0;
-                self.follow(name.as_deref());
+                self.follow(selected.as_ref());
             }
             KeyCode::Char('s') => {
                 self.order = self.order.next();
-                self.arrange(name.as_deref());
+                self.arrange(selected.as_ref());
             }
             KeyCode::Char('/') => self.input = Input::Line(Purpose::Filter, String::new()),
             KeyCode::Char('?' | 'h') => self.input = Input::Help,
-            KeyCode::Char('l') if name.is_some() => {
+            KeyCode::Char('l') if selected.is_some() => {
                 self.input = Input::Line(Purpose::Limit, String::new());
             }
             KeyCode::Char('z') => return Some(Wish::Do(Action::Pause(self.target()?))),
@@ -84,15 +83,15 @@ impl Model {
 
     /// Takes a line that was typed.
     fn take_line(&mut self, purpose: Purpose, line: String) -> Option<Wish> {
-        let class = self.selected_class().map(|class| class.name.clone());
         match purpose {
             Purpose::Filter => {
+                let selected = self.target();
                 self.filter = line;
-                self.follow(class.as_deref());
+                self.follow(selected.as_ref());
             }
             Purpose::Limit => match input::limit(&line) {
                 Ok((resource, rate)) => {
-                    let class = class?;
+                    let class = self.target()?.class;
                     return Some(Wish::Do(Action::Limit(Change { class, resource, rate })));
                 }
                 Err(why) => self.say(why),

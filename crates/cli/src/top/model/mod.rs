@@ -100,7 +100,7 @@ impl Model {
 
     /// Shows this next.
     pub fn update(&mut self, now: Snapshot) {
-        let selected = self.selected_class().map(|class| class.name.clone());
+        let selected = self.target();
         self.history.retain(|name, _| now.classes.iter().any(|class| class.name == *name));
         for class in &now.classes {
             let rates = self.history.entry(class.name.clone()).or_default();
@@ -110,11 +110,11 @@ impl Model {
             rates.push_back(class.rate(Resource::Total));
         }
         self.before = Some(std::mem::replace(&mut self.now, now));
-        self.arrange(selected.as_deref());
+        self.arrange(selected.as_ref());
     }
 
-    /// Sorts the classes, and keeps the selection on the one of this name.
-    fn arrange(&mut self, selected: Option<&str>) {
+    /// Sorts the classes, and keeps the selection on what was selected.
+    fn arrange(&mut self, selected: Option<&Target>) {
         let mut classes = std::mem::take(&mut self.now.classes);
         classes.sort_by(|one, other| one.name.cmp(&other.name));
         match self.order {
@@ -131,19 +131,18 @@ impl Model {
         self.follow(selected);
     }
 
-    /// Keeps the selection on the class, wherever it is in the list now.
-    fn follow(&mut self, name: Option<&str>) {
+    /// Keeps the selection on the class or process, wherever it is in the list now. If a process is not there any more, its
+    /// place in the class stays selected, else the class.
+    fn follow(&mut self, selected: Option<&Target>) {
         let lines = self.lines();
-        let is_it = |line: &Line| match *line {
-            Line::Class(class) => Some(self.now.classes[class].name.as_str()) == name,
-            Line::Process(..) => false,
+        let is_it = |line: &Line| self.target_of(*line).as_ref() == selected;
+        let is_of_class = |line: &Line| {
+            let (Line::Class(class) | Line::Process(class, _)) = *line;
+            selected.is_some_and(|one| one.class == self.now.classes[class].name)
         };
-        let still = lines.get(self.selected).is_some_and(|line| match *line {
-            Line::Class(class) | Line::Process(class, _) => {
-                Some(self.now.classes[class].name.as_str()) == name
-            }
-        });
-        if !still && let Some(place) = lines.iter().position(is_it) {
+        let still = || Some(self.selected).filter(|at| lines.get(*at).is_some_and(is_of_class));
+        let it = lines.iter().position(is_it).or_else(still);
+        if let Some(place) = it.or_else(|| lines.iter().position(is_of_class)) {
             self.selected = place;
         }
         self.selected = self.selected.min(lines.len().saturating_sub(1));
@@ -274,9 +273,13 @@ impl Model {
         }
     }
 
-    /// What is selected, for an action.
+    /// What is selected.
     fn target(&self) -> Option<Target> {
-        let line = *self.lines().get(self.selected)?;
+        self.target_of(*self.lines().get(self.selected)?)
+    }
+
+    /// What a line of the list shows.
+    fn target_of(&self, line: Line) -> Option<Target> {
         let (Line::Class(class) | Line::Process(class, _)) = line;
         let class = self.now.classes.get(class)?;
         let process = match line {

@@ -158,3 +158,22 @@ fn control_keys_end_and_stop() {
     assert_eq!(model.press(control('c')), Some(Wish::Quit));
     assert_eq!(model.press(control('z')), Some(Wish::Suspend));
 }
+
+#[test]
+fn the_selection_stays_on_its_process() {
+    let mut model = model(Style::Unicode);
+    press(&mut model, &[KeyCode::End, KeyCode::Up]);
+    let paused = |model: &mut Model| match press(model, &[KeyCode::Char('z')]) {
+        Some(Wish::Do(Action::Pause(Target { class, process }))) => (class, process),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(paused(&mut model), ("backup".into(), Some(4712)));
+    let mut next = snapshot(21);
+    assert_eq!(next.classes[1].processes.remove(0).id, 4711, "it ends");
+    model.update(next);
+    assert_eq!(paused(&mut model), ("backup".into(), Some(4712)));
+    press(&mut model, &[KeyCode::Char('s')]);
+    assert_eq!(paused(&mut model), ("backup".into(), Some(4712)), "sorted by rate");
+    press(&mut model, &[KeyCode::Char('p')]);
+    assert_eq!(paused(&mut model), ("backup".into(), None), "no process is shown");
+}
