@@ -24,10 +24,10 @@ pub enum Input {
 }
 
 /// What is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// A limit.
-    Limit,
+    /// A limit of the class of this name, which stays this one whatever is selected meanwhile.
+    Limit(String),
     /// A part of a name.
     Filter,
 }

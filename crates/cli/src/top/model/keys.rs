@@ -71,8 +71,8 @@ impl Model {
             }
             KeyCode::Char('/') => self.input = Input::Line(Purpose::Filter, String::new()),
             KeyCode::Char('?' | 'h') => self.input = Input::Help,
-            KeyCode::Char('l') if selected.is_some() => {
-                self.input = Input::Line(Purpose::Limit, String::new());
+            KeyCode::Char('l') => {
+                self.input = Input::Line(Purpose::Limit(selected?.class), String::new());
             }
             KeyCode::Char('z') => return Some(Wish::Do(Action::Pause(self.target()?))),
             KeyCode::Char('K') => self.input = Input::End(self.target()?),
@@ -89,9 +89,8 @@ impl Model {
                 self.filter = line;
                 self.follow(selected.as_ref());
             }
-            Purpose::Limit => match input::limit(&line) {
+            Purpose::Limit(class) => match input::limit(&line) {
                 Ok((resource, rate)) => {
-                    let class = self.target()?.class;
                     return Some(Wish::Do(Action::Limit(Change { class, resource, rate })));
                 }
                 Err(why) => self.say(why),

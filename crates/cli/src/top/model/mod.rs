@@ -196,13 +196,6 @@ impl Model {
         self.selected
     }
 
-    /// Returns the selected class, or that of the selected process.
-    pub fn selected_class(&self) -> Option<&Class> {
-        match *self.lines().get(self.selected)? {
-            Line::Class(class) | Line::Process(class, _) => self.now.classes.get(class),
-        }
-    }
-
     /// Earlier rates of a class, the latest last.
     pub fn history(&self, class: &Class) -> impl DoubleEndedIterator<Item = u64> {
         self.history.get(&class.name).into_iter().flatten().copied()
@@ -245,8 +238,7 @@ impl Model {
     /// The last line: a message, what is being typed or asked, or what keys do.
     pub fn footer(&self) -> String {
         match (&self.input, &self.message) {
-            (Input::Line(Purpose::Limit, typed), _) => {
-                let class = self.selected_class().map_or("", |class| &class.name);
+            (Input::Line(Purpose::Limit(class), typed), _) => {
                 format!("limit of {class} ([r|w|ops|meta|net|up|down] RATE): {typed}_")
             }
             (Input::Line(Purpose::Filter, typed), _) => format!("show names with: {typed}_"),
@@ -274,7 +266,7 @@ impl Model {
     }
 
     /// What is selected.
-    fn target(&self) -> Option<Target> {
+    pub fn target(&self) -> Option<Target> {
         self.target_of(*self.lines().get(self.selected)?)
     }
 

@@ -20,7 +20,7 @@ fn shown(model: &mut Model) -> Vec<String> {
     press(model, &[KeyCode::Home]);
     let mut names: Vec<String> = Vec::new();
     for _ in 0..model.lines().len() {
-        let name = model.selected_class().unwrap().name.clone();
+        let name = model.target().unwrap().class;
         if names.last() != Some(&name) {
             names.push(name);
         }
@@ -51,7 +51,7 @@ fn the_selection_stays_visible_and_on_its_class() {
     assert!(screen(&mut model, 80, 24).contains("class-199"));
     press(&mut model, &[KeyCode::PageUp]);
     model.update(crowd(100));
-    assert_eq!(model.selected_class().map(|class| class.name.as_str()), Some("class-189"));
+    assert_eq!(model.target().map(|one| one.class).as_deref(), Some("class-189"));
     assert!(screen(&mut model, 80, 24).contains("class-189"));
 }
 
@@ -85,7 +85,7 @@ fn limits_are_typed() {
 fn classes_are_sorted_and_the_selection_stays_on_its_class() {
     let mut model = model(Style::Unicode);
     press(&mut model, &[KeyCode::End]);
-    let selected = |model: &Model| model.selected_class().map(|class| class.name.clone());
+    let selected = |model: &Model| model.target().map(|one| one.class);
     assert_eq!(selected(&model).as_deref(), Some("idle"));
     press(&mut model, &[KeyCode::Char('s')]);
     assert_eq!(selected(&model).as_deref(), Some("idle"));
@@ -157,6 +157,19 @@ fn control_keys_end_and_stop() {
     let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
     assert_eq!(model.press(control('c')), Some(Wish::Quit));
     assert_eq!(model.press(control('z')), Some(Wish::Suspend));
+}
+
+#[test]
+fn a_limit_is_for_the_class_that_was_selected_when_it_was_asked_for() {
+    let mut model = model(Style::Unicode);
+    press(&mut model, &[KeyCode::Char('l'), KeyCode::Char('5'), KeyCode::Char('M')]);
+    let mut next = snapshot(21);
+    assert_eq!(next.classes.remove(0).name, "@updatedb-815", "it ends meanwhile");
+    model.update(next);
+    assert!(model.footer().starts_with("limit of @updatedb-815 "), "{}", model.footer());
+    let (class, resource) = ("@updatedb-815".to_owned(), Resource::Total);
+    let change = Change { class, resource, rate: Rate::per_second(5 * MIB) };
+    assert_eq!(press(&mut model, &[KeyCode::Enter]), Some(Wish::Do(Action::Limit(change))));
 }
 
 #[test]
