@@ -7,6 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style as Look};
 use ratatui::widgets::{Paragraph, Row, Table, Wrap};
+use unicode_width::UnicodeWidthChar;
 
 use super::model::{HISTORY, Line, Model, Order};
 use super::snapshot::{Class, Process};
@@ -15,6 +16,8 @@ use crate::binding::Binding;
 /// The smallest terminal that shows anything.
 const WIDTH: u16 = 60;
 const HEIGHT: u16 = 6;
+/// Lines that are left to the head line and the list, however long what is told below them is.
+const LIST: u16 = 3;
 
 /// What keys do, and what the columns mean.
 const HELP: &str = "
@@ -45,9 +48,10 @@ pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
         frame.render_widget(paragraph(&text).wrap(Wrap { trim: true }), area);
         return;
     }
+    let told = lines_of(&visible(&model.footer()), area.width, area.height - LIST);
+    let below = Constraint::Length(told.len() as u16);
     let [head, list, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
-            .areas(area);
+        Layout::vertical([Constraint::Length(1), Constraint::Min(1), below]).areas(area);
     frame.render_widget(paragraph(&summary(model)), head);
     if model.shows_help() {
         frame.render_widget(Paragraph::new(HELP), list);
@@ -55,7 +59,25 @@ pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
         draw_list(frame, model, list);
     }
     let dim = Look::default().add_modifier(Modifier::DIM);
-    frame.render_widget(paragraph(&model.footer()).style(dim), foot);
+    frame.render_widget(Paragraph::new(told.join("\n")).style(dim), foot);
+}
+
+/// A text in lines of so many columns, at most `most` of them; of a longer text the end is left out.
+fn lines_of(text: &str, columns: u16, most: u16) -> Vec<String> {
+    let (mut lines, mut taken) = (vec![String::new()], 0);
+    for letter in text.chars() {
+        let width = letter.width().unwrap_or(0);
+        taken += width;
+        if taken > usize::from(columns) {
+            lines.push(String::new());
+            taken = width;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(letter);
+        }
+    }
+    lines.truncate(usize::from(most));
+    lines
 }
 
 fn summary(model: &Model) -> String {

@@ -100,3 +100,21 @@ fn names_that_a_terminal_would_obey_are_shown() {
         assert!(!shown.contains(obeyed), "{shown:?}");
     }
 }
+
+#[test]
+fn what_is_typed_and_told_is_seen_on_a_narrow_terminal() {
+    let crowd = || Snapshot {
+        taken: Nanos(1),
+        classes: vec![class(&"n".repeat(64), Limits::UNLIMITED, vec![])],
+    };
+    let mut model = Model::new(crowd(), Style::Unicode);
+    press(&mut model, &[KeyCode::Char('l'), KeyCode::Char('5'), KeyCode::Char('M')]);
+    let shown = screen(&mut model, 60, 6);
+    assert!(shown.contains("limit of nnn") && shown.contains("RATE): 5M_"), "{shown}");
+    press(&mut model, &[KeyCode::Esc]);
+    model.say("\u{e4}\u{540d} ".repeat(40) + "the end");
+    let shown = screen(&mut model, 60, 8);
+    assert!(shown.contains("nnn") && shown.contains("the end"), "{shown}");
+    model.say("x".repeat(5000));
+    assert!(screen(&mut model, 60, 6).contains("nnn"), "the list is never covered");
+}
