@@ -107,7 +107,7 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
     model.top = model.top.clamp((selected + 1).saturating_sub(height), selected);
     // What does not fit into the columns is given to names and history.
     let spare = usize::from(area.width.saturating_sub(WIDTH));
-    let name = 16 + spare / 3;
+    let name = 15 + spare / 3;
     let history = (spare - spare / 3).min(HISTORY);
     let rows = lines.iter().enumerate().skip(model.top).take(height).map(|(place, line)| {
         let row = match *line {
@@ -123,10 +123,10 @@ fn draw_list(frame: &mut Frame<'_>, model: &mut Model, area: Rect) {
             row
         }
     });
-    let widths = [name, 10, 10, 10, 5, 4].map(|width| width as u16);
+    let widths = [name, 11, 10, 10, 5, 4].map(|width| width as u16);
     let widths = widths.into_iter().map(Constraint::Length).chain([Constraint::Min(0)]);
     let bold = Look::default().add_modifier(Modifier::BOLD);
-    let head = ["CLASS", "   ALLOWED", "   READING", "   WRITING", "SLEEP", "WAIT", "ALL DISK"];
+    let head = ["CLASS", "    ALLOWED", "   READING", "   WRITING", "SLEEP", "WAIT", "ALL DISK"];
     let table = Table::new(rows, widths).header(Row::new(head).style(bold)).column_spacing(1);
     frame.render_widget(table, area);
     if lines.is_empty() {
@@ -147,7 +147,7 @@ fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<
     let colour = if binding.is_some() { Color::Yellow } else { Color::Reset };
     Row::new([
         cut(&class.name, width),
-        format!("{allowed:>10}"),
+        format!("{allowed:>11}"),
         format!("{:>10}", rate(class.rate(Resource::Read))),
         format!("{:>10}", rate(class.rate(Resource::Write))),
         format!("{sleeping:>5}"),
@@ -161,7 +161,7 @@ fn process_row(model: &Model, class: &Class, process: &Process, width: usize) ->
     let name = cut(&format!("  {} {}", process.id, process.name), width);
     if process.escape.is_some() {
         let red = Look::default().fg(Color::Red);
-        return Row::new([name, "NOT HELD".to_owned()]).style(red);
+        return Row::new([name, " NOT HELD".to_owned()]).style(red);
     }
     let (read, written, slept) = model.process_rates(class, process).unwrap_or_default();
     Row::new([

@@ -1,7 +1,7 @@
 //! What is drawn.
 
-use discnice_ledger::policy::Limits;
-use discnice_units::Nanos;
+use discnice_ledger::policy::{Limits, Resource};
+use discnice_units::{Nanos, Rate};
 use ratatui::crossterm::event::KeyCode;
 
 use super::{MIB, class, model, press, process, screen, snapshot, terminal};
@@ -117,4 +117,16 @@ fn what_is_typed_and_told_is_seen_on_a_narrow_terminal() {
     assert!(shown.contains("nnn") && shown.contains("the end"), "{shown}");
     model.say("x".repeat(5000));
     assert!(screen(&mut model, 60, 6).contains("nnn"), "the list is never covered");
+}
+
+#[test]
+fn limits_are_not_cut_off() {
+    let disk = |rate: &str| {
+        let limits = Limits::UNLIMITED.with(Resource::Total, rate.parse().unwrap());
+        let limits = limits.with(Resource::NetUp, Rate::per_second(MIB));
+        let classes = vec![class("backup", limits, vec![])];
+        screen(&mut Model::new(Snapshot { taken: Nanos(1), classes }, Style::Ascii), 60, 6)
+    };
+    assert!(disk("12.5M").contains(" 12.5 MiB/s+ "), "{}", disk("12.5M"));
+    assert!(disk("1023M").contains(" 1023 MiB/s+ "), "{}", disk("1023M"));
 }
