@@ -1,4 +1,4 @@
-//! Printing for people: three significant places, binary units.
+//! Printing for people: about three significant places, binary units.
 
 use core::fmt;
 
@@ -10,11 +10,12 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut value = self.get() as f64;
         let mut step = 0;
-        while value >= 1024.0 && step + 1 < STEPS.len() {
+        // By what is printed: 1023.9 KiB are printed as 1.0 MiB, and 99.99 KiB as 100 KiB.
+        while value >= 1023.5 && step + 1 < STEPS.len() {
             value /= 1024.0;
             step += 1;
         }
-        if step == 0 || value >= 100.0 || value % 1.0 == 0.0 {
+        if step == 0 || value >= 99.95 || value % 1.0 == 0.0 {
             write!(f, "{value:.0} {}", STEPS[step])
         } else {
             write!(f, "{value:.1} {}", STEPS[step])
@@ -53,6 +54,10 @@ mod tests {
             (0, "0 B"),
             (1023, "1023 B"),
             (1536, "1.5 KiB"),
+            ((1 << 20) - 1, "1.0 MiB"),
+            ((1 << 20) - 513, "1023 KiB"),
+            ((100 << 20) - 1, "100 MiB"),
+            ((1 << 50) - 1, "1024 TiB"),
             (5 << 20, "5 MiB"),
             (3 << 40, "3 TiB"),
         ] {
