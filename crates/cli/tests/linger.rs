@@ -84,6 +84,19 @@ fn the_end_of_the_job_ends_the_wait() {
 }
 
 #[test]
+fn the_end_of_the_job_is_json_where_that_was_asked_for() {
+    let mut job = start("exec sleep 1");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_discnice"));
+    command.args(["linger", "--wait", "--json", "--moving", "1000", "--watch", "0.1"]);
+    let waiting = command.arg(job.id().to_string()).stdout(Stdio::piped()).spawn().unwrap();
+    job.wait().unwrap();
+    let (status, text) = said(&waiting.wait_with_output().unwrap());
+    let told: serde_json::Value = serde_json::from_str(&text).expect(&text);
+    assert_eq!((status, told["decision"].as_str()), (Some(1), Some("stay")));
+    assert_eq!(told["reason"], "it has ended");
+}
+
+#[test]
 fn wrong_words_are_one_line() {
     let job = start("exec sleep 60");
     for (words, why) in [

@@ -87,7 +87,7 @@ impl Linger {
         loop {
             let begun = Instant::now();
             let Some(here) = self.share(&mut tree) else {
-                say!("ended")?;
+                self.tell_ended()?;
                 return Ok(ExitCode::FAILURE);
             };
             if here >= UNDISTURBED * self.there {
@@ -134,6 +134,15 @@ impl Linger {
         let size =
             self.size.map_or_else(|| pages() * rustix::param::page_size() as u64, Bytes::get);
         Ok(rate.time_for(size))
+    }
+
+    fn tell_ended(&self) -> anyhow::Result<()> {
+        if self.json {
+            output::json(&json!({ "decision": "stay", "reason": "it has ended" }).to_string())?;
+        } else {
+            say!("ended")?;
+        }
+        Ok(())
     }
 
     fn tell(&self, situation: &Situation, decision: Decision) -> anyhow::Result<()> {
