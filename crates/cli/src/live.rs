@@ -147,7 +147,8 @@ impl State {
         let each = if self.each { " each child" } else { "" };
         let limit = self.limit.map(|limit| format!("{} of {limit}{each}", self.rate));
         let done = self.done.map(|(part, left)| {
-            let percent = format!("{:.0} %", (part * 100.0).floor());
+            // A class may have moved a little more than its total.
+            let percent = format!("{:.0} %", (part * 100.0).floor().min(100.0));
             left.map_or(percent.clone(), |left| format!("{percent}, {} left", duration(left)))
         });
         let held = (self.held >= WORTH).then(|| format!("held {:.1} s", self.held));
@@ -194,7 +195,8 @@ fn duration(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+        seconds @ 3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+        seconds => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
     }
 }
 
@@ -244,11 +246,14 @@ mod tests {
         assert_eq!(state.text(80), "0 B/s, 0 B moved");
         let part = State { done: Some((1.0, None)), ..state };
         assert_eq!(part.text(80), "0 B/s, 100 %, 0 B moved");
+        let beyond = State { done: Some((1.04, None)), rate: "0 B/s".into(), ..State::default() };
+        assert_eq!(beyond.text(80), "0 B/s, 100 %, 0 B moved", "no more than all is done");
     }
 
     #[test]
     fn times_are_told_in_two_units() {
         let told = |seconds| duration(Duration::from_secs(seconds));
         assert_eq!([told(59), told(61), told(7_260)], ["59 s", "1 min 1 s", "2 h 1 min"]);
+        assert_eq!([told(86_399), told(266_400)], ["23 h 59 min", "3 d 2 h"]);
     }
 }
