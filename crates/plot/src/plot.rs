@@ -5,7 +5,7 @@
 pub struct Series {
     /// What it is.
     pub name: String,
-    /// From left to right.
+    /// From left to right; one that is no number is a gap.
     pub points: Vec<(f64, f64)>,
 }
 

@@ -164,14 +164,10 @@ impl<'a> Page<'a> {
         let x_axis = self.x_axis(points().map(|p| p.0).fold(0.0, f64::max));
         for (index, line) in series.iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
-            let mut path = String::new();
-            for (x, y) in line.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
-                let letter = if path.is_empty() { 'M' } else { 'L' };
-                // Writing to a string cannot fail.
-                let _ = write!(path, "{letter}{:.1} {:.1}", x_axis.place(*x), y_axis.place(*y));
+            for part in line.points.split(|(x, y)| !x.is_finite() || !y.is_finite()) {
+                let places = part.iter().map(|(x, y)| (x_axis.place(*x), y_axis.place(*y)));
+                self.path(&places.collect::<Vec<_>>(), colour);
             }
-            let style = "fill=\"none\" stroke-width=\"1.8\"";
-            self.add(&format!("<path d=\"{path}\" stroke=\"{colour}\" {style}/>"));
             self.legend(index, colour, &line.name);
         }
         if let Some(threshold) = threshold {
@@ -180,6 +176,26 @@ impl<'a> Page<'a> {
             self.line((LEFT, y), (WIDTH - RIGHT, y), style);
             self.text(WIDTH - RIGHT, y - 4.0, "text-anchor=\"end\" fill=\"#b00\"", "threshold");
         }
+    }
+
+    /// A line through these places; a path of one alone would not be seen.
+    fn path(&mut self, places: &[(f64, f64)], colour: &str) {
+        match places {
+            [] => return,
+            [(x, y)] => {
+                let place = format!("cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"");
+                return self.add(&format!("<circle {place} fill=\"{colour}\"/>"));
+            }
+            _ => {}
+        }
+        let mut path = String::new();
+        for (x, y) in places {
+            let letter = if path.is_empty() { 'M' } else { 'L' };
+            // Writing to a string cannot fail.
+            let _ = write!(path, "{letter}{x:.1} {y:.1}");
+        }
+        let style = "fill=\"none\" stroke-width=\"1.8\"";
+        self.add(&format!("<path d=\"{path}\" stroke=\"{colour}\" {style}/>"));
     }
 
     fn points(&mut self, points: &[(String, f64, f64)]) {

@@ -38,3 +38,16 @@ fn a_box_is_drawn_at_its_quartiles() {
     );
     assert_eq!(svg.matches("<circle").count(), 5);
 }
+
+/// A path of one point is drawn as nothing (SVG 1.1, 11.4).
+#[test]
+fn a_line_of_one_point_is_seen() {
+    let points = |points: &[(f64, f64)]| {
+        let series = vec![Series { name: "s".into(), points: points.to_vec() }];
+        draw(&plot(Chart::Lines { series, threshold: None }))
+    };
+    assert_eq!(points(&[(1.0, 2.0)]).matches("<circle").count(), 1);
+    assert_eq!(points(&[(0.5, f64::NAN), (1.0, 2.0)]).matches("<circle").count(), 1);
+    assert_eq!(points(&[(0.5, 1.0), (1.0, 2.0)]).matches("<circle").count(), 0);
+    assert!(!points(&[]).contains("<circle"));
+}
