@@ -121,10 +121,10 @@ impl Config {
             ),
             (
                 self.false_stop_hours >= 0.0 && self.false_stop_hours <= 1e6,
-                "false_stop_hours must be in 0 to 1000000",
+                "false-stop-hours must be in 0 to 1000000",
             ),
             (self.beta < 0.5, "beta must be below 0.5"),
-            (self.average_over >= 2.0, "average_over must be at least 2 testpoints"),
+            (self.average_over >= 2.0, "average-over must be at least 2 testpoints"),
             (self.ridge >= 0.0 && self.ridge < 0.1, "ridge must be in 0 to 0.1"),
             (self.slack >= 1.0 && self.slack < 10.0, "slack must be in 1 to 10"),
             (self.bootstrap > 0, "bootstrap must be at least 1 testpoint"),

@@ -176,7 +176,7 @@ mod tests {
             ("beta=nan", "at least 0"),
             ("hung=inf", "at least 0"),
             ("hung=0", "hung must be"),
-            ("average-over=1", "average_over"),
+            ("average-over=1", "average-over must be at least 2"),
             ("gamma=1", "there are alpha, beta, false-stop-hours, average-over, hung, probation"),
             ("alpha", "NAME=NUMBER"),
             ("alpha=x", "NAME=NUMBER"),

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use discnice_fleet::Address;
-use discnice_progress::model::{Parameter, Setting, settings};
+use discnice_progress::model::settings::{self, BadSetting};
+use discnice_progress::model::{Parameter, Setting};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use toml::Spanned;
 
 use super::File;
 use crate::classes;
@@ -95,11 +97,16 @@ impl File {
                 .map_err(|why| at(name.span(), format!("polite: {why}")))?;
             config.progress.push(Setting { parameter, value: *value.as_ref() });
         }
-        if let Some((name, _)) = config.polite.first_key_value() {
-            settings::apply(&mut discnice_progress::model::Config::default(), &config.progress)
-                .map_err(|why| at(name.span(), format!("polite: {why}")))?;
-        }
+        settings::apply(&mut discnice_progress::model::Config::default(), &config.progress)
+            .map_err(|why| at(config.blamed(&why), format!("polite: {why}")))?;
         Ok(config)
+    }
+
+    /// Where the parameter of regulation by progress stands that cannot be used: the reason begins with its name.
+    fn blamed(&self, why: &BadSetting) -> Range<usize> {
+        let why = why.to_string();
+        let named = self.polite.keys().find(|name| why.split(' ').next() == Some(name.as_ref()));
+        named.or(self.polite.keys().next()).map_or(0..0, Spanned::span)
     }
 
     /// Refuses what is wrong in presets, and in what others count as busy from.
