@@ -76,6 +76,22 @@ fn variables_that_name_no_directory_of_ours() {
     assert_eq!(kept, "not to be touched\n");
 }
 
+/// Accounts of services have such a home.
+#[test]
+fn a_home_that_can_hold_nothing_has_no_settings() {
+    let scene = match Scene::new() {
+        Ok(scene) => scene,
+        Err(why) => skip!("{why}"),
+    };
+    for name in ["XDG_CONFIG_HOME", "HOME"] {
+        for way in WAYS {
+            let outcome =
+                scene.command_with(&[way, &COMMAND].concat(), &[(name, "/dev/null".as_ref())]);
+            judge(outcome, "").unwrap_or_else(|why| panic!("{name} {way:?}: {why}"));
+        }
+    }
+}
+
 #[test]
 fn tokens_that_lead_nowhere() {
     let scene = match Scene::new() {

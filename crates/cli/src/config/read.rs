@@ -18,12 +18,18 @@ pub(super) fn own() -> anyhow::Result<File> {
     let Some(path) = discnice_paths::config() else { return Ok(File::default()) };
     match discnice_paths::read_own(&path, LONGEST) {
         Ok(bytes) => File::parse_bytes(&bytes, &path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(File::default()),
+        // Accounts of services have no home, or /dev/null.
+        Err(error) if is_missing(&error) => Ok(File::default()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours(&path) => {
             Ok(File::default())
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Whether there is no file, nor can there be one.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Whether a file's folder is this user's. Another user's is not to be read where HOME was kept (su, setpriv).
@@ -43,11 +49,7 @@ pub(super) fn read_site() -> File {
     let read = discnice_paths::read_site(path, LONGEST);
     let found = match read {
         Ok(bytes) => File::parse_bytes(&bytes, path),
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            return File::default();
-        }
+        Err(error) if is_missing(&error) => return File::default(),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     found.unwrap_or_else(|error| {
