@@ -1,6 +1,6 @@
 //! How the meters of a job's classes move while it runs, in bounded memory however long it runs.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use discnice_ledger::policy::Resource;
 use discnice_units::Rate;
@@ -65,7 +65,11 @@ pub fn limit(rate: Rate) -> Option<u64> {
 /// The samples of a job.
 #[derive(Debug)]
 pub struct Course {
+    /// By the clock, which may be set while the job runs, and goes on while the machine sleeps.
+    started: SystemTime,
     begun: Instant,
+    /// How long the job took, once it has ended.
+    took: Option<Duration>,
     first: Counters,
     last: Counters,
     samples: Vec<Sample>,
@@ -80,7 +84,9 @@ impl Course {
     pub fn begin(family: &Family) -> Self {
         let first = family.counters();
         Self {
+            started: SystemTime::now(),
             begun: Instant::now(),
+            took: None,
             first,
             last: first,
             // Grows as it is needed: a job that may have little memory gets it.
@@ -90,9 +96,19 @@ impl Course {
         }
     }
 
-    /// Time since the beginning.
+    /// Notes that the job has ended: what is looked at later belongs to this moment.
+    pub fn end(&mut self) {
+        self.took.get_or_insert_with(|| self.begun.elapsed());
+    }
+
+    /// When the job began.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Time since the beginning, until the end of the job.
     pub fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.took.unwrap_or_else(|| self.begun.elapsed())
     }
 
     /// The time that a sample covers; the last one may be shorter.
@@ -157,6 +173,8 @@ impl Course {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use crate::counters::tests::counters;
 
@@ -168,9 +186,22 @@ mod tests {
         assert_eq!(back.total(), counters(0), "what was credited counts as nothing");
     }
 
+    #[test]
+    fn what_is_done_after_the_end_takes_none_of_its_time() {
+        let mut course = course();
+        course.end();
+        let took = course.elapsed();
+        std::thread::sleep(Duration::from_millis(2));
+        course.end();
+        assert_eq!(course.elapsed(), took);
+        assert_eq!(course.started(), UNIX_EPOCH, "whatever the clock says at the end");
+    }
+
     fn course() -> Course {
         Course {
+            started: UNIX_EPOCH,
             begun: Instant::now(),
+            took: None,
             first: counters(0),
             last: counters(0),
             samples: Vec::new(),

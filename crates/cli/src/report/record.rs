@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use discnice_ledger::policy::{Resource, When};
 use discnice_ledger::waits::{self, BUCKETS, Counts};
@@ -145,7 +145,6 @@ impl Record {
         let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (status, signal) = match ended {
             Ended::Exited(status) => (Some(status), None),
             Ended::Killed(signal) => (None, Some(signal)),
@@ -154,7 +153,7 @@ impl Record {
             version: VERSION,
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             class: found.name(),
-            started: now.saturating_sub(course.elapsed()).as_secs(),
+            started: course.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             seconds,
             end: End { status, signal },
             limits: Resource::ALL.map(|one| (one.name(), limit(limits.rate(one)))).into(),

@@ -81,6 +81,7 @@ impl Run {
             self.execute(Some(made), strict)
         };
         let ended = launch::supervise(child, Some(&mut look))?;
+        course.end();
         tap.into_iter().for_each(Tap::finish);
         output::show_live("");
         schedule.end(&found);
