@@ -32,36 +32,66 @@ fn rates(record: &Record) -> Plot {
         line("written", |sample| sample.written_bytes),
         line("all disk traffic", |sample| sample.read_bytes + sample.written_bytes),
     ];
-    let limits = || spans.iter().filter_map(|(_, sum)| Some((sum.seconds, sum.limit_total?)));
-    let steady = limits().all(|(_, limit)| Some(limit) == record.limit(Resource::Total));
-    if !steady {
-        let points: Vec<_> =
-            limits().map(|(seconds, limit)| (seconds, limit as f64 / MEBIBYTE)).collect();
-        series.push(Series { name: "threshold".into(), points: steps(&points) });
+    let (points, level) = threshold(&spans, record.limit(Resource::Total));
+    if !points.is_empty() {
+        series.push(Series { name: "threshold".into(), points });
     }
-    let threshold =
-        record.limit(Resource::Total).filter(|_| steady).map(|limit| limit as f64 / MEBIBYTE);
+    let rates = series.iter().flat_map(|line| &line.points).map(|point| point.1);
+    let (bytes, y_label) = unit(&RATES, rates.chain(level).fold(0.0, f64::max));
+    let (seconds, x_label) = unit(&TIMES, record.seconds);
+    let scaled = |(x, y): &mut (f64, f64)| (*x, *y) = (*x / seconds, *y / bytes);
+    series.iter_mut().flat_map(|line| &mut line.points).for_each(scaled);
     Plot {
         title: "Disk traffic".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "MiB/s".into(),
-        chart: Chart::Lines { series, threshold },
+        x_label: format!("{x_label} since the start"),
+        y_label: y_label.into(),
+        chart: Chart::Lines { series, threshold: level.map(|level| level / bytes) },
     }
 }
 
-/// Holds each height until the next point.
-fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut steps = Vec::new();
-    for (x, y) in points {
-        steps.extend(steps.last().map(|(_, before)| (*x, *before)));
-        steps.push((*x, *y));
+/// Units of a rate, and the least number of bytes a second for which each is taken.
+const RATES: [(f64, f64, &str); 4] = [
+    (0.0, 1.0, "B/s"),
+    (102.4, 1024.0, "KiB/s"),
+    (104_857.6, MEBIBYTE, "MiB/s"),
+    (1024.0 * MEBIBYTE, 1024.0 * MEBIBYTE, "GiB/s"),
+];
+
+/// Units of a time, and the least number of seconds for which each is taken.
+const TIMES: [(f64, f64, &str); 5] = [
+    (0.0, 1e-3, "milliseconds"),
+    (1.0, 1.0, "seconds"),
+    (900.0, 60.0, "minutes"),
+    (36_000.0, 3600.0, "hours"),
+    (864_000.0, 86_400.0, "days"),
+];
+
+/// The unit in which numbers up to `most` are easy to read: its size and its name.
+fn unit(units: &[(f64, f64, &'static str)], most: f64) -> (f64, &'static str) {
+    let fitting = units.iter().rev().find(|(from, ..)| most >= *from);
+    fitting.map_or((1.0, ""), |(_, size, name)| (*size, name))
+}
+
+/// The threshold in bytes a second: its height where it was in force and the same all the time, else a line, with gaps where
+/// none was in force.
+fn threshold(spans: &[(f64, Sample)], at_end: Option<u64>) -> (Vec<(f64, f64)>, Option<f64>) {
+    if spans.iter().all(|(_, sum)| sum.limit_total == at_end) {
+        return (Vec::new(), at_end.map(|limit| limit as f64));
     }
-    steps
+    let ends = |(from, sum): &(f64, Sample)| {
+        let height = sum.limit_total.map_or(f64::NAN, |limit| limit as f64);
+        [(*from, height), (sum.seconds, height)]
+    };
+    let mut points: Vec<_> = spans.iter().flat_map(ends).collect();
+    if points.iter().all(|(_, height)| height.is_nan()) {
+        points.clear();
+    }
+    (points, None)
 }
 
 fn point(from: f64, sum: &Sample, bytes: u64) -> (f64, f64) {
     let width = (sum.seconds - from).max(1e-3);
-    ((from + sum.seconds) / 2.0, bytes as f64 / MEBIBYTE / width)
+    ((from + sum.seconds) / 2.0, bytes as f64 / width)
 }
 
 /// Sums of neighbouring samples that cover at least `width` seconds, with the time at which each
@@ -145,6 +175,34 @@ mod tests {
         assert_eq!(shown, [(0.0, 10), (1.0, 15)]);
         assert_eq!(super::spans(&samples[..3], 1.0), [(0.0, samples[2].merged(sample(0.3, 2)))]);
         assert!(super::spans(&[], 1.0).is_empty());
+    }
+
+    #[test]
+    fn a_threshold_is_drawn_where_it_was_in_force() {
+        let sample = |seconds, limit_total| Sample { limit_total, ..sample(seconds, 0) };
+        let span = |from, limit| (from, sample(from + 1.0, limit));
+        let steady = [span(0.0, Some(5)), span(1.0, Some(5))];
+        assert_eq!(threshold(&steady, Some(5)), (vec![], Some(5.0)));
+        assert_eq!(threshold(&[span(0.0, None)], None), (vec![], None));
+        let set_late = [span(0.0, None), span(1.0, Some(5))];
+        let (line, level) = threshold(&set_late, Some(5));
+        assert_eq!((&line[2..], level), (&[(1.0, 5.0), (2.0, 5.0)][..], None));
+        assert!(line[..2].iter().all(|(_, height)| height.is_nan()), "a gap: {line:?}");
+        assert_eq!(threshold(&[span(0.0, None)], Some(5)), (vec![], None), "never in force");
+        let changed = [span(0.0, Some(9)), span(1.0, Some(5))];
+        let line = [(0.0, 9.0), (1.0, 9.0), (1.0, 5.0), (2.0, 5.0)];
+        assert_eq!(threshold(&changed, Some(5)), (line.to_vec(), None));
+    }
+
+    #[test]
+    fn units_fit_what_is_drawn() {
+        let of = |most| (unit(&RATES, most).1, unit(&TIMES, most).1);
+        assert_eq!(of(0.0), ("B/s", "milliseconds"));
+        assert_eq!(of(500.0), ("KiB/s", "seconds"));
+        assert_eq!(of(5.0 * MEBIBYTE), ("MiB/s", "days"));
+        assert_eq!(unit(&RATES, 3072.0 * MEBIBYTE), (1024.0 * MEBIBYTE, "GiB/s"));
+        assert_eq!(unit(&TIMES, 86_400.0), (3600.0, "hours"));
+        assert_eq!(unit(&TIMES, f64::NAN), (1.0, ""));
     }
 
     #[test]
