@@ -184,3 +184,25 @@ fn a_report_is_kept_beside_its_place_if_that_was_taken_meanwhile() {
     let (_, kept) = complaint.trim_end().rsplit_once("; it is in ").expect("told");
     assert_eq!(json(&folder.path().join(kept))["command"][0], "mkdir");
 }
+
+#[test]
+fn a_report_is_nowhere_if_its_folder_is_gone() {
+    let folder = product::folder();
+    run(product::as_user("mkdir").arg("sub").current_dir(folder.path())).succeeded();
+    let outcome = reported(folder.path(), "sub/r.json", &["rm", "-r", "sub"]);
+    let complaint = outcome.succeeded().complaint();
+    assert!(complaint.contains("cannot write the report"), "{complaint}");
+    assert!(!complaint.contains("; it is in "), "{complaint}");
+}
+
+#[test]
+fn a_report_that_is_too_long_is_told_with_its_own_name() {
+    let folder = product::folder();
+    let script = "ulimit -f 1; exec \"$0\" run --report r.html true";
+    let mut command = product::as_user("sh");
+    command.args(["-c", script]).arg(product::program()).current_dir(folder.path());
+    let complaint = run(&mut command).succeeded().complaint();
+    let told = "discnice: cannot write the report r.html: File too large";
+    assert!(complaint.lines().any(|line| line == told), "{complaint}");
+    assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0, "no draft is left");
+}

@@ -20,7 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use discnice_escape::{Foreign, json};
 use discnice_graybox::input::reason;
 use rustix::process::geteuid;
@@ -125,12 +125,15 @@ impl Draft {
             Format::Svg => page::svg(record),
         };
         let cannot = || format!("cannot write the report {}", Foreign::path(&self.target.path));
-        self.file.write_all(text.as_bytes()).with_context(cannot)?;
+        let written = self.file.as_file_mut().write_all(text.as_bytes());
+        written.map_err(|error| anyhow!("{}: {}", cannot(), reason(&error)))?;
         let Err(failed) = self.file.persist(&self.target.path) else { return Ok(()) };
         let why = reason(&failed.error);
         match failed.file.keep() {
-            Ok((_, path)) => bail!("{}: {why}; it is in {}", cannot(), Foreign::path(&path)),
-            Err(_) => bail!("{}: {why}", cannot()),
+            Ok((_, path)) if path.exists() => {
+                bail!("{}: {why}; it is in {}", cannot(), Foreign::path(&path))
+            }
+            Ok(_) | Err(_) => bail!("{}: {why}", cannot()),
         }
     }
 }
