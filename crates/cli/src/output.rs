@@ -126,6 +126,12 @@ pub fn without_numbers(line: &str) -> String {
     shown
 }
 
+/// A number of things in words: `1 file`, `2 files`.
+pub fn counted(count: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Goes to the beginning of a terminal's line, and removes what stands there.
 const ERASE: &str = "\r\x1b[K";
 
@@ -212,6 +218,12 @@ mod tests {
         {
             assert_eq!(without_numbers(kept), kept);
         }
+    }
+
+    #[test]
+    fn one_is_not_several() {
+        let files = |count: usize| counted(count, "file", "files");
+        assert_eq!([files(0), files(1), files(2)], ["0 files", "1 file", "2 files"]);
     }
 
     #[test]

@@ -205,7 +205,7 @@ fn a_subvolume_inside_is_left_alone() {
     let before = ["one", "sub/two"].map(inode);
     let out = run(&mut scratch.discnice(["refresh", "disk/tree"]));
     assert_eq!(out.status, 0, "{out:?}");
-    assert!(out.stdout.contains("rewrote 1 files"), "{out:?}");
+    assert!(out.stdout.contains("rewrote 1 file,"), "{out:?}");
     assert!(out.stdout.contains("sub: a subvolume; refresh the directories"), "{out:?}");
     assert!(inode("one") != before[0] && inode("sub/two") == before[1]);
 }
@@ -243,7 +243,7 @@ fn files_longer_than_this_process_may_write_stay() {
     command.arg(graybox_support::discnice()).current_dir(scratch.path(""));
     let out = run(command.env("XDG_CACHE_HOME", scratch.path("")));
     assert_eq!(out.status, 0, "{out:?}");
-    assert!(out.stdout.contains("rewrote 1 files"), "{out:?}");
+    assert!(out.stdout.contains("rewrote 1 file,"), "{out:?}");
     assert!(out.stdout.contains("large: File too large"), "{out:?}");
     let beside = fs::read_dir(scratch.path("")).unwrap().count();
     assert_eq!(beside, 1, "something was left");

@@ -20,7 +20,7 @@ use super::limits::LimitArgs;
 use super::polite::{Attended, PoliteArgs};
 use crate::classes;
 use crate::launch::Ended;
-use crate::output::{self, say};
+use crate::output::{self, counted, say};
 use crate::schedule::ScheduleArgs;
 use crate::values;
 
@@ -127,7 +127,8 @@ impl Attach {
             output::json(&as_json(summary).to_string())?;
         } else if self.summary {
             let (stopped, lasted) = (summary.suspended, summary.lasted);
-            say!("stopped {} times, for {stopped} of {lasted}", summary.suspensions)?;
+            let times = counted(summary.suspensions, "time", "times");
+            say!("stopped {times}, for {stopped} of {lasted}")?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, Found, Origin};
 use crate::config::{self, Config};
+use crate::output::counted;
 use crate::running::Running;
 use crate::{busy, fleet, guest, own_policy, watching};
 
@@ -128,9 +129,8 @@ fn remove(name: &str, force: bool) -> anyhow::Result<()> {
     let found = classes::existing(name)?;
     let members = Running::all(&found).count();
     if members > 0 && !force {
-        bail!(
-            "class {name} has {members} members; end them, or say --force to free them of their limits"
-        );
+        let members = counted(members, "member", "members");
+        bail!("class {name} has {members}; end all of them, or say --force to free them of limits");
     }
     found.set_limits(&Limits::UNLIMITED);
     found.set_paused(false);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::inheritance;
-use crate::output::{self, replace_line, say, tell};
+use crate::output::{self, counted, replace_line, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Cleared, Options, RefreshError, Report, clear_up, refresh};
@@ -224,7 +224,7 @@ impl Refresh {
         if report.worse.is_some() {
             say!("{dir}: rewrote nothing, as the free space here is in too many pieces")?;
         } else {
-            say!("{dir}: {verb} {files} files, {bytes}")?;
+            say!("{dir}: {verb} {}, {bytes}", counted(files, "file", "files"))?;
         }
         let (was, is) = match report.worse {
             Some(_) => ("now   ", "else  "),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::status_table::table;
 use super::{class_report, status_polite, status_why};
 use crate::classes::{self, Found};
-use crate::output::{self, say};
+use crate::output::{self, counted, say};
 use crate::watching::read_the_clock_by_libc;
 
 const EXAMPLES: &str = "\
@@ -63,7 +63,8 @@ fn of_other_versions() -> Option<String> {
     match classes::of_other_versions() {
         0 => None,
         count => Some(format!(
-            "{count} classes of another version of DiscNice: their processes go on within their limits"
+            "{} of another version of DiscNice: their processes go on within their limits",
+            counted(count, "class", "classes")
         )),
     }
 }

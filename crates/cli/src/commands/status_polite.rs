@@ -4,7 +4,7 @@ use discnice_escape::Foreign;
 use discnice_progress::control::report::{Report, posted};
 use discnice_progress::testpoint::{paths, store};
 
-use crate::output::say;
+use crate::output::{counted, say};
 
 /// Jobs that are regulated from outside.
 pub fn jobs() -> Vec<Report> {
@@ -25,6 +25,10 @@ pub fn notices() -> Vec<String> {
     files.unwrap_or_default().into_iter().map(line).collect()
 }
 
+fn times(count: impl TryInto<u64>) -> String {
+    counted(count, "time", "times")
+}
+
 /// Prints both.
 ///
 /// # Errors
@@ -42,19 +46,19 @@ pub fn print(jobs: &[Report], notices: &[String]) -> anyhow::Result<()> {
         };
         let let_on = match job.let_on {
             0 => String::new(),
-            times => format!(", let on {times} times as others waited for its locks"),
+            count => format!(", let on {} as others waited for its locks", times(count)),
         };
         let elsewhere = match job.elsewhere {
             0 => String::new(),
-            times => {
-                format!(", let on {times} times as what slowed it down was not on this machine")
+            count => {
+                format!(", let on {} as what slowed it down was not on this machine", times(count))
             }
         };
         say!(
-            "polite: {:>8} {:<16} {state}{priority}{phase}, suspended {} times for {:.1}s{let_on}{elsewhere} (regulator {})",
+            "polite: {:>8} {:<16} {state}{priority}{phase}, suspended {} for {:.1}s{let_on}{elsewhere} (regulator {})",
             job.process,
             Foreign::text(&job.name),
-            job.suspensions,
+            times(job.suspensions),
             job.suspended_seconds,
             job.regulator
         )?;

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use crate::classes::{self, Found};
 use crate::commands::class;
 use crate::membership;
+use crate::output::counted;
 use crate::paused::{Chosen, Subject};
 use crate::running::Running;
 
@@ -112,7 +113,7 @@ impl Target {
 
 /// How many processes, in words.
 pub fn processes(count: usize) -> String {
-    if count == 1 { "1 process".into() } else { format!("{count} processes") }
+    counted(count, "process", "processes")
 }
 
 fn find(name: &str) -> anyhow::Result<Found> {

@@ -9,9 +9,11 @@ use ratatui::style::{Color, Modifier, Style as Look};
 use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 use unicode_width::UnicodeWidthChar;
 
+use super::action;
 use super::model::{HISTORY, Line, Model, Order};
 use super::snapshot::{Class, Process};
 use crate::binding::Binding;
+use crate::output::counted;
 
 /// The smallest terminal that shows anything.
 const WIDTH: u16 = 60;
@@ -85,8 +87,9 @@ fn summary(model: &Model) -> String {
     let processes: usize = classes.iter().map(|class| class.processes.len()).sum();
     let sum = |one| rate(classes.iter().map(|class| class.rate(one)).sum());
     format!(
-        "discnice  {} classes  {processes} processes  reading {}  writing {}{}",
-        classes.len(),
+        "discnice  {}  {}  reading {}  writing {}{}",
+        counted(classes.len(), "class", "classes"),
+        action::processes(processes),
         sum(Resource::Read),
         sum(Resource::Write),
         match model.order() {

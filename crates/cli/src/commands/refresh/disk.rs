@@ -8,6 +8,8 @@ use discnice_graybox::fldc::refresh::worth;
 use discnice_graybox::profile::{FigureName, Profile};
 use discnice_units::Nanos;
 
+use crate::output::counted;
+
 /// The disk that the time is estimated for.
 pub(super) struct Disk {
     pub(super) figures: worth::Disk,
@@ -35,8 +37,11 @@ impl Disk {
     pub(super) fn describe(&self, survey: &Survey) -> String {
         let time = Nanos((self.figures.seconds(survey) * 1e9) as u64);
         format!(
-            "{} files in {} pieces, {} seeks to read all, about {time} on {}",
-            survey.files, survey.extents, survey.seeks, self.name
+            "{} in {}, {} to read all, about {time} on {}",
+            counted(survey.files, "file", "files"),
+            counted(survey.extents, "piece", "pieces"),
+            counted(survey.seeks, "seek", "seeks"),
+            self.name
         )
     }
 }
