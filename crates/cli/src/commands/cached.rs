@@ -13,7 +13,7 @@ use discnice_units::Bytes;
 use serde::Serialize;
 
 use super::file_status::{complain, status};
-use crate::output::{self, Unsaid, say};
+use crate::output::{self, Unsaid, counted, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,14 +124,25 @@ fn map(seen: &Residency) -> String {
     (0..MAP_CELLS).map(shade).collect()
 }
 
+/// A part in percent; only the extremes are called all or nothing.
+fn percent(frac: f64) -> String {
+    let percent = frac * 100.0;
+    let shown = if frac > 0.0 && frac < 1.0 { percent.clamp(0.1, 99.9) } else { percent };
+    format!("{shown:.1}")
+}
+
 fn row(path: &Path, seen: &Residency, with_map: bool) -> String {
-    let frac = seen.cached_frac().map_or("?".into(), |frac| format!("{:.1}", frac * 100.0));
+    let frac = seen.cached_frac().map_or("?".into(), percent);
     let cached = seen.cached_bytes().map_or("?".into(), |bytes| Bytes::new(bytes).to_string());
     let size = Bytes::new(seen.size).to_string();
     let means = seen.means.name();
     let map = if with_map { format!("  {}", map(seen)) } else { String::new() };
     let pages = seen.heisenberg.pages_read;
-    let note = if pages > 0 { format!("  ({pages} pages read by probing)") } else { String::new() };
+    let note = if pages > 0 {
+        format!("  ({} read by probing)", counted(pages, "page", "pages"))
+    } else {
+        String::new()
+    };
     format!("{frac:>7} {cached:>10} {size:>10}  {means:<9}{map}  {}{note}", shown(path))
 }
 
@@ -191,5 +202,16 @@ impl Cached {
             probes_only: self.probe,
         };
         Ok(residency(&file, &options)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_extremes_are_all_or_nothing() {
+        let shown = [0.0, 1e-6, 0.5, 0.99999, 1.0].map(percent);
+        assert_eq!(shown, ["0.0", "0.1", "50.0", "99.9", "100.0"]);
     }
 }
