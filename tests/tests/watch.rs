@@ -91,6 +91,26 @@ fn signals_end_top_and_give_the_terminal_back() {
     }
 }
 
+/// As Alt-[ types, or a letter in another character set.
+#[test]
+fn half_a_key_does_not_keep_top_from_noticing_signals() {
+    for half in ["\\033[", "\\303"] {
+        let ends = "(sleep 2; kill -TERM $$; sleep 5; kill -KILL $$)";
+        let script = format!("sh -c '{ends} & exec \"$top\" top'; echo status $?; stty -a");
+        let text = on_a_terminal(&format!("sleep 1; printf '{half}'; sleep 4"), &script).text();
+        let (_, after) = text.rsplit_once(GIVEN_BACK).expect("given back");
+        assert!(after.contains("status 143") && after.contains(" icanon"), "{half}: {after:?}");
+    }
+}
+
+#[test]
+fn what_is_pasted_does_not_keep_top_from_noticing_keys() {
+    let pasted = "sleep 1; head -c 3000 /dev/zero | tr '\\0' j; sleep 1; printf q; sleep 2";
+    let script = "(sleep 8; kill -KILL $$) & \"$top\" top; echo status $?";
+    let text = on_a_terminal(pasted, script).text();
+    assert!(text.contains("status 0"), "{text:?}");
+}
+
 #[test]
 fn tiny_terminals_are_told() {
     let script = "stty cols 30 rows 4; \"$top\" top";

@@ -6,7 +6,9 @@
 //! - [`input`]: what is being typed or asked;
 //! - [`action`]: what keys do to classes and processes;
 //! - [`view`]: how it is drawn;
-//! - [`screen`]: the terminal, which is given back whatever happens.
+//! - [`screen`]: the terminal, which is given back whatever happens;
+//! - [`typing`]: what is typed there, as it comes;
+//! - [`signals`]: what wants the view to end or to stop.
 
 mod action;
 mod input;
@@ -14,10 +16,12 @@ mod model;
 #[cfg(test)]
 mod picture;
 mod screen;
+mod signals;
 mod snapshot;
 mod style;
 #[cfg(test)]
 mod tests;
+mod typing;
 mod view;
 
 use std::process::ExitCode;
@@ -26,9 +30,11 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use model::{Model, Wish};
-use screen::{Screen, Signals};
+use screen::Screen;
 use signal_hook::consts::SIGHUP;
+use signals::Signals;
 use snapshot::Snapshot;
+use typing::Typed;
 
 /// A signal is noticed after so long at most.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -52,11 +58,14 @@ pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
             screen.suspend()?;
         }
         let wait = next.saturating_duration_since(Instant::now()).min(PATIENCE);
-        if screen::is_gone_after(wait) {
+        let typed = typing::wait(wait);
+        if typed == Typed::Gone {
             return Ok(signals.repeat(SIGHUP));
         }
+        let mut is_read = typed == Typed::Nothing;
         // All that was typed at once.
         while event::poll(Duration::ZERO)? {
+            is_read = true;
             let Event::Key(key) = event::read()? else { continue };
             if key.kind == KeyEventKind::Release {
                 continue;
@@ -67,6 +76,9 @@ pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
                 Some(Wish::Do(action)) => model.say(action.apply()),
                 None => {}
             }
+        }
+        if !is_read {
+            typing::discard();
         }
         if Instant::now() >= next {
             if !model.is_frozen() {

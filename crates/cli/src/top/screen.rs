@@ -1,12 +1,9 @@
 //! The terminal: taken when the view begins, given back when it ends, by a key, a signal, an
 //! error or a panic.
 
-use std::io::{self, Stdout, stdin};
+use std::io::{self, Stdout};
 use std::iter;
-use std::process::{ExitCode, id};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::process::id;
 
 use discnice_sys::procfs;
 use ratatui::backend::CrosstermBackend;
@@ -16,10 +13,9 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Frame, Terminal};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, getsid, kill_current_process_group};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
-use signal_hook::flag;
+
+use super::typing;
 
 /// The terminal, in our hands.
 pub struct Screen {
@@ -38,6 +34,7 @@ impl Screen {
             give_back();
             before(panic);
         }));
+        typing::read_without_waiting();
         take()?;
         let terminal = Terminal::new(CrosstermBackend::new(screen())).inspect_err(|_| give_back());
         Ok(Self { terminal: terminal? })
@@ -99,53 +96,4 @@ fn take() -> io::Result<()> {
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(screen(), LeaveAlternateScreen, Show);
-}
-
-/// Waits until something is typed, but no longer than `time`; returns whether the terminal has hung
-/// up, which the reader of events would never return from.
-pub fn is_gone_after(time: Duration) -> bool {
-    let (input, time) = (stdin(), Timespec::try_from(time).unwrap_or_default());
-    let mut asked = [PollFd::new(&input, PollFlags::IN)];
-    // A signal only ends the wait.
-    let answered = poll(&mut asked, Some(&time)).is_ok();
-    answered && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
-}
-
-/// Signals that want the view to end or to stop.
-pub struct Signals {
-    /// The last one that wants it to end; zero for none.
-    end: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Signals {
-    /// Watches from now on.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn watch() -> io::Result<Self> {
-        let signals = Self { end: Arc::default(), stop: Arc::default() };
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-            let number = usize::try_from(signal).unwrap_or_default();
-            flag::register_usize(signal, Arc::clone(&signals.end), number)?;
-        }
-        flag::register(SIGTSTP, Arc::clone(&signals.stop))?;
-        Ok(signals)
-    }
-
-    /// The signal that wants the view to end.
-    pub fn end(&self) -> Option<i32> {
-        i32::try_from(self.end.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
-    }
-
-    /// Whether the view shall stop; once for each time.
-    pub fn stop(&self) -> bool {
-        self.stop.swap(false, Ordering::Relaxed)
-    }
-
-    /// Ends this process as the signal would have.
-    pub fn repeat(&self, signal: i32) -> ExitCode {
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-        ExitCode::from(128u8.saturating_add(signal.unsigned_abs() as u8))
-    }
 }
