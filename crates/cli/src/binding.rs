@@ -114,6 +114,14 @@ impl Binding {
         }
     }
 
+    /// What a class does that it binds, in words.
+    pub fn state(self) -> String {
+        match self {
+            Self::Paused => "paused".into(),
+            reason => format!("waits for {}", reason.words()),
+        }
+    }
+
     /// In words.
     pub fn words(self) -> String {
         let of = |resource: Option<Resource>| resource.map_or("limit", crate::explanation::name);
@@ -174,6 +182,12 @@ mod tests {
                 assert!(line.contains(&format!("`{name}`")), "{page} says nothing of {name}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_paused_does_not_wait_for_that() {
+        assert_eq!(Binding::Paused.state(), "paused");
+        assert_eq!(Binding::Others(0).state(), "waits for others on its disks");
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Live {
         let held = waited.parts(threads, elapsed).iter().map(|part| part.seconds).sum();
         let waits = waited.present().map(|reason| {
             let others = matches!(reason, Binding::Others(_)).then(|| waited.most_in_the_way());
-            (reason.words(), others.flatten())
+            (reason.state(), others.flatten())
         });
         State {
             rate: Rate::per_second(rate).to_string(),
@@ -154,8 +154,7 @@ impl State {
         let held = (self.held >= WORTH).then(|| format!("held {:.1} s", self.held));
         let (waits, named) = match &self.waits {
             None => (None, None),
-            Some((what, most)) => {
-                let waits = format!("waits for {what}");
+            Some((waits, most)) => {
                 (Some(waits.clone()), most.as_ref().map(|most| format!("{waits} (most: {most})")))
             }
         };
@@ -212,7 +211,10 @@ mod tests {
             moved: 3 << 30,
             held: 12.34,
             done: Some((0.456, Some(Duration::from_secs(754)))),
-            waits: Some(("others on its disks".into(), Some("firefox, process 812".into()))),
+            waits: Some((
+                "waits for others on its disks".into(),
+                Some("firefox, process 812".into()),
+            )),
         }
     }
 

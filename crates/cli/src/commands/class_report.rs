@@ -178,8 +178,7 @@ impl ClassReport {
     pub fn now(&self) -> String {
         match self.waits_for {
             _ if self.members.is_empty() => String::new(),
-            Some(Binding::Paused) => "paused".into(),
-            Some(reason) => format!("waits for {}", reason.words()),
+            Some(reason) => reason.state(),
             None => String::new(),
         }
     }
