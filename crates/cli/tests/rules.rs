@@ -291,11 +291,17 @@ fn a_test_says_which_rule_decides_and_why_the_others_do_not() {
 fn wrong_rules_are_refused_in_one_line() {
     let scene = Scene::new();
     for (settings, why) in [
-        ("[[rule]]\nmatch = { exe = \"[\" }\nclass = \"a\"\n", ":2:17: \"[\" is no pattern"),
+        ("[[rule]]\nmatch = { exe = \"[\" }\nclass = \"a\"\n", ":2:17: exe: \"[\" is no pattern"),
         ("[[rule]]\nmatch = { exe = \"a\" }\n", "rule: no class; add class = \"NAME\""),
-        ("[[rule]]\nmatch = { user = \"a\" }\nclass = \"a\"\n", "unknown field `user`"),
+        (
+            "[[rule]]\nmatch = { user = \"a\" }\nclass = \"a\"\n",
+            "no key \"user\"; there are exe, name, cgroup, cmdline",
+        ),
         ("include = [\"nothing\"]\n", "include: there is no "),
-        ("[rule]\nmatch = { exe = \"a\" }\n", ":1:1: invalid type: map, expected a sequence"),
+        (
+            "[rule]\nmatch = { exe = \"a\" }\n",
+            ":1:1: give a list, such as [\"a\", \"b\"]; a rule begins with [[rule]]",
+        ),
     ] {
         scene.set(settings);
         let refused = scene.said(&["rules"]);

@@ -47,14 +47,19 @@ impl GivenLeast {
     /// It is a part of a disk that was never measured.
     pub fn resolve(self) -> anyhow::Result<Option<Rate>> {
         let rate = self.0.map(|given| given.resolve(Resource::Total).context("--at-least"));
-        match rate.transpose()? {
-            Some(rate) if rate.is_unlimited() => {
-                bail!(
-                    "--at-least unlimited is no promise that a disk can keep; give a rate, or none"
-                )
-            }
-            rate => Ok(rate),
+        self.check()?;
+        rate.transpose()
+    }
+
+    /// Refuses what no measurement can make a least rate.
+    ///
+    /// # Errors
+    /// It is no bound.
+    pub fn check(self) -> anyhow::Result<()> {
+        if self.plain().is_some_and(Rate::is_unlimited) {
+            bail!("--at-least unlimited is no promise that a disk can keep; give a rate, or none");
         }
+        Ok(())
     }
 
     /// The rate, where no measurement is needed for it.
@@ -104,13 +109,11 @@ impl Given {
     /// # Errors
     /// That disk, or this resource, was never measured.
     pub fn resolve(self, resource: Resource) -> anyhow::Result<Rate> {
+        self.check(resource)?;
         let percent = match self {
             Self::Rate(rate) => return Ok(rate),
             Self::Part(percent) => percent,
         };
-        if !Resources::DISK.contains(resource) {
-            bail!("{percent} of what? No network is measured; give a rate, such as 500K");
-        }
         let Some(measured) = bandwidth::measured_here() else {
             bail!(
                 "{percent} of what? The disk below the working directory was not measured; run `discnice calibrate --dir .` first, or give a rate"
@@ -118,6 +121,19 @@ impl Given {
         };
         let part = (measured.get() as f64 * percent.0 / 100.0).max(1.0);
         Ok(Rate::per_second(part as u64))
+    }
+
+    /// Refuses a part of what is never measured.
+    ///
+    /// # Errors
+    /// It is one.
+    pub fn check(self, resource: Resource) -> anyhow::Result<()> {
+        match self {
+            Self::Part(percent) if !Resources::DISK.contains(resource) => {
+                bail!("{percent} of what? No network is measured; give a rate, such as 500K")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The rate, where no measurement is needed for it.

@@ -33,6 +33,7 @@
 //! budget that the class shares with those of other machines (docs/fleet.md), and `message`: what `discnice enter` says.
 
 mod parse;
+mod reason;
 
 use std::collections::BTreeMap;
 

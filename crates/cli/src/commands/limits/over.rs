@@ -1,6 +1,6 @@
 //! Limits on top of those before, and within others.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use discnice_ledger::policy::{Choice, Limits, Memory, Pace, Resource, When};
 use discnice_units::Rate;
 
@@ -109,6 +109,10 @@ impl LimitArgs {
     /// # Errors
     /// The limits contradict each other.
     pub fn check(&self) -> anyhow::Result<()> {
+        self.at_least.map_or(Ok(()), GivenLeast::check)?;
+        for (one, given) in self.all_given() {
+            given.check(one).map_err(|why| anyhow!("{}: {why}", one.option()))?;
+        }
         let plain = self.all_given().filter_map(|(one, given)| Some((one, given.plain()?)));
         let least = self.at_least.and_then(GivenLeast::plain);
         let settings = self.settings_over(Limits::UNLIMITED).with_at_least(least);

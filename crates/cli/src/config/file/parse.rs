@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use super::File;
+use super::{File, reason};
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 use crate::config::entry::Entry;
@@ -153,7 +153,9 @@ fn text_of<'a>(bytes: &'a [u8], path: &Path) -> anyhow::Result<&'a str> {
 /// What a file's text says.
 fn read<T: DeserializeOwned>(text: &str, path: &Path) -> anyhow::Result<T> {
     toml::from_str(text).map_err(|error| {
-        at(text, path, error.span().unwrap_or(0..0), &error.message().replace('\n', " "))
+        let (span, why) = (error.span().unwrap_or(0..0), reason::told(error.message()));
+        let key = reason::key_of(text, span.start).filter(|key| !why.starts_with(key));
+        at(text, path, span, &key.map_or_else(|| why.clone(), |key| format!("{key}: {why}")))
     })
 }
 

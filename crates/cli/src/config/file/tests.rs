@@ -45,11 +45,22 @@ fn what_is_no_text_is_said_where() {
 #[test]
 fn errors_say_where() {
     for (text, place, why) in [
-        ("[default]\ndisk = \"5Q\"\n", "config.toml:2:8: ", "unknown unit"),
-        ("[default]\n  dick = \"5M\"\n", "config.toml:2:3: ", "dick"),
-        ("\n[classes.a]\n", "config.toml:2:2: ", "classes"),
+        ("[default]\ndisk = \"5Q\"\n", "config.toml:2:8: disk: ", "unknown unit"),
+        (
+            "[default]\n  dick = \"5M\"\n",
+            "config.toml:2:3: no key \"dick\"; ",
+            "did you mean disk?",
+        ),
+        ("[class]\ndisk = \"5M\"\n", "config.toml:2:8: disk: ", "[class.NAME]"),
+        (
+            "[class.a]\nat-least = \"unlimited\"\n",
+            "config.toml:1:1: class a: ",
+            "give a rate, or none",
+        ),
+        ("[class.a]\nnet = \"10%\"\n", "config.toml:1:1: class a: ", "No network is measured"),
+        ("\n[classes.a]\n", "config.toml:2:2: ", "did you mean class?"),
         ("[default]\ndisk = 5 M\n", "config.toml:2:", ""),
-        ("strict = 1\n", "config.toml:1:10: ", "bool"),
+        ("strict = 1\n", "config.toml:1:10: strict: ", "true or false"),
         ("[default]\nmeta-ops = 0\n", "config.toml:2:12: ", "from 1 on"),
         ("[default]\nwhen = \"idle\"\n", "config.toml:2:8: ", "always or busy"),
         ("[default]\nweight = 0\n", "config.toml:2:10: ", "1 to 10000"),
@@ -61,7 +72,7 @@ fn errors_say_where() {
             "polite: average-over must be",
         ),
         ("[polite]\n gamma = 1\n", "config.toml:2:2: ", "polite: no parameter \"gamma\""),
-        ("[polite]\nhung = \"long\"\n", "config.toml:2:8: ", "f64"),
+        ("[polite]\nhung = \"long\"\n", "config.toml:2:8: hung: ", "give a number"),
         ("[class.a]\npolicy = \"fast\"\n", "config.toml:2:10: ", "give window, sleep"),
         ("[class.a]\npolicy = []\n", "config.toml:2:10: ", "give window, sleep"),
         ("[class.a]\npolicy = 3\n", "config.toml:2:10: ", "text in quotes"),
