@@ -175,7 +175,7 @@ fn a_part_of_a_class_stands_and_says_why() {
     );
     assert_eq!(shown["unmet"], serde_json::json!(["cmd"]), "{shown}");
     let explained = run(&mut product::discnice(["explain", class.name()])).succeeded().text();
-    assert!(explained.contains("the success of its command: a job of it stands"), "{explained}");
+    assert!(explained.contains("the success of its command: a job of it is paused"), "{explained}");
     let status = run(&mut product::discnice(["status"])).succeeded().text();
     assert!(status.contains("waits for the success of its command"), "{status}");
     fs::write(&go, "").expect("a file");

@@ -166,7 +166,7 @@ fn a_member_stands_with_its_children_alone() {
     refused(&["resume", &other.id()], "is not paused");
     // Of its class as a whole it is a part.
     pause(class.name());
-    refused(&["resume", &one.id()], "stands with its class");
+    refused(&["resume", &one.id()], "is paused with its class");
     assert!(other.stands());
     resume(class.name());
     one.must_go_on();
@@ -278,6 +278,6 @@ fn what_cannot_be_paused_is_told() {
     let class = Class::new("50M");
     let own = format!("{} pause {}", product::program().display(), class.name());
     let refused = run(&mut class.command(["sh", "-c", &own]));
-    assert!(refused.complaint().contains("would stand with it"), "{refused:?}");
+    assert!(refused.complaint().contains("would be paused with it"), "{refused:?}");
     assert_eq!(refused.status, Some(125));
 }

@@ -74,7 +74,7 @@ fn keys_of_top_pause_and_end_a_class() {
     );
     let text = on_a_terminal(&keys, &format!("{run}; sleep 1; {top}")).text();
     // Only what differs from the line before is drawn.
-    assert!(text.contains("stands") && text.contains("stop"), "{text:?}");
+    assert!(text.contains("is paused") && text.contains("stop"), "{text:?}");
     assert!(text.contains("asked") && text.contains("(SIGTERM)"), "{text:?}");
     assert!(text.contains("ended 143"), "{text:?}");
 }

@@ -27,7 +27,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Those of no class.
+    /// The counters of no class.
     pub const ZERO: Self = Self {
         totals: [0; Resource::COUNT],
         waits: 0,
@@ -67,7 +67,7 @@ impl Counters {
         self.with(earlier, u64::saturating_sub, |now, before| (now - before).max(0.0))
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn plus(&self, other: &Self) -> Self {
         self.with(other, u64::saturating_add, |one, other| one + other)
     }

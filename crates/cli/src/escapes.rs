@@ -9,7 +9,7 @@ use crate::commands::member_report;
 use crate::family::Family;
 use crate::running::Running;
 
-/// So many are remembered.
+/// Most processes that are remembered.
 const MOST: usize = 64;
 /// A program that is just being loaded is not held yet; one that is found so again is not held.
 const LOOKS: u32 = 2;
@@ -18,7 +18,7 @@ const LOADING: Duration = Duration::from_secs(1);
 /// Looking takes at most one part in so many of the time: a class may have thousands of members.
 const PART: u32 = 20;
 
-/// One process.
+/// A process that was not held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escaped {
     /// Its id.
@@ -39,7 +39,7 @@ struct Seen {
     since: Instant,
 }
 
-/// Those of a job's classes.
+/// The processes of a job's classes that were not held.
 #[derive(Debug, Default)]
 pub struct Escapes {
     found: BTreeMap<u32, Seen>,

@@ -84,7 +84,7 @@ impl fmt::Display for Unheld {
 /// How a command is going to be held.
 #[derive(Debug)]
 pub struct Holding {
-    /// By which mechanism.
+    /// The mechanism.
     pub plan: Plan,
     /// The file that is the command, if there is one.
     pub program: Option<PathBuf>,

@@ -32,9 +32,9 @@ pub enum Mechanism {
 /// Whether our library could enter a program as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inside {
-    /// It could.
+    /// The library could enter.
     Possible,
-    /// It could not.
+    /// The library could not enter.
     Impossible,
 }
 

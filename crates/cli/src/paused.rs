@@ -51,7 +51,7 @@ impl Subject {
         let subject = Self::named(word)?;
         ensure!(
             !subject.has_this_command(),
-            "this command is in {word} and would stand with it; start it elsewhere"
+            "this command is in {word} and would be paused with it; start it elsewhere"
         );
         if let Self::Stranger(pinned) = &subject {
             examine(pinned)?;
@@ -127,7 +127,7 @@ impl Chosen {
         // Of a class that was made to pause something, any member stands for all.
         let part = part.filter(|_| !chosen.was_made());
         if part.is_some() && found.class.is_paused() {
-            bail!("process {word} stands with its class; `discnice resume {name}` lets that go on");
+            bail!("process {word} is paused with its class; `discnice resume {name}` resumes both");
         }
         let chosen = Self { found, part };
         let paused =

@@ -40,7 +40,7 @@ pub fn trouble(name: &Path, error: &io::Error) -> String {
         }
         (_, Some(meta)) if meta.is_dir() => "it is a directory; name a program in it".into(),
         (io::ErrorKind::PermissionDenied, Some(_)) => {
-            format!("{error}; programs are executable, see chmod(1)")
+            format!("{error}; make it executable, see chmod(1)")
         }
         (io::ErrorKind::PermissionDenied, None) => {
             format!("{error}; see the permissions of its directories")
@@ -54,9 +54,7 @@ pub fn fault(path: &Path) -> Option<&'static str> {
     match fs::metadata(path) {
         Err(_) => Some("there is no such file"),
         Ok(meta) if meta.is_dir() => Some("it is a directory; name a program in it"),
-        Ok(_) if !is_executable(path) => {
-            Some("it is no program; programs are executable, see chmod(1)")
-        }
+        Ok(_) if !is_executable(path) => Some("it is not executable; see chmod(1)"),
         Ok(_) => None,
     }
 }

@@ -15,7 +15,7 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Tells of it, unless that was done. A class that may move more is told of again.
+    /// Tells of each class that has used up its total, once. One that may move more is told of again.
     pub fn look(&mut self, family: &Family) {
         let mut totals = Vec::new();
         for found in family.classes() {
@@ -48,7 +48,7 @@ pub fn told(found: &Found) -> String {
     )
 }
 
-/// How much is used of how much, in words; `None` without a bound.
+/// Returns in words how much of the total is used; `None` without a bound.
 pub fn state(most: Option<Bytes>, used: Bytes) -> Option<String> {
     most.map(|most| format!("{used} of {most}"))
 }

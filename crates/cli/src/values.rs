@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use discnice_units::{DurationError, Nanos};
 
-/// A process id. That zero and negative numbers are none is told with what the subcommand takes.
+/// Parses a PID. Zero and negative numbers are refused by the subcommand, which says what it takes.
 ///
 /// # Errors
-/// It is no number.
+/// The text is no number.
 pub fn pid(text: &str) -> Result<i32, &'static str> {
-    text.parse().map_err(|_| "no process id; give a number, as ps(1) and `discnice status` show it")
+    text.parse().map_err(|_| "not a PID; give a number, as ps(1) and `discnice status` show it")
 }
 
-/// A duration as systemd.time(7) has it.
+/// Parses a duration as systemd.time(7) has it.
 ///
 /// # Errors
 /// It is none.
@@ -21,7 +21,7 @@ pub fn duration(text: &str) -> Result<Duration, DurationError> {
     text.parse().map(|Nanos(nanos)| Duration::from_nanos(nanos))
 }
 
-/// A number from 1 on.
+/// Parses a number from 1 on.
 ///
 /// # Errors
 /// It is none.

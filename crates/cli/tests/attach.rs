@@ -135,8 +135,8 @@ fn what_cannot_be_regulated_is_refused() {
     let run = |arguments: &[&str]| {
         error_of(&discnice(scene.path()).arg("attach").args(arguments).output().unwrap())
     };
-    assert!(run(&["--polite", "0"]).contains("no PID"));
-    assert!(run(&["--polite", "--", "-4"]).contains("no PID"));
+    assert!(run(&["--polite", "0"]).contains("not a PID"));
+    assert!(run(&["--polite", "--", "-4"]).contains("not a PID"));
     assert!(run(&["--polite", "999999999"]).contains("no process"));
     assert!(run(&["--polite", &std::process::id().to_string()]).contains("stop itself"));
     let error = discnice(scene.path())

@@ -278,8 +278,8 @@ fn what_cannot_be_attached_is_refused() {
     let _alone = alone();
     let scene = tempfile::tempdir_in("/var/tmp").unwrap();
     let attach = |pid: &str| refuse(scene.path(), &["attach", "--disk", "1M", "--", pid]);
-    assert!(attach("0").contains("no PID"));
-    assert!(attach("-4").contains("no PID"));
+    assert!(attach("0").contains("not a PID"));
+    assert!(attach("-4").contains("not a PID"));
     assert!(attach("999999999").contains("no process"));
     assert!(attach("1").contains("process 1"));
     assert!(attach(&std::process::id().to_string()).contains("hold itself"));

@@ -137,9 +137,9 @@ impl Attach {
 /// The process of this PID, if it may be stopped.
 pub(super) fn root(pid: i32) -> anyhow::Result<Process> {
     if pid < 1 {
-        bail!("{pid} is no PID; give the PID of a running process");
+        bail!("{pid} is not a PID; give the PID of a running process");
     }
-    let pid = Pid::from_raw(pid).context("0 is no PID")?;
+    let pid = Pid::from_raw(pid).context("0 is not a PID")?;
     let number = pid.as_raw_nonzero().get().unsigned_abs();
     let Some(found) = Process::find(number) else {
         ensure!(!procfs::is_executing(number), Refusal::Executing(number.cast_signed()));

@@ -69,7 +69,7 @@ enum Action {
 }
 
 impl Args {
-    /// Does it.
+    /// Performs the action.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.action {
             Action::List { json } => status::print(&classes::all()?, json, false),

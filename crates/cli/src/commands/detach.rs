@@ -59,7 +59,7 @@ fn wait_for_release(process: Process) {
 
 /// The class that an attached process is in.
 fn attached(classes: &[Found], pid: i32) -> anyhow::Result<(&Found, Process)> {
-    ensure!(pid > 0, "{pid} is no PID; give the PID of an attached process");
+    ensure!(pid > 0, "{pid} is not a PID; give the PID of an attached process");
     let id = pid.unsigned_abs();
     let Some(process) = Process::find(id) else {
         ensure!(!procfs::is_executing(id), Refusal::Executing(pid));

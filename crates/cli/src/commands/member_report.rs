@@ -132,7 +132,7 @@ const HIDDEN: &str = "its program has other rights than yours (setuid, setgid or
 
 /// Of a process of which nothing can be told yet.
 const EXECUTING: &str =
-    "begins a program, and closes the files of the one before; it is looked at when it has";
+    "is executing a program and has not started it yet; it is examined once it has";
 
 /// Of a process that policyd would hold.
 const UNWATCHED: &str =

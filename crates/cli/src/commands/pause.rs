@@ -47,7 +47,7 @@ impl Pause {
         for (word, subject) in subjects.collect::<anyhow::Result<Vec<_>>>()? {
             let awake = subject.taken()?.stand()?;
             for (process, why) in &awake {
-                tell!("discnice: process {process} does not stand: {why}");
+                tell!("discnice: process {process} still runs: {why}");
             }
             all_stand &= awake.is_empty();
             paused.push(word);

@@ -81,9 +81,9 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rate(error) => error.fmt(f),
-            Self::Part => {
-                f.write_str("no part of a disk; give more than 0% and at most 100%, such as 10%")
-            }
+            Self::Part => f.write_str(
+                "not a share of a disk; give more than 0% and at most 100%, such as 10%",
+            ),
         }
     }
 }

@@ -140,7 +140,7 @@ pub fn limits(limits: &Limits) -> Vec<String> {
         said.push("network: gives way to others, by the queue that its connections see".into());
     }
     if limits.protects_cache() {
-        said.push("page cache: what it reads leaves with it".into());
+        said.push("page cache: what it reads is dropped again".into());
     }
     if said.is_empty() {
         said.push("none".into());

@@ -18,7 +18,7 @@ const BETWEEN: Duration = Duration::from_millis(200);
 /// While a class gives way, looks are at least so far apart, and what passes between two that are further apart is not counted.
 const SELDOM: Duration = Duration::from_millis(500);
 const LATELY: Duration = Duration::from_secs(5);
-/// So many are named.
+/// Most processes that are named.
 const NAMED: usize = 3;
 
 /// One process of others, and how much it moves to and from disks.

@@ -114,6 +114,6 @@ fn moved(report: &MemberReport) -> String {
     let inside = Nanos((report.waited_seconds * 1e9) as u64);
     let outside = Nanos((report.frozen_seconds * 1e9) as u64);
     format!(
-        "so far: read {read}, written {written}; waited {inside} (sum of its threads), stood {outside}"
+        "so far: read {read}, written {written}; waited {inside} (sum of its threads), stopped from outside for {outside}"
     )
 }

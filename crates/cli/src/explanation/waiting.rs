@@ -20,7 +20,7 @@ pub fn of_class(found: &Found) -> Vec<String> {
     let mut said = Vec::new();
     let unmet = found.class.unmet();
     if !unmet.is_empty() {
-        said.push(format!("{}: a job of it stands until then (--only-when)", conditions(unmet)));
+        said.push(format!("{}: a job of it is paused until then (--only-when)", conditions(unmet)));
     } else if found.class.is_paused() {
         said.push(format!("`discnice resume {name}`: it is paused"));
     }
@@ -40,7 +40,7 @@ pub fn of_class(found: &Found) -> Vec<String> {
     said
 }
 
-/// That all is used up that the class may move in all.
+/// Says that the class has used up its disk total.
 fn used_up(found: &Found) -> Option<String> {
     found.class.is_used_up().then(|| used_up::told(found))
 }
@@ -90,7 +90,7 @@ pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
         match account.reason {
             Reason::Paused if !found.class.unmet().is_empty() => {
                 let unmet = conditions(found.class.unmet());
-                return vec![format!("{unmet}: it stands until then (--only-when)")];
+                return vec![format!("{unmet}: it is paused until then (--only-when)")];
             }
             Reason::Paused => {
                 return vec![format!("`discnice resume {id}`, or of its class: it is paused")];

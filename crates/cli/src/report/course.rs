@@ -14,7 +14,7 @@ use crate::launch::LOOK;
 pub const LOOKS: u32 = 5;
 /// What the finest sample covers.
 const TICK: Duration = LOOK.saturating_mul(LOOKS);
-/// So many samples are kept; when there are more, neighbours become one.
+/// Most samples that are kept; when there are more, each two neighbours become one.
 const SAMPLES: usize = 2048;
 
 /// What happened in one interval.
@@ -41,7 +41,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Both as one, of which `later` is the end.
+    /// Returns both as one sample, of which `later` is the end.
     pub fn merged(self, later: Self) -> Self {
         Self {
             seconds: later.seconds,

@@ -75,7 +75,7 @@ impl Target {
     /// Makes sure, before anything is started, that the report can be written.
     ///
     /// # Errors
-    /// It cannot.
+    /// It cannot be written.
     pub fn draft(&self) -> anyhow::Result<Draft> {
         let cannot = || format!("cannot write a report to {}", Foreign::path(&self.path));
         let refused =

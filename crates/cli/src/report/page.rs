@@ -29,7 +29,7 @@ pub fn html(record: &Record) -> String {
     let verdict = record.verdict.as_deref().unwrap_or("waited for nothing");
     let _ = writeln!(body, "<p><strong>It {}.</strong></p>", escape(verdict));
     if record.per_child {
-        body.push_str("<p>Each of its children had the limits for itself; the numbers are those of all.</p>\n");
+        body.push_str("<p>Each child had these limits for itself; the figures are sums over all of them.</p>\n");
     }
     body.push_str("<table>\n");
     for (name, number) in totals(record) {

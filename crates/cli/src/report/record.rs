@@ -16,7 +16,7 @@ use crate::classes::Found;
 use crate::escapes::Escaped;
 use crate::launch::Ended;
 
-/// Of the form below.
+/// The version of the form below.
 const VERSION: u32 = 1;
 
 /// A job from its start to its end. Times are seconds, amounts bytes, rates bytes (or operations) a
@@ -72,7 +72,7 @@ pub struct Record {
     pub samples: Vec<Sample>,
 }
 
-/// One of the two is there.
+/// How a command ended: one of the two is set.
 #[derive(Debug, Serialize)]
 pub struct End {
     /// The command's exit status.

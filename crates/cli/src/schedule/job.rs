@@ -74,7 +74,7 @@ impl Job {
         for part in self.parts() {
             match part.stand() {
                 Ok(awake) => awake.iter().for_each(|(process, why)| {
-                    tell!("discnice: process {process} does not stand: {why}");
+                    tell!("discnice: process {process} still runs: {why}");
                 }),
                 Err(error) => tell!("discnice: not paused: {error:#}"),
             }

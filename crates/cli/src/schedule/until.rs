@@ -31,7 +31,7 @@ pub struct Until {
 }
 
 impl Until {
-    /// Does what is to be done, once its time has come.
+    /// Ends, pauses or frees the job once its time has come.
     pub fn look(&mut self, job: &Job) {
         if self.is_over || !self.at.has_come() {
             return;

@@ -13,12 +13,12 @@ use crate::output::counted;
 use crate::paused::{Chosen, Subject};
 use crate::running::Running;
 
-/// What is done for the user, and told of in the last line.
+/// An action on a class or process; its outcome is shown in the last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Change a limit.
     Limit(Change),
-    /// Pause a class or process, or let it go on.
+    /// Pause a class or process, or resume it.
     Pause(Target),
     /// Ask a class's processes, or one of them, to end.
     End(Target),
@@ -29,9 +29,9 @@ pub enum Action {
 pub struct Change {
     /// The class's name.
     pub class: String,
-    /// Of what.
+    /// The resource that it limits.
     pub resource: Resource,
-    /// How much.
+    /// The new rate.
     pub rate: Rate,
 }
 
@@ -40,12 +40,12 @@ pub struct Change {
 pub struct Target {
     /// The class's name.
     pub class: String,
-    /// The process, if it is about one.
+    /// The process, if only one is meant.
     pub process: Option<u32>,
 }
 
 impl Action {
-    /// Does it; returns what to tell the user.
+    /// Performs the action; returns what to tell the user.
     pub fn apply(&self) -> String {
         let done = match self {
             Self::Limit(change) => change.apply(),
@@ -74,13 +74,13 @@ impl Target {
         let word = self.word();
         if let Ok(paused) = Chosen::to_resume(&word) {
             paused.go_on();
-            return Ok(format!("{word} goes on"));
+            return Ok(format!("{word} is resumed"));
         }
         let awake = Subject::to_pause(&word)?.taken()?.stand()?;
         Ok(match awake.first() {
-            None => format!("{word} stands still until z is pressed again"),
+            None => format!("{word} is paused; z resumes it"),
             Some((process, why)) => {
-                format!("{word} is paused, but {process} does not stand: {why}")
+                format!("{word} is paused, but process {process} still runs: {why}")
             }
         })
     }

@@ -9,21 +9,21 @@ use super::action::Target;
 /// No rate and no filter needs more characters.
 const LONGEST: usize = 24;
 
-/// What keys mean.
+/// What the keys do at present.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Input {
-    /// Each does what the help says.
+    /// Each key does what the help says.
     #[default]
     List,
-    /// They are typed.
+    /// Keys add to a line, for this purpose.
     Line(Purpose, String),
     /// `y` ends the target; every other key does not.
     End(Target),
-    /// Any ends the help.
+    /// Any key closes the help.
     Help,
 }
 
-/// What is typed.
+/// The purpose of a line that is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
     /// A limit of the class of this name, which stays this one whatever is selected meanwhile.
@@ -35,11 +35,11 @@ pub enum Purpose {
 /// What became of a line that is typed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// It goes on.
+    /// More keys belong to the line.
     More,
-    /// The user does not want it any more.
+    /// The user has given it up.
     Given,
-    /// It is complete.
+    /// The line is complete.
     Done,
 }
 
@@ -72,7 +72,7 @@ const MARKS: [(&str, Resource); 8] = [
 /// Reads a limit: `5M`, `r 5M`, `ops 100`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Says what is wrong with the line.
 pub fn limit(typed: &str) -> Result<(Resource, Rate), String> {
     let words: Vec<&str> = typed.split_whitespace().collect();
     let (mark, rate) = match words[..] {

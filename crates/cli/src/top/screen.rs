@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, getpgid, getpgrp, getsid, kill_current_proces
 
 use super::typing;
 
-/// The terminal, in our hands.
+/// The terminal while the view has it.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
@@ -26,7 +26,7 @@ impl Screen {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// It cannot be set up.
+    /// The terminal cannot be set up.
     pub fn open() -> io::Result<Self> {
         // A panic aborts without unwinding, so that `drop` alone would not do.
         let before = std::panic::take_hook();

@@ -14,11 +14,11 @@ use crate::running::Running;
 pub struct Snapshot {
     /// When it was taken.
     pub taken: Nanos,
-    /// By name.
+    /// The classes, by name.
     pub classes: Vec<Class>,
 }
 
-/// One class.
+/// A class at one moment.
 #[derive(Debug, Clone)]
 pub struct Class {
     /// Its name.
@@ -35,7 +35,7 @@ pub struct Class {
     pub processes: Vec<Process>,
 }
 
-/// One process.
+/// A process of a class at one moment.
 #[derive(Debug, Clone)]
 pub struct Process {
     /// Its number.
@@ -56,7 +56,7 @@ impl Snapshot {
     /// Looks at all classes of this user.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// The classes cannot be listed.
     pub fn take() -> anyhow::Result<Self> {
         let found = classes::all()?;
         let taken = time::now();

@@ -10,7 +10,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// By the character set of the environment's locale (locale(7)).
+    /// Returns the style for the character set of the environment's locale (locale(7)).
     pub fn of_locale() -> Self {
         let set = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()

@@ -120,7 +120,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnId(id) => write!(f, "{id} is no PID; give the PID of a running process"),
+            Self::NotAnId(id) => write!(f, "{id} is not a PID; give the PID of a running process"),
             Self::NoProcess(id) => write!(f, "no process {id}; give a running one's PID"),
             Self::Thread(id) => write!(f, "{id} is a thread; give its process's PID"),
             Self::First => f.write_str("process 1 keeps the system running and is not held"),

@@ -25,15 +25,15 @@ pub enum Line {
     Process(usize, usize),
 }
 
-/// By what classes are sorted.
+/// The order of the classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Their names.
+    /// By name.
     #[default]
     Name,
-    /// What they move on disks.
+    /// By disk traffic, the largest first.
     Rate,
-    /// How many of their threads are held.
+    /// By the number of threads that are held, the largest first.
     Sleep,
 }
 
@@ -46,7 +46,7 @@ impl Order {
         }
     }
 
-    /// It in words.
+    /// The name of the order.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -59,7 +59,7 @@ impl Order {
 /// Everything that is shown.
 #[derive(Debug)]
 pub struct Model {
-    /// How.
+    /// The characters that the terminal has.
     pub style: Style,
     now: Snapshot,
     before: Option<Snapshot>,
@@ -77,7 +77,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Shows this first.
+    /// Returns the model of a first snapshot.
     pub fn new(now: Snapshot, style: Style) -> Self {
         let mut model = Self {
             style,
@@ -98,7 +98,7 @@ impl Model {
         model
     }
 
-    /// Shows this next.
+    /// Takes the next snapshot.
     pub fn update(&mut self, now: Snapshot) {
         let selected = self.target();
         self.history.retain(|name, _| now.classes.iter().any(|class| class.name == *name));
@@ -158,7 +158,7 @@ impl Model {
         self.input == Input::Help
     }
 
-    /// By what classes are sorted.
+    /// The order of the classes.
     pub fn order(&self) -> Order {
         self.order
     }
