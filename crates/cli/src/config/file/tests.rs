@@ -78,7 +78,7 @@ fn errors_say_where() {
         ("[class.a]\npolicy = 3\n", "config.toml:2:10: ", "text in quotes"),
         ("[class.a]\npolicy = [\"/bin/a\", \"b\\u0000\"]\n", "config.toml:1:", "zero byte"),
         ("[default]\npolicy = \"/bin/a\"\n", "config.toml:1:", "only a named class"),
-        ("[default]\nwindow = \"1h\"\n", "config.toml:1:", "--window 3600.00 s is not possible"),
+        ("[default]\nwindow = \"1h\"\n", "config.toml:1:", "--window 1 h is not possible"),
         ("[class.a]\npolicy = \"sleep\"\nwindow = 5\n", "config.toml:1:", "100 to 4900 ms"),
         ("[class.\"a/b\"]\ndisk = \"5M\"\n", "config.toml:1:8: ", "no class name"),
         ("[default]\nfleet = \"redis://h/a\"\n", "config.toml:1:", "only a named class"),
