@@ -35,9 +35,11 @@ q           quit
 
 ALLOWED     the most telling limit; + if there are others
 SLEEP       threads held on average: 250% is 2.5 of them
-WAIT        what the next call waits for: a limit (disk, read,
-            writ, iops, meta, net, up, down), others (give),
-            memory (mem), `discnice resume` (stop)";
+WAIT        what the next call waits for: a limit (disk,
+            read, writ, iops, meta, net, up, down), others
+            (give; keep: as far as its least rate lets it),
+            memory (mem), a condition (cond), more disk total
+            (used), `discnice resume` (stop)";
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {

@@ -5,6 +5,7 @@ use discnice_units::{Nanos, Rate};
 use ratatui::crossterm::event::KeyCode;
 
 use super::{MIB, class, model, press, process, screen, snapshot, terminal};
+use crate::binding::Binding;
 use crate::top::model::{HISTORY, Model};
 use crate::top::picture;
 use crate::top::snapshot::Snapshot;
@@ -129,4 +130,26 @@ fn limits_are_not_cut_off() {
     };
     assert!(disk("12.5M").contains(" 12.5 MiB/s+ "), "{}", disk("12.5M"));
     assert!(disk("1023M").contains(" 1023 MiB/s+ "), "{}", disk("1023M"));
+}
+
+#[test]
+fn help_explains_each_mark() {
+    let mut model = model(Style::Ascii);
+    press(&mut model, &[KeyCode::Char('?')]);
+    let shown = screen(&mut model, 60, 20);
+    let limits = (0..Resource::COUNT as u8).map(Binding::Limit);
+    let others = [
+        Binding::Paused,
+        Binding::Unmet(1),
+        Binding::UsedUp,
+        Binding::Memory,
+        Binding::Least,
+        Binding::Uplink,
+        Binding::Others(0),
+    ];
+    for one in limits.chain(others) {
+        let mark = one.mark();
+        let is_in = shown.split(|c: char| !c.is_ascii_alphabetic()).any(|word| word == mark);
+        assert!(is_in, "{mark}: {shown}");
+    }
 }
