@@ -64,6 +64,16 @@ fn top_does_not_stop_where_no_shell_would_continue_it() {
     assert_eq!(shown.status, Some(0), "{:?}", shown.text());
 }
 
+/// Nothing answers here where the cursor is, as on a serial line.
+#[test]
+fn top_goes_on_when_the_shell_continues_it() {
+    let keys = "sleep 1; printf '\\032'; sleep 2; printf q; sleep 2";
+    let script = "stty rows 24 cols 80; set -m; \"$top\" top; fg; echo status $?";
+    let text = on_a_terminal(keys, script).text();
+    assert_eq!(text.matches(TAKEN).count(), 2, "{text:?}");
+    assert!(text.contains("status 0"), "{text:?}");
+}
+
 #[test]
 fn keys_of_top_pause_and_end_a_class() {
     let run = "\"$top\" run --class topkeys --disk 5M sleep 60 & job=$!";

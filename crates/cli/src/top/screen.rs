@@ -10,7 +10,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Frame, Terminal};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, getsid, kill_current_process_group};
@@ -60,7 +60,10 @@ impl Screen {
         give_back();
         kill_current_process_group(Signal::STOP)?;
         take()?;
-        self.terminal.clear()
+        // A new one draws all. To clear the old one, ratatui would ask the terminal where the cursor is, and not all answer.
+        execute!(screen(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(screen()))?;
+        Ok(())
     }
 }
 
