@@ -10,6 +10,7 @@ use discnice_watcher::daemon::rules::subject::{Key, Subject};
 use discnice_watcher::daemon::rules::{Outcome, Rule, first};
 use discnice_watcher::process::{Refusal, pin};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use crate::config::rules;
 use crate::executed::Executed;
@@ -88,9 +89,10 @@ fn list(rules: &[Rule], json: bool) -> anyhow::Result<()> {
         return Ok(output::json(&text)?);
     }
     let mut lines = Lines::default();
-    let width = rules.iter().map(|rule| class(rule).len()).max().unwrap_or_default().min(24);
+    let width = rules.iter().map(|rule| class(rule).width()).max().unwrap_or_default().min(24);
     for rule in rules {
-        lines.push(format_args!("{:width$}  {}  ({})", class(rule), rule.conditions, rule.place));
+        let class = Foreign::text(class(rule));
+        lines.push(format_args!("{class:width$}  {}  ({})", rule.conditions, rule.place));
     }
     match followed {
         _ if rules.is_empty() => {

@@ -4,6 +4,7 @@ use discnice_escape::Foreign;
 use discnice_ledger::policy::Resource;
 use discnice_ledger::policy::memory::Bounds;
 use discnice_units::{Bytes, Rate};
+use unicode_width::UnicodeWidthStr;
 
 use super::class_report::ClassReport;
 use super::member_report::MemberReport;
@@ -17,7 +18,7 @@ const NAMES: (usize, usize) = (24, 60);
 
 /// The width of a column that has all these texts, but for those that are too long.
 fn width<'a>(texts: impl Iterator<Item = &'a String>, (least, most): (usize, usize)) -> usize {
-    let lengths = texts.map(|text| text.chars().count()).filter(|length| *length <= most);
+    let lengths = texts.map(|text| text.width()).filter(|length| *length <= most);
     lengths.max().unwrap_or(0).max(least)
 }
 
@@ -38,7 +39,8 @@ pub fn table(reports: &[ClassReport], members: bool) -> Lines {
             Rate::per_second(sum).to_string()
         };
         lines.push(format_args!(
-            "{title:<named$} {limits:>wide$} {:>11} {:>11} {:>11} {:>10} {:>8.1}s {:>7}  {}",
+            "{:<named$} {limits:>wide$} {:>11} {:>11} {:>11} {:>10} {:>8.1}s {:>7}  {}",
+            Foreign::text(&title),
             rate(&[Resource::Read]),
             rate(&[Resource::Write]),
             rate(&[Resource::NetUp, Resource::NetDown]),
@@ -140,6 +142,7 @@ mod tests {
         };
         assert_eq!(wide(&[]), 3);
         assert_eq!(wide(&["ä", "ääää"]), 4);
+        assert_eq!(wide(&["名前", "e\u{301}"]), 4, "in columns of a terminal");
         assert_eq!(
             wide(&["four", "much longer"]),
             4,
