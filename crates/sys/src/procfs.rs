@@ -180,17 +180,27 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 /// `/proc/PID/name`'s beginning.
 fn read(id: u32, name: impl fmt::Display, buffer: &mut [u8]) -> Option<&[u8]> {
+    let length = read_small(path(id, name)?.as_c_str(), buffer).ok()?;
+    buffer.get(..length)
+}
+
+/// The path `/proc/PID/name`.
+fn path(id: u32, name: impl fmt::Display) -> Option<Path> {
     let mut path = Path { bytes: [0; 48], length: 0 };
     write!(path, "/proc/{id}/{name}\0").ok()?;
-    let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
-    let length = read_small(path, buffer).ok()?;
-    buffer.get(..length)
+    Some(path)
 }
 
 /// A path short enough for the stack.
 struct Path {
     bytes: [u8; 48],
     length: usize,
+}
+
+impl Path {
+    fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
 }
 
 impl Write for Path {
