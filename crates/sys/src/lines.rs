@@ -16,7 +16,7 @@ pub fn lines(path: &CStr, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
     // SAFETY: the path is a C string that outlives the call.
     let fd = unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0)? };
     let mut buffer = [0; BUFFER];
-    let mut filled = 0;
+    let (mut filled, mut dropping) = (0, false);
     let ended = loop {
         let room = buffer.get_mut(filled..).unwrap_or_default();
         // SAFETY: the kernel writes at most the room's length into it.
@@ -24,9 +24,13 @@ pub fn lines(path: &CStr, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
             Ok(0) => break Ok(()),
             Ok(length) => {
                 let end = (filled + length).min(BUFFER);
-                let used = take(buffer.get(..end).unwrap_or_default(), &mut each);
-                // A line that fills the buffer is dropped.
-                let used = if used == 0 && end == BUFFER { end } else { used };
+                let used = take(buffer.get(..end).unwrap_or_default(), |line| {
+                    if !core::mem::take(&mut dropping) {
+                        each(line);
+                    }
+                });
+                dropping |= used == 0 && end == BUFFER;
+                let used = if dropping { end } else { used };
                 for at in used..end {
                     let byte = buffer.get(at).copied().unwrap_or_default();
                     if let Some(place) = buffer.get_mut(at - used) {
@@ -44,7 +48,7 @@ pub fn lines(path: &CStr, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
 }
 
 /// Gives the whole lines at the beginning of `text` to `each`; returns how many bytes they take.
-fn take(text: &[u8], each: &mut impl FnMut(&[u8])) -> usize {
+fn take(text: &[u8], mut each: impl FnMut(&[u8])) -> usize {
     let mut taken = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if let Some((b'\n', line)) = line.split_last() {
@@ -53,4 +57,38 @@ fn take(text: &[u8], each: &mut impl FnMut(&[u8])) -> usize {
         }
     }
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::ffi::CString;
+    use std::io::Write;
+    use std::os::unix::ffi::OsStrExt;
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn lines_of(text: &[u8]) -> Vec<Vec<u8>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text).unwrap();
+        let path = CString::new(file.path().as_os_str().as_bytes()).unwrap();
+        let mut found = Vec::new();
+        lines(&path, |line| found.push(line.to_vec())).unwrap();
+        found
+    }
+
+    #[test]
+    fn no_part_of_a_line_that_is_too_long_is_taken_for_a_line() {
+        assert_eq!(lines_of(b"one\n\ntwo\ncut"), [&b"one"[..], b"", b"two"]);
+        for length in [BUFFER - 1, BUFFER, BUFFER + 1, 2 * BUFFER, 3 * BUFFER - 5] {
+            let long = [b"first\n".to_vec(), std::vec![b'x'; length], b"\nlast\n".to_vec()];
+            let found = lines_of(&long.concat());
+            let whole = found.iter().all(|line| [5, 4, length].contains(&line.len()));
+            let ends = (found.first(), found.last());
+            let known = (Some(&b"first".to_vec()), Some(&b"last".to_vec()));
+            assert!(whole && ends == known, "{length}: {:?}", found.iter().map(Vec::len));
+        }
+    }
 }
