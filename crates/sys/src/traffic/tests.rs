@@ -58,9 +58,63 @@ fn a_line_of_interfaces() {
         packets: Moved { inward: 1, outward: 2 },
         namespace: 0,
     };
-    assert_eq!(Interfaces::parse(line), Some(seen));
-    assert_eq!(Interfaces::parse(b"    lo: 1000 1 0 0 0 0 0 0 2000 2 0"), None);
+    assert_eq!(Interfaces::parse(line), Some((&b"eth0"[..], seen)));
+    assert_eq!(all(&["lo"]), Moved::default());
     assert_eq!(Interfaces::parse(b" face |bytes packets"), None);
+}
+
+/// What interfaces of these names have moved, each 1000 bytes in and 2000 out.
+fn all(names: &[&str]) -> Moved {
+    let mut seen = Lines::default();
+    for name in names {
+        seen.add(format!("{name:>6}: 1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0").as_bytes());
+    }
+    seen.all().bytes
+}
+
+#[test]
+fn what_passes_two_interfaces_counts_once() {
+    let (once, twice) =
+        (Moved { inward: 1000, outward: 2000 }, Moved { inward: 2000, outward: 4000 });
+    for own in ["enp0s31f6", "wlan0", "wlp2s0", "usb0", "wwan0", "ppp0", "bnep0", "brcm0"] {
+        assert_eq!(all(&["lo", "eth0", own]), twice, "{own}");
+    }
+    for passed_on in [
+        "lo",
+        "veth1a2b",
+        "docker0",
+        "br-3f",
+        "virbr0",
+        "tun0",
+        "tap3",
+        "br0",
+        "vmbr1",
+        "bond0",
+        "team0",
+        "wg0",
+        "tailscale0",
+        "eth0.100",
+        "bond0.7",
+        "vlan20",
+        "macvlan0",
+        "macvtap0",
+        "vxlan7",
+        "cni0",
+        "flannel.1",
+        "cali12ab",
+        "dummy0",
+        "ifb0",
+        "sit0",
+        "gre0",
+        "ip6tnl0",
+    ] {
+        assert_eq!(all(&["lo", "eth0", passed_on]), once, "{passed_on}");
+    }
+}
+
+#[test]
+fn a_tunnel_counts_where_there_is_nothing_else() {
+    assert_eq!(all(&["lo", "wg0"]), Moved { inward: 1000, outward: 2000 });
 }
 
 #[test]
