@@ -161,7 +161,9 @@ impl FileSystem {
         if waits == 0 || access == Access::Counted {
             return 0;
         }
-        let before = self.waits.fetch_add(waits, R);
+        // A count that began anew would make each later wait as expensive as all before it.
+        let counted = self.waits.fetch_update(R, R, |before| Some(before.saturating_add(waits)));
+        let before = counted.unwrap_or_else(|before| before);
         let Compared { predicted, account, .. } = self.compared(Kind::Metadata);
         let each = match account.checked_div(before.into()) {
             Some(mean) if account > 0 => {

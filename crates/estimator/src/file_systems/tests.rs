@@ -87,3 +87,16 @@ fn an_account_is_judged_by_reads() {
     fs.note(Kind::Read, 100 * ENOUGH, 0);
     assert_eq!(fs.verdict(), Verdict::Silent);
 }
+
+#[test]
+fn waits_are_counted_for_as_long_as_a_machine_runs() {
+    let fs = FileSystem::default();
+    fs.waits.store(u32::MAX, R);
+    let so_far = u64::from(u32::MAX) * BLOCK;
+    fs.note(Kind::Metadata, so_far, so_far);
+    for _ in 0..10 {
+        let predicted = fs.waited(1, Access::Looks);
+        assert!(predicted <= 2 * BLOCK, "{predicted}");
+        fs.note(Kind::Metadata, predicted, BLOCK);
+    }
+}
