@@ -214,7 +214,7 @@ pub(crate) enum Sweep {
 pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     let crowded = why == Sweep::Pressed || listed.len() > CROWD;
     let patience = if crowded { ABANDONED_IN_CROWD } else { ABANDONED };
-    let old = |since: u64| now() > since + patience.as_secs();
+    let old = |since: u64| is_over(since, patience);
     let unused = listed.iter().filter(|one| one.attached != Some(true));
     for one in unused.filter(|one| why != Sweep::Passing || old(one.touched)) {
         let Some(found) = attach_if(one.id, Class::is_automatic) else { continue };
@@ -250,7 +250,12 @@ pub(crate) fn sweep_quietly(why: Sweep) {
 
 /// Returns true if what no process has used since then is abandoned.
 pub(crate) fn is_abandoned(since: u64) -> bool {
-    now() > since + ABANDONED.as_secs()
+    is_over(since, ABANDONED)
+}
+
+/// Whether so much time has passed since a moment, which may be any number.
+fn is_over(since: u64, patience: Duration) -> bool {
+    now() > since.saturating_add(patience.as_secs())
 }
 
 pub(crate) fn is_of_other_version(id: BlockId) -> bool {
@@ -269,6 +274,12 @@ pub(crate) fn is_of_other_version(id: BlockId) -> bool {
 mod tests {
     use super::*;
     use discnice_ledger::member::Charged;
+
+    #[test]
+    fn what_was_used_in_the_future_is_not_abandoned() {
+        assert!(is_abandoned(0) && !is_abandoned(now()));
+        assert!(!is_abandoned(u64::MAX), "the time lies in memory that may be overwritten");
+    }
 
     #[test]
     fn a_class_is_in_use_while_a_member_that_is_held_from_outside_lives() {
