@@ -104,7 +104,7 @@ fn cut(text: &str, columns: usize) -> (&str, usize) {
 /// Text as one line of printed characters.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    replace(text, is_printed, |c, shown| shown.extend(c.escape_debug()))
+    replace(text, is_printed, escape)
 }
 
 /// Text for the value of a label.
@@ -135,7 +135,7 @@ pub fn markup(text: &str) -> Cow<'_, str> {
         '>' => shown.push_str("&gt;"),
         '"' => shown.push_str("&quot;"),
         '\'' => shown.push_str("&#39;"),
-        other => shown.extend(other.escape_debug()),
+        other => escape(other, shown),
     })
 }
 
@@ -153,16 +153,42 @@ fn replace(
     Cow::Owned(shown)
 }
 
+fn escape(c: char, shown: &mut String) {
+    if is_hidden(c) { shown.extend(c.escape_unicode()) } else { shown.extend(c.escape_debug()) }
+}
+
 fn is_plain(text: &str) -> bool {
     text.chars().all(is_printed)
 }
 
+/// Returns true for letters and marks that leave no trace on a screen, so that two names may look alike: joiners, fillers and
+/// variation selectors (`Default_Ignorable_Code_Point` of Unicode), and the empty pattern of Braille.
+const fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{34f}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{ffa0}'
+            | '\u{e0100}'..='\u{e01ef}'
+    )
+}
+
 /// Returns true if a terminal draws it and does nothing else. That excludes control characters,
-/// marks of direction, characters without width, spaces that are no space, and what Unicode leaves
+/// marks of direction, characters that are not seen, spaces that are no space, and what Unicode leaves
 /// undefined.
 fn is_printed(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
+    }
+    if is_hidden(c) {
+        return false;
     }
     // The standard library shows what it calls printable as it is, but an accent only behind another character.
     let mut pair = [0; 8];
@@ -197,6 +223,28 @@ mod tests {
         assert_eq!(Foreign::text(HOSTILE).to_string(), shown);
         assert!(!Foreign::text(HOSTILE).is_plain());
         assert_eq!(visible("\u{a0}\u{2028}\u{ad}"), r"\u{a0}\u{2028}\u{ad}");
+    }
+
+    #[test]
+    fn every_character_that_is_shown_is_seen() {
+        for hidden in [
+            '\u{34f}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{180b}',
+            '\u{180f}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{ffa0}',
+            '\u{e0100}',
+            '\u{e01ef}',
+        ] {
+            let shown = format!("a\\u{{{:x}}}b", u32::from(hidden));
+            assert_eq!(visible(&format!("a{hidden}b")), shown);
+        }
     }
 
     #[test]
