@@ -111,13 +111,14 @@ impl Slot {
         if now.minus(seen) > ACTIVE { 0 } else { self.weight.load(Ordering::Relaxed) }
     }
 
-    fn is_free(&self, now: Nanos) -> bool {
-        let seen = Nanos(self.seen.load(Ordering::Relaxed));
-        self.nonce.load(Ordering::Relaxed) == 0 || now.minus(seen) > GONE
-    }
-
-    fn claim(&self, class: &Class, now: Nanos) -> bool {
+    /// Takes the slot for a class, if it is free, or if its class is gone.
+    pub(super) fn claim(&self, class: &Class, now: Nanos) -> bool {
         let owner = self.nonce.load(Ordering::Relaxed);
+        if owner != 0 && now.minus(Nanos(self.seen.load(Ordering::Relaxed))) <= GONE {
+            return false;
+        }
+        // First, so that other classes that look for a slot find the new one there.
+        self.seen.store(now.0, Ordering::Relaxed);
         let (ours, order) = (class.nonce(), Ordering::Relaxed);
         if self.nonce.compare_exchange(owner, ours, order, order).is_err() {
             return false;
@@ -151,8 +152,7 @@ impl Board {
             slot.publish(class, now);
             return;
         }
-        let mut free = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_free(now));
-        if let Some((place, _)) = free.find(|(_, slot)| slot.claim(class, now)) {
+        if let Some(place) = self.slots.iter().position(|slot| slot.claim(class, now)) {
             self.header.used.fetch_max(place as u32 + 1, Ordering::Relaxed);
             class.set_slot(place);
         }

@@ -205,3 +205,14 @@ fn a_clock_that_is_set_back_blinds_no_class() {
     assert_eq!(machine.board.claim_observation(back), None);
     assert!(machine.board.claim_observation(back.plus(INTERVAL)).is_some());
 }
+
+#[test]
+fn a_slot_that_a_class_has_just_taken_is_not_taken_from_it() {
+    let machine = Machine::new();
+    let [first, second] = [1, 2].map(|nonce| machine.class(nonce, 1 << 20, 100));
+    machine.board.publish(first, machine.now);
+    let slot = &machine.board.slots[0];
+    assert!(!slot.claim(second, machine.now), "found free by both at once");
+    let later = machine.now.plus(Nanos(61 * Nanos::SECOND.0));
+    assert!(slot.claim(second, later), "that class is gone");
+}
