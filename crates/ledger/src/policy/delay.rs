@@ -99,10 +99,11 @@ impl Base {
     const UNKNOWN: Self = Self { spans: [Nanos(u64::MAX); SPANS], from: Nanos(0) };
 
     fn note(&mut self, now: Nanos, trip: Nanos) {
-        if now >= self.from.plus(SPAN) {
-            self.spans.rotate_right(1);
+        let over = (now.minus(self.from).0 / SPAN.0).min(SPANS as u64) as usize;
+        if over > 0 {
+            self.spans.rotate_right(over);
             self.from = now;
-            self.spans[0] = Nanos(u64::MAX);
+            self.spans.iter_mut().take(over).for_each(|span| *span = Nanos(u64::MAX));
         }
         self.spans[0] = self.spans[0].min(trip);
     }

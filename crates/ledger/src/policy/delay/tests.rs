@@ -105,3 +105,13 @@ fn what_is_never_queued_is_never_held() {
     }
     assert!(path.rate() > 2_000_000_000, "{}", path.rate());
 }
+
+#[test]
+fn the_base_is_forgotten_also_while_nothing_moves() {
+    let (mut base, start) = (Base::UNKNOWN, Nanos(1000 * Nanos::SECOND.0));
+    base.note(start, Nanos::from_millis(5));
+    base.note(start.plus(Nanos(4 * SPAN.0)), Nanos::from_millis(50));
+    assert_eq!(base.get(), Nanos::from_millis(5), "it is of the last five minutes");
+    base.note(start.plus(Nanos(6 * SPAN.0)), Nanos::from_millis(60));
+    assert_eq!(base.get(), Nanos::from_millis(50));
+}
