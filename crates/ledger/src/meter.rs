@@ -217,9 +217,8 @@ impl Meter {
         self.correct(&policy, now, units, 0);
     }
 
-    /// Records that `amount` units, which are charged already, are paid for only after `time`; where
-    /// the class has only a part of its threshold, after so much more. They are paid for earlier where the least rate
-    /// has them from the moment when they began; then returns when that is.
+    /// Records that `amount` units, which are charged already, are paid for only after `time`. They are paid for earlier
+    /// where the least rate has them from the moment when they began; then returns when that is.
     pub(crate) fn prolong(
         &self,
         pace: Pace,
@@ -231,9 +230,6 @@ impl Meter {
         if rule.rate.is_unlimited() {
             return None;
         }
-        let whole = u128::from(time.0) * u128::from(self.threshold().get());
-        let time = whole.checked_div(u128::from(rule.rate.get())).unwrap_or(whole);
-        let time = Nanos(u64::try_from(time).unwrap_or(u64::MAX));
         let longest = longest_debt(rule.rate);
         let mut kept = None;
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {

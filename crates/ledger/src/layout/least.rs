@@ -3,6 +3,7 @@
 use discnice_units::{Nanos, Rate};
 
 use crate::layout::{Class, Direction};
+use crate::policy::Resource;
 use crate::primitive::{AtomicU64, Ordering};
 
 /// The class counts as kept at its least rate for so long after what that let pass was paid for.
@@ -48,10 +49,22 @@ impl Class {
         time: Nanos,
     ) {
         let (pace, least) = (self.pace(), self.at_least().map(|least| (least, begun)));
-        for meter in [self.total(), self.direction(direction)] {
-            if let Some(paid) = meter.prolong(pace, now, (amount, time), least) {
+        for resource in [Resource::Total, direction.into()] {
+            let time = self.in_share(now, resource, time);
+            if let Some(paid) = self.meter(resource).prolong(pace, now, (amount, time), least) {
                 self.least.decided.fetch_max(paid.0, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Returns so much of a disk's time for a class that has only a part of its threshold, because it shares the disk with
+    /// others that give way: the smaller the part, the more. What a lease or the user's own policy allows is no such part.
+    fn in_share(&self, now: Nanos, resource: Resource, time: Nanos) -> Nanos {
+        let (part, whole) = (self.meter(resource).rate(), self.meter(resource).threshold());
+        if whole.is_unlimited() || part >= self.ceiling(now, resource) {
+            return time;
+        }
+        let nanos = u128::from(time.0) * u128::from(whole.get()) / u128::from(part.get());
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

@@ -7,7 +7,7 @@ use discnice_units::{Bytes, Nanos, Rate};
 use super::membership::PROBES;
 use super::*;
 use crate::member::{Charged, MemberId, State};
-use crate::policy::{Choice, Limits, Memory, Pace, Resources};
+use crate::policy::{Choice, Limits, Memory, Pace, Resources, When};
 use crate::trace::Record;
 
 fn memory() -> NonNull<u8> {
@@ -257,4 +257,21 @@ fn one_process_asks_the_users_program() {
     advice.release(8);
     advice.note_health(crate::advice::Health::Silent);
     assert!(advice.claim(9, |_| true) && advice.health() == crate::advice::Health::Silent);
+}
+
+#[test]
+fn a_lease_does_not_make_a_piece_of_work_longer() {
+    let (class, now) = (class(), Nanos(100 * Nanos::SECOND.0));
+    let time = Nanos::from_millis(300);
+    for threshold in [Rate::UNLIMITED, Rate::per_second(100 << 20)] {
+        let limits = Limits::UNLIMITED.with(Resource::Total, threshold).with_when(When::Busy);
+        class.set_limits(now, &limits);
+        class.join_fleet(now);
+        class.write_lease(now, (10 << 20, 0), now.plus(Nanos::SECOND));
+        assert_eq!(class.total().rate(), Rate::per_second(10 << 20));
+        class.prolong(Direction::Read, (now, now), 0, time);
+        let paid = class.total().frontier();
+        assert!(paid <= now.plus(time), "{threshold:?}: {paid} at {now}");
+        class.leave_fleet(now);
+    }
 }
