@@ -249,6 +249,27 @@ impl Member {
         true
     }
 
+    /// Takes the slot for a process that is executing a program, if it is free, or if its process is gone; returns true if
+    /// the slot is that process's now.
+    ///
+    /// The process may find the slot as its own at once, and register in it: then that stands.
+    pub fn expect(&self, process: u32, exists: impl Fn(u32) -> bool) -> bool {
+        let (owner, generation) = (self.process.load(Ordering::Acquire), self.generation());
+        if owner == process || owner != 0 && exists(owner) {
+            return false;
+        }
+        let (won, lost) = (Ordering::AcqRel, Ordering::Relaxed);
+        if self.process.compare_exchange(owner, process, won, lost).is_err() {
+            return false;
+        }
+        let next = generation.wrapping_add(1);
+        if self.generation.compare_exchange(generation, next, won, lost).is_ok() {
+            self.books.reset(Charged::default());
+            self.state.store(State::Executing as u32, Ordering::Release);
+        }
+        true
+    }
+
     /// Marks what the process is doing.
     pub fn set_state(&self, state: State) {
         self.state.store(state as u32, Ordering::Release);

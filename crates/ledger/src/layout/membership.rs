@@ -89,13 +89,16 @@ impl Class {
         if self.slots(process).any(|(_, member)| member.process() == process) {
             return;
         }
-        let mut slots = self.slots(process);
-        if let Some((index, member)) =
-            slots.find(|(_, member)| member.claim(process, Charged::default(), &exists))
-        {
-            member.set_state(State::Executing);
-            self.occupied.mark(index as usize);
-            self.watcher.announce();
+        for (index, member) in self.slots(process) {
+            // It may register at any moment.
+            if member.process() == process {
+                return;
+            }
+            if member.expect(process, &exists) {
+                self.occupied.mark(index as usize);
+                self.watcher.announce();
+                return;
+            }
         }
     }
 

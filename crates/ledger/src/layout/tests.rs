@@ -1,6 +1,7 @@
 //! A class in memory of our own.
 
 use std::alloc::{Layout, alloc_zeroed};
+use std::cell::Cell;
 
 use discnice_units::{Bytes, Nanos, Rate};
 
@@ -105,6 +106,29 @@ fn members_come_and_go() {
     member.release();
     assert!(class.member(id, 100).is_none());
     assert!(class.member(MemberId { index: u32::MAX, generation: 0 }, 100).is_none());
+}
+
+/// A process of which the first slot is that of this one.
+fn neighbour(process: u32) -> u32 {
+    process + MEMBERS as u32
+}
+
+#[test]
+fn what_registers_while_it_is_expected_keeps_its_slot() {
+    let class = class();
+    let (child, other) = (100, neighbour(100));
+    class.register(other, Charged::default(), |_| true).unwrap();
+    let own = Cell::new(None);
+    class.expect(child, |process| {
+        if process == other && own.get().is_none() {
+            let (id, member) = class.register(child, Charged::default(), |_| true).unwrap();
+            member.books().enter(Charged { read: 5, written: 0 });
+            own.set(Some(id));
+        }
+        true
+    });
+    let member = class.member(own.get().unwrap(), child).expect("it is the child's still");
+    assert_eq!((member.state(), member.books().charged().read), (State::Active, 5));
 }
 
 #[test]
