@@ -72,7 +72,9 @@ impl Class {
         charged: Charged,
         exists: impl Fn(u32) -> bool,
     ) -> Option<(MemberId, &Member)> {
-        for (index, member) in self.slots(process) {
+        // Its parent or a supervisor may have listed it while earlier slots were taken.
+        let listed = self.listed(process).map(|(id, member)| (id.index, member));
+        for (index, member) in listed.into_iter().chain(self.slots(process)) {
             if member.claim(process, charged, &exists) {
                 self.occupied.mark(index as usize);
                 self.watcher.announce();

@@ -132,6 +132,19 @@ fn what_registers_while_it_is_expected_keeps_its_slot() {
 }
 
 #[test]
+fn a_process_keeps_its_slot_when_an_earlier_one_has_become_free() {
+    let class = class();
+    let (child, other) = (100, neighbour(100));
+    let (_, first) = class.register(other, Charged::default(), |_| true).unwrap();
+    class.expect(child, |_| true);
+    first.release();
+    let (_, member) = class.register(child, Charged::default(), |_| true).unwrap();
+    assert_eq!(member.state(), State::Active);
+    let listed = class.living(|_| true).filter(|member| member.process() == child);
+    assert_eq!(listed.count(), 1);
+}
+
+#[test]
 fn a_full_neighbourhood_is_counted() {
     let class = class();
     // Process ids that differ by the number of slots start at the same one.
