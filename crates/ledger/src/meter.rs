@@ -90,6 +90,22 @@ impl Meter {
         self.reserve_by(&pace.at(self.rate()), now, bytes, 1)
     }
 
+    /// How many bytes a member that has to wait reserves at once.
+    #[must_use]
+    pub fn turn(&self, pace: Pace) -> u64 {
+        match pace.at(self.rate()) {
+            Chosen::Window(rule) => rule.turn(),
+            Chosen::Sleep(_) => u64::MAX,
+        }
+    }
+
+    /// Returns true if others have taken a place behind a member that has just had its turn, of so many bytes.
+    #[must_use]
+    pub fn is_waited_for(&self, pace: Pace, now: Nanos, turn: u64) -> bool {
+        let own = now.plus(pace.rule(self.rate()).time_for(turn));
+        self.frontier() > own.plus(pace.shortest_sleep())
+    }
+
     /// Takes a place in the queue for operations. They pass one by one, so none is ever a large
     /// part of what may pass in a window, and more unused allowance can be kept than beside a large
     /// piece ([`crate::policy::Rule::credit`]).

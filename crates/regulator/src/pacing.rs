@@ -62,11 +62,36 @@ impl<H: Host> Regulator<'_, H> {
     pub(crate) fn reserve_and_wait(&self, direction: Direction, bytes: u64) {
         let now = self.host.now();
         self.mind_ceilings(now);
-        let now = self.wait_for(self.class.total(), Meter::reserve, bytes, now);
-        let now = self.wait_for(self.class.direction(direction), Meter::reserve, bytes, now);
+        let now = self.take_turns(self.class.total(), bytes, now);
+        let now = self.take_turns(self.class.direction(direction), bytes, now);
         let (meter, count) = (self.class.operations(), operations(bytes));
         self.wait_for(meter, Meter::reserve_operations, count, now);
         self.wait_for_more();
+    }
+
+    /// Waits for a meter of bytes; returns the time afterwards.
+    ///
+    /// While others wait as well, a large piece takes several turns, so that a member does not get more of the class
+    /// because its pieces are larger.
+    fn take_turns(&self, meter: &Meter, bytes: u64, mut now: Nanos) -> Nanos {
+        let pace = self.class.pace();
+        let (mut rest, mut turn) = (bytes, bytes);
+        if meter.frontier() > now {
+            turn = meter.turn(pace).min(bytes);
+        }
+        loop {
+            now = self.wait_for(meter, Meter::reserve, turn, now);
+            rest -= turn;
+            if rest == 0 || meter.rate().is_unlimited() {
+                return now;
+            }
+            // What is given up is reserved in full as well: all of it will be taken back.
+            let last = self.host.is_abandoned() || !meter.is_waited_for(pace, now, turn);
+            if last && meter.reserve(pace, now, rest).is_some() || self.host.is_abandoned() {
+                return now;
+            }
+            turn = turn.min(rest);
+        }
     }
 
     /// Waits for `meter` alone, one threshold of bytes or operations; returns the time afterwards.

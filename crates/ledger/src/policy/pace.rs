@@ -49,6 +49,11 @@ const SLICE_LEAST: u64 = 4096;
 /// Larger pieces gain nothing: a disk is at full speed well before.
 const SLICE_MAX: u64 = 4 << 20;
 
+/// Share of the rate for one turn of a member while others wait,
+const TURN_TIME: Nanos = Nanos::from_millis(16);
+/// and its least: what programs read and write at once.
+const TURN_MIN: u64 = 64 << 10;
+
 //= rate-windows/5.2-not-to-exceed
 /// A threshold and the window over which it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +124,18 @@ impl Rule {
         );
         let bytes = at_least(self.rate.units_in(time), least);
         at_most(bytes, SLICE_MAX) / 4096 * 4096
+    }
+
+    /// Returns the largest amount, in bytes, that a member reserves at once while others wait.
+    #[must_use]
+    pub const fn turn(&self) -> u64 {
+        at_least(self.rate.units_in(TURN_TIME), TURN_MIN)
+    }
+
+    /// Returns how long a turn of so many bytes takes the class.
+    #[must_use]
+    pub const fn time_for(&self, bytes: u64) -> Nanos {
+        self.aim().time_for(bytes)
     }
 
     //= discnice/5.3-window

@@ -12,6 +12,7 @@ mod lying_machine;
 mod programs;
 mod reading;
 mod simulation;
+mod turns;
 mod written;
 
 /// The limit, in bytes a second.

@@ -41,6 +41,7 @@ impl Host for Machine {
             self.clock.set(clock);
             self.set_back_at.set(None);
         }
+        self.rival.set(self.rival.get().map(|rival| rival.after(until)));
         if let Some(file) = self.shared.get() {
             file.end_stream();
             for step in 1..=2 {

@@ -2,12 +2,14 @@
 
 mod kernel;
 mod program;
+mod rival;
 
 use core::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
 pub use self::program::{class, most, read, read_all, read_with, write, yielding_class};
+pub use self::rival::Rival;
 use crate::{Advice, File};
 
 const PAGE: u64 = 4096;
@@ -75,6 +77,8 @@ pub struct Machine {
     pub set_back_at: Cell<Option<(u64, i64)>>,
     /// Another thread jumps about by this descriptor during each sleep.
     pub shared: Cell<Option<&'static File>>,
+    /// Another process of the class, which goes on during each sleep.
+    pub rival: Cell<Option<Rival>>,
     /// The program is killed at this moment.
     pub killed_at: Cell<Option<u64>>,
     /// What the account says instead of the truth: of reads, and of writes.
@@ -128,6 +132,7 @@ impl Machine {
             clock: Cell::default(),
             set_back_at: Cell::default(),
             shared: Cell::default(),
+            rival: Cell::default(),
             killed_at: Cell::default(),
             told: Cell::new(|truth| truth),
             counted: Cell::new(Some),
