@@ -1,11 +1,13 @@
 //! What the machine's disks and network interfaces have moved since it was started, for all
 //! processes together.
 
+mod network;
+
 use discnice_units::Nanos;
 
-use crate::file::status_behind;
 use crate::lines::lines;
 use crate::raw::Errno;
+pub use network::{Interfaces, network};
 
 /// Bytes in a sector, whatever the disk's own is. Documentation/block/stat.rst.
 const SECTOR: u64 = 512;
@@ -20,41 +22,6 @@ const PHYSICAL: [&[u8]; 10] =
 /// Prefixes of disks with a `p` between their name and a partition's number; others have the number
 /// alone.
 const SEPARATED: [&[u8]; 7] = [b"nvme", b"mmcblk", b"nbd", b"rbd", b"pmem", b"loop", b"md"];
-/// What the names of interfaces begin with that only pass on traffic of another one, or have none: the loopback, ends of
-/// containers and of virtual machines, bridges, bonds, VLANs, tunnels.
-const VIRTUAL: [&[u8]; 30] = [
-    b"lo",
-    b"veth",
-    b"docker",
-    b"cni",
-    b"flannel",
-    b"cali",
-    b"lxcbr",
-    b"lxdbr",
-    b"podman",
-    b"br-",
-    b"virbr",
-    b"vmbr",
-    b"vnet",
-    b"tap",
-    b"macvlan",
-    b"macvtap",
-    b"ipvlan",
-    b"bond",
-    b"team",
-    b"vlan",
-    b"vxlan",
-    b"tun",
-    b"wg",
-    b"tailscale",
-    b"zt",
-    b"sit",
-    b"gre",
-    b"ip6tnl",
-    b"dummy",
-    b"ifb",
-];
-
 /// Bytes that passed since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
@@ -71,80 +38,6 @@ impl Moved {
             outward: self.outward.wrapping_add(other.outward),
         }
     }
-}
-
-/// What network interfaces have moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Interfaces {
-    /// Bytes with their headers.
-    pub bytes: Moved,
-    /// The packets that they came and went in.
-    pub packets: Moved,
-    /// Number of the network namespace that they are all of; zero if unknown. namespaces(7)
-    pub namespace: u64,
-}
-
-impl Interfaces {
-    /// A line of /proc/net/dev: the name of an interface, and what it has moved.
-    fn parse(line: &[u8]) -> Option<(&[u8], Self)> {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (name, numbers) = line.split_at_checked(colon)?;
-        let fields =
-            numbers.get(1..)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
-        let mut fields = fields.map(number);
-        let received = (fields.next()?, fields.next()?);
-        let sent = (fields.nth(6)?, fields.next()?);
-        let seen = Self {
-            bytes: Moved { inward: received.0, outward: sent.0 },
-            packets: Moved { inward: received.1, outward: sent.1 },
-            namespace: 0,
-        };
-        Some((name.trim_ascii_start(), seen))
-    }
-
-    const fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.plus(other.bytes),
-            packets: self.packets.plus(other.packets),
-            namespace: self.namespace,
-        }
-    }
-}
-
-/// What the interfaces of a namespace have moved, line by line.
-#[derive(Debug, Clone, Copy, Default)]
-struct Lines {
-    /// What leaves the machine or the container, if there is such an interface.
-    own: Option<Interfaces>,
-    /// What passes virtual interfaces.
-    passed_on: Interfaces,
-}
-
-impl Lines {
-    fn add(&mut self, line: &[u8]) {
-        let Some((name, one)) = Interfaces::parse(line) else { return };
-        if !is_virtual(name) {
-            self.own = Some(self.own.unwrap_or_default().plus(one));
-        } else if name != b"lo" {
-            // What passes the loopback passes no other interface.
-            self.passed_on = self.passed_on.plus(one);
-        }
-    }
-
-    /// What all have moved: in a namespace with nothing but a tunnel or a bridge, what passes that.
-    fn all(self) -> Interfaces {
-        self.own.unwrap_or(self.passed_on)
-    }
-}
-
-/// Returns true for an interface of [`VIRTUAL`], a numbered bridge (`br0`), and a VLAN with a point in its name (`eth0.100`).
-fn is_virtual(name: &[u8]) -> bool {
-    let is_numbered = |stem: &[u8]| {
-        name.strip_prefix(stem).and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
-    };
-    VIRTUAL.iter().any(|prefix| name.starts_with(prefix))
-        || is_numbered(b"br")
-        || name.contains(&b'.')
 }
 
 /// One disk or partition.
@@ -261,19 +154,6 @@ pub const fn id_of(device: u64) -> u64 {
     let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
     let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
     major << 32 | minor
-}
-
-/// What the network interfaces of this process's namespace moved, the loopback excepted.
-/// proc_pid_net(5)
-///
-/// # Errors
-/// As [`disks`].
-pub fn network() -> Result<Interfaces, Errno> {
-    let mut seen = Lines::default();
-    lines(c"/proc/net/dev", |line| seen.add(line))?;
-    let mut all = seen.all();
-    all.namespace = status_behind(c"/proc/self/ns/net").map_or(0, |status| status.inode);
-    Ok(all)
 }
 
 /// How many bytes of the page cache are to be written to disks, or being written: `Dirty` and `Writeback` of
