@@ -1,6 +1,7 @@
 //! Compares prediction and account for each file system and kind of call (the self-check).
 
 mod made;
+mod table;
 mod verdict;
 
 use core::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -8,14 +9,12 @@ use core::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::fuse_reads::InodeTable;
 
 pub use made::{Overhead, TINY};
+pub use table::{FILE_SYSTEMS, FileSystems, OTHERS};
 use verdict::SILENT;
 pub use verdict::{Access, Compared, Kind, Verdict};
 
 /// Relaxed everywhere: sums, of which nothing else depends.
 const R: Ordering = Ordering::Relaxed;
-
-/// File systems that a class tracks separately; the last slot stands for all others.
-pub const FILE_SYSTEMS: usize = 32;
 
 /// Predicted bytes needed to decide whether the account is usable.
 const ENOUGH: u64 = 64 << 10;
@@ -266,52 +265,6 @@ impl FileSystem {
         }
         let silent = reads.account < reads.predicted / SILENT;
         if silent { Verdict::Silent } else { Verdict::Accounted }
-    }
-}
-
-/// All of a class's.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct FileSystems {
-    slots: [FileSystem; FILE_SYSTEMS],
-}
-
-/// The slot that stands for whatever has none of its own.
-pub const OTHERS: usize = FILE_SYSTEMS - 1;
-
-impl FileSystems {
-    /// The slot of the file system with this `st_dev`, taken if need be.
-    #[must_use]
-    pub fn slot(&self, device: u64) -> usize {
-        let wanted = device.wrapping_add(1);
-        let first = device as usize % OTHERS;
-        for step in 0..OTHERS {
-            let index = (first + step) % OTHERS;
-            let Some(slot) = self.slots.get(index) else { break };
-            let found = match slot.device.load(R) {
-                0 => {
-                    slot.device.compare_exchange(0, wanted, R, R).map_or_else(|now| now, |_| wanted)
-                }
-                taken => taken,
-            };
-            if found == wanted {
-                return index;
-            }
-        }
-        OTHERS
-    }
-
-    /// The file system in a slot.
-    #[must_use]
-    pub fn get(&self, slot: usize) -> Option<&FileSystem> {
-        self.slots.get(slot)
-    }
-
-    /// All that are in use.
-    pub fn iter(&self) -> impl Iterator<Item = &FileSystem> {
-        self.slots
-            .iter()
-            .filter(|slot| slot.device().is_some() || slot.total() != Compared::default())
     }
 }
 
