@@ -11,7 +11,12 @@
 //! - every ten seconds it is a quarter for two round trips, so that a base that was measured in a queue of one's own is
 //!   measured again, and a path that has become longer is not taken for a queue for ever.
 
+mod seen;
+
 use discnice_units::Nanos;
+
+use seen::Base;
+pub use seen::Seen;
 
 /// Least window: two segments.
 pub const LEAST: u64 = 2 * SEGMENT;
@@ -53,25 +58,6 @@ const BASE_MIN: Nanos = Nanos::from_millis(40);
 /// Bytes of its own in the queue.
 const OWN: u64 = 4 * SEGMENT;
 
-/// The base is the least of so many spans of time.
-const SPANS: usize = 5;
-const SPAN: Nanos = Nanos(60 * Nanos::SECOND.0);
-
-/// What is seen of the connections of a path, in one direction.
-#[derive(Debug, Clone, Copy)]
-pub struct Seen {
-    /// When.
-    pub now: Nanos,
-    /// The round trip now.
-    pub trip: Nanos,
-    /// The least round trip that the kernel knows of; that of the connection's beginning is among them.
-    pub least: Nanos,
-    /// Bytes moved since the first look.
-    pub moved: u64,
-    /// Set if it sends: then the round trip includes the wait of an acknowledgement for a second segment.
-    pub sends: bool,
-}
-
 /// What a path is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -85,32 +71,6 @@ pub enum Phase {
     Yields(Nanos),
     /// It is slow until then, to measure the base.
     Slows(Nanos),
-}
-
-/// The least round trips of the last five minutes.
-#[derive(Debug, Clone, Copy)]
-struct Base {
-    spans: [Nanos; SPANS],
-    /// When the first of them began.
-    from: Nanos,
-}
-
-impl Base {
-    const UNKNOWN: Self = Self { spans: [Nanos(u64::MAX); SPANS], from: Nanos(0) };
-
-    fn note(&mut self, now: Nanos, trip: Nanos) {
-        let over = (now.minus(self.from).0 / SPAN.0).min(SPANS as u64) as usize;
-        if over > 0 {
-            self.spans.rotate_right(over);
-            self.from = now;
-            self.spans.iter_mut().take(over).for_each(|span| *span = Nanos(u64::MAX));
-        }
-        self.spans[0] = self.spans[0].min(trip);
-    }
-
-    fn get(&self) -> Nanos {
-        self.spans.into_iter().min().unwrap_or(Nanos(u64::MAX))
-    }
 }
 
 /// The window of a path in one direction.

@@ -1,3 +1,4 @@
+use super::seen::SPAN;
 use super::*;
 
 const MILLI: u64 = 1_000_000;
