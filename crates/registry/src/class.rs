@@ -1,28 +1,22 @@
-//! One class: its block, which is made, mapped and removed, and whether any process still uses it.
+//! One class: its block, which is made, mapped and removed.
 
 #![allow(unsafe_code, reason = "shared memory is mapped here, in `board` and in `store`")]
 
 use std::io;
 use std::ptr::NonNull;
-use std::time::Duration;
 
 use anyhow::Context;
-use discnice_ledger::outside::Account;
+use discnice_ledger::Foreign;
 use discnice_ledger::policy::Limits;
-use discnice_ledger::{Foreign, State};
 use discnice_sys::block::{Block, BlockId, Store};
-use discnice_sys::{futex, process, procfs, shm, time};
+use discnice_sys::{futex, shm, time};
 
+use crate::abandoned::{is_abandoned, is_in_use};
 use crate::entry::{Entries, Entry};
 use crate::store::{self, Listed, now};
 use crate::{Board, name};
 
-/// An automatic class that no process has used for this long is removed. Long enough for a slow disk
-/// to load a program: while a class's only process executes one, nothing has it mapped.
-const ABANDONED: Duration = Duration::from_secs(60);
-/// Shorter time after which an automatic class is removed, when so many classes exist that the
-/// system's limit comes near.
-const ABANDONED_IN_CROWD: Duration = Duration::from_secs(5);
+/// So many classes are a crowd.
 const CROWD: usize = 1024;
 
 pub(crate) const SIZE: usize = discnice_ledger::Class::SIZE;
@@ -213,8 +207,7 @@ pub(crate) enum Sweep {
 /// Removes automatic classes that no process uses any more.
 pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     let crowded = why == Sweep::Pressed || listed.len() > CROWD;
-    let patience = if crowded { ABANDONED_IN_CROWD } else { ABANDONED };
-    let old = |since: u64| is_over(since, patience);
+    let old = |since: u64| is_abandoned(since, crowded);
     let unused = listed.iter().filter(|one| one.attached != Some(true));
     for one in unused.filter(|one| why != Sweep::Passing || old(one.touched)) {
         let Some(found) = attach_if(one.id, Class::is_automatic) else { continue };
@@ -228,34 +221,11 @@ pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     }
 }
 
-/// Whether a process is a member that need not have the class mapped: it executes a program, or it is held from outside by a
-/// daemon that may have been killed. Any member will do where it is unknown if the class is `mapped`.
-fn is_in_use(class: &discnice_ledger::Class, mapped: Option<bool>) -> bool {
-    class.living_slots(process::exists).any(|(slot, member)| {
-        let may_be_unmapped = !matches!(member.state(), State::Active | State::Claimed);
-        let known = class.held(slot).and_then(|held| held.of(member));
-        // A later process may have its number.
-        let is_it =
-            |known: Account| known.is_apart() || procfs::is_same(member.process(), known.started);
-        mapped.is_none() || may_be_unmapped && known.is_none_or(is_it)
-    })
-}
-
 /// Sweeps like [`sweep`], without reporting that the list cannot be read.
 pub(crate) fn sweep_quietly(why: Sweep) {
     if let Ok(listed) = store::list(SIZE) {
         sweep(&listed, why);
     }
-}
-
-/// Returns true if what no process has used since then is abandoned.
-pub(crate) fn is_abandoned(since: u64) -> bool {
-    is_over(since, ABANDONED)
-}
-
-/// Whether so much time has passed since a moment, which may be any number.
-fn is_over(since: u64, patience: Duration) -> bool {
-    now() > since.saturating_add(patience.as_secs())
 }
 
 pub(crate) fn is_of_other_version(id: BlockId) -> bool {
@@ -267,42 +237,5 @@ pub(crate) fn is_of_other_version(id: BlockId) -> bool {
         }
         Err(Unusable::Unmapped) => false,
         Err(Unusable::Foreign(foreign)) => matches!(foreign, Foreign::OtherVersion(_)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use discnice_ledger::member::Charged;
-
-    #[test]
-    fn what_was_used_in_the_future_is_not_abandoned() {
-        assert!(is_abandoned(0) && !is_abandoned(now()));
-        assert!(!is_abandoned(u64::MAX), "the time lies in memory that may be overwritten");
-    }
-
-    #[test]
-    fn a_class_is_in_use_while_a_member_that_is_held_from_outside_lives() {
-        let name = format!("@test-in-use-{}", std::process::id());
-        let (made, _) = crate::classes::find_or_create(&name).unwrap();
-        let class = made.class;
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let (slot, member) =
-            class.register(child.id(), Charged::default(), process::exists).unwrap();
-        assert!(!is_in_use(class, Some(false)), "our library would have it mapped");
-        assert!(is_in_use(class, None));
-        while procfs::is_executing(child.id()) {}
-        let started = procfs::stat(child.id()).unwrap().started;
-        class.held(slot).unwrap().begin(member, started);
-        member.set_state(State::Outside);
-        assert!(is_in_use(class, Some(false)), "the daemon that held it was killed");
-        class.held(slot).unwrap().begin(member, started + 1);
-        assert!(!is_in_use(class, Some(false)), "another process of its number");
-        member.set_state(State::Executing);
-        class.held(slot).unwrap().begin(member, started);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!is_in_use(class, Some(false)), "it has ended");
-        made.remove().unwrap();
     }
 }

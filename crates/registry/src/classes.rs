@@ -5,8 +5,9 @@ use discnice_ledger::policy::Limits;
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 
+use crate::abandoned::is_abandoned;
 use crate::class::{
-    Class, SIZE, Sweep, attach_if, create, is_abandoned, is_of_other_version, sweep, sweep_quietly,
+    Class, SIZE, Sweep, attach_if, create, is_of_other_version, sweep, sweep_quietly,
 };
 use crate::entry::Entries;
 use crate::{Board, name, store};
@@ -100,7 +101,7 @@ pub fn all() -> anyhow::Result<Vec<Class>> {
         listed.iter().filter_map(|one| attach_if(one.id, holds)).collect();
     classes.sort_by_cached_key(Class::name);
     let boards: Vec<_> = classes.iter().filter_map(|found| found.class.board()).collect();
-    Board::sweep(is_abandoned, &boards);
+    Board::sweep(|since| is_abandoned(since, false), &boards);
     Ok(classes)
 }
 

@@ -10,7 +10,8 @@
 //! - [`name`]: which names classes may have;
 //! - `store`: makes, lists and maps blocks;
 //! - [`entry`]: what leads from a name to a block;
-//! - [`class`]: one class and its block, and which are abandoned;
+//! - [`class`]: one class and its block;
+//! - `abandoned`: which classes no process uses any more;
 //! - [`classes`]: classes by name, and all of them;
 //! - [`board`]: what the classes know together of the others' traffic.
 //!
@@ -19,6 +20,7 @@
 //! learnt: its creator, its owner, its mode, its length, its version. An entry is input: it is
 //! trusted only as far as the block agrees.
 
+mod abandoned;
 pub mod board;
 pub mod class;
 pub mod classes;
