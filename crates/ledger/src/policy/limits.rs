@@ -3,7 +3,6 @@
 use discnice_units::{Bytes, Rate};
 
 use crate::policy::choice::Pace;
-use crate::policy::contradiction::Contradiction;
 use crate::policy::memory::Memory;
 use crate::policy::resource::{Resource, Resources};
 
@@ -33,9 +32,6 @@ impl When {
 pub const WEIGHT: u32 = 100;
 /// The largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
-
-/// What the least rate is compared to, as any of them would keep the class below it.
-const LEAST_OF: [Resource; 3] = [Resource::Total, Resource::Read, Resource::Write];
 
 //= discnice/1-idle-use
 /// Thresholds of a class; all hold at once.
@@ -251,49 +247,6 @@ impl Limits {
     pub fn beyond(&self, seen: Resources) -> Option<Resource> {
         let limited = self.limited();
         Resource::ALL.into_iter().find(|one| limited.contains(*one) && !seen.contains(*one))
-    }
-
-    /// Refuses thresholds that can never take effect.
-    ///
-    /// # Errors
-    /// Which part is allowed more than the whole, that the least rate is above a limit, or the shortest
-    /// sleep above the longest, that memory's low threshold
-    /// is above the high one, or that the policy cannot have the window.
-    pub fn check(&self) -> Result<(), Contradiction> {
-        for part in Resource::ALL {
-            let Some(whole) = part.whole() else { continue };
-            let (rate, most) = (self.rate(part), self.rate(whole));
-            if !rate.is_unlimited() && rate > most {
-                return Err(Contradiction::Part { part, rate, whole, most });
-            }
-        }
-        if let Some(least) = self.at_least
-            && let Some(limit) = LEAST_OF.into_iter().find(|one| least > self.rate(*one))
-        {
-            return Err(Contradiction::Least { least, limit, most: self.rate(limit) });
-        }
-        if let Some(window) = self.pace.given_window()
-            && !self.pace.is_possible(window)
-        {
-            return Err(Contradiction::Window { window, pace: self.pace });
-        }
-        if let (Some(shortest), Some(longest)) =
-            (self.pace.given_shortest_sleep(), self.pace.given_longest_sleep())
-            && shortest > longest
-        {
-            return Err(Contradiction::Sleeps { shortest, longest });
-        }
-        if self.per_child
-            && let Some(limit) = self.beyond(Resources::DISK.and(Resources::NETWORK))
-        {
-            return Err(Contradiction::PerChild { limit });
-        }
-        match (self.memory.low(), self.memory.high()) {
-            (Some(low), Some(high)) if self.memory.contradicts_itself() => {
-                Err(Contradiction::Memory { low, high })
-            }
-            _ => Ok(()),
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::contradiction::LEAST_OF;
 
 #[test]
 fn a_part_may_not_exceed_the_whole() {
