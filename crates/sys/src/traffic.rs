@@ -1,7 +1,10 @@
 //! What the machine's disks and network interfaces have moved since it was started, for all
 //! processes together.
 
+mod multipath;
 mod network;
+
+use core::ffi::CStr;
 
 use discnice_units::Nanos;
 
@@ -110,14 +113,24 @@ pub(crate) fn number(digits: &[u8]) -> u64 {
     })
 }
 
-/// Calls `each` with every disk and partition. proc_diskstats(5)
+/// Calls `each` with every disk and partition, with a disk also for each of its paths if what passes these is counted
+/// nowhere else. proc_diskstats(5)
 ///
 /// # Errors
 /// /proc is not there, or no descriptor is free.
-pub fn disks(mut each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
-    lines(c"/proc/diskstats", |line| {
-        if let Some(disk) = Disk::parse(line) {
-            each(disk);
+pub fn disks(each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
+    disks_in(c"/proc/diskstats", b"/sys/class/block/", each)
+}
+
+fn disks_in(list: &CStr, blocks: &[u8], mut each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
+    lines(list, |line| {
+        let Some(disk) = Disk::parse(line) else { return };
+        let Some(whole) = multipath::Namespace::of_path(disk.name) else { return each(disk) };
+        match whole.counts(blocks) {
+            Some(true) => {}
+            Some(false) => each(Disk { id: whole.number(blocks).unwrap_or(disk.id), ..disk }),
+            // Without sysfs it is a disk by itself.
+            None => each(disk),
         }
     })
 }

@@ -49,8 +49,9 @@ impl Totals {
             *most = most.plus(work);
         }
         let disks = board.media().iter().zip(self.media.iter_mut().zip(&mut self.work));
-        for (_, sums) in disks.skip(NETWORK + 1).filter(|(medium, _)| medium.id() == id) {
-            (*sums.0, *sums.1) = (moved, work);
+        // A disk may be told of path by path.
+        for (_, (all, most)) in disks.skip(NETWORK + 1).filter(|(medium, _)| medium.id() == id) {
+            (*all, *most) = (all.plus(moved), most.plus(work));
         }
     }
 

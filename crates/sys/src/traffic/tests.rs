@@ -1,3 +1,6 @@
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+
 use super::*;
 
 #[test]
@@ -58,4 +61,39 @@ fn this_machine_answers() {
     let link = std::fs::read_link("/proc/self/ns/net").expect("a link");
     assert_eq!(link.to_str(), Some(format!("net:[{namespace}]").as_str()));
     assert!(id_of(0x801) == 8 << 32 | 1 && count < 10_000);
+}
+
+/// What the disk 259:1 and all physical disks have read, of a list in which it is a namespace with two paths, which count
+/// what passes them; it counts so many sectors itself.
+fn read_by_paths(own: u64) -> [u64; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let (list, block) = (folder.path().join("diskstats"), folder.path().join("nvme0n1"));
+    let counters = format!("{own} 0 {own} 0 0 0 0 0 0 0 0");
+    let lines = [
+        String::from("   0       0 nvme0c0n1 30 0 300 9 0 0 0 0 0 9 9"),
+        format!(" 259       1 nvme0n1 {counters}"),
+        format!(" 259       2 nvme0n1p1 {counters}"),
+        String::from("   0       0 nvme0c12n1 10 0 100 9 0 0 0 0 0 9 9"),
+        String::new(),
+    ];
+    std::fs::write(&list, lines.join("\n")).unwrap();
+    std::fs::create_dir(&block).unwrap();
+    std::fs::write(block.join("dev"), "259:1\n").unwrap();
+    std::fs::write(block.join("stat"), format!("  {counters}\n")).unwrap();
+    let c_string = |path: &std::path::Path| CString::new(path.as_os_str().as_bytes()).unwrap();
+    let blocks = [folder.path().as_os_str().as_bytes(), b"/"].concat();
+    let (mut of_disk, mut of_all) = (0, 0);
+    disks_in(&c_string(&list), &blocks, |disk| {
+        let sectors = disk.moved.inward / SECTOR;
+        of_disk += if disk.id == 259 << 32 | 1 { sectors } else { 0 };
+        of_all += if disk.is_physical() { sectors } else { 0 };
+    })
+    .unwrap();
+    [of_disk, of_all]
+}
+
+#[test]
+fn what_passes_a_path_of_a_disk_is_the_disk_s_and_counts_once() {
+    assert_eq!(read_by_paths(0), [400, 400], "where the kernel counts paths alone");
+    assert_eq!(read_by_paths(400), [400, 400], "where it counts the disk as well");
 }

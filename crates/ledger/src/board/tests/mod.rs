@@ -216,3 +216,23 @@ fn a_slot_that_a_class_has_just_taken_is_not_taken_from_it() {
     let later = machine.now.plus(Nanos(61 * Nanos::SECOND.0));
     assert!(slot.claim(second, later), "that class is gone");
 }
+
+#[test]
+fn paths_of_a_disk_count_together() {
+    let mut machine = Machine::new();
+    let class = machine.class(1, 1 << 20, 100);
+    for _ in 0..40 {
+        machine.now = machine.now.plus(INTERVAL);
+        machine.disks[0].inward += 50 << 20;
+        machine.board.publish(class, machine.now);
+        if let Some(gap) = machine.board.claim_observation(machine.now) {
+            let mut totals = Totals::new(Nanos(0));
+            for moved in machine.disks {
+                totals.add_disk(machine.board, DISK, true, (moved, Work::default()));
+            }
+            machine.board.enter(machine.now, gap, &totals);
+        }
+        class.follow(machine.now, machine.board);
+    }
+    assert!(class.is_limited(), "others are busy on one of two paths");
+}
