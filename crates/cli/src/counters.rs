@@ -50,7 +50,7 @@ impl Counters {
             waited: waited.as_secs_f64(),
             counts: class.wait_histogram().counts(),
             yielded: class.uplink().yielded().0 as f64 / 1e9,
-            unheld: class.watcher().unheld(),
+            unheld: class.watcher().unheld().get(),
             prediction: class.prediction(),
             file_overhead,
         }

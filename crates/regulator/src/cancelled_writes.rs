@@ -3,6 +3,7 @@
 use discnice_estimator::Kind;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::regions::FileKey;
+use discnice_units::Bytes;
 
 use crate::host::{FileStatus, Host};
 use crate::{File, Regulator};
@@ -40,7 +41,7 @@ impl<H: Host> Regulator<'_, H> {
         let bytes = pages.saturating_mul(PAGE);
         if self.class.predicts() {
             // Elsewhere the account tells what was cancelled.
-            self.class.take_back_dirty(bytes);
+            self.class.take_back_dirty(Bytes::new(bytes));
         }
         let trusted = self.trusts_prediction(slot);
         let mut all = bytes;

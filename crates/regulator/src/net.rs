@@ -7,7 +7,7 @@
 
 use discnice_ledger::policy::Resource;
 use discnice_ledger::primitive::Ordering;
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
 use crate::Regulator;
 use crate::host::{Host, Woken};
@@ -131,7 +131,7 @@ impl<H: Host> Regulator<'_, H> {
             && self.class.yields()
             && board.is_due(self.host.now())
         {
-            board.note_arrived(self.class, waiting());
+            board.note_arrived(self.class, Bytes::new(waiting()));
         }
     }
 

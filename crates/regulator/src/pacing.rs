@@ -5,7 +5,7 @@ use discnice_ledger::member::Charged;
 use discnice_ledger::policy::{Pace, Resource};
 use discnice_ledger::primitive::Ordering;
 use discnice_ledger::{Direction, Meter};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
 use crate::host::{Host, Woken};
 use crate::ledger::{self, operations};
@@ -286,7 +286,7 @@ impl<H: Host> Regulator<'_, H> {
             .host
             .cancelled()
             .map_or(0, |cancelled| thread.deletions.enter_cancelled(cancelled));
-        self.class.take_back_dirty(bytes);
+        self.class.take_back_dirty(Bytes::new(bytes));
         // What was not charged yet cannot be taken back: no more than a moment's credit is kept.
         let _ = self.settle(thread, Ticket::FREE);
         self.credit(bytes);

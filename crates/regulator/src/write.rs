@@ -10,7 +10,7 @@ use discnice_estimator::blocks::Pages;
 use discnice_estimator::file_systems::TINY;
 use discnice_ledger::trace::Why;
 use discnice_ledger::{Class, Direction};
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 use crate::host::Host;
 use crate::{File, Forecast, Regulator, Thread, Ticket};
@@ -298,12 +298,13 @@ impl<H: Host> Regulator<'_, H> {
     /// file does not count as left.
     fn leaves_too_much(&self, thread: &Thread, bytes: u64) -> bool {
         let rate = self.class.rule(Direction::Write).rate;
-        let most = rate.units_in(LEFT_TIME).clamp(LEFT_MIN, LEFT_MAX);
+        let most = Bytes::new(rate.units_in(LEFT_TIME).clamp(LEFT_MIN, LEFT_MAX));
+        let bytes = Bytes::new(bytes);
         let mut left = self.class.leave_dirty(bytes);
         if left >= most && !self.class.predicts() {
             // Perhaps much of it was deleted, which is expensive to ask.
             self.credit_cancelled(thread);
-            left = self.class.leave_dirty(0);
+            left = self.class.leave_dirty(Bytes::ZERO);
         }
         let too_much = left >= most;
         if too_much {

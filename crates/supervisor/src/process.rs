@@ -12,6 +12,7 @@ use discnice_ledger::outside::Mechanism;
 use discnice_ledger::{Board, Class, Member, MemberId, State};
 use discnice_sys::file::Status;
 use discnice_sys::{process, procfs};
+use discnice_units::Bytes;
 
 use crate::descriptor::Descriptor;
 use crate::proc;
@@ -139,7 +140,7 @@ impl Process {
 
     /// Adds what a thread did, or we did for it; returns all that the process did.
     pub fn add(&self, new: Charged) -> Charged {
-        self.class.watcher().note_charged(Mechanism::Seccomp, new.read + new.written);
+        self.class.watcher().note_charged(Mechanism::Seccomp, Bytes::new(new.total()));
         let read = self.read.fetch_add(new.read, Ordering::Relaxed) + new.read;
         let written = self.written.fetch_add(new.written, Ordering::Relaxed) + new.written;
         Charged { read, written }

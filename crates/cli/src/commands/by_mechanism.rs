@@ -23,11 +23,11 @@ pub struct ByMechanism {
 impl ByMechanism {
     /// What is known of a class.
     pub fn of(class: &Class) -> Self {
-        let of = |mechanism| class.watcher().charged(mechanism);
+        let of = |mechanism| class.watcher().charged(mechanism).get();
         let [seccomp, freeze, signals] =
             [Mechanism::Seccomp, Mechanism::Freeze, Mechanism::Signals].map(of);
         let all = class.meter(Resource::Read).total() + class.meter(Resource::Write).total();
-        let unheld = class.watcher().unheld();
+        let unheld = class.watcher().unheld().get();
         let outside = [freeze, signals, unheld].into_iter().fold(0, u64::saturating_add);
         let others = all.saturating_sub(outside);
         // What was deleted before it was written was taken back of the whole.

@@ -1,6 +1,6 @@
 //! One class on the board.
 
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 use crate::board::{Board, Moved};
 use crate::layout::Class;
@@ -134,9 +134,9 @@ impl Slot {
 impl Board {
     /// Notes how many bytes have come for a class and wait in its sockets, of which it is told later:
     /// they are no others' traffic.
-    pub fn note_arrived(&self, class: &Class, bytes: u64) {
+    pub fn note_arrived(&self, class: &Class, bytes: Bytes) {
         if let Some(slot) = self.slot(class) {
-            slot.arrived.store(bytes, Ordering::Relaxed);
+            slot.arrived.store(bytes.get(), Ordering::Relaxed);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the block begins with.
 
 use discnice_sys::block::BlockId;
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 use crate::layout::{Class, NAME_MAX};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -183,19 +183,19 @@ impl Class {
 
     /// Notes that a file was closed with `bytes` of it dirty, to be written by the kernel when it likes;
     /// returns how many were left like this by all members, and not taken back since.
-    pub fn leave_dirty(&self, bytes: u64) -> u64 {
-        self.header.left.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    pub fn leave_dirty(&self, bytes: Bytes) -> Bytes {
+        Bytes::new(self.header.left.fetch_add(bytes.get(), Ordering::Relaxed)).plus(bytes)
     }
 
     /// Notes that so many dirty bytes are gone, because their file was deleted, or on their way to
     /// the disk.
-    pub fn take_back_dirty(&self, bytes: u64) {
+    pub fn take_back_dirty(&self, bytes: Bytes) {
         let relaxed = Ordering::Relaxed;
         // The closure always gives a value.
         let _ = self
             .header
             .left
-            .fetch_update(relaxed, relaxed, |left| Some(left.saturating_sub(bytes)));
+            .fetch_update(relaxed, relaxed, |left| Some(left.saturating_sub(bytes.get())));
     }
 
     /// Adds time for which a member has waited; the wait may go on.

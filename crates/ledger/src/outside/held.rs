@@ -1,5 +1,7 @@
 //! What is known of one member from outside.
 
+use discnice_units::Bytes;
+
 use super::reason::{Mechanism, Reason};
 use crate::member::{Charged, Member};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -147,8 +149,8 @@ impl Held {
     }
 
     /// Adds bytes that the process had not charged itself.
-    pub fn add_escaped(&self, bytes: u64) {
-        self.escaped.fetch_add(bytes, Ordering::Relaxed);
+    pub fn add_escaped(&self, bytes: Bytes) {
+        self.escaped.fetch_add(bytes.get(), Ordering::Relaxed);
     }
 
     /// Adds nanoseconds for which it was held.

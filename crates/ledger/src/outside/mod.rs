@@ -8,6 +8,8 @@ mod reason;
 pub use held::{APART, Account, Held, Seen};
 pub use reason::{Mechanism, Reason};
 
+use discnice_units::Bytes;
+
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// A watcher that has not shown itself for this long, in nanoseconds, is dead or hangs.
@@ -53,30 +55,32 @@ impl Watcher {
 
     /// Notes bytes charged to the class from outside, for a process that is made to wait by
     /// `mechanism`.
-    pub fn note_charged(&self, mechanism: Mechanism, bytes: u64) {
+    pub fn note_charged(&self, mechanism: Mechanism, bytes: Bytes) {
         if let Some(charged) = self.charged.get(mechanism as usize) {
-            charged.fetch_add(bytes, Ordering::Relaxed);
+            charged.fetch_add(bytes.get(), Ordering::Relaxed);
         }
     }
 
     /// Bytes that were charged so are taken back: they never reached a disk.
-    pub fn note_credited(&self, mechanism: Mechanism, bytes: u64) {
+    pub fn note_credited(&self, mechanism: Mechanism, bytes: Bytes) {
         if let Some(charged) = self.charged.get(mechanism as usize) {
-            let (order, less) = (Ordering::Relaxed, |old: u64| Some(old.saturating_sub(bytes)));
+            let (order, less) =
+                (Ordering::Relaxed, |old: u64| Some(old.saturating_sub(bytes.get())));
             let _ = charged.fetch_update(order, order, less);
         }
     }
 
     /// Bytes that were charged so since the class was made. What was charged in no such way the members' own library charged.
     #[must_use]
-    pub fn charged(&self, mechanism: Mechanism) -> u64 {
-        self.charged.get(mechanism as usize).map_or(0, |charged| charged.load(Ordering::Relaxed))
+    pub fn charged(&self, mechanism: Mechanism) -> Bytes {
+        let charged = self.charged.get(mechanism as usize);
+        Bytes::new(charged.map_or(0, |charged| charged.load(Ordering::Relaxed)))
     }
 
     /// Bytes that were charged from outside since the class was made for processes that nothing could hold: what escaped the
     /// limits, though it was counted.
     #[must_use]
-    pub fn unheld(&self) -> u64 {
+    pub fn unheld(&self) -> Bytes {
         self.charged(Mechanism::None)
     }
 

@@ -50,13 +50,13 @@ fn births_are_followed_by_the_process_that_said_so() {
 #[test]
 fn what_was_charged_from_outside_is_known_by_mechanism() {
     let watcher = zeroed::<Watcher>();
-    watcher.note_charged(Mechanism::Freeze, 3);
-    watcher.note_charged(Mechanism::Seccomp, 5);
-    watcher.note_charged(Mechanism::Freeze, 4);
-    watcher.note_charged(Mechanism::Signals, 2);
-    watcher.note_credited(Mechanism::Signals, 9);
+    watcher.note_charged(Mechanism::Freeze, Bytes::new(3));
+    watcher.note_charged(Mechanism::Seccomp, Bytes::new(5));
+    watcher.note_charged(Mechanism::Freeze, Bytes::new(4));
+    watcher.note_charged(Mechanism::Signals, Bytes::new(2));
+    watcher.note_credited(Mechanism::Signals, Bytes::new(9));
     let all = [Mechanism::None, Mechanism::Freeze, Mechanism::Signals, Mechanism::Seccomp];
-    assert_eq!(all.map(|one| watcher.charged(one)), [0, 7, 0, 5]);
+    assert_eq!(all.map(|one| watcher.charged(one).get()), [0, 7, 0, 5]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_account_belongs_to_one_life_of_a_slot() {
     assert_eq!(held.of(&member), None);
     held.begin(&member, 100);
     held.set_how(Mechanism::Freeze, Reason::RanAhead);
-    held.add_escaped(4096);
+    held.add_escaped(Bytes::new(4096));
     held.begin(&member, 100);
     let account = held.of(&member).unwrap();
     assert_eq!((account.escaped, account.reason, account.seen), (4096, Reason::RanAhead, None));

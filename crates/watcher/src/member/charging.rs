@@ -6,7 +6,7 @@ use discnice_ledger::passed::{By, Count};
 use discnice_ledger::trace::{self, Record, Why};
 use discnice_regulator::{ledger, occupy};
 use discnice_sys::{futex, time};
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 use super::{Role, Watched};
 use crate::accounting::allowed_lead::{Lead, Verdict};
@@ -28,9 +28,9 @@ impl Watched {
         self.writeback.note(new.written, cancelled);
         self.read_ahead.note(new.read);
         if let Some(held) = self.held() {
-            held.add_escaped(bytes);
+            held.add_escaped(Bytes::new(bytes));
         }
-        self.class.watcher().note_charged(self.holding.charged_mechanism(), bytes);
+        self.class.watcher().note_charged(self.holding.charged_mechanism(), Bytes::new(bytes));
         self.class.passed().add(By::Watcher, Why::Account, Count { calls: 1, bytes });
         let occupies = self.helpers.board.is_some_and(|board| occupy(self.class, board, now, new));
         let paid_at =
@@ -87,7 +87,7 @@ impl Watched {
         if ledger::credit(self.class, now, cancelled) {
             futex::wake_all(self.class.changes());
         }
-        self.class.watcher().note_credited(self.holding.charged_mechanism(), cancelled);
+        self.class.watcher().note_credited(self.holding.charged_mechanism(), Bytes::new(cancelled));
         self.shorten_debt();
     }
 

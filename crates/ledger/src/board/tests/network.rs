@@ -1,6 +1,6 @@
 //! A class that sends and receives, and others on the same link.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 
 use super::Machine;
 use crate::board::{Moved, Totals};
@@ -112,7 +112,7 @@ fn what_waits_to_be_received_is_ones_own() {
         let taken = taken.min(waiting + 600_000);
         waiting += 600_000 - taken;
         class.meter(Resource::NetDown).settle(class.pace(), link.machine.now, 0, taken);
-        board.note_arrived(class, waiting);
+        board.note_arrived(class, Bytes::new(waiting));
         link.moved.inward += 600_000;
         link.observe(0);
         assert!(!class.is_limited_in(Resources::NETWORK), "{interval}");
