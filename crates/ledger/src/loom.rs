@@ -4,7 +4,7 @@ use discnice_units::{Nanos, Rate};
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::member::{Charged, Member};
+use crate::member::{Charged, Member, State};
 use crate::meter::Meter;
 use crate::policy::Pace;
 
@@ -91,5 +91,23 @@ fn a_dead_members_slot_goes_to_one_claimer() {
         let theirs = other.join().unwrap();
         assert!(mine ^ theirs, "exactly one");
         assert_eq!(member.process(), if mine { 3 } else { 2 });
+    });
+}
+
+#[test]
+fn what_registers_while_it_is_expected_is_listed_once() {
+    loom::model(|| {
+        let member = Arc::new(Member::new());
+        let parent = {
+            let member = Arc::clone(&member);
+            thread::spawn(move || member.expect(7, |_| true))
+        };
+        assert!(
+            member.claim(7, Charged::default(), |_| true),
+            "it would take another slot as well"
+        );
+        let generation = member.generation();
+        parent.join().unwrap();
+        assert_eq!((member.state(), member.generation()), (State::Active, generation));
     });
 }

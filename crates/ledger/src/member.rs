@@ -234,18 +234,20 @@ impl Member {
         // The process id is the lock: the process that stores it by this exchange owns the slot,
         // and if it dies, the slot is recognised by it as free.
         let taken =
-            self.process.compare_exchange(owner, process, Ordering::AcqRel, Ordering::Relaxed);
-        if taken.is_err() {
+            self.process.compare_exchange(owner, process, Ordering::AcqRel, Ordering::Acquire);
+        // Its parent may have listed it just now ([`Self::expect`]).
+        if taken.is_err_and(|owner| owner != process) {
             return false;
         }
         // What a supervisor has charged while the process was being loaded stays charged.
         let known = owner == process && self.state() == State::Notified;
-        self.state.store(State::Claimed as u32, Ordering::Release);
+        // By exchanges, which no step of `expect` can come between.
+        self.state.swap(State::Claimed as u32, Ordering::AcqRel);
         self.generation.fetch_add(1, Ordering::Relaxed);
         if !known {
             self.books.reset(charged);
         }
-        self.state.store(State::Active as u32, Ordering::Release);
+        self.state.swap(State::Active as u32, Ordering::AcqRel);
         true
     }
 
@@ -254,7 +256,9 @@ impl Member {
     ///
     /// The process may find the slot as its own at once, and register in it: then that stands.
     pub fn expect(&self, process: u32, exists: impl Fn(u32) -> bool) -> bool {
-        let (owner, generation) = (self.process.load(Ordering::Acquire), self.generation());
+        let (owner, before) =
+            (self.process.load(Ordering::Acquire), self.state.load(Ordering::Relaxed));
+        let generation = self.generation();
         if owner == process || owner != 0 && exists(owner) {
             return false;
         }
@@ -262,10 +266,11 @@ impl Member {
         if self.process.compare_exchange(owner, process, won, lost).is_err() {
             return false;
         }
-        let next = generation.wrapping_add(1);
-        if self.generation.compare_exchange(generation, next, won, lost).is_ok() {
+        let (next, executing) = (generation.wrapping_add(1), State::Executing as u32);
+        if self.generation.compare_exchange(generation, next, won, lost).is_ok()
+            && self.state.compare_exchange(before, executing, won, lost).is_ok()
+        {
             self.books.reset(Charged::default());
-            self.state.store(State::Executing as u32, Ordering::Release);
         }
         true
     }
