@@ -1,4 +1,4 @@
-//! Reading files of /proc line by line, with little stack.
+//! Reading files of /proc line by line, with little stack, and the numbers in them.
 
 use core::ffi::CStr;
 
@@ -57,6 +57,13 @@ fn take(text: &[u8], mut each: impl FnMut(&[u8])) -> usize {
         }
     }
     taken
+}
+
+/// The number that a word begins with; zero if it begins with none.
+pub(crate) fn number(digits: &[u8]) -> u64 {
+    digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0u64, |number, digit| {
+        number.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0')))
+    })
 }
 
 #[cfg(test)]

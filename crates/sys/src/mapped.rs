@@ -65,7 +65,7 @@ fn kibibytes(before: &str, device: u64, after: &str) -> Option<u64> {
     let length = read_small(path, &mut text).ok()?;
     let digits = text.get(..length)?;
     digits.first().filter(|digit| digit.is_ascii_digit())?;
-    Some(crate::traffic::number(digits).saturating_mul(1024))
+    Some(crate::lines::number(digits).saturating_mul(1024))
 }
 
 /// A path with numbers in it.

@@ -4,8 +4,7 @@ use core::ffi::CStr;
 
 use discnice_units::Nanos;
 
-use crate::lines::lines;
-use crate::traffic::number;
+use crate::lines::{lines, number};
 
 /// What tasks wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

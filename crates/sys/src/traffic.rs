@@ -8,7 +8,7 @@ use core::ffi::CStr;
 
 use discnice_units::Nanos;
 
-use crate::lines::lines;
+use crate::lines::{lines, number};
 use crate::raw::Errno;
 pub use network::{Interfaces, network};
 
@@ -105,12 +105,6 @@ fn whole(name: &[u8]) -> &[u8] {
         Some((b'p', disk)) if digits > 0 && disk.last().is_some_and(u8::is_ascii_digit) => disk,
         _ => name,
     }
-}
-
-pub(crate) fn number(digits: &[u8]) -> u64 {
-    digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0u64, |number, digit| {
-        number.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0')))
-    })
 }
 
 /// Calls `each` with every disk and partition, with a disk also for each of its paths if what passes these is counted

@@ -6,8 +6,8 @@
 
 use core::ffi::CStr;
 
-use super::number;
 use crate::file::read_small;
+use crate::lines::number;
 
 /// Longest path of a file that is read here, with its end.
 const LONGEST: usize = 256;

@@ -1,8 +1,8 @@
 //! What network interfaces have moved.
 
-use super::{Moved, number};
+use super::Moved;
 use crate::file::status_behind;
-use crate::lines::lines;
+use crate::lines::{lines, number};
 use crate::raw::Errno;
 
 /// What the names of interfaces begin with that only pass on traffic of another one, or have none: the loopback, ends of
