@@ -94,7 +94,7 @@ impl Advice {
         self.health.store(health as u32, Ordering::Relaxed);
     }
 
-    /// Becomes the process that asks, unless another one that lives does.
+    /// Becomes the process that asks, unless another living process does.
     pub fn claim(&self, process: u32, lives: impl Fn(u32) -> bool) -> bool {
         self.asker.take(process, lives)
     }

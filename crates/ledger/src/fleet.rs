@@ -132,7 +132,7 @@ impl Fleet {
         self.report.store(report, Ordering::Relaxed);
     }
 
-    /// Becomes the process that holds the lease, unless another one that lives does.
+    /// Becomes the process that holds the lease, unless another living process holds it.
     pub fn claim(&self, process: u32, lives: impl Fn(u32) -> bool) -> bool {
         self.holder.take(process, lives)
     }

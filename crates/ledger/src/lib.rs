@@ -5,11 +5,11 @@
 //! is read is treated as a claim, not as a fact: another process of the same user may scribble
 //! over the memory, and then a limit may be wrong, but no program may hang or fail.
 //!
-//! - [`board`]: what the classes of one user know together of the others;
+//! - [`board`]: what the classes of one user know together about the traffic of others;
 //! - [`layout`]: the block, field by field, with a version;
 //! - [`meter`]: one threshold and what was charged to it;
 //! - [`advice`]: what the user's own policy says;
-//! - [`fleet`]: this machine's part of a budget that many share;
+//! - [`fleet`]: this machine's part of a budget that many machines share;
 //! - [`recent`]: what passed in each twentieth of a second of the last five seconds;
 //! - [`member`]: one process of the class;
 //! - [`occupied_slots`]: which member slots are worth a look;

@@ -41,7 +41,7 @@ pub struct Uplink {
     yielded: AtomicU64,
 }
 
-/// That a class gives way on a path.
+/// How a class gives way on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Yielding {
     /// How long a packet waits behind those of others.

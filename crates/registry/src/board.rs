@@ -66,8 +66,8 @@ impl Board {
         }
     }
 
-    /// Removes the boards that sessions left which are over: no process has them mapped and none had since `old` says, no
-    /// entry of this session leads to them, and they are none of those that classes have `used`.
+    /// Removes the boards of sessions that are over: no process has them mapped, none has had for as long as `old` says, no
+    /// entry of this session leads to them, and they are not among those that classes have `used`.
     pub(crate) fn sweep(old: impl Fn(u64) -> bool, used: &[BlockId]) {
         let Ok(listed) = store::list(Self::SIZE) else { return };
         let entry = Entries::open().ok().and_then(|entries| entries.read(NAME));

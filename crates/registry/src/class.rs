@@ -182,7 +182,7 @@ fn create_block() -> io::Result<Block> {
 /// Makes and removes a block as for a class; says where it lay.
 ///
 /// # Errors
-/// Why there is none to be had.
+/// Why none can be made.
 pub fn probe() -> io::Result<Store> {
     let block = store::create(SIZE)?;
     store::remove(block.id)?;

@@ -56,7 +56,7 @@ fn is_named(found: &Class, name: &str) -> bool {
 /// The class of this name, made if need be.
 ///
 /// # Errors
-/// Shared memory is not to be had.
+/// There is no shared memory left.
 pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
     if process::id().is_multiple_of(SWEEPERS) {
         sweep_quietly(Sweep::Passing);

@@ -50,7 +50,7 @@ pub(crate) fn is_forgetful() -> bool {
 /// A new zeroed block that is only this user's.
 ///
 /// # Errors
-/// There is neither a segment to be had nor a private directory with room; says why for both.
+/// There is neither a segment nor a private directory with room; the error gives both reasons.
 pub(crate) fn create(length: usize) -> io::Result<Block> {
     let why = if is_forgetful() {
         "kernel.shm_rmid_forced is 1".to_owned()

@@ -10,7 +10,7 @@ pub fn id() -> u32 {
     unsafe { call!(libc::SYS_getpid) }.unwrap_or(0) as u32
 }
 
-/// The calling thread's id, or zero where /proc is not to be had. By readlink(2) of /proc/thread-self, as a program's
+/// The calling thread's id, or zero without /proc. By readlink(2) of /proc/thread-self, as a program's
 /// own filter of system calls must allow that call anyway; the link is `PROCESS/task/THREAD`.
 #[must_use]
 pub fn thread() -> u32 {

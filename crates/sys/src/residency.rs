@@ -1,4 +1,4 @@
-//! Which pages of a file the page cache holds, by three means of different honesty.
+//! Which pages of a file the page cache holds, by three means that differ in reliability.
 
 use crate::file::read_small_at;
 use crate::memory::PAGE;

@@ -140,7 +140,7 @@ impl Class {
         self.header.parent.store(block.get().wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Says that the user's board is not to be had.
+    /// Notes that the user's board cannot be used.
     pub fn lose_board(&self) {
         self.header.board.store(0, Ordering::Relaxed);
     }

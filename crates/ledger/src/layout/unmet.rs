@@ -1,4 +1,4 @@
-//! What jobs of the class wait for that their parents look after: conditions that are not met.
+//! Conditions that jobs of the class wait for, as found by the processes that check them.
 
 use crate::policy::Conditions;
 

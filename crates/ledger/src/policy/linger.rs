@@ -1,4 +1,4 @@
-//! Lingering: is it worth to move a guest job away from a machine that became busy? (Rate Windows, sections 1
+//! Lingering: is it worth moving a guest job away from a machine that became busy? (Rate Windows, sections 1
 //! and 8, after the authors' earlier work on lingering.)
 //!
 //! A busy episode that has lasted for a time is expected to last as long again. For that long a job that stays
@@ -46,7 +46,7 @@ impl Decision {
         matches!(self, Self::Worth(_))
     }
 
-    /// The age of the episode from which on it is worth to move; `None` if it never is.
+    /// The age of the episode from which on moving is worth it; `None` if it never is.
     #[must_use]
     pub const fn worth_from(&self) -> Option<Nanos> {
         match self {

@@ -10,7 +10,7 @@
 //! - [`throttle`]: the throttled state, with hysteresis;
 //! - [`condition`]: what a job may wait for before it goes on;
 //! - [`delay`]: giving way on a network by the queue that is seen;
-//! - [`linger`]: is it worth to move a job to another machine? (Rate Windows, 8);
+//! - [`linger`]: is it worth moving a job to another machine? (Rate Windows, 8);
 //! - [`memory`]: when a class is paused so that its pages are reclaimed;
 //! - [`limits`]: what a class is allowed;
 //! - [`contradiction`]: which combinations of that contradict themselves.
