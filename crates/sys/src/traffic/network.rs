@@ -118,7 +118,7 @@ fn is_virtual(name: &[u8]) -> bool {
 /// proc_pid_net(5)
 ///
 /// # Errors
-/// As [`disks`].
+/// As [`super::disks`].
 pub fn network() -> Result<Interfaces, Errno> {
     let mut seen = Lines::default();
     lines(c"/proc/net/dev", |line| seen.add(line))?;
