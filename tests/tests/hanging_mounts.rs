@@ -212,7 +212,7 @@ fn what_is_written_beside_a_folder_that_hangs_is_written_back() {
     let (ours, theirs) = (class(), class());
     let _hanging = scene.served.hang();
     let mut command = ours.run_by("freeze");
-    command.arg(scene.path("endless")).arg(scene.path("written")).arg("anew");
+    command.arg(scene.path("endless")).arg(scene.path("written")).arg("paced");
     let writer = Group::start_silent(&mut command);
     let other = scene.reader(&theirs, "others");
     limits_hold(&daemon, MEASURED, [&[&writer], &[&other]]);
