@@ -8,6 +8,20 @@ use crate::class::Class;
 use crate::process::{Outcome, run};
 use crate::product;
 
+/// Waits until a process executes the program of this name: one that changes its user hides what it does until then, and is
+/// refused as another user's.
+///
+/// # Panics
+/// It does not, for ten seconds.
+pub fn until_executes(process: &Child, name: &str) {
+    let comm = format!("/proc/{}/comm", process.id());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while fs::read_to_string(&comm).unwrap_or_default().trim_end() != name {
+        assert!(Instant::now() < deadline, "it does not execute {name}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// A process that sleeps.
 #[derive(Debug)]
 pub struct Sleeper(pub Child);
@@ -22,18 +36,13 @@ impl Sleeper {
         Self(command.arg("100").stdin(Stdio::null()).spawn().expect("sleep(1)")).executing("sleep")
     }
 
-    /// Executes itself, as a process that changes its user hides what it does until then.
+    /// Executes the program of this name, which is awaited.
     ///
     /// # Panics
-    /// It does not, for ten seconds.
+    /// As [`until_executes`].
     #[must_use]
     pub fn executing(self, name: &str) -> Self {
-        let comm = format!("/proc/{}/comm", self.0.id());
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while fs::read_to_string(&comm).unwrap_or_default().trim_end() != name {
-            assert!(Instant::now() < deadline, "it does not execute {name}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        until_executes(&self.0, name);
         self
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use discnice_tests::attaching::until_executes;
 use discnice_tests::class::Class;
 use discnice_tests::process::{Group, send, until, wait};
 use discnice_tests::product;
@@ -25,7 +26,9 @@ impl Shell {
         let folder = product::folder();
         let mut command = product::as_user("sh");
         command.args(["-c", script]).current_dir(folder.path());
-        Self { group: Group::start_silent(&mut command), folder }
+        let group = Group::start_silent(&mut command);
+        until_executes(&group, "sh");
+        Self { group, folder }
     }
 
     fn id(&self) -> String {

@@ -151,7 +151,12 @@ fn the_hook_of_github_holds_what_its_worker_starts() {
     let worker = engine.folder.path().join("Runner.Worker");
     product::copy_program("/bin/bash", &worker);
     let hook = script("discnice-github");
-    let steps = format!("sh {} || exit 5; {}; exit 7", hook.display(), engine.work("one"));
+    // A step may have ended before it is noticed: then the worker stands for what it wrote.
+    let steps = format!(
+        "sh {} || exit 5; begin=$(date +%s%3N); {} >&2; sleep 0.3; echo $(($(date +%s%3N) - begin)); exit 7",
+        hook.display(),
+        engine.work("one")
+    );
     let ended = run(engine.by(&worker).arg("-c").arg(steps));
     assert_eq!(ended.status, Some(7), "{ended:?}");
     let held = milliseconds(&ended);

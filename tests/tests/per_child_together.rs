@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use discnice_tests::attaching::until_executes;
 use discnice_tests::class::Class;
 use discnice_tests::process::{Group, run, run_within, until};
 use discnice_tests::{cold, product};
@@ -159,6 +160,7 @@ fn what_is_detached_goes_on_without_limits_with_its_children() {
     let late = format!("until [ -e \"$0.go\" ]; do sleep 0.05; done; {COUNTS}");
     command.args(["-c", &late]).arg(&file);
     let job = Group::start_silent(&mut command);
+    until_executes(&job, "bash");
     let first = job.id().to_string();
     let attach = ["attach", "--background", "--per-child", "-d", "8M", &first];
     run(&mut product::discnice(attach)).succeeded();
