@@ -30,9 +30,9 @@ TREATMENTS = {
     "discnice, 200M": [DISCNICE, "run", "--disk", "200M", "--cache", "protect", "--"],
 }
 JOBS = {
-    "tar": "tar cf - data | cat",
-    "restic": "restic -q --no-cache --compression off --repo copy backup data",
-    "rsync": "rsync -a data/ copy",
+    "tar": ["sh", "-c", "tar cf - data | cat"],
+    "restic": ["restic", "-q", "--no-cache", "--compression", "off", "--repo", "copy", "backup", "data"],
+    "rsync": ["rsync", "-a", "data/", "copy"],
 }
 PIECE = 16 << 20
 
@@ -113,7 +113,7 @@ class Scene:
         for _ in range(2):
             self.search()
         before = self.search()
-        took = self.inside([*TREATMENTS[treatment], "sh", "-c", JOBS[job]])
+        took = self.inside([*TREATMENTS[treatment], *JOBS[job]])
         cached = self.cached()
         return cached, before, self.search(), took
 
