@@ -14,6 +14,8 @@ pub use discnice_registry::name::automatic as automatic_name;
 pub use discnice_registry::name::check as check_name;
 pub use discnice_registry::name::is_automatic;
 
+use crate::complaint;
+
 /// Returns the class of this name, also one that was made for one job, which [`find`] does not know.
 ///
 /// # Errors
@@ -41,17 +43,10 @@ pub fn known(name: &str) -> anyhow::Result<Found> {
     named(name)?.map_or_else(|| existing(name), Ok)
 }
 
-/// How like two names are that may be one with a typing error, as clap measures it for options.
-const ALIKE: f64 = 0.7;
-
 /// Returns the class with the name most like this one, if any is.
 pub fn similar(name: &str) -> Option<String> {
     let others = all().unwrap_or_default().into_iter().map(|found| found.name());
-    let others = others.filter(|other| other != name);
-    let likeness = others.map(|other| (strsim::jaro(name, &other), other));
-    let best =
-        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
-    best.map(|(_, other)| other)
+    complaint::meant(name, others.filter(|other| other != name))
 }
 
 /// Returns the name of the class in a block, if there is one.

@@ -40,6 +40,16 @@ fn is_typing_error(typed: &str, meant: &str) -> bool {
     is_beginning || strsim::osa_distance(typed, meant) * LETTERS <= typed.len().max(meant.len())
 }
 
+/// How like two names are that may be one with a typing error, as clap measures it for options.
+const ALIKE: f64 = 0.7;
+
+/// Returns the name most like the one that was typed, if any is.
+pub fn meant<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> Option<N> {
+    let likeness = names.into_iter().map(|one| (strsim::jaro(typed, one.as_ref()), one));
+    let alike = likeness.filter(|(alike, _)| *alike > ALIKE);
+    alike.max_by(|one, two| one.0.total_cmp(&two.0)).map(|(_, name)| name)
+}
+
 /// What other tools call the limits of ours, and ours. ionice(1), rsync(1), trickle(1), systemd.resource-control(5)
 const OF_OTHERS: [(&str, &str); 8] = [
     ("--read", "--disk-read"),

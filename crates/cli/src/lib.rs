@@ -2,7 +2,7 @@
 //!
 //! - [`commands`]: one file a subcommand, with its arguments (one `clap` struct, from which help,
 //!   man page and completions come) and a `run` that returns the exit status;
-//! - [`arguments`]: the command line; `complaint`: what is wrong with it, in one line;
+//! - [`arguments`]: the command line; `complaint`: what is wrong with it, in one line, and what may have been meant;
 //! - `binding`: what members of a class wait for;
 //! - `classes`: the classes of this user, as commands name them;
 //! - `config`: the user's defaults of classes;

@@ -5,7 +5,7 @@ use discnice_ledger::policy::Limits;
 
 use crate::commands::limits::LimitArgs;
 use crate::config::Config;
-use crate::polite;
+use crate::{complaint, polite};
 
 /// Ours, as they would stand in the configuration.
 pub const OURS: [(&str, &str); 6] = [
@@ -16,9 +16,6 @@ pub const OURS: [(&str, &str); 6] = [
     ("agent", "cache = \"keep\"\nmeta-ops = 5000\nmemory-high = \"8G\"\ndisk-total = \"100G\""),
     ("download", "net-down = \"4M\""),
 ];
-
-/// How like a name must be to one that may have been meant, as clap measures it.
-const ALIKE: f64 = 0.7;
 
 /// The limits of a new job with this preset.
 ///
@@ -46,10 +43,8 @@ fn unknown(config: &Config, name: &str) -> String {
     let mut names: Vec<&str> = OURS.iter().map(|(one, _)| *one).chain(config.presets()).collect();
     names.sort_unstable();
     names.dedup();
-    let likeness = names.iter().map(|one| (strsim::jaro(name, one), one));
-    let best =
-        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
-    let meant = best.map_or_else(String::new, |(_, one)| format!("did you mean {one}? "));
+    let meant = complaint::meant(name, &names);
+    let meant = meant.map_or_else(String::new, |one| format!("did you mean {one}? "));
     format!("no preset {name:?}; {meant}there are {}", names.join(", "))
 }
 

@@ -11,6 +11,7 @@ use discnice_watcher::process::{Pinned, examine};
 use super::{Explanation, PROGRESS, limits, others, waiting};
 use crate::classes::Found;
 use crate::commands::member_report::MemberReport;
+use crate::output::counted;
 use crate::own_policy;
 use crate::running::Running;
 
@@ -24,8 +25,7 @@ pub fn class(found: &Found) -> Explanation {
     mechanisms.sort_unstable();
     mechanisms.dedup();
     let count = |one: &str| held.iter().filter(|member| member.mechanism == one).count();
-    let processes = |count| if count == 1 { "process" } else { "processes" };
-    let by = |one: &str| format!("{one}: {} {}", count(one), processes(count(one)));
+    let by = |one: &str| format!("{one}: {}", counted(count(one), "process", "processes"));
     let escapes = members.iter().filter_map(|member| {
         let why = member.not_held()?;
         Some(format!("process {} ({}): {why}", member.process, Foreign::text(&member.name)))

@@ -10,6 +10,7 @@ use discnice_units::Nanos;
 use super::calendar::Civil;
 use super::moment::time_of_day;
 use super::sources::Sources;
+use crate::complaint;
 
 /// A machine is idle after so long.
 const IDLE: Duration = Duration::from_secs(300);
@@ -20,8 +21,6 @@ const PART: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(10);
 const ACCEPTED: &str =
     "give ac, unmetered, idle, idle=10m, 22:00-06:00, load<2 or cmd:COMMAND, with commas between";
-/// How like a word must be to what may have been meant, as clap measures it.
-const ALIKE: f64 = 0.7;
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,10 +117,7 @@ impl Term {
 
 fn unknown(word: &str) -> String {
     const WORDS: [&str; 6] = ["ac", "unmetered", "idle", "load<2", "battery", "cmd:"];
-    let likeness = WORDS.iter().map(|one| (strsim::jaro(word, one), *one));
-    let best =
-        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
-    let meant = best.map_or_else(String::new, |(_, meant)| {
+    let meant = complaint::meant(word, WORDS).map_or_else(String::new, |meant| {
         format!("; did you mean {}", if meant == "battery" { "ac" } else { meant })
     });
     let end = if meant.is_empty() { ";" } else { "?" };

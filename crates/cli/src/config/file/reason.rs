@@ -1,7 +1,6 @@
 //! Reasons of the parser, in words for users: what to write instead.
 
-/// How like a key must be to one that may have been meant.
-const ALIKE: f64 = 0.7;
+use crate::complaint;
 
 /// What the parser expects, as it says it, and what to write.
 const EXPECTED: [(&str, &str); 8] = [
@@ -43,11 +42,8 @@ fn unknown(what: &str, rest: &str) -> String {
     let mut quoted = rest.split('`').skip(1).step_by(2);
     let name = quoted.next().unwrap_or_default();
     let names: Vec<&str> = quoted.collect();
-    let likeness = names.iter().map(|one| (strsim::jaro(name, one), one));
-    let best =
-        likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|one, two| one.0.total_cmp(&two.0));
-    match best {
-        Some((_, meant)) => format!("no {what} {name:?}; did you mean {meant}?"),
+    match complaint::meant(name, &names) {
+        Some(meant) => format!("no {what} {name:?}; did you mean {meant}?"),
         None => format!("no {what} {name:?}; there are {}", names.join(", ")),
     }
 }
