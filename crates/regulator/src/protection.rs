@@ -14,6 +14,19 @@ use crate::{File, Regulator};
 /// Bytes that are dropped together while a file is read.
 const PORTION: u64 = 8 << 20;
 
+/// Portions that end before `end`, but for the last.
+const fn behind(end: u64) -> u64 {
+    (end / PORTION).saturating_sub(1)
+}
+
+impl File {
+    /// Returns true if something of the file is to leave the page cache once a read has ended at `end`.
+    #[must_use]
+    pub fn leaves_behind(&self, end: u64) -> bool {
+        self.is_foreign_to_cache() && self.dropped() < behind(end)
+    }
+}
+
 impl<H: Host> Regulator<'_, H> {
     /// Looks at a file that the program has just opened to read it, in a class that protects the page cache.
     pub fn opened_to_read(&self, fd: i32, file: &File) {
@@ -33,7 +46,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Drops the portions that end before `end`, but for the last.
     pub(crate) fn drop_behind(&self, fd: i32, file: &File, end: u64) {
-        let portions = (end / PORTION).saturating_sub(1);
+        let portions = behind(end);
         let dropped = file.raise_dropped(portions);
         if dropped < portions {
             self.host.drop_cached(fd, dropped * PORTION, (portions - dropped) * PORTION);

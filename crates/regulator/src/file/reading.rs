@@ -18,6 +18,11 @@ impl File {
         self.has(FOREIGN)
     }
 
+    /// Portions from the beginning that are dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(R).into()
+    }
+
     /// So many portions from the beginning are dropped; returns how many were before. Beyond the most that it counts
     /// nothing is dropped before it is closed.
     pub(crate) fn raise_dropped(&self, portions: u64) -> u64 {

@@ -34,7 +34,8 @@ impl Caller {
         }
         match (&previous.descriptor, previous.kind) {
             (Some(known), Kind::Read) => {
-                let fd = self.dropped_behind(known, previous.fd);
+                let end = at.map(|at| at.saturating_add(previous.count));
+                let fd = self.dropped_behind(known, previous.fd, end);
                 let raw = fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
                 regulator.complete_read(thread, raw, &known.file, ticket, at, moved);
             }
@@ -81,9 +82,10 @@ impl Caller {
         open.filter(|open| known.is_behind(open)).or_else(|| known.reopen(self.process.id))
     }
 
-    /// A descriptor of a file that is to leave the page cache while it is read.
-    fn dropped_behind(&self, known: &Descriptor, fd: i32) -> Option<OwnedFd> {
-        let open = known.file.is_foreign_to_cache().then(|| self.process.borrow(fd));
+    /// A descriptor of a file of which something is to leave the page cache, once a read has ended there.
+    fn dropped_behind(&self, known: &Descriptor, fd: i32, end: Option<u64>) -> Option<OwnedFd> {
+        let leaves = known.file.leaves_behind(end.unwrap_or(u64::MAX));
+        let open = leaves.then(|| self.process.borrow(fd));
         open.flatten().filter(|open| known.is_behind(open))
     }
 
