@@ -71,6 +71,9 @@ struct How {
     /// Measure every case N times [default: as each experiment needs it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
+    /// Only cases with TEXT in their names, such as `restic`
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     #[command(flatten)]
     record: RecordDirectory,
     #[command(flatten)]
@@ -168,7 +171,7 @@ fn measure(all: &[Entry], names: &[&str], how: How) -> anyhow::Result<()> {
     stop::on_signals()?;
     let archive = how.record.archive()?;
     let scale = Scale { quick: how.quick, repetitions: how.rounds };
-    let plan = Run { site: &how.site, archive: &archive, scale };
+    let plan = Run { site: &how.site, archive: &archive, scale, only: how.only.as_deref() };
     let result = runner::run(&plan, all, names);
     if stop::requested() {
         let directory = archive.directory().display();

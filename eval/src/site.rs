@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::disk::{self, UpArguments, Wanted};
+use crate::disk::{self, ProfileName, UpArguments, Wanted};
 
 /// The machine as the arguments describe it.
 #[derive(Debug, Clone, Args)]
@@ -31,6 +31,12 @@ const LIBRARY: &str = "libdiscnice.so";
 const SEGMENT: &str = "/SYSV";
 
 impl Site {
+    /// This machine with another kind of disk.
+    #[must_use]
+    pub fn with_disk(&self, kind: ProfileName) -> Self {
+        Self { disk: self.disk.clone().of_kind(kind), ..self.clone() }
+    }
+
     /// The disk that is wanted.
     ///
     /// # Errors

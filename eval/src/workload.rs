@@ -1,6 +1,8 @@
 //! The papers' own small programs (DiscNice sections 2.1 and 6.1), run as the user under test with
 //! plain read and write calls.
 
+pub mod paced;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -12,6 +14,7 @@ use clap::Subcommand;
 use discnice_units::Bytes;
 
 use crate::random::Random;
+use paced::Paced;
 
 /// Strides in bytes. DiscNice 6.1
 const STEP: u64 = 12 * 1024;
@@ -98,6 +101,8 @@ pub enum Workload {
     },
     /// Read the files named in a list, one a line, in its order
     Files { list: PathBuf },
+    /// Ask for something at regular times, and print how long each request took
+    Paced(Paced),
 }
 
 impl Workload {
@@ -132,6 +137,7 @@ impl Workload {
                 touch(size, Duration::from_millis(eager), Duration::from_millis(round))
             }
             Self::Files { list } => files(&list),
+            Self::Paced(requests) => requests.run(),
         }
     }
 }

@@ -13,7 +13,7 @@ pub mod html;
 pub mod plot;
 pub mod svg;
 
-pub use plot::{Chart, Plot, Series};
+pub use plot::{Cell, Chart, Heat, Plot, Series};
 
 /// The value at `share` (0 to 1) of the sorted numbers, between neighbours in proportion.
 ///

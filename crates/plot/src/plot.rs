@@ -26,6 +26,26 @@ pub enum Chart {
     /// A histogram: bars side by side, each with the text under its left edge, which may be empty,
     /// and its height.
     Bars(Vec<(String, f64)>),
+    /// A table of cells, each the darker the larger its number is.
+    Heat(Heat),
+}
+
+/// A table of ratios.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Heat {
+    /// Above the columns.
+    pub columns: Vec<String>,
+    /// The name of each row and its cells, one for each column; `None` where nothing was measured.
+    pub rows: Vec<(String, Vec<Option<Cell>>)>,
+}
+
+/// One cell of a [`Heat`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The ratio: a cell is white up to 1, and darkest from 10 on.
+    pub ratio: f64,
+    /// Under the ratio, in small letters.
+    pub note: String,
 }
 
 /// One plot.

@@ -1,5 +1,7 @@
 //! Drawing: readable on white and on dark pages.
 
+mod heat;
+
 use std::fmt::Write;
 
 use discnice_escape::markup;
@@ -31,6 +33,7 @@ fn page(plot: &Plot) -> Page<'_> {
         Chart::Lines { series, threshold } => page.lines(series, *threshold),
         Chart::Points(points) => page.points(points),
         Chart::Bars(bars) => page.bars(bars),
+        Chart::Heat(table) => page.heat(table),
     }
     page
 }

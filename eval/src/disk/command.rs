@@ -67,6 +67,12 @@ pub struct UpArguments {
 }
 
 impl UpArguments {
+    /// These arguments with another kind of disk.
+    #[must_use]
+    pub fn of_kind(self, profile: ProfileName) -> Self {
+        Self { profile, ..self }
+    }
+
     /// The disk that is asked for.
     ///
     /// # Errors

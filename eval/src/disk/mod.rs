@@ -25,6 +25,7 @@ mod up;
 
 pub use command::{DiskCommand, UpArguments};
 pub use device::{DeviceCounters, all as loop_devices, number, schedulers, set_scheduler};
+pub use profile::ProfileName;
 pub use state::{Owner, State};
 pub use up::{Wanted, requirements};
 

@@ -143,10 +143,9 @@ pub fn pareto(records: &[Record]) -> Study {
             })
             .collect();
         for (case, rate, slowdown) in &points {
-            let beaten = points.iter().any(|(_, other_rate, other_slowdown)| {
-                *other_rate > rate * NOISE && other_slowdown <= slowdown
-            });
-            study.report(&format!("{} front {case}", record.name), vec![f64::from(!beaten)]);
+            let others = points.iter().map(|(_, rate, slowdown)| (*rate, *slowdown));
+            let is_beaten = beaten((*rate, *slowdown), others);
+            study.report(&format!("{} front {case}", record.name), vec![f64::from(!is_beaten)]);
         }
         study.plots.push(Plot {
             title: format!("{}: who pays for the background", record.name),
@@ -156,6 +155,13 @@ pub fn pareto(records: &[Record]) -> Study {
         });
     }
     study
+}
+
+/// Whether some other way lets the background do more, by more than [`NOISE`], and slows the foreground down no more:
+/// each is the background's rate and the foreground's slowdown.
+pub fn beaten((rate, slowdown): (f64, f64), mut others: impl Iterator<Item = (f64, f64)>) -> bool {
+    others
+        .any(|(other_rate, other_slowdown)| other_rate > rate * NOISE && other_slowdown <= slowdown)
 }
 
 fn situations() -> [(String, &'static str); 3] {

@@ -17,6 +17,7 @@ mod modules;
 mod modules_beside;
 mod overhead;
 mod peer;
+mod politeness;
 mod prediction;
 mod probing;
 mod program;
@@ -28,6 +29,7 @@ mod two_tars;
 mod warm_cache;
 mod windows;
 
+use crate::disk::ProfileName;
 use crate::frame::experiment::{Body, Entry};
 use admission::Admission;
 pub use admission::program as sort;
@@ -41,6 +43,7 @@ use modules::Modules;
 use modules_beside::ModulesBeside;
 use overhead::Overhead;
 use peer::Peer;
+use politeness::Politeness;
 use prediction::Prediction;
 use probing::Probing;
 use program::Program;
@@ -104,6 +107,9 @@ static FIGURE_13: Throttle = Throttle {
     ],
 };
 
+static HARD_DISK: Politeness = Politeness { disk: ProfileName::Hdd };
+static FLASH_DISK: Politeness = Politeness { disk: ProfileName::Ssd };
+
 static DATABASE: Manners = Manners { pair: Pair::Database };
 static INSTALLATION: Manners = Manners { pair: Pair::Installation };
 
@@ -152,6 +158,8 @@ fn discnice() -> Vec<Entry> {
         entry!("discnice-table-9", Body::Measured(&TABLE_9)),
         entry!("discnice-table-10", Body::Measured(&TABLE_10)),
         entry!("pareto", Body::View { of: SEQUENTIAL_AND_TAR, study: pareto }),
+        entry!("politeness-hdd", Body::Measured(&HARD_DISK)),
+        entry!("politeness-ssd", Body::Measured(&FLASH_DISK)),
     ]
 }
 

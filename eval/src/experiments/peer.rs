@@ -1,4 +1,4 @@
-//! What a user could do to keep a background rsync out of the way: nothing, a priority, rsync's own
+//! What a user could do to keep a background out of the way: nothing, a priority, rsync's own
 //! limit, the kernel's limit, or DiscNice.
 
 use std::fs;
@@ -93,35 +93,63 @@ impl Peer {
     /// # Errors
     /// A program cannot be started, or the kernel refuses a setting.
     pub fn start(self, lab: &Lab, source: &Path) -> anyhow::Result<Option<Background>> {
-        let scheduler = if let Self::Idle(scheduler) = self { scheduler } else { SCHEDULER };
-        disk::set_scheduler(lab.device()?, scheduler)?;
+        self.schedule(lab, SCHEDULER)?;
+        if self == Self::Alone {
+            return Ok(None);
+        }
         let target = lab.memory().join("backup");
         fs::remove_dir_all(&target).or_else(ignore_missing).context("cannot empty the backup")?;
-        let mut command = match self {
-            Self::Alone => return Ok(None),
-            Self::Plain | Self::OwnLimit(_) | Self::Cgroup(_) => lab.command("rsync"),
-            Self::Nice => prefixed(lab, &["nice", "-n", "19", "rsync"]),
-            Self::Idle(_) => prefixed(lab, &["ionice", "-c", "3", "rsync"]),
-            Self::CpuLimit(percent) => {
-                let percent = percent.to_string();
-                prefixed(lab, &["cpulimit", "-f", "-l", &percent, "--", "rsync"])
-            }
-            Self::Discnice(rate) => limited(lab, &["--disk", &format!("{rate}MB")])?,
-            Self::Busy(rate) => limited(lab, &["--disk", &format!("{rate}MB"), "--when", "busy"])?,
-            Self::Polite => limited(lab, &[])?,
-            // Its targets are not known yet, and a short run cannot wait for the end of probation.
-            Self::Progress => limited(lab, &["--polite", "--no-probation"])?,
-        };
+        let mut rsync = lab.command("rsync");
         if let Self::OwnLimit(rate) = self {
             // rsync counts in units of 1024 bytes.
-            command.arg(format!("--bwlimit={}", rate * 1_000_000 / 1024));
+            rsync.arg(format!("--bwlimit={}", rate * 1_000_000 / 1024));
         }
-        command.args(["--recursive", "--whole-file"]).arg(source).arg(&target);
+        rsync.args(["--recursive", "--whole-file"]).arg(source).arg(&target);
+        self.begin(lab, self.wrap(lab, &rsync)?).map(Some)
+    }
+
+    /// Sets the scheduler of the disk: the one that this case names, or `usual`.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn schedule(self, lab: &Lab, usual: &str) -> anyhow::Result<()> {
+        let scheduler = if let Self::Idle(scheduler) = self { scheduler } else { usual };
+        disk::set_scheduler(lab.device()?, scheduler)
+    }
+
+    /// The command that runs `command` in this way.
+    ///
+    /// # Errors
+    /// `discnice` cannot limit a command.
+    pub fn wrap(self, lab: &Lab, command: &Command) -> anyhow::Result<Command> {
+        let limited = |options: &[&str]| lab.limited(options, command);
+        Ok(match self {
+            Self::Alone | Self::Plain | Self::OwnLimit(_) | Self::Cgroup(_) => {
+                prefixed(lab, &["env"], command)
+            }
+            Self::Nice => prefixed(lab, &["nice", "-n", "19"], command),
+            Self::Idle(_) => prefixed(lab, &["ionice", "-c", "3"], command),
+            Self::CpuLimit(percent) => {
+                prefixed(lab, &["cpulimit", "-f", "-l", &percent.to_string(), "--"], command)
+            }
+            Self::Discnice(rate) => limited(&["--disk", &format!("{rate}MB")])?,
+            Self::Busy(rate) => limited(&["--disk", &format!("{rate}MB"), "--when", "busy"])?,
+            Self::Polite => limited(&[])?,
+            // Its targets are not known yet, and a short run cannot wait for the end of probation.
+            Self::Progress => limited(&["--polite", "--no-probation"])?,
+        })
+    }
+
+    /// Starts a wrapped command, within the control group of this case if it has one.
+    ///
+    /// # Errors
+    /// It cannot be started, or the kernel refuses the group.
+    pub fn begin(self, lab: &Lab, mut wrapped: Command) -> anyhow::Result<Background> {
         if let Self::Cgroup(rate) = self {
             let limit = Limited::new(lab.device()?, Rate::per_second(rate * 1_000_000))?;
-            return start_in(lab, &command, limit).map(Some);
+            return start_in(lab, &wrapped, limit);
         }
-        Ok(Some(Background { job: Job::start(&mut command)?, limit: None }))
+        Ok(Background { job: Job::start(&mut wrapped)?, limit: None })
     }
 }
 
@@ -129,14 +157,11 @@ fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
     if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-fn prefixed(lab: &Lab, words: &[&str]) -> Command {
-    let mut command = lab.command(words[0]);
-    command.args(&words[1..]);
-    command
-}
-
-fn limited(lab: &Lab, options: &[&str]) -> anyhow::Result<Command> {
-    lab.limited(options, &lab.command("rsync"))
+/// `words`, then `command` as their arguments.
+fn prefixed(lab: &Lab, words: &[&str], command: &Command) -> Command {
+    let mut prefixed = lab.command(words[0]);
+    prefixed.args(&words[1..]).arg(command.get_program()).args(command.get_args());
+    prefixed
 }
 
 /// Starts `command` behind a shell that waits until it is in the control group.

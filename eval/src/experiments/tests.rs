@@ -45,7 +45,7 @@ fn record(name: &str, experiment: &dyn Experiment) -> Record {
     ];
     let courses: Vec<&str> = courses
         .into_iter()
-        .chain(["wait histogram", "9 ours disk C", "9 ours disk D"])
+        .chain(["waits", "wait histogram", "9 ours disk C", "9 ours disk D"])
         .chain(["10 paper", "10 paper activity", "10 paper loaded"])
         .chain(["10 ours", "10 ours activity", "10 ours loaded"])
         .collect();

@@ -2,6 +2,7 @@
 
 use discnice_units::Bytes;
 
+use crate::disk::ProfileName;
 use crate::proc::meminfo;
 use crate::site::Site;
 use crate::tool;
@@ -11,6 +12,8 @@ use crate::tool;
 pub enum Requirement {
     /// An emulated disk.
     Disk,
+    /// An emulated disk of this kind, whatever kind the arguments ask for.
+    DiskOf(ProfileName),
     /// A program on the search path.
     Program(&'static str),
     /// Memory for files outside of the disk.
@@ -37,6 +40,12 @@ impl Requirement {
     pub fn lack(self, site: &Site) -> Option<String> {
         match self {
             Self::Disk => site.disk_lack(),
+            Self::DiskOf(kind) => match crate::disk::running() {
+                Ok(disk) if disk.profile != kind => Some(
+                    "another kind of disk is up; remove it with: discnice-eval disk down".into(),
+                ),
+                _ => site.disk_lack(),
+            },
             Self::Program(name) => {
                 tool::find(name).is_none().then(|| format!("{name} is not installed"))
             }

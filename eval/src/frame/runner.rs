@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::experiment::{Body, Entry, Experiment, Scale, Step, steps};
 use super::facts::Facts;
 use super::record::{Archive, Record, Settings};
+use super::requirement::Requirement;
 use crate::lab::Lab;
 use crate::report;
 use crate::site::Site;
@@ -27,6 +28,18 @@ pub struct Run<'a> {
     pub archive: &'a Archive,
     /// How much is measured.
     pub scale: Scale,
+    /// Only cases with this in their names; all if `None`.
+    pub only: Option<&'a str>,
+}
+
+impl Run<'_> {
+    /// The samples of `experiment` that are asked for and are not in `record`.
+    fn missing(&self, experiment: &dyn Experiment, record: Option<&Record>) -> Vec<Step> {
+        let wanted = |step: &Step| self.only.is_none_or(|part| step.case.contains(part));
+        let done = |step: &Step| record.is_some_and(|record| record.has(&step.case, step.round));
+        let steps = steps(experiment, self.scale).into_iter();
+        steps.filter(|step| wanted(step) && !done(step)).collect()
+    }
 }
 
 /// Measures the named entries and prints a page for each; a view measures what it shows.
@@ -111,6 +124,15 @@ pub fn lack(experiment: &dyn Experiment, site: &Site) -> Option<String> {
     (!lacks.is_empty()).then(|| lacks.join("; "))
 }
 
+/// The machine with the disk that the experiment needs.
+fn site_for(experiment: &dyn Experiment, site: &Site) -> Site {
+    let kind = experiment.requirements().into_iter().find_map(|needed| match needed {
+        Requirement::DiskOf(kind) => Some(kind),
+        _ => None,
+    });
+    kind.map_or_else(|| site.clone(), |kind| site.with_disk(kind))
+}
+
 fn one(
     plan: &Run,
     name: &str,
@@ -118,7 +140,8 @@ fn one(
     facts: &Facts,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
-    let settings = settings(plan)?;
+    let site = site_for(experiment, plan.site);
+    let settings = settings(&site, plan.scale)?;
     let mut record = match plan.archive.load(name)? {
         Some(record) if record.settings != settings => bail!(
             "{} has a record made with other settings; give another --record or move it away",
@@ -127,10 +150,7 @@ fn one(
         Some(record) => record,
         None => Record::new(name, now()?, settings, facts.clone()),
     };
-    let missing: Vec<Step> = steps(experiment, plan.scale)
-        .into_iter()
-        .filter(|step| !record.has(&step.case, step.round))
-        .collect();
+    let missing = plan.missing(experiment, Some(&record));
     if missing.is_empty() {
         return Ok(());
     }
@@ -140,7 +160,7 @@ fn one(
     }
     record.facts.add_commits(&facts.commit);
     bar.set_message(format!("{name}: making files"));
-    let lab = Lab::open(plan.site, name)?;
+    let lab = Lab::open(&site, name)?;
     let result = lab
         .in_no_time(|| experiment.prepare(&lab, plan.scale))
         .and_then(|()| measure(plan, experiment, &lab, &missing, &mut record, bar));
@@ -184,7 +204,7 @@ fn measure(
     if failures > 0 {
         bail!("{failures} of {} measurements failed; run it again to repeat them", missing.len());
     }
-    record.complete = true;
+    record.complete = plan.only.is_none();
     plan.archive.store(record)
 }
 
@@ -193,11 +213,9 @@ fn bar(plan: &Run, measured: &[(&'static str, &dyn Experiment)]) -> anyhow::Resu
     let mut seconds = 0;
     for (name, experiment) in measured {
         let record = plan.archive.load(name)?;
-        let done =
-            |step: &Step| record.as_ref().is_some_and(|record| record.has(&step.case, step.round));
         if lack(*experiment, plan.site).is_none() {
-            let missing = steps(*experiment, plan.scale).into_iter().filter(|step| !done(step));
-            seconds += missing.map(|step| step.seconds.ceil() as u64).sum::<u64>();
+            let missing = plan.missing(*experiment, record.as_ref());
+            seconds += missing.iter().map(|step| step.seconds.ceil() as u64).sum::<u64>();
         }
     }
     let bar = ProgressBar::new(seconds);
@@ -209,12 +227,12 @@ fn bar(plan: &Run, measured: &[(&'static str, &dyn Experiment)]) -> anyhow::Resu
     Ok(bar)
 }
 
-fn settings(plan: &Run) -> anyhow::Result<Settings> {
+fn settings(site: &Site, scale: Scale) -> anyhow::Result<Settings> {
     let disk = match crate::disk::running() {
         Ok(state) => state.in_words(),
-        Err(_) => plan.site.wanted()?.in_words(),
+        Err(_) => site.wanted()?.in_words(),
     };
-    Ok(Settings { quick: plan.scale.quick, evaluator: env!("CARGO_PKG_VERSION").into(), disk })
+    Ok(Settings { quick: scale.quick, evaluator: env!("CARGO_PKG_VERSION").into(), disk })
 }
 
 fn now() -> anyhow::Result<String> {

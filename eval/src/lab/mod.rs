@@ -65,13 +65,13 @@ impl Lab {
         chown(&folder, Some(disk.owner.uid), Some(disk.owner.gid))?;
         std::mem::forget(guard);
         Ok(Self {
+            resident: RefCell::new(Resident::new(&disk.mount)),
             disk,
             site: site.clone(),
             owns_disk,
             memory,
             programs,
             folder,
-            resident: RefCell::default(),
         })
     }
 

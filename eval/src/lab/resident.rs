@@ -31,10 +31,19 @@ impl Locked {
 }
 
 /// What programs are made of, each file once.
-#[derive(Default)]
-pub struct Resident(BTreeMap<PathBuf, Option<Locked>>);
+pub struct Resident {
+    files: BTreeMap<PathBuf, Option<Locked>>,
+    /// The disk under test, which must be free to be unmounted.
+    disk: PathBuf,
+}
 
 impl Resident {
+    /// Nothing yet, and never a file on `disk`.
+    #[must_use]
+    pub fn new(disk: &Path) -> Self {
+        Self { files: BTreeMap::new(), disk: disk.to_owned() }
+    }
+
     /// Adds what the processes of a group have mapped now: their programs and libraries.
     ///
     /// What cannot be held is left out: the measurement goes on, and its spread shows it.
@@ -42,8 +51,8 @@ impl Resident {
         for (process, _) in proc::of_group(group) {
             let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
             for path in maps.lines().filter_map(mapped_file) {
-                if !self.0.contains_key(path) {
-                    self.0.insert(path.to_owned(), Locked::new(path).ok());
+                if !self.files.contains_key(path) && !path.starts_with(&self.disk) {
+                    self.files.insert(path.to_owned(), Locked::new(path).ok());
                 }
             }
         }
@@ -79,13 +88,16 @@ mod tests {
 
     #[test]
     fn our_own_program_is_held_once() {
-        let mut resident = Resident::default();
+        let mut resident = Resident::new(Path::new("/no/such/disk"));
         let group = rustix::process::getpgrp().as_raw_pid().unsigned_abs();
         resident.add(group);
-        let count = resident.0.len();
+        let count = resident.files.len();
         let own = std::env::current_exe().expect("we run");
-        assert!(resident.0.contains_key(&own), "{:?}", resident.0.keys());
+        assert!(resident.files.contains_key(&own), "{:?}", resident.files.keys());
         resident.add(group);
-        assert_eq!(resident.0.len(), count);
+        assert_eq!(resident.files.len(), count);
+        let mut none = Resident::new(Path::new("/"));
+        none.add(group);
+        assert!(none.files.is_empty(), "{:?}", none.files.keys());
     }
 }

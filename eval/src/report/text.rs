@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use discnice_plot::svg::short;
+use discnice_plot::{Cell, Chart, Heat};
 
 use super::page::{Content, Page};
 use super::verdict::Row;
@@ -22,6 +23,11 @@ pub fn print(page: &Page) -> String {
         }
         Content::Measured(measured) => {
             text.push_str(&table(&measured.rows));
+            for plot in &measured.plots {
+                if let Chart::Heat(heat) = &plot.chart {
+                    let _ = write!(text, "  {}\n{}", plot.title, shaded(heat));
+                }
+            }
             for remark in &measured.remarks {
                 let _ = writeln!(text, "  {remark}");
             }
@@ -86,6 +92,20 @@ fn table(rows: &[Row]) -> String {
     let lines: Vec<Vec<String>> =
         std::iter::once(head).chain(rows.iter().map(|row| cells(row).to_vec())).collect();
     aligned(&lines, |column| (2..5).contains(&column), "  ")
+}
+
+/// The cells of a heat map: ratio and note.
+fn shaded(heat: &Heat) -> String {
+    let cell = |cell: &Option<Cell>| match cell {
+        Some(cell) => format!("{}  {}", short(cell.ratio), cell.note),
+        None => "-".into(),
+    };
+    let row = |(name, cells): &(String, Vec<Option<Cell>>)| {
+        std::iter::once(name.clone()).chain(cells.iter().map(cell)).collect()
+    };
+    let head = std::iter::once(String::new()).chain(heat.columns.iter().cloned()).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(head).chain(heat.rows.iter().map(row)).collect();
+    aligned(&lines, |column| column > 0, "    ")
 }
 
 /// Lines of columns that are as wide as they must be, some of them flush right.

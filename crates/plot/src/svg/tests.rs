@@ -1,4 +1,5 @@
 use super::*;
+use crate::plot::{Cell, Heat};
 
 fn plot(chart: Chart) -> Plot {
     Plot { title: "a < b & c".into(), x_label: "x".into(), y_label: "y".into(), chart }
@@ -18,12 +19,30 @@ fn every_chart_survives_emptiness_and_odd_numbers() {
         Chart::Points(vec![("p".into(), 0.0, 0.0)]),
         Chart::Bars(vec![]),
         Chart::Bars(vec![("1 ms".into(), 3.0), (String::new(), f64::NAN)]),
+        Chart::Heat(Heat::default()),
+        Chart::Heat(heat(&[f64::NAN, f64::INFINITY, 0.0, -1.0])),
     ] {
         let svg = draw(&plot(chart));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert!(svg.contains("a &lt; b &amp; c") && !svg.contains("a < b"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
+}
+
+fn heat(ratios: &[f64]) -> Heat {
+    let cell = |ratio: &f64| Some(Cell { ratio: *ratio, note: "5 MB/s".into() });
+    let cells = ratios.iter().map(cell).chain([None]).collect();
+    Heat { columns: vec!["c".into()], rows: vec![("r".into(), cells)] }
+}
+
+#[test]
+fn a_cell_is_the_darker_the_larger_its_ratio_is() {
+    let svg = draw(&plot(Chart::Heat(heat(&[0.9, 1.0, 3.2, 10.0, 99.0]))));
+    let colour = |line: &str| Some(line.split_once("rgb(")?.1.split_once(')')?.0.to_owned());
+    let colours: Vec<String> = svg.lines().filter_map(colour).collect();
+    let (white, half, dark) = ("255,255,255", "215,150,126", "176,48,0");
+    assert_eq!(colours, [white, white, half, dark, dark]);
+    assert!(svg.contains(">3.20<") && svg.contains(">5 MB/s<"));
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! Every foreground beside every background under every treatment: what a foreground notices of a job, and what
+//! that leaves to the job.
+//!
+//! - `foreground`, `background`: the programs, none of them ours but those that only ask at regular times; `trees`:
+//!   what they work on;
+//! - `case`: the cells of the table;
+//! - `passes`: lets a background run again and again with nothing in the page cache;
+//! - `study`: slowdowns, the heat maps and the fronts.
+
+mod background;
+mod case;
+mod foreground;
+mod passes;
+mod study;
+#[cfg(test)]
+mod tests;
+mod trees;
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use discnice_units::Bytes;
+
+use super::peer::Peer;
+use crate::disk::ProfileName;
+use crate::frame::experiment::{Experiment, Scale, Step};
+use crate::frame::record::{Record, Sample};
+use crate::frame::requirement::Requirement;
+use crate::frame::study::Study;
+use crate::lab::Lab;
+use crate::lab::job::Job;
+use crate::lab::sampler::Sampler;
+use crate::workload::paced;
+use case::Case;
+use foreground::Foreground;
+use passes::Passes;
+
+/// So long a background runs before the foreground starts.
+const HEAD_START: Duration = Duration::from_secs(2);
+/// The disk is made of memory, and so is what backups write.
+const MEMORY: Bytes = Bytes::new(6_000_000_000);
+/// Rounds of a foreground alone, which all of its cases are compared with; and of the others.
+const ROUNDS_ALONE: u32 = 3;
+const ROUNDS: u32 = 3;
+
+/// The table on one kind of disk.
+pub struct Politeness {
+    /// The disk.
+    pub disk: ProfileName,
+}
+
+impl Experiment for Politeness {
+    fn requirements(&self) -> Vec<Requirement> {
+        let programs = ["python3", "sqlite3", "git", "rsync", "tar", "ionice"];
+        let disk =
+            [Requirement::DiskOf(self.disk), Requirement::Discnice, Requirement::Memory(MEMORY)];
+        disk.into_iter().chain(programs.map(Requirement::Program)).collect()
+    }
+
+    fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
+        let seconds = |case: &Case| match case.beside {
+            None => 6.0,
+            Some((_, Peer::Polite)) => 9.0,
+            Some(_) => 12.0,
+        };
+        let cases = Case::all(scale).into_iter().map(|case| (case.name(), seconds(&case)));
+        (cases.collect(), scale.rounds(ROUNDS, ROUNDS_ALONE))
+    }
+
+    fn rounds(&self, case: &str, scale: Scale, all: u32) -> u32 {
+        let is_alone = case.ends_with(" alone");
+        if scale.quick && !is_alone { 1 } else { all }
+    }
+
+    fn cannot(&self, lab: &Lab, case: &str) -> Option<String> {
+        let (background, peer) = Case::find(case).ok()?.beside?;
+        peer.lack(lab).or_else(|| background.lack(lab))
+    }
+
+    fn prepare(&self, lab: &Lab, scale: Scale) -> anyhow::Result<()> {
+        for foreground in Foreground::ALL {
+            foreground.prepare(lab)?;
+        }
+        background::prepare(lab)?;
+        for case in Case::all(scale).into_iter().filter(|case| case.beside.is_none()) {
+            lab.make_resident(Job::start(&mut case.foreground.command(lab))?)?;
+        }
+        lab.make_resident(Job::start(&mut lab.limited(&[], &lab.command("true"))?)?)
+    }
+
+    fn measure(&self, lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
+        let case = Case::find(&step.case)?;
+        lab.in_no_time(|| background::reset(lab))?;
+        lab.cold()?;
+        let peer = case.beside.map_or(Peer::Alone, |(_, peer)| peer);
+        peer.schedule(lab, self.scheduler())?;
+        let passes = Passes::start(lab.memory(), lab.disk.owner)?;
+        let background = match case.beside {
+            Some((background, peer)) => Some(background.start(lab, peer)?),
+            None => None,
+        };
+        std::thread::sleep(HEAD_START);
+        let mut printed = tempfile::tempfile().context("cannot make a temporary file")?;
+        let foreground = Job::start(case.foreground.command(lab).stdout(printed.try_clone()?))?;
+        let mut groups = vec![("foreground", foreground.group())];
+        groups.extend(background.as_ref().map(|job| ("background", job.group())));
+        let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
+        let mut commands = vec![foreground.words().to_owned()];
+        commands.extend(background.as_ref().map(|job| job.words()));
+        let seconds = foreground.finish()?;
+        let courses = sampler.finish()?;
+        if let Some(job) = background
+            && !job.end()?
+        {
+            bail!("the background ended before the foreground");
+        }
+        drop(passes);
+        let waits = match case.foreground.is_paced() {
+            true => paced::parse(&whole(&mut printed)?)?,
+            false => vec![(0.0, seconds)],
+        };
+        let values = [
+            ("seconds", seconds),
+            ("device bytes", courses.total("device")),
+            ("background bytes", courses.total("background")),
+        ];
+        Ok(Sample {
+            case: step.case.clone(),
+            round: step.round,
+            commands,
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            series: [("waits".to_owned(), waits)].into(),
+        })
+    }
+
+    fn study(&self, record: &Record) -> Study {
+        study::study(record)
+    }
+}
+
+impl Politeness {
+    /// The kernel's own choice for such a disk.
+    const fn scheduler(&self) -> &'static str {
+        if self.disk.rotational() { "mq-deadline" } else { "none" }
+    }
+}
+
+/// What was written to a file.
+fn whole(file: &mut File) -> anyhow::Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
