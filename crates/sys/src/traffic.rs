@@ -10,7 +10,7 @@ use discnice_units::Nanos;
 
 use crate::lines::{lines, number};
 use crate::raw::Errno;
-pub use network::{Interfaces, network};
+pub use network::{Interfaces, network, network_in};
 
 /// Bytes in a sector, whatever the disk's own is. Documentation/block/stat.rst.
 const SECTOR: u64 = 512;
@@ -24,7 +24,8 @@ const PHYSICAL: [&[u8]; 10] =
     [b"sd", b"vd", b"hd", b"xvd", b"nvme", b"mmcblk", b"nbd", b"rbd", b"dasd", b"pmem"];
 /// Prefixes of disks with a `p` between their name and a partition's number; others have the number
 /// alone.
-const SEPARATED: [&[u8]; 7] = [b"nvme", b"mmcblk", b"nbd", b"rbd", b"pmem", b"loop", b"md"];
+const SEPARATED: [&[u8]; 7] = [b"nvme", b"mmcblk", b"nbd", b"rbd", b"pmem", LOOP, b"md"];
+const LOOP: &[u8] = b"loop";
 /// Bytes that passed since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
@@ -87,10 +88,28 @@ impl<'a> Disk<'a> {
         })
     }
 
+    /// Its name, as `sda` or `sda1`.
+    #[must_use]
+    pub fn name(&self) -> &'a [u8] {
+        self.name
+    }
+
+    /// Returns true for a path to a disk, which has the number of that disk.
+    #[must_use]
+    pub fn is_path(&self) -> bool {
+        multipath::Namespace::of_path(self.name).is_some()
+    }
+
     /// Returns true for a whole disk that is not composed of other disks.
     #[must_use]
     pub fn is_physical(&self) -> bool {
         PHYSICAL.iter().any(|prefix| self.name.starts_with(prefix)) && whole(self.name) == self.name
+    }
+
+    /// Returns true for a file that serves as a whole disk, and may lie on any file system. loop(4)
+    #[must_use]
+    pub fn is_loop(&self) -> bool {
+        self.name.starts_with(LOOP) && whole(self.name) == self.name
     }
 }
 
@@ -116,7 +135,11 @@ pub fn disks(each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
     disks_in(c"/proc/diskstats", b"/sys/class/block/", each)
 }
 
-fn disks_in(list: &CStr, blocks: &[u8], mut each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
+/// Does the same as [`disks`] with another list, and with a path of block devices that ends with a slash.
+///
+/// # Errors
+/// As [`disks`].
+pub fn disks_in(list: &CStr, blocks: &[u8], mut each: impl FnMut(Disk<'_>)) -> Result<(), Errno> {
     lines(list, |line| {
         let Some(disk) = Disk::parse(line) else { return };
         let Some(whole) = multipath::Namespace::of_path(disk.name) else { return each(disk) };

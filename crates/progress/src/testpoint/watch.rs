@@ -1,26 +1,16 @@
 //! Looks at the machine: what do others do right now?
 //!
-//! Everything comes from files that any user may read: `/proc/stat`, `/proc/diskstats`,
-//! `/proc/net/dev` and `/proc/pressure` (proc(5)). What cannot be read counts as zero, except that
-//! without `/proc/stat` nothing can be told. A look costs about a tenth of a millisecond; half
-//! of that while the job runs.
-
-use std::ffi::CStr;
+//! Everything comes from files that any user may read: `/proc/stat`, `/proc/pressure` (proc(5)), and what
+//! [`traffic`] reads. What cannot be read counts as zero, except that without `/proc/stat` nothing can be told. A look
+//! costs about a tenth of a millisecond; half of that while the job runs.
 
 use discnice_sys::pressure::{self, Resource};
+use discnice_sys::traffic::{self, Disk, Interfaces};
 use discnice_sys::{file, process, procfs};
 use discnice_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::model::Signals;
-
-/// Sectors of `/proc/diskstats` are 512 bytes whatever the device.
-const SECTOR: f64 = 512.0;
-/// Block devices with traffic that shows again on the device beneath, or is none of a disk.
-const STACKED: [&str; 5] = ["ram", "zram", "dm-", "md", "sr"];
-/// What is beneath such a device may be no disk of this machine, but a file that a file server or a
-/// program keeps; or a disk, where its traffic shows again.
-const LOOP: &str = "loop";
 
 /// What the job itself has used since it started; subtracted from the machine's totals.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -83,8 +73,8 @@ struct Rest {
 }
 
 impl Rest {
-    fn now(text: &mut Text) -> Self {
-        let network = network(text.read(c"/proc/net/dev"));
+    fn now() -> Self {
+        let network = traffic::network().map_or(0.0, |seen| both_ways(&seen));
         let [cpu_stalled, io_stalled, memory_stalled] = stalls().unwrap_or_default();
         Self { network, cpu_stalled, io_stalled, memory_stalled }
     }
@@ -122,31 +112,23 @@ pub enum Pose {
 
 impl Totals {
     /// `None` where not even `/proc/stat` can be read.
-    fn now(text: &mut Text) -> Option<Self> {
-        let mut totals = Self { cpu: busy_cpu(text.read(c"/proc/stat"))?, ..Self::default() };
-        totals.disks(text.read(c"/proc/diskstats"));
+    fn now() -> Option<Self> {
+        let mut totals = Self { cpu: busy_cpu()?, ..Self::default() };
+        let _ = traffic::disks(|disk| totals.add(&disk));
         Some(totals)
     }
 
-    fn disks(&mut self, text: &str) {
-        for line in text.lines() {
-            let mut fields = line.split_ascii_whitespace().skip(2);
-            let Some(name) = fields.next() else { continue };
-            // A partition follows its disk, and its name begins with the disk's.
-            if STACKED.iter().any(|stacked| name.starts_with(stacked)) {
-                continue;
-            }
-            if is_partition(name) {
-                continue;
-            }
-            let mut number = |skip| fields.nth(skip).and_then(|f| f.parse().ok()).unwrap_or(0.0);
-            // Fields 6, 10 and 13 of the line.
-            let (read, written, busy): (f64, f64, f64) = (number(2), number(3), number(2));
-            let traffic = if name.starts_with(LOOP) { &mut self.loops } else { &mut self.disks };
-            traffic.read += read * SECTOR;
-            traffic.written += written * SECTOR;
-            self.busiest_disk = self.busiest_disk.max(busy / 1e3);
-        }
+    /// Adds a disk; neither partitions nor what lies on other disks. What is beneath a loop device may be no disk of this
+    /// machine, but a file that a file server or a program keeps; or a disk, where its traffic shows again.
+    fn add(&mut self, disk: &Disk<'_>) {
+        let traffic = match (disk.is_physical(), disk.is_loop()) {
+            (true, _) => &mut self.disks,
+            (_, true) => &mut self.loops,
+            _ => return,
+        };
+        traffic.read += disk.moved.inward as f64;
+        traffic.written += disk.moved.outward as f64;
+        self.busiest_disk = self.busiest_disk.max(disk.busy.as_secs_f64());
     }
 
     /// What was read and written since `was`: by disks, or by loop devices where those moved more,
@@ -160,22 +142,18 @@ impl Totals {
     }
 }
 
-/// Disks with a number in their name, so that a `p` stands before that of a partition.
-const NUMBERED: [&str; 6] = ["nvme", "mmcblk", "nbd", "rbd", "pmem", LOOP];
+/// Longer than the first line of `/proc/stat`.
+const LINE: usize = 256;
 
-/// `sda1`, `vda15`, `nvme0n1p2`, `mmcblk0p1`, `loop0p1` are partitions; `sda`, `nvme0n1`, `mmcblk0`,
-/// `loop0` are not.
-fn is_partition(name: &str) -> bool {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    if stem.len() == name.len() {
-        return false;
-    }
-    let numbered = NUMBERED.into_iter().find(|kind| name.starts_with(kind));
-    numbered.is_none_or(|kind| stem[kind.len()..].ends_with('p'))
+/// Processor seconds that the machine was busy for; `None` if it does not tell.
+fn busy_cpu() -> Option<f64> {
+    let mut line = [0; LINE];
+    let length = file::read_small(c"/proc/stat", &mut line).ok()?;
+    busy_in(str::from_utf8(line.get(..length)?).ok()?)
 }
 
 /// Busy processor seconds in the first line of `/proc/stat`: all but idle, iowait and guest.
-fn busy_cpu(text: &str) -> Option<f64> {
+fn busy_in(text: &str) -> Option<f64> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = line.split_ascii_whitespace().filter_map(|f| f.parse().ok()).collect();
     let busy: f64 =
@@ -183,39 +161,13 @@ fn busy_cpu(text: &str) -> Option<f64> {
     (ticks.len() >= 5).then_some(busy / f64::from(procfs::TICKS))
 }
 
-/// Bytes over all interfaces but the loopback, both ways.
-fn network(text: &str) -> f64 {
-    let interfaces = text.lines().filter_map(|line| line.split_once(':'));
-    interfaces
-        .filter(|(name, _)| name.trim() != "lo")
-        .map(|(_, counters)| {
-            let fields: Vec<f64> =
-                counters.split_ascii_whitespace().filter_map(|f| f.parse().ok()).collect();
-            fields.first().unwrap_or(&0.0) + fields.get(8).unwrap_or(&0.0)
-        })
-        .sum()
-}
-
-/// Room for the longest of the files on a large machine; what is beyond it is not looked at.
-const ROOM: usize = 64 * 1024;
-
-/// A buffer that files are read to, over and over.
-#[derive(Debug, Clone, Default)]
-struct Text(Vec<u8>);
-
-impl Text {
-    /// Empty where the file cannot be read.
-    fn read(&mut self, path: &CStr) -> &str {
-        self.0.resize(ROOM, 0);
-        let length = file::read_all(path, &mut self.0).unwrap_or(0);
-        std::str::from_utf8(&self.0[..length]).unwrap_or_default()
-    }
+fn both_ways(seen: &Interfaces) -> f64 {
+    seen.bytes.inward as f64 + seen.bytes.outward as f64
 }
 
 /// Turns totals into rates of what others do.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    text: Text,
     last: Option<(Nanos, Totals, Usage)>,
     rest: Option<(Nanos, Rest)>,
     signals: Option<(Pose, Signals)>,
@@ -245,7 +197,7 @@ impl Watch {
             let serves = |(of, _): &(Pose, _)| *of == pose || pose == Pose::Running;
             return self.signals.filter(serves).map(|(_, signals)| signals);
         }
-        let totals = Totals::now(&mut self.text)?;
+        let totals = Totals::now()?;
         let mut signals = self.last.map(|(last, was, used)| {
             self.rates(at.minus(last).as_secs_f64(), &was, &totals, &used, &own)
         });
@@ -258,7 +210,7 @@ impl Watch {
     }
 
     fn look_at_the_rest(&mut self, at: Nanos, signals: Signals) -> Option<Signals> {
-        let rest = Rest::now(&mut self.text);
+        let rest = Rest::now();
         let (last, was) = self.rest.replace((at, rest))?;
         let since = at.minus(last);
         (since < LONGEST).then(|| rest.tell(&was, since.as_secs_f64(), signals))

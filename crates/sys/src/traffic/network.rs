@@ -1,5 +1,7 @@
 //! What network interfaces have moved.
 
+use core::ffi::CStr;
+
 use super::Moved;
 use crate::file::status_behind;
 use crate::lines::{lines, number};
@@ -120,11 +122,19 @@ fn is_virtual(name: &[u8]) -> bool {
 /// # Errors
 /// As [`super::disks`].
 pub fn network() -> Result<Interfaces, Errno> {
-    let mut seen = Lines::default();
-    lines(c"/proc/net/dev", |line| seen.add(line))?;
-    let mut all = seen.all();
+    let mut all = network_in(c"/proc/net/dev")?;
     all.namespace = status_behind(c"/proc/self/ns/net").map_or(0, |status| status.inode);
     Ok(all)
+}
+
+/// What the interfaces of another list have moved, of which namespace is not told.
+///
+/// # Errors
+/// As [`super::disks`].
+pub fn network_in(list: &CStr) -> Result<Interfaces, Errno> {
+    let mut seen = Lines::default();
+    lines(list, |line| seen.add(line))?;
+    Ok(seen.all())
 }
 
 #[cfg(test)]

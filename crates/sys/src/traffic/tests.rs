@@ -84,6 +84,7 @@ fn read_by_paths(own: u64) -> [u64; 2] {
     let blocks = [folder.path().as_os_str().as_bytes(), b"/"].concat();
     let (mut of_disk, mut of_all) = (0, 0);
     disks_in(&c_string(&list), &blocks, |disk| {
+        assert_eq!(disk.is_path(), disk.name().starts_with(b"nvme0c"), "{disk:?}");
         let sectors = disk.moved.inward / SECTOR;
         of_disk += if disk.id == 259 << 32 | 1 { sectors } else { 0 };
         of_all += if disk.is_physical() { sectors } else { 0 };

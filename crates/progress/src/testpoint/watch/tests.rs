@@ -1,15 +1,15 @@
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use super::*;
 
 #[test]
 fn the_kernels_formats() {
     let stat = "cpu  100 5 200 9000 77 3 4 8 50 0\ncpu0 1 2 3\n";
-    assert_eq!(busy_cpu(stat), Some(3.2));
-    assert_eq!(busy_cpu(""), None);
-    let dev =
-        "Inter-| Receive\n face |bytes\n  lo: 9 0 0 0 0 0 0 0 9 0\neth0: 70 1 0 0 0 0 0 0 30 1\n";
-    assert!((network(dev) - 100.0).abs() < 1e-9);
-    let mut totals = Totals::default();
-    totals.disks(
+    assert_eq!(busy_in(stat), Some(3.2));
+    assert_eq!(busy_in(""), None);
+    let totals = disks(
         "254 0 vda 9 0 10 0 9 0 20 0 0 3000 1\n254 1 vda1 9 0 10 0 9 0 20 0 0 9 1\n\
          7 0 loop0 9 0 10 0 9 0 20 0 0 9000 1\n\
          7 1 loop0p1 9 0 10 0 9 0 20 0 0 9 1\n259 0 nvme0n1 1 0 2 0 1 0 2 0 0 1 1\n",
@@ -19,12 +19,46 @@ fn the_kernels_formats() {
     assert!((totals.busiest_disk - 9.0).abs() < 1e-9);
 }
 
+fn c_string(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+/// What the disks of a list have done; `nvme0n1` counts what passes its paths.
+fn disks(list: &str) -> Totals {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, block) = (folder.path().join("diskstats"), folder.path().join("nvme0n1"));
+    std::fs::write(&file, list).unwrap();
+    std::fs::create_dir(&block).unwrap();
+    std::fs::write(block.join("stat"), "9 0 10 0 9 0 20 0 0 3000 1\n").unwrap();
+    let blocks = [folder.path().as_os_str().as_bytes(), b"/"].concat();
+    let mut totals = Totals::default();
+    traffic::disks_in(&c_string(&file), &blocks, |disk| totals.add(&disk)).unwrap();
+    totals
+}
+
 #[test]
-fn a_disk_with_a_number_in_its_name_is_no_partition() {
-    for disk in ["sda", "vdb", "nvme0n1", "mmcblk0", "loop12", "nbd0", "nbd12", "rbd0", "pmem1"] {
-        assert!(!is_partition(disk), "{disk}");
-        let separator = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
-        assert!(is_partition(&format!("{disk}{separator}3")), "{disk}");
+fn what_passes_a_path_of_a_disk_or_lies_on_another_counts_once() {
+    for other in ["0 0 nvme0c0n1", "253 0 dm-0", "9 0 md0", "252 0 zram0", "11 0 sr0"] {
+        let numbers = "9 0 10 0 9 0 20 0 0 3000 1";
+        let totals = disks(&format!("{other} {numbers}\n259 0 nvme0n1 {numbers}\n"));
+        assert!((totals.disks.read - 10.0 * 512.0).abs() < 1e-9, "{other}: {totals:?}");
+    }
+}
+
+/// What the interfaces of these names have moved, 100 bytes each.
+fn interfaces(names: &[&str]) -> f64 {
+    let lines = names.iter().map(|name| format!("{name:>6}: 70 1 0 0 0 0 0 0 30 1 0 0 0 0 0 0\n"));
+    let list = tempfile::NamedTempFile::new().unwrap();
+    let head = "Inter-| Receive\n face |bytes\n".to_owned();
+    std::fs::write(list.path(), head + &lines.collect::<String>()).unwrap();
+    both_ways(&traffic::network_in(&c_string(list.path())).unwrap())
+}
+
+#[test]
+fn what_passes_two_interfaces_counts_once() {
+    assert!((interfaces(&["eth0", "wlan0", "lo"]) - 200.0).abs() < 1e-9);
+    for passed_on in ["bond0", "br0", "eth0.100", "tun0", "wg0", "docker0"] {
+        assert!((interfaces(&["lo", "eth0", passed_on]) - 100.0).abs() < 1e-9, "{passed_on}");
     }
 }
 
