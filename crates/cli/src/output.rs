@@ -160,8 +160,9 @@ pub fn replace_line(line: &str) {
 ///
 /// # Errors
 /// No descriptor is left.
-pub fn bytes() -> io::Result<BufWriter<File>> {
-    Ok(BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+pub fn bytes() -> Result<BufWriter<File>, Unsaid> {
+    let output = io::stdout().as_fd().try_clone_to_owned().map_err(Unsaid)?;
+    Ok(BufWriter::new(File::from(output)))
 }
 
 /// Whether standard output is a terminal.
@@ -200,7 +201,11 @@ impl Unsaid {
 
 impl fmt::Display for Unsaid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write to standard output: {}", self.0)
+        write!(
+            f,
+            "cannot write to standard output: {}; redirect it to another file or pipe",
+            self.0
+        )
     }
 }
 

@@ -246,9 +246,22 @@ fn a_closed_output_is_no_error() {
 fn a_full_output_is_an_error() {
     let scratch = Scratch::new();
     scratch.write("data", &[7; 9000]);
-    for words in [&["order", "data"][..], &["order", "--cat", "data"], &["cached", "data"]] {
+    for words in
+        [&["order", "data"][..], &["order", "--cat", "data"], &["cached", "data"], &["--help"]]
+    {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let out = run(scratch.discnice(words).stdout(full));
-        assert_eq!((out.status, out.stderr.as_str()), (1, "discnice: No space left on device\n"));
+        let told = "discnice: cannot write to standard output: No space left on device; redirect it to another file or pipe\n";
+        assert_eq!((out.status, out.stderr.as_str()), (125, told), "{words:?}");
     }
+}
+
+#[test]
+fn names_that_cannot_be_read_are_told() {
+    let scratch = Scratch::new();
+    let folder = fs::File::open(scratch.path("")).unwrap();
+    let out = run(scratch.discnice(["order"]).stdin(folder));
+    let told =
+        "discnice: cannot read names from standard input: Is a directory; give them as FILEs\n";
+    assert_eq!((out.status, out.stderr.as_str()), (125, told));
 }

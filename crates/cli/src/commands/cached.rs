@@ -13,7 +13,7 @@ use discnice_units::Bytes;
 use serde::Serialize;
 
 use super::file_status::{complain, status};
-use crate::output::{self, Unsaid, counted, say};
+use crate::output::{self, counted, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -150,15 +150,9 @@ impl Cached {
     /// Looks at each file; 1 if some failed.
     ///
     /// # Errors
-    /// A residency that has no JSON.
+    /// Standard output cannot be written; a residency that has no JSON.
     pub fn run(self) -> Result<ExitCode> {
-        match self.print() {
-            Err(error) => match error.downcast::<Unsaid>() {
-                Ok(unsaid) => status(Err(unsaid.0)),
-                Err(error) => Err(error),
-            },
-            Ok(all_well) => status(Ok(all_well)),
-        }
+        self.print().map(status)
     }
 
     fn print(&self) -> Result<bool> {

@@ -8,15 +8,16 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use discnice_graybox::input::{InputError, open};
+use discnice_graybox::input::{InputError, open, reason};
 use discnice_graybox::order::{
-    By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
+    By, CatOptions, Delimiter, ListOptions, Names, OrderError, cat, list, list_names,
 };
 use discnice_graybox::profile::access_unit;
 use discnice_units::Bytes;
 
 use super::file_status::{complain, status};
-use crate::{output, values};
+use crate::output::{self, Unsaid};
+use crate::values;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,18 +70,21 @@ impl Order {
         if self.cat && self.files.len() != 1 {
             bail!("order --cat needs exactly one FILE; give one");
         }
-        status(self.write())
-    }
-
-    fn write(&self) -> io::Result<bool> {
         let mut out = output::bytes()?;
-        let all_well = if self.cat { self.cat_to(&mut out) } else { self.list_to(&mut out) }?;
-        out.flush()?;
-        Ok(all_well)
+        let done = if self.cat { self.cat_to(&mut out) } else { self.list_to(&mut out) };
+        let flushed = |all_well| out.flush().map(|()| all_well).map_err(OrderError::Output);
+        match done.and_then(flushed) {
+            Ok(all_well) => Ok(status(all_well)),
+            Err(OrderError::Output(error)) => Err(Unsaid(error).into()),
+            Err(OrderError::Input(error)) => {
+                let why = reason(&error);
+                bail!("cannot read names from standard input: {why}; give them as FILEs")
+            }
+        }
     }
 
     //= gray-box/4.1.2-gbp-mem
-    fn list_to(&self, out: &mut dyn Write) -> io::Result<bool> {
+    fn list_to(&self, out: &mut dyn Write) -> Result<bool, OrderError> {
         let by = match (self.cached, self.layout) {
             (true, _) => By::Cached,
             (_, true) => By::Layout,
@@ -95,12 +99,12 @@ impl Order {
         } else {
             let mut names = Names::default();
             self.files.iter().for_each(|name| names.push(name));
-            list_names(&names, out, &options, &mut tell)?
+            list_names(&names, out, &options, &mut tell).map_err(OrderError::Output)?
         };
         Ok(failed == 0)
     }
 
-    fn cat_to(&self, out: &mut dyn Write) -> io::Result<bool> {
+    fn cat_to(&self, out: &mut dyn Write) -> Result<bool, OrderError> {
         let path = Path::new(&self.files[0]);
         let (file, facts) = match open(path) {
             Ok(opened) => opened,
@@ -115,12 +119,11 @@ impl Order {
             align: self.align.map_or(defaults.align, Bytes::get),
         };
         match cat(&file, &options, out) {
-            Ok(()) => Ok(true),
-            Err(CatError::Output(error)) => Err(error),
-            Err(CatError::Input(error)) => {
+            Err(OrderError::Input(error)) => {
                 complain(path, &error.into());
                 Ok(false)
             }
+            done => done.map(|()| true),
         }
     }
 }

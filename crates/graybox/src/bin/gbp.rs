@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use discnice_escape::visible;
 use discnice_graybox::input::{InputError, open, reason, shown};
 use discnice_graybox::order::{
-    By, CatError, CatOptions, Delimiter, ListOptions, Names, cat, list, list_names,
+    By, CatOptions, Delimiter, ListOptions, Names, OrderError, cat, list, list_names,
 };
 
 const USAGE: &str = "usage: gbp [-mem | -file | -compose] [-0] [FILE...]
@@ -82,9 +82,10 @@ fn complain(path: &Path, error: &InputError) {
 
 //= gray-box/4.1.2-gbp-mem
 /// Prints the order of the files; returns false if some could not be read.
-fn run(args: &Args) -> io::Result<bool> {
+fn run(args: &Args) -> Result<bool, OrderError> {
     // Not by the standard library's own handle, which looks for the ends of lines.
-    let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    let out = io::stdout().as_fd().try_clone_to_owned().map_err(OrderError::Output)?;
+    let mut out = BufWriter::new(File::from(out));
     if args.out {
         let path = Path::new(&args.files[0]);
         let file = match open(path) {
@@ -96,12 +97,11 @@ fn run(args: &Args) -> io::Result<bool> {
         };
         let options = CatOptions { align: args.align, ..CatOptions::default() };
         return match cat(&file, &options, &mut out) {
-            Ok(()) => Ok(true),
-            Err(CatError::Output(error)) => Err(error),
-            Err(CatError::Input(error)) => {
+            Err(OrderError::Input(error)) => {
                 complain(path, &error.into());
                 Ok(false)
             }
+            done => done.map(|()| true),
         };
     }
     let options = ListOptions {
@@ -115,9 +115,9 @@ fn run(args: &Args) -> io::Result<bool> {
     } else {
         let mut names = Names::default();
         args.files.iter().for_each(|name| names.push(name));
-        list_names(&names, &mut out, &options, &mut complain)?
+        list_names(&names, &mut out, &options, &mut complain).map_err(OrderError::Output)?
     };
-    out.flush()?;
+    out.flush().map_err(OrderError::Output)?;
     Ok(failed == 0)
 }
 
@@ -137,10 +137,20 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         // The reader has seen enough, as in `gbp -mem * | head -1`.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            tell(format_args!("{}", reason(&error)));
-            ExitCode::FAILURE
+        Err(OrderError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(OrderError::Output(error)) => {
+            let why = reason(&error);
+            tell(format_args!(
+                "cannot write to standard output: {why}; redirect it to another file or pipe"
+            ));
+            ExitCode::from(125)
+        }
+        Err(OrderError::Input(error)) => {
+            let why = reason(&error);
+            tell(format_args!("cannot read names from standard input: {why}; give them as FILEs"));
+            ExitCode::from(125)
         }
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use crate::pagecache::Oracle;
 use rustix::fs::{Advice, fadvise};
 
+use super::error::OrderError;
 use super::units::{Unit, units};
 use crate::fccd::{self, Residency, estimate};
 use crate::mac::Region;
@@ -28,15 +29,6 @@ impl Default for CatOptions {
     }
 }
 
-/// Why [`cat`] stopped.
-#[derive(Debug)]
-pub enum CatError {
-    /// The file could not be read, or shrank meanwhile.
-    Input(io::Error),
-    /// The output could not be written.
-    Output(io::Error),
-}
-
 /// Bytes copied at a time: as cat(1), so that they stay in the processor's cache.
 const BUFFER: usize = 128 << 10;
 
@@ -48,18 +40,18 @@ const AHEAD: u64 = 1 << 20;
 /// file's size is no multiple of the record length, its rest comes last.
 ///
 /// # Errors
-/// As [`CatError`] says.
-pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> Result<(), CatError> {
-    let size = file.metadata().map_err(CatError::Input)?.len();
+/// As [`OrderError`] says; a file that shrank meanwhile could not be read.
+pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> Result<(), OrderError> {
+    let size = file.metadata().map_err(OrderError::Input)?.len();
     // On a page boundary: the kernel copies to others a few per cent slower.
-    let mut buffer = Region::reserve(BUFFER).map_err(CatError::Input)?;
+    let mut buffer = Region::reserve(BUFFER).map_err(OrderError::Input)?;
     let buffer = buffer.as_mut_slice();
     if estimate(&mut Oracle::of(file.as_raw_fd()), size) == Some(1.0) {
         // As good in file order, and counting every page would take longer than it can gain.
         copy(file, &Run { start: 0, end: size, cached: true }, buffer, out)?;
     } else {
         let residency =
-            fccd::residency(file, &fccd::Options::default()).map_err(CatError::Input)?;
+            fccd::residency(file, &fccd::Options::default()).map_err(OrderError::Input)?;
         // The kernel's read-ahead would run on behind an access unit, into what has been written
         // already and may have left the cache since. Ours stops at its end.
         let _ = fadvise(file, 0, None, Advice::Random);
@@ -67,7 +59,7 @@ pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> Result<(),
             copy(file, &run, buffer, out)?;
         }
     }
-    out.flush().map_err(CatError::Output)
+    out.flush().map_err(OrderError::Output)
 }
 
 /// Access units that are copied in one go, because each begins where the one before it ends.
@@ -79,7 +71,7 @@ struct Run {
     cached: bool,
 }
 
-fn copy(file: &File, run: &Run, buffer: &mut [u8], out: &mut dyn Write) -> Result<(), CatError> {
+fn copy(file: &File, run: &Run, buffer: &mut [u8], out: &mut dyn Write) -> Result<(), OrderError> {
     let mut ahead = if run.cached { run.end } else { run.start };
     let mut at = run.start;
     while at < run.end {
@@ -89,8 +81,8 @@ fn copy(file: &File, run: &Run, buffer: &mut [u8], out: &mut dyn Write) -> Resul
         // Up to a multiple of the buffer: a copy that begins inside of a page takes longer.
         let next = (at + 1).next_multiple_of(BUFFER as u64).min(run.end);
         let piece = &mut buffer[..(next - at) as usize];
-        read(file, piece, at).map_err(CatError::Input)?;
-        out.write_all(piece).map_err(CatError::Output)?;
+        read(file, piece, at).map_err(OrderError::Input)?;
+        out.write_all(piece).map_err(OrderError::Output)?;
         at = next;
     }
     Ok(())
@@ -192,10 +184,10 @@ mod tests {
         file.set_len(3 * BUFFER as u64).unwrap();
         let options = CatOptions::default();
         let mut full = File::create("/dev/full").unwrap();
-        assert!(matches!(cat(&file, &options, &mut full), Err(CatError::Output(_))));
+        assert!(matches!(cat(&file, &options, &mut full), Err(OrderError::Output(_))));
         let mut cut = Cut(file.try_clone().unwrap());
         let error = match cat(&file, &options, &mut cut) {
-            Err(CatError::Input(error)) => error.to_string(),
+            Err(OrderError::Input(error)) => error.to_string(),
             other => panic!("{other:?}"),
         };
         assert_eq!(error, "Became shorter meanwhile");

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use discnice_escape::Foreign;
 
+use super::error::OrderError;
 use super::names::{Delimiter, Names};
 use super::rank::{By, rank};
 use crate::input::InputError;
@@ -33,19 +34,20 @@ impl Default for ListOptions {
 /// has been told.
 ///
 /// # Errors
-/// Of the input and the output.
+/// As [`OrderError`] says.
 pub fn list(
     input: &mut dyn BufRead,
     out: &mut dyn Write,
     options: &ListOptions,
     complain: &mut dyn FnMut(&Path, &InputError),
-) -> io::Result<usize> {
+) -> Result<usize, OrderError> {
     let mut names = Names::default();
     let mut failed = 0;
     loop {
         names.clear();
-        let more = names.fill(input, options.delimiter, options.window.max(1))?;
-        failed += list_names(&names, out, options, complain)?;
+        let more = names.fill(input, options.delimiter, options.window.max(1));
+        let more = more.map_err(OrderError::Input)?;
+        failed += list_names(&names, out, options, complain).map_err(OrderError::Output)?;
         if !more {
             return Ok(failed);
         }

@@ -2,13 +2,15 @@
 //! and 4.2.4).
 
 mod cat;
+mod error;
 mod list;
 mod names;
 mod plan;
 mod rank;
 mod units;
 
-pub use cat::{CatError, CatOptions, cat};
+pub use cat::{CatOptions, cat};
+pub use error::OrderError;
 pub use list::{ListOptions, list, list_names};
 pub use names::{Delimiter, Names};
 pub use plan::{Piece, Plan, PlanOptions, order_pieces, plan};
