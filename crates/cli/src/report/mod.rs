@@ -14,15 +14,17 @@ mod record;
 mod verdict;
 mod waited;
 
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
+use std::iter;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
 use discnice_escape::{Foreign, json};
 use discnice_graybox::input::reason;
+use discnice_paths::folder_of;
 use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
@@ -40,6 +42,9 @@ enum Format {
     Svg,
     Json,
 }
+
+/// More links than the kernel follows.
+const LINKS: usize = 64;
 
 /// The file that a report is to be written to.
 #[derive(Debug, Clone)]
@@ -80,11 +85,11 @@ impl Target {
         let cannot = || format!("cannot write a report to {}", Foreign::path(&self.path));
         let refused =
             |why: &str| anyhow!("{}: {why}; name a file in a directory of yours", cannot());
-        // Of a symbolic link the file is replaced, not the link.
-        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let folder = discnice_paths::folder_of(&path);
+        // Of a symbolic link the file is replaced, not the link. The kernel tells which links are not to be followed.
+        let (found, path) = (self.path.metadata(), behind_links(&self.path));
+        let folder = folder_of(&path);
         let about = folder.metadata().map_err(|error| refused(&reason(&error)))?;
-        match path.symlink_metadata() {
+        match found {
             Ok(file) if file.is_dir() => {
                 bail!("{}: it is a directory; name a file in it", cannot())
             }
@@ -103,13 +108,18 @@ impl Target {
     }
 }
 
-/// Whether a file may be renamed over another one in a folder: a regular file, or a link that leads nowhere; in a folder such as
-/// /tmp one's own.
+/// The file that a path leads to by symbolic links, also if it is not there yet. path_resolution(7)
+fn behind_links(path: &Path) -> PathBuf {
+    let next = |path: &PathBuf| Some(folder_of(path).join(fs::read_link(path).ok()?));
+    iter::successors(Some(path.to_owned()), next).take(LINKS).last().unwrap_or_default()
+}
+
+/// Whether a file may be renamed over another one in a folder: a regular file, and in a folder such as /tmp one's own.
 fn is_replaceable(file: &Metadata, folder: &Metadata) -> bool {
     let own = geteuid().as_raw();
     let is_sticky = folder.mode() & libc::S_ISVTX != 0;
     let may = !is_sticky || own == 0 || [file.uid(), folder.uid()].contains(&own);
-    may && (file.is_file() || file.is_symlink())
+    may && file.is_file()
 }
 
 impl Draft {
@@ -154,12 +164,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_link_leads_to_is_written_also_if_it_is_not_there_yet() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        fs::create_dir(at("sub")).unwrap();
+        symlink("sub/second", at("first.json")).unwrap();
+        symlink("../x", at("sub/second")).unwrap();
+        let target: Target = at("first.json").to_str().unwrap().parse().unwrap();
+        for _ in 0..2 {
+            let draft = target.draft().unwrap();
+            draft.file.persist(draft.target.path).unwrap();
+            let kept = [at("first.json"), at("sub/second")].map(|link| link.is_symlink());
+            assert!(kept == [true; 2] && at("x").is_file(), "{kept:?}");
+        }
+        symlink("loop.json", at("loop.json")).unwrap();
+        symlink("/no/such/folder", at("nowhere.json")).unwrap();
+        for name in ["loop.json", "nowhere.json"] {
+            let target: Target = at(name).to_str().unwrap().parse().unwrap();
+            let told = target.draft().unwrap_err().to_string();
+            assert!(told.contains(name) && at(name).is_symlink(), "{told}");
+        }
+    }
+
+    #[test]
     fn a_draft_that_is_dropped_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("x.json");
         let target: Target = name.to_str().unwrap().parse().unwrap();
         drop(target.draft().unwrap());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let nowhere: Target = "/no/such/folder/x.json".parse().unwrap();
         assert!(nowhere.draft().is_err());
     }
