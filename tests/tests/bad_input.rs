@@ -220,6 +220,23 @@ fn what_is_mistyped_is_told_with_what_was_meant() {
     );
 }
 
+/// Figures of what did not run would say that it did.
+#[test]
+fn of_a_command_that_cannot_be_started_only_that_is_told() {
+    refuse_text(&["run", "--summary", "--", "no-such-command"], NOT_FOUND, "no-such-command");
+    refuse_text(&["run", "--summary", "--", "/etc/passwd"], NOT_EXECUTABLE, "/etc/passwd");
+    let words = ["run", "--summary", "--", "sh", "-c", "exit 127"];
+    let told = run(&mut product::discnice(words));
+    assert_eq!(told.status, Some(NOT_FOUND));
+    assert!(told.complaint().contains(", wrote "), "{told:?}");
+}
+
+#[test]
+fn an_empty_name_is_not_explained() {
+    refuse_text(&["explain", ""], OURS, "the name is empty");
+    refuse_text(&["explain", "--json", ""], OURS, "the name is empty");
+}
+
 #[test]
 fn class_names_that_are_none() {
     let long = "x".repeat(300);

@@ -5,6 +5,7 @@
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use discnice_sys::process::{self, Usage};
 use discnice_sys::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::Found;
@@ -168,13 +170,15 @@ pub enum Ended {
     Exited(u8),
     /// By this signal.
     Killed(i32),
+    /// With this exit status, before it became the command.
+    Unstarted(u8),
 }
 
 impl Ended {
     /// Ends this process in the same way.
     pub fn repeat(self) -> std::process::ExitCode {
         match self {
-            Self::Exited(status) => std::process::ExitCode::from(status),
+            Self::Exited(status) | Self::Unstarted(status) => std::process::ExitCode::from(status),
             Self::Killed(signal) => {
                 // SAFETY: ends this process as the child was ended; without a core of ours.
                 unsafe {
@@ -203,6 +207,7 @@ pub type Watch<'a> = &'a mut dyn FnMut();
 /// No process could be made.
 pub fn supervise(command: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
     let without_memory = memory::leave_it_to_the_child();
+    let failure = Failure::new();
     // Where it is ignored, which the command inherits, the kernel keeps no status of a child for us.
     // SAFETY: sets the disposition of a signal.
     let child_ends = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -221,6 +226,7 @@ pub fn supervise(command: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::
             // SAFETY: gives the command what there was.
             unsafe { libc::signal(libc::SIGCHLD, child_ends) };
             let status = command();
+            failure.tell();
             // SAFETY: ends the child without running what the parent will run.
             unsafe { libc::_exit(status.into()) }
         }
@@ -231,11 +237,31 @@ pub fn supervise(command: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::
         watch_until_the_end(pid, watch);
     }
     let status = child::await_end(pid)?;
-    Ok(if libc::WIFSIGNALED(status) {
-        Ended::Killed(libc::WTERMSIG(status))
-    } else {
-        Ended::Exited(libc::WEXITSTATUS(status) as u8)
+    let exited = libc::WEXITSTATUS(status) as u8;
+    Ok(match libc::WIFSIGNALED(status) {
+        true => Ended::Killed(libc::WTERMSIG(status)),
+        false if failure.is_told() => Ended::Unstarted(exited),
+        false => Ended::Exited(exited),
     })
+}
+
+/// How a child tells that it did not become the command: a pipe, which execve(2) closes. `None` if there are no descriptors.
+struct Failure(Option<(OwnedFd, OwnedFd)>);
+
+impl Failure {
+    fn new() -> Self {
+        Self(pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok())
+    }
+
+    fn tell(&self) {
+        if let Some((_, to)) = &self.0 {
+            let _ = rustix::io::write(to, &[0]);
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        self.0.as_ref().is_some_and(|(from, _)| rustix::io::read(from, &mut [0]) == Ok(1))
+    }
 }
 
 /// Whether [`supervise`] failed before there was a child: by fork(2), not by waitpid(2).

@@ -49,6 +49,9 @@ impl Explain {
 
     fn explanation(&self) -> anyhow::Result<Explanation> {
         let word = self.subject.to_string_lossy();
+        if word.is_empty() {
+            bail!("nothing to explain: the name is empty; give a PID, a class or a command");
+        }
         if let Ok(number) = word.parse::<i32>() {
             let pinned = pin(number)?;
             let class = membership::class_of(&pinned)?;

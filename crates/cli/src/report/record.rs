@@ -146,7 +146,7 @@ impl Record {
         let [read, written] = [Resource::Read, Resource::Write].map(|one| total.total(one));
         let (limits, predicts) = (found.class.limits(), found.class.predicts());
         let (status, signal) = match ended {
-            Ended::Exited(status) => (Some(status), None),
+            Ended::Exited(status) | Ended::Unstarted(status) => (Some(status), None),
             Ended::Killed(signal) => (None, Some(signal)),
         };
         Self {

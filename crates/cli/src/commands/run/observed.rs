@@ -88,7 +88,7 @@ impl Run {
         family.settle();
         course.tick(&family);
         let escaped = escapes.list();
-        if self.summary {
+        if self.summary && !matches!(ended, Ended::Unstarted(_)) {
             summary::tell_all(&found, &course, &waited, &escaped);
         }
         if let Some(draft) = draft {
