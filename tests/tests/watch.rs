@@ -91,7 +91,10 @@ fn keys_of_top_pause_and_end_a_class() {
 
 #[test]
 fn signals_end_top_and_give_the_terminal_back() {
-    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131)] {
+    let asking = [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131), ("ABRT", 134)];
+    let others =
+        [("USR1", 138), ("USR2", 140), ("ALRM", 142), ("XCPU", 152), ("34", 162), ("64", 192)];
+    for (signal, status) in asking.into_iter().chain(others) {
         let script = format!("(sleep 1; kill -{signal} $$) & exec \"$top\" top");
         let script = format!("ulimit -c 0; sh -c '{script}'; echo status $?; stty -a");
         let text = on_a_terminal("sleep 3", &script).text();
@@ -111,6 +114,33 @@ fn half_a_key_does_not_keep_top_from_noticing_signals() {
         let (_, after) = text.rsplit_once(GIVEN_BACK).expect("given back");
         assert!(after.contains("status 143") && after.contains(" icanon"), "{half}: {after:?}");
     }
+}
+
+#[test]
+fn the_key_after_half_a_key_counts() {
+    for half in ["\\033[", "\\033O", "\\033[1;", "\\303"] {
+        let keys = format!("sleep 1; printf '{half}'; sleep 1; printf q; sleep 2");
+        let script = "(sleep 6; kill -KILL $$) & \"$top\" top; echo status $?";
+        let text = on_a_terminal(&keys, script).text();
+        assert!(text.contains("status 0"), "{half}: {text:?}");
+    }
+}
+
+/// As a slow line splits it.
+#[test]
+fn a_key_that_comes_in_parts_is_one_key() {
+    let keys = "sleep 1; printf '?\\033'; sleep 0.03; printf '['; sleep 0.03; printf F; sleep 1; printf q; sleep 1; printf q";
+    let script = "stty rows 10 cols 80; \"$top\" top; echo status $?";
+    let text = on_a_terminal(&format!("{keys}; sleep 1"), script).text();
+    assert!(text.contains("(used)") && text.contains("status 0"), "{text:?}");
+}
+
+#[test]
+fn a_signal_that_is_ignored_does_not_end_top() {
+    let script =
+        "trap '' USR1; sh -c '(sleep 1; kill -USR1 $$) & exec \"$top\" top'; echo status $?";
+    let text = on_a_terminal("sleep 3; printf q; sleep 1", script).text();
+    assert!(text.contains("status 0"), "{text:?}");
 }
 
 #[test]

@@ -19,8 +19,8 @@ pub enum Input {
     Line(Purpose, String),
     /// `y` ends the target; every other key does not.
     End(Target),
-    /// Any key closes the help.
-    Help,
+    /// Keys that move the selection scroll the help, of which this is the first line that is shown; any other closes it.
+    Help(usize),
 }
 
 /// The purpose of a line that is typed.

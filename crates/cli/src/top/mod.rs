@@ -27,14 +27,14 @@ mod view;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
-
 use model::{Model, Wish};
 use screen::Screen;
 use signal_hook::consts::SIGHUP;
 use signals::Signals;
 use snapshot::Snapshot;
-use typing::Typed;
+use typing::Keyboard;
+
+use crate::launch::Ended;
 
 /// A signal is noticed after so long at most.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -46,39 +46,28 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub fn run(interval: Duration) -> anyhow::Result<ExitCode> {
     let signals = Signals::watch()?;
     let mut model = Model::new(Snapshot::take()?, style::Style::of_locale());
-    let mut screen = Screen::open()?;
+    let (mut screen, mut keyboard) = (Screen::open()?, Keyboard::new());
     let mut next = Instant::now() + interval;
     loop {
         screen.draw(|frame| view::draw(frame, &mut model))?;
         if let Some(signal) = signals.end() {
             drop(screen);
-            return Ok(signals.repeat(signal));
+            return Ok(Ended::Killed(signal).repeat());
         }
         if signals.stop() {
             screen.suspend()?;
         }
         let wait = next.saturating_duration_since(Instant::now()).min(PATIENCE);
-        let typed = typing::wait(wait);
-        if typed == Typed::Gone {
-            return Ok(signals.repeat(SIGHUP));
-        }
-        let mut is_read = typed == Typed::Nothing;
-        // All that was typed at once.
-        while event::poll(Duration::ZERO)? {
-            is_read = true;
-            let Event::Key(key) = event::read()? else { continue };
-            if key.kind == KeyEventKind::Release {
-                continue;
-            }
+        let Some(keys) = keyboard.wait(wait) else {
+            return Ok(Ended::Killed(SIGHUP).repeat());
+        };
+        for key in keys {
             match model.press(key) {
                 Some(Wish::Quit) => return Ok(ExitCode::SUCCESS),
                 Some(Wish::Suspend) => screen.suspend()?,
                 Some(Wish::Do(action)) => model.say(action.apply()),
                 None => {}
             }
-        }
-        if !is_read {
-            typing::discard();
         }
         if Instant::now() >= next {
             if !model.is_frozen() {

@@ -34,7 +34,6 @@ impl Screen {
             give_back();
             before(panic);
         }));
-        typing::read_without_waiting();
         take()?;
         let terminal = Terminal::new(CrosstermBackend::new(screen())).inspect_err(|_| give_back());
         Ok(Self { terminal: terminal? })
@@ -92,7 +91,8 @@ fn screen() -> Stdout {
 
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    execute!(screen(), EnterAlternateScreen).inspect_err(|_| give_back())
+    let taken = typing::read_without_waiting();
+    taken.and_then(|()| execute!(screen(), EnterAlternateScreen)).inspect_err(|_| give_back())
 }
 
 /// What fails here fails because the terminal is gone.

@@ -1,12 +1,23 @@
 //! Signals that want the view to end or to stop.
 
 use std::io;
-use std::process::ExitCode;
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use discnice_processes::wishes::bit;
+use discnice_sys::procfs;
+use libc::{
+    SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+    SIGURG, SIGWINCH,
+};
 use signal_hook::flag;
+
+/// Signals that do not end a process, that it cannot catch, or that tell of a fault in it. signal(7)
+const OTHERS: [i32; 13] = [
+    SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+    SIGURG, SIGWINCH,
+];
 
 /// Signals that want the view to end or to stop.
 pub struct Signals {
@@ -16,13 +27,17 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Watches from now on.
+    /// Watches from now on for all that would end this process.
     ///
     /// # Errors
     /// The kernel's.
     pub fn watch() -> io::Result<Self> {
         let signals = Self { end: Arc::default(), stop: Arc::default() };
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        let others = OTHERS.iter().fold(0, |mask, signal| mask | bit(*signal));
+        let ignored = procfs::ignored_signals(process::id());
+        // Between these two are those that the C library keeps for itself.
+        let all = (1..=libc::SIGSYS).chain(libc::SIGRTMIN()..=libc::SIGRTMAX());
+        for signal in all.filter(|signal| (others | ignored) & bit(*signal) == 0) {
             let number = usize::try_from(signal).unwrap_or_default();
             flag::register_usize(signal, Arc::clone(&signals.end), number)?;
         }
@@ -38,11 +53,5 @@ impl Signals {
     /// Whether the view shall stop; once for each time.
     pub fn stop(&self) -> bool {
         self.stop.swap(false, Ordering::Relaxed)
-    }
-
-    /// Ends this process as the signal would have.
-    pub fn repeat(&self, signal: i32) -> ExitCode {
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-        ExitCode::from(128u8.saturating_add(signal.unsigned_abs() as u8))
     }
 }

@@ -22,7 +22,7 @@ const HEIGHT: u16 = 6;
 const LIST: u16 = 3;
 
 /// What keys do, and what the columns mean.
-const HELP: &str = "
+pub(super) const HELP: &str = "
 arrows j k  select; PgUp, PgDn, Home, End go further
 l           type a limit: 5M; r 5M (reading), w 5M, ops 100,
             meta 100, net 5M, up 1M, down 1M; unlimited
@@ -38,8 +38,8 @@ SLEEP       threads held on average: 250% is 2.5 of them
 WAIT        what the next call waits for: a limit (disk,
             read, writ, iops, meta, net, up, down), others
             (give; keep: as far as its least rate lets it),
-            memory (mem), a condition (cond), more disk total
-            (used), `discnice resume` (stop)";
+            memory (mem), a condition (cond), more disk
+            total (used), `discnice resume` (stop)";
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
@@ -57,8 +57,10 @@ pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     let [head, list, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), below]).areas(area);
     frame.render_widget(paragraph(&summary(model)), head);
-    if model.shows_help() {
-        frame.render_widget(Paragraph::new(HELP), list);
+    if let Some(first) = model.help() {
+        let hidden = HELP.lines().count().saturating_sub(list.height.into());
+        *first = hidden.min(*first);
+        frame.render_widget(Paragraph::new(HELP).scroll((*first as u16, 0)), list);
     } else {
         draw_list(frame, model, list);
     }

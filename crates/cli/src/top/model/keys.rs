@@ -30,7 +30,11 @@ impl Model {
         }
         match std::mem::take(&mut self.input) {
             Input::List => self.press_list(key.code),
-            Input::Help => None,
+            Input::Help(first) => {
+                // How far it goes is known when it is drawn.
+                self.input = moved(first, usize::MAX, key.code).map_or(Input::List, Input::Help);
+                None
+            }
             Input::End(target) => {
                 (key.code == KeyCode::Char('y')).then_some(Wish::Do(Action::End(target)))
             }
@@ -48,18 +52,16 @@ impl Model {
     fn press_list(&mut self, key: KeyCode) -> Option<Wish> {
         let last = self.lines().len().saturating_sub(1);
         let selected = self.target();
+        if let Some(place) = moved(self.selected, last, key) {
+            self.selected = place;
+            return None;
+        }
         match key {
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.clear();
                 self.follow(selected.as_ref());
             }
             KeyCode::Char('q') | KeyCode::Esc => return Some(Wish::Quit),
-            KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(last),
-            KeyCode::PageUp => self.selected = self.selected.saturating_sub(10),
-            KeyCode::PageDown => self.selected = (self.selected + 10).min(last),
-            KeyCode::Home => self.selected = 0,
-            KeyCode::End => self.selected = last,
             KeyCode::Char(' ') => self.frozen = !self.frozen,
             KeyCode::Char('p') => {
                 self.processes = !self.processes;
@@ -70,7 +72,7 @@ impl Model {
                 self.arrange(selected.as_ref());
             }
             KeyCode::Char('/') => self.input = Input::Line(Purpose::Filter, String::new()),
-            KeyCode::Char('?' | 'h') => self.input = Input::Help,
+            KeyCode::Char('?' | 'h') => self.input = Input::Help(0),
             KeyCode::Char('l') => {
                 self.input = Input::Line(Purpose::Limit(selected?.class), String::new());
             }
@@ -98,4 +100,17 @@ impl Model {
         }
         None
     }
+}
+
+/// Where a key moves to from a place in a list; `None` if it does not move.
+fn moved(place: usize, last: usize, key: KeyCode) -> Option<usize> {
+    Some(match key {
+        KeyCode::Up | KeyCode::Char('k') => place.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => place.saturating_add(1).min(last),
+        KeyCode::PageUp => place.saturating_sub(10),
+        KeyCode::PageDown => place.saturating_add(10).min(last),
+        KeyCode::Home => 0,
+        KeyCode::End => last,
+        _ => return None,
+    })
 }

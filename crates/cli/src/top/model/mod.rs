@@ -153,9 +153,12 @@ impl Model {
         self.frozen
     }
 
-    /// Whether the help is shown instead of the list.
-    pub fn shows_help(&self) -> bool {
-        self.input == Input::Help
+    /// The first line of the help, if that is shown instead of the list.
+    pub fn help(&mut self) -> Option<&mut usize> {
+        match &mut self.input {
+            Input::Help(first) => Some(first),
+            _ => None,
+        }
     }
 
     /// The order of the classes.
@@ -243,7 +246,7 @@ impl Model {
             }
             (Input::Line(Purpose::Filter, typed), _) => format!("show names with: {typed}_"),
             (Input::End(target), _) => self.question(target),
-            (Input::Help, _) => "any key goes back".into(),
+            (Input::Help(_), _) => "arrows scroll, any other key goes back".into(),
             (Input::List, Some(message)) => message.clone(),
             (Input::List, None) => {
                 let freeze = if self.frozen { "SPACE look on" } else { "SPACE freeze" };

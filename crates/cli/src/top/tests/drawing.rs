@@ -10,6 +10,7 @@ use crate::top::model::{HISTORY, Model};
 use crate::top::picture;
 use crate::top::snapshot::Snapshot;
 use crate::top::style::Style;
+use crate::top::view::HELP;
 
 /// A job that gives way now and then is hardly ever looked at just as it waits.
 #[test]
@@ -130,6 +131,24 @@ fn limits_are_not_cut_off() {
     };
     assert!(disk("12.5M").contains(" 12.5 MiB/s+ "), "{}", disk("12.5M"));
     assert!(disk("1023M").contains(" 1023 MiB/s+ "), "{}", disk("1023M"));
+}
+
+#[test]
+fn help_scrolls_on_a_low_terminal() {
+    let mut model = model(Style::Ascii);
+    press(&mut model, &[KeyCode::Char('?')]);
+    let mut seen = screen(&mut model, 60, 6);
+    for _ in 0..30 {
+        press(&mut model, &[KeyCode::Down]);
+        seen += &screen(&mut model, 60, 6);
+    }
+    for line in HELP.lines() {
+        assert!(seen.contains(line), "{line}: {seen}");
+    }
+    press(&mut model, &[KeyCode::Up]);
+    assert!(!screen(&mut model, 60, 6).contains("(used)"), "one line up");
+    press(&mut model, &[KeyCode::Char('x')]);
+    assert!(screen(&mut model, 60, 6).contains("ALLOWED"));
 }
 
 #[test]
