@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use discnice_ledger::Class;
 use discnice_ledger::policy::{Resource, Resources};
 use discnice_sys::time;
-use discnice_units::{Bytes, Rate};
+use discnice_units::{Bytes, Nanos, Rate};
 use unicode_width::UnicodeWidthStr;
 
 use crate::binding::Binding;
@@ -189,13 +189,11 @@ const fn ways(of_network: bool) -> [Resource; 2] {
     }
 }
 
-/// A time in the two largest of its units.
+/// A time in whole seconds, or in the two largest of its units.
 fn duration(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
         seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        seconds @ 3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-        seconds => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
+        seconds => Nanos(seconds.saturating_mul(Nanos::SECOND.0)).to_string(),
     }
 }
 
@@ -257,5 +255,7 @@ mod tests {
         let told = |seconds| duration(Duration::from_secs(seconds));
         assert_eq!([told(59), told(61), told(7_260)], ["59 s", "1 min 1 s", "2 h 1 min"]);
         assert_eq!([told(86_399), told(266_400)], ["23 h 59 min", "3 d 2 h"]);
+        assert_eq!([told(60), told(3_600), told(86_400)], ["1 min", "1 h", "1 d"]);
+        assert_eq!(told(u64::MAX), Nanos(u64::MAX).to_string());
     }
 }
