@@ -114,39 +114,48 @@ impl Config {
     /// Says which parameter is out of its range.
     pub fn check(&self) -> Result<(), InvalidConfig> {
         let rules = [
-            (self.alpha > 0.0 && self.alpha < self.beta, "alpha must be above 0 and below beta"),
+            (self.alpha > 0.0 && self.alpha < self.beta, "alpha", "be above 0 and below beta"),
             (
                 self.probe_alpha >= self.alpha && self.probe_alpha < self.beta,
-                "probe_alpha must be at least alpha and below beta",
+                "probe_alpha",
+                "be at least alpha and below beta",
             ),
             (
                 self.false_stop_hours >= 0.0 && self.false_stop_hours <= 1e6,
-                "false-stop-hours must be in 0 to 1000000",
+                "false-stop-hours",
+                "be in 0 to 1000000",
             ),
-            (self.beta < 0.5, "beta must be below 0.5"),
-            (self.average_over >= 2.0, "average-over must be at least 2 testpoints"),
-            (self.ridge >= 0.0 && self.ridge < 0.1, "ridge must be in 0 to 0.1"),
-            (self.slack >= 1.0 && self.slack < 10.0, "slack must be in 1 to 10"),
-            (self.bootstrap > 0, "bootstrap must be at least 1 testpoint"),
+            (self.beta < 0.5, "beta", "be below 0.5"),
+            (self.average_over >= 2.0, "average-over", "be at least 2 testpoints"),
+            (self.ridge >= 0.0 && self.ridge < 0.1, "ridge", "be in 0 to 0.1"),
+            (self.slack >= 1.0 && self.slack < 10.0, "slack", "be in 1 to 10"),
+            (self.bootstrap > 0, "bootstrap", "be at least 1 testpoint"),
             (
                 self.probation_duty_frac > 0.0 && self.probation_duty_frac <= 1.0,
-                "probation_duty_frac must be above 0 and at most 1",
+                "probation_duty_frac",
+                "be above 0 and at most 1",
             ),
-            (self.hung >= Nanos::SECOND, "hung must be at least 1 s"),
-            (self.suspension.0 > 0, "suspension must be above 0"),
-            (self.suspension <= self.suspension_cap, "suspension must not exceed its cap"),
+            (self.hung >= Nanos::SECOND, "hung", "be at least 1 s"),
+            (self.suspension.0 > 0, "suspension", "be above 0"),
+            (self.suspension <= self.suspension_cap, "suspension", "not exceed its cap"),
         ];
-        rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(InvalidConfig(why)))
+        let broken = rules.into_iter().find(|(holds, ..)| !holds);
+        broken.map_or(Ok(()), |(_, parameter, rule)| Err(InvalidConfig { parameter, rule }))
     }
 }
 
 /// Names the parameter that is out of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidConfig(&'static str);
+pub struct InvalidConfig {
+    /// Its name.
+    pub parameter: &'static str,
+    /// What it must do.
+    rule: &'static str,
+}
 
 impl fmt::Display for InvalidConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        write!(f, "{} must {}", self.parameter, self.rule)
     }
 }
 

@@ -45,7 +45,7 @@ impl Parameter {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, parameter)| *parameter).ok_or_else(|| {
             let names = Self::ALL.map(|(name, _)| name).join(", ");
-            BadSetting(format!("no parameter {name:?}; there are {names}"))
+            BadSetting::text(format!("no parameter {name:?}; there are {names}"))
         })
     }
 
@@ -69,7 +69,8 @@ impl FromStr for Setting {
     type Err = BadSetting;
 
     fn from_str(text: &str) -> Result<Self, BadSetting> {
-        let bad = || BadSetting(format!("{text:?} is no setting; write NAME=NUMBER: alpha=0.05"));
+        let bad =
+            || BadSetting::text(format!("{text:?} is no setting; write NAME=NUMBER: alpha=0.05"));
         let (name, value) = text.split_once('=').ok_or_else(bad)?;
         let parameter = Parameter::named(name.trim())?;
         Ok(Self { parameter, value: value.trim().parse().map_err(|_| bad())? })
@@ -91,7 +92,8 @@ impl Setting {
         let value = self.value;
         if !value.is_finite() || value < 0.0 {
             let name = self.parameter.name();
-            return Err(BadSetting(format!("{name} must be a number of at least 0, not {value}")));
+            let why = format!("{name} must be a number of at least 0, not {value}");
+            return Err(BadSetting { parameter: Some(self.parameter), why });
         }
         match self.parameter {
             Parameter::Alpha => config.alpha = value,
@@ -130,11 +132,22 @@ fn seconds(value: f64) -> Nanos {
 
 /// Says in one line which setting cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadSetting(String);
+pub struct BadSetting {
+    /// The parameter that has a value which it cannot have.
+    pub parameter: Option<Parameter>,
+    why: String,
+}
+
+impl BadSetting {
+    /// What sets no parameter.
+    const fn text(why: String) -> Self {
+        Self { parameter: None, why }
+    }
+}
 
 impl fmt::Display for BadSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 
@@ -142,7 +155,7 @@ impl std::error::Error for BadSetting {}
 
 impl From<InvalidConfig> for BadSetting {
     fn from(invalid: InvalidConfig) -> Self {
-        Self(invalid.to_string())
+        Self { parameter: Parameter::named(invalid.parameter).ok(), why: invalid.to_string() }
     }
 }
 
@@ -184,6 +197,24 @@ mod tests {
             let error = set(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_parameter() {
+        for (text, parameter) in [
+            ("hung=60,alpha=0.3", Parameter::Alpha),
+            ("alpha=-1", Parameter::Alpha),
+            ("beta=0.5", Parameter::Beta),
+            ("hung=0,alpha=0.1", Parameter::Hung),
+            ("average-over=1", Parameter::AverageOver),
+            ("false-stop-hours=1e7", Parameter::FalseStopHours),
+            ("probation=inf", Parameter::Probation),
+        ] {
+            let error = apply(&mut Config::default(), &Setting::list(text).unwrap()).unwrap_err();
+            assert_eq!(error.parameter, Some(parameter), "{error}");
+            assert!(error.to_string().starts_with(parameter.name()), "{error}");
+        }
+        assert_eq!(Setting::list("alpha").unwrap_err().parameter, None);
     }
 
     #[test]

@@ -102,10 +102,10 @@ impl File {
         Ok(config)
     }
 
-    /// Where the parameter of regulation by progress stands that cannot be used: the reason begins with its name.
+    /// Where the parameter of regulation by progress stands that cannot be used, or the first of all if that has its default.
     fn blamed(&self, why: &BadSetting) -> Range<usize> {
-        let why = why.to_string();
-        let named = self.polite.keys().find(|name| why.split(' ').next() == Some(name.as_ref()));
+        let wrong = why.parameter.map(Parameter::name);
+        let named = self.polite.keys().find(|name| wrong == Some(name.as_ref()));
         named.or(self.polite.keys().next()).map_or(0..0, Spanned::span)
     }
 
