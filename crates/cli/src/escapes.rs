@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::commands::member_report;
 use crate::family::Family;
+use crate::looks::RESTS_PER_LOOK;
 use crate::running::Running;
 
 /// Most processes that are remembered.
@@ -15,8 +16,6 @@ const MOST: usize = 64;
 const LOOKS: u32 = 2;
 /// A program with cold caches takes this long to load its libraries; one that is held by then did not escape.
 const LOADING: Duration = Duration::from_secs(1);
-/// Looking takes at most one part in so many of the time: a class may have thousands of members.
-const PART: u32 = 20;
 
 /// A process that was not held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +59,7 @@ impl Escapes {
             }
         }
         let taken = begun.elapsed().max(Duration::from_millis(1));
-        self.next = Some(Instant::now() + taken * PART);
+        self.next = Some(Instant::now() + taken * RESTS_PER_LOOK);
     }
 
     fn add(&mut self, escaped: Escaped, now: Instant) {

@@ -12,10 +12,9 @@ use discnice_watcher::process::lives;
 
 use crate::classes::Found;
 use crate::counters::Counters;
+use crate::looks::RESTS_PER_LOOK;
 
-/// Looking takes at most one part in so many of the time.
-const PART: u32 = 20;
-/// Nor is it done more often.
+/// Members are not looked for more often.
 const APART: Duration = Duration::from_millis(50);
 /// A watcher charges what a process that has ended moved last within this, unless it does not get the processor.
 const SETTLED: Duration = Duration::from_millis(200);
@@ -55,7 +54,7 @@ impl Family {
         let known: Vec<BlockId> = self.children.iter().map(|child| child.block).collect();
         // What cannot be listed now is seen later.
         self.children.extend(of_children(&self.own, &known).unwrap_or_default());
-        self.next = Instant::now() + (begun.elapsed() * PART).max(APART);
+        self.next = Instant::now() + (begun.elapsed() * RESTS_PER_LOOK).max(APART);
     }
 
     /// Waits, a moment at most, for the watcher to charge what members that have ended moved last.

@@ -21,6 +21,7 @@
 //! - `launch`: how a command is made regulated and executed in our place;
 //! - `library`: where our library lies, and the copy of it that programs load;
 //! - `live`: the line of `run --progress`;
+//! - `looks`: how much of the time looking at a job takes;
 //! - `memory`: what happens when no memory is left;
 //! - `output`: everything that it says, so that no name which others chose reaches a terminal as it is;
 //! - `prediction`: prediction against account, for machines;
@@ -63,6 +64,7 @@ mod json;
 mod launch;
 mod library;
 mod live;
+mod looks;
 pub mod mechanism;
 mod membership;
 pub mod memory;

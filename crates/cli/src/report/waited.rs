@@ -12,10 +12,8 @@ use crate::classes::Found;
 use crate::explanation::others::Moving;
 use crate::explanation::waiting;
 use crate::family::Family;
+use crate::looks::RESTS_PER_LOOK;
 use crate::running::Running;
-
-/// Looking takes at most one part in so many of the time.
-const PART: u32 = 20;
 
 /// The time in which something of a job's classes waited, by what it waited for.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ impl Waited {
             self.others.look();
         }
         self.present = reasons.pop_first();
-        self.next = Instant::now() + begun.elapsed() * PART;
+        self.next = Instant::now() + begun.elapsed() * RESTS_PER_LOOK;
     }
 
     /// What was waited for at the last look.

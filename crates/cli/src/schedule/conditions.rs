@@ -11,12 +11,12 @@ use super::calendar::Civil;
 use super::moment::time_of_day;
 use super::sources::Sources;
 use crate::complaint;
+use crate::looks::RESTS_PER_LOOK;
 
 /// A machine is idle after so long.
 const IDLE: Duration = Duration::from_secs(300);
-/// A command is asked so often, one that takes as long at most one part in so many of the time,
+/// A command is asked so often, one that takes as long again after [`RESTS_PER_LOOK`] times what it took,
 const COMMAND: Duration = Duration::from_secs(2);
-const PART: u32 = 20;
 /// and is ended if it runs for so long.
 const LONGEST: Duration = Duration::from_secs(10);
 const ACCEPTED: &str =
@@ -202,7 +202,7 @@ impl Asked {
             }
             let took = self.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
             // One that ends soon is only found at the next look.
-            self.pause = if took < COMMAND { COMMAND } else { took * PART };
+            self.pause = if took < COMMAND { COMMAND } else { took * RESTS_PER_LOOK };
             self.running = None;
         }
         if self.begun.is_none_or(|begun| begun.elapsed() >= self.pause) {
