@@ -24,16 +24,38 @@ pub fn is_in_memory(fd: i32) -> bool {
     matches!(file_system(fd), Some(TMPFS | RAMFS | HUGETLBFS))
 }
 
-/// File systems in memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS (linux/magic.h, and their
-/// own headers).
-const LOCAL: [u64; 9] =
-    [TMPFS, RAMFS, HUGETLBFS, 0xef53, 0x5846_5342, BTRFS, 0xf2f5_2010, 0xca45_1a4e, 0x2fc1_2fc1];
+/// File systems in memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS, SquashFS, FAT, exFAT, NTFS (ntfs3), ISO 9660, UDF
+/// (linux/magic.h, and their own headers).
+const LOCAL: [u64; 15] = [
+    TMPFS,
+    RAMFS,
+    HUGETLBFS,
+    0xef53,
+    0x5846_5342,
+    BTRFS,
+    0xf2f5_2010,
+    0xca45_1a4e,
+    0x2fc1_2fc1,
+    0x7371_7368,
+    0x4d44,
+    0x2011_bab0,
+    0x7366_746e,
+    0x9660,
+    0x1501_3346,
+];
+/// `EROFS_SUPER_MAGIC_V1`. It may be kept by a daemon (cachefiles) or in a file, and then has no device.
+const EROFS: u64 = 0xe0f5_e1e2;
 
 /// Returns true if the kernel alone serves a file, by one of the common file systems; overlayfs
 /// refers to others. This query may take long. fstatfs(2)
 #[must_use]
 pub fn is_local(fd: i32) -> bool {
-    file_system(fd).is_some_and(|kind| LOCAL.contains(&kind))
+    let has_device = || status_as_known(fd).is_ok_and(|known| libc::major(known.device) != 0);
+    file_system(fd).is_some_and(|kind| is_kept_by_kernel(kind, has_device))
+}
+
+fn is_kept_by_kernel(kind: u64, has_device: impl FnOnce() -> bool) -> bool {
+    LOCAL.contains(&kind) || kind == EROFS && has_device()
 }
 
 /// File systems without a disk, on which a write is a command to the kernel: proc, sysfs, securityfs, selinuxfs, smackfs,
@@ -108,6 +130,18 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+
+    /// Magic numbers of the kernel's headers.
+    #[test]
+    fn file_systems_on_disks_are_local() {
+        let on_disks = [0xef53, 0x7371_7368, 0x4d44, 0x2011_bab0, 0x7366_746e, 0x9660, 0x1501_3346];
+        assert!(on_disks.iter().all(|kind| is_kept_by_kernel(*kind, || false)));
+        let served = [FUSE, OVERLAYFS, 0x6969, 0xff53_4d42, 0x0102_1997, 0x6165_676c];
+        assert!(!served.iter().any(|kind| is_kept_by_kernel(*kind, || true)));
+        assert!(is_kept_by_kernel(EROFS, || true) && !is_kept_by_kernel(EROFS, || false));
+        let of = |path| is_local(File::open(path).unwrap().as_raw_fd());
+        assert!(of("/dev/shm") && !of("/proc"));
+    }
 
     #[test]
     fn commands_to_the_kernel_are_told_from_files() {
