@@ -97,7 +97,7 @@ pub fn refresh(
 ) -> PyResult<Refreshed> {
     let options = rewriting::Options { dry_run, force, only_better: false, order: &order };
     match py.detach(|| rewriting::refresh(&path, &options, &mut |_, _, _| ())) {
-        Ok(report) => Ok((report.files, report.bytes, report.left, report.notes)),
+        Ok(report) => Ok((report.files, report.bytes.get(), report.left, report.notes)),
         Err(error) => Err(exception(&path, &error)),
     }
 }

@@ -210,7 +210,7 @@ pub unsafe extern "C" fn discnice_refresh(
     if !report.is_null() {
         let left = done.left.len() as u64;
         let told =
-            DiscniceRefreshed { files: done.files, bytes: done.bytes, left, kept: done.kept };
+            DiscniceRefreshed { files: done.files, bytes: done.bytes.get(), left, kept: done.kept };
         // SAFETY: not null, and the caller promises room.
         unsafe { report.write(told) };
     }

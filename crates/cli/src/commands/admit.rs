@@ -69,11 +69,10 @@ impl Admit {
     /// # Errors
     /// A senseless demand, or one for more than there can ever be; no access to the shared ledger.
     pub fn run(self) -> Result<ExitCode> {
-        let demand = Demand::new(self.min.get(), self.max.get(), self.multiple.get())?;
+        let demand = Demand::new(self.min, self.max, self.multiple)?;
         let Some(name) = self.command.first() else { bail!("no command given") };
-        let ceiling = mac::ceiling();
-        if demand.least() > ceiling {
-            let (least, ceiling) = (Bytes::new(demand.least()), Bytes::new(ceiling));
+        let (least, ceiling) = (demand.least(), Bytes::new(mac::ceiling()));
+        if least > ceiling {
             bail!(
                 "--min is {least}, but at most {ceiling} of memory can come free here; lower --min"
             );
@@ -87,7 +86,7 @@ impl Admit {
             tell!("discnice: {} of memory did not come free in time", self.min);
             return Ok(ExitCode::from(TIMED_OUT));
         };
-        let amount = bytes.to_string();
+        let amount = bytes.get().to_string();
         let arguments = self.command[1..].iter().map(|argument| substitute(argument, &amount));
         let command: Vec<_> = std::iter::once(name.clone()).chain(arguments).collect();
         let error = launch::execute(&command, &[("DISCNICE_MEMORY", amount.into())]);
@@ -98,13 +97,13 @@ impl Admit {
         Ok(ExitCode::from(if missing { NOT_FOUND } else { NOT_EXECUTABLE }))
     }
 
-    /// The bytes granted; `None` after the timeout. Takes a ticket.
+    /// What was granted; `None` after the timeout. Takes a ticket.
     fn wait(
         &self,
         ledger: &Ledger,
         ticket: &mut Option<u64>,
         demand: &Demand,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<Bytes>> {
         let start = Instant::now();
         let mut told = false;
         loop {

@@ -13,7 +13,6 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::fldc::refresh::{Cleared, Options, RefreshError, Report, clear_up, refresh};
 use discnice_graybox::input::{reason, shown};
-use discnice_units::Bytes;
 
 use self::disk::Disk;
 use super::refresh_worth::History;
@@ -219,7 +218,7 @@ impl Refresh {
         if report.recovered {
             say!("{dir}: cleared up after an interrupted refresh")?;
         }
-        let (files, bytes) = (report.files, Bytes::new(report.bytes));
+        let (files, bytes) = (report.files, report.bytes);
         let verb = if self.dry_run { "would rewrite" } else { "rewrote" };
         if report.worse.is_some() {
             say!("{dir}: rewrote nothing, as the free space here is in too many pieces")?;

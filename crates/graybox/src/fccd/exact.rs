@@ -1,16 +1,19 @@
 //! Regions by counting: halving with cachestat, one pass with mincore.
 
+use discnice_units::Bytes;
+
 use crate::pagecache::{Means, Oracle, mincore, page_size};
 
 use super::regions::{Region, push_merged};
 
-/// The regions of a file at a resolution of `grain` bytes; `None` if the means went away.
+/// The regions of a file at a resolution of `grain`; `None` if the means went away.
 pub fn regions(
     fd: i32,
     oracle: &mut Oracle,
-    size: u64,
-    grain: u64,
+    size: Bytes,
+    grain: Bytes,
 ) -> Option<(Means, Vec<Region>)> {
+    let (size, grain) = (size.get(), grain.get());
     let mut regions = Vec::new();
     if size == 0 {
         return Some((Means::Cachestat, regions));

@@ -14,8 +14,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::pagecache::{Means, Oracle, page_size};
+use discnice_units::Bytes;
 
+use crate::pagecache::{Means, Oracle, page_size};
 use crate::toolbox::Timer;
 
 use errno::from_errno;
@@ -26,7 +27,7 @@ pub use regions::{Heisenberg, Region, Residency};
 //= gray-box/4.1.2-prediction-unit
 /// The paper's 5 MB, made so much less that a miss in every unit is 0.1 % of the file (a page of
 /// 1000).
-pub const PREDICTION_UNIT: u64 = 1000 * 4096;
+pub const PREDICTION_UNIT: Bytes = Bytes::new(1000 * 4096);
 
 /// How to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,15 +52,16 @@ pub struct Options {
 /// As fstat(2) and pread(2).
 pub fn residency(file: &File, options: &Options) -> io::Result<Residency> {
     let fd = file.as_raw_fd();
-    let size = crate::pagecache::file_size(fd).map_err(from_errno)?;
-    let mut oracle = Oracle::of(fd);
+    let size = Bytes::new(crate::pagecache::file_size(fd).map_err(from_errno)?);
+    let (mut oracle, page) = (Oracle::of(fd), Bytes::new(page_size()));
     if oracle.is_exact() && !options.probes_only {
-        let grain = options.grain.unwrap_or_else(|| default_grain(size)).max(page_size());
+        let grain = options.grain.map_or_else(|| default_grain(size), Bytes::new).max(page);
         if let Some((means, regions)) = exact::regions(fd, &mut oracle, size, grain) {
+            let size = size.get();
             return Ok(Residency { size, means, regions, heisenberg: Heisenberg::default() });
         }
     }
-    let unit = options.prediction_unit.unwrap_or(PREDICTION_UNIT).max(page_size());
+    let unit = options.prediction_unit.map_or(PREDICTION_UNIT, Bytes::new).max(page);
     match by_sweep(fd, size, unit) {
         Err(error) if cannot_map(&error) => probing::residency(fd, size, unit),
         other => other,
@@ -67,7 +69,8 @@ pub fn residency(file: &File, options: &Options) -> io::Result<Residency> {
 }
 
 /// The residency by what the kernel maps around a touched page.
-fn by_sweep(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
+fn by_sweep(fd: i32, size: Bytes, unit: Bytes) -> io::Result<Residency> {
+    let (size, unit) = (size.get(), unit.get());
     if size < page_size() {
         // A probe would bring in all of it.
         let means = if size == 0 { Means::Probe } else { Means::Unknown };
@@ -100,8 +103,8 @@ fn cannot_map(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-fn default_grain(size: u64) -> u64 {
-    (size / 16384).next_power_of_two().max(page_size())
+fn default_grain(size: Bytes) -> Bytes {
+    Bytes::new((size.get() / 16384).next_power_of_two().max(page_size()))
 }
 
 #[cfg(test)]
@@ -110,8 +113,8 @@ mod tests {
 
     #[test]
     fn grain_follows_the_size() {
-        assert_eq!(default_grain(0), page_size());
-        assert_eq!(default_grain(64 << 20), page_size());
-        assert_eq!(default_grain(16 << 30), 1 << 20);
+        let grain = |size| default_grain(Bytes::new(size)).get();
+        assert_eq!([grain(0), grain(64 << 20)], [page_size(); 2]);
+        assert_eq!(grain(16 << 30), 1 << 20);
     }
 }

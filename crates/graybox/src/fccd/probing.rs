@@ -7,6 +7,8 @@
 
 use std::io;
 
+use discnice_units::Bytes;
+
 use crate::pagecache::{Errno, Means, Probe, page_size, probe};
 
 use super::errno::from_errno;
@@ -31,7 +33,8 @@ pub struct Sample {
 ///
 /// # Errors
 /// As pread(2). A file that shrinks meanwhile yields fewer probes.
-pub fn sample(fd: i32, size: u64, unit: u64) -> io::Result<Vec<Sample>> {
+pub fn sample(fd: i32, size: Bytes, unit: Bytes) -> io::Result<Vec<Sample>> {
+    let (size, unit) = (size.get(), unit.get());
     let mut samples = Vec::new();
     if size < page_size() {
         return Ok(samples);
@@ -98,9 +101,10 @@ impl Verdicts {
 ///
 /// # Errors
 /// As pread(2).
-pub fn residency(fd: i32, size: u64, unit: u64) -> io::Result<Residency> {
+pub fn residency(fd: i32, size: Bytes, unit: Bytes) -> io::Result<Residency> {
     let timer = Timer::start();
     let samples = sample(fd, size, unit)?;
+    let size = size.get();
     let verdicts = Verdicts::of(samples.iter().map(|sample| &sample.probe));
     let misses = samples.iter().filter(|sample| !verdicts.is_hit(&sample.probe)).count();
     let heisenberg = Heisenberg {
@@ -155,7 +159,8 @@ mod tests {
         let file = tempfile::tempfile_in("/var/tmp").unwrap();
         file.set_len(8 * UNIT).unwrap();
         let places = || -> Vec<u64> {
-            let samples = sample(file.as_raw_fd(), 8 * UNIT, UNIT).unwrap();
+            let [size, unit] = [8 * UNIT, UNIT].map(Bytes::new);
+            let samples = sample(file.as_raw_fd(), size, unit).unwrap();
             samples.iter().map(|sample| sample.offset).collect()
         };
         let (first, second) = (places(), places());

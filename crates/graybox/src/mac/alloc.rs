@@ -4,6 +4,8 @@
 use std::io;
 use std::ptr::NonNull;
 
+use discnice_units::Bytes;
+
 use super::Demand;
 use super::ledger::Ledger;
 use super::region::Region;
@@ -131,6 +133,7 @@ impl Drop for Grant {
 /// # Errors
 /// A senseless demand (`InvalidInput`); no access to the shared ledger.
 pub fn gb_alloc(min: u64, max: u64, multiple: u64) -> io::Result<Option<Grant>> {
+    let [min, max, multiple] = [min, max, multiple].map(Bytes::new);
     let demand = Demand::new(min, max, multiple)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     gb_alloc_with(&demand, Ledger::open()?, None)
@@ -145,19 +148,22 @@ pub fn gb_alloc_with(
     ledger: Ledger,
     thresholds: Option<Thresholds>,
 ) -> io::Result<Option<Grant>> {
-    let Some((ticket, promised)) = ledger.take(demand, FIRST_STEP)? else { return Ok(None) };
-    let Some(mut region) = reserve(promised, demand.most()) else {
+    let first = Bytes::new(FIRST_STEP);
+    let Some((ticket, promised)) = ledger.take(demand, first)? else { return Ok(None) };
+    let promised = promised.get();
+    let Some(mut region) = reserve(promised, demand.most().get()) else {
         ledger.give_back(ticket)?;
         return Ok(None);
     };
     let thresholds = thresholds.unwrap_or_else(|| Thresholds::by_trial(&mut region, 64));
-    let extend = &mut |wanted| ledger.extend(ticket, wanted);
+    let extend = &mut |wanted| ledger.extend(ticket, Bytes::new(wanted)).map(Bytes::get);
     let most = region.length() as u64;
     let found = search(&mut region, promised, most, &thresholds, extend)?;
-    match demand.take(found) {
-        Some(length) => {
+    match demand.take(Bytes::new(found)) {
+        Some(kept) => {
+            let length = kept.get();
             region.shrink(length as usize);
-            ledger.settle(ticket, length)?;
+            ledger.settle(ticket, kept)?;
             Ok(Some(Grant { region, length, ledger, ticket }))
         }
         None => {

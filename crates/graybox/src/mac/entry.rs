@@ -3,6 +3,7 @@
 use std::fs;
 
 use discnice_sys::procfs;
+use discnice_units::Bytes;
 
 /// First bytes of every slot in use; changes when the layout does.
 const MAGIC: u64 = u64::from_le_bytes(*b"dnmem\0\0\x01");
@@ -33,10 +34,10 @@ pub struct Entry {
 
 impl Entry {
     /// An entry of this process that has touched nothing yet.
-    pub fn own(ticket: u64, bytes: u64, is_command: bool) -> Self {
+    pub fn own(ticket: u64, bytes: Bytes, is_command: bool) -> Self {
         let pid = std::process::id();
         let started = start_time(pid).unwrap_or(0);
-        Self { pid, started, ticket, bytes, touched: 0, is_command }
+        Self { pid, started, ticket, bytes: bytes.get(), touched: 0, is_command }
     }
 
     /// Returns the entry as it is written.
@@ -125,7 +126,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let promised = Entry::own(1, 1 << 40, true);
+        let promised = Entry::own(1, Bytes::new(1 << 40), true);
         let is_seen = || promised.outstanding() < (1 << 40) - (32 << 20);
         let start = std::time::Instant::now();
         while !is_seen() && start.elapsed().as_secs() < 20 {

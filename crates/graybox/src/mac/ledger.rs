@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io;
 
+use discnice_units::Bytes;
 use rustix::fs::OFlags;
 
 use super::Demand;
@@ -24,8 +25,8 @@ pub struct Ledger {
 /// How an attempt to be admitted ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
-    /// This many bytes are promised.
-    Granted(u64),
+    /// So much memory is promised.
+    Granted(Bytes),
     /// Too little is there, or others were first. These processes hold promises: the end of one
     /// is a good time to ask again.
     Wait(Vec<u32>),
@@ -54,13 +55,13 @@ impl Ledger {
     }
 
     //= gray-box/4.3-atomic
-    /// Takes the least that `demand` can do with or `first` bytes, whichever is more, if they are
-    /// available now and no process waits for them; returns a ticket and the bytes promised. More
+    /// Takes the least that `demand` can do with or `first`, whichever is more, if so much is
+    /// available now and no process waits for it; returns a ticket and what is promised. More
     /// comes by [`Ledger::extend`].
     ///
     /// # Errors
     /// Of the file.
-    pub fn take(&self, demand: &Demand, first: u64) -> io::Result<Option<(u64, u64)>> {
+    pub fn take(&self, demand: &Demand, first: Bytes) -> io::Result<Option<(u64, Bytes)>> {
         // Before the lock, as it may take a while.
         let pressed = pressed();
         let Some(mut locked) = self.lock()? else { return Ok(None) };
@@ -75,32 +76,34 @@ impl Ledger {
         Ok(Some((ticket, bytes)))
     }
 
-    /// Notes that all of a promise has been touched, and asks that it grow to `wanted` bytes;
+    /// Notes that all of a promise has been touched, and asks that it grow to `wanted`;
     /// returns its new size. It gets no more than a fair share if other processes compete, even if
     /// they came after the promise began, and never passes those that wait.
     ///
     /// # Errors
     /// Of the file.
-    pub fn extend(&self, ticket: u64, wanted: u64) -> io::Result<u64> {
-        let Some(mut locked) = self.lock()? else { return Ok(0) };
-        let Some(index) = locked.find(std::process::id(), ticket) else { return Ok(0) };
-        let Some(entry) = locked.slots[index] else { return Ok(0) };
+    pub fn extend(&self, ticket: u64, wanted: Bytes) -> io::Result<Bytes> {
+        let Some(mut locked) = self.lock()? else { return Ok(Bytes::ZERO) };
+        let Some(index) = locked.find(std::process::id(), ticket) else { return Ok(Bytes::ZERO) };
+        let Some(entry) = locked.slots[index] else { return Ok(Bytes::ZERO) };
         locked.slots[index] = Some(Entry { touched: entry.bytes, ..entry });
-        let free = if locked.head().is_some() { 0 } else { locked.unpromised() };
+        let free = if locked.head().is_some() { Bytes::ZERO } else { locked.unpromised() };
         let share = locked.fair_share(free, millis_since_boot());
-        let bytes = wanted.min(share).min(entry.bytes + free).max(entry.bytes);
-        locked.write(index, Some(Entry { bytes, touched: entry.bytes, ..entry }))?;
+        let promised = Bytes::new(entry.bytes);
+        let bytes = wanted.min(share).min(promised.plus(free)).max(promised);
+        let touched = entry.bytes;
+        locked.write(index, Some(Entry { bytes: bytes.get(), touched, ..entry }))?;
         Ok(bytes)
     }
 
-    /// Says that of a promise `bytes` are kept, all of them touched.
+    /// Says that of a promise so much is kept, all of it touched.
     ///
     /// # Errors
     /// Of the file.
-    pub fn settle(&self, ticket: u64, bytes: u64) -> io::Result<()> {
+    pub fn settle(&self, ticket: u64, kept: Bytes) -> io::Result<()> {
         let Some(mut locked) = self.lock()? else { return Ok(()) };
         let Some(index) = locked.find(std::process::id(), ticket) else { return Ok(()) };
-        let entry = locked.slots[index];
+        let (entry, bytes) = (locked.slots[index], kept.get());
         locked.write(index, entry.map(|entry| Entry { bytes, touched: bytes, ..entry }))
     }
 
@@ -124,7 +127,7 @@ impl Ledger {
     pub fn queue(&self) -> io::Result<Option<u64>> {
         let Some(mut locked) = self.lock()? else { return Ok(None) };
         let ticket = locked.next_ticket();
-        locked.add(Entry::own(ticket, 0, true))?;
+        locked.add(Entry::own(ticket, Bytes::ZERO, true))?;
         Ok(Some(ticket))
     }
 
@@ -168,7 +171,9 @@ mod tests {
     use super::super::facts::available;
     use super::*;
 
-    const MIB: u64 = 1 << 20;
+    const BYTE: Bytes = Bytes::new(1);
+    const MIB: Bytes = Bytes::new(1 << 20);
+    const MOST: Bytes = Bytes::new(u64::MAX);
 
     fn ledger() -> (tempfile::TempDir, Ledger) {
         let dir = tempfile::tempdir().unwrap();
@@ -179,36 +184,32 @@ mod tests {
     #[test]
     fn a_promise_counts_until_it_is_given_back() {
         let (_dir, ledger) = ledger();
-        let all = Demand::new(MIB, 1 << 50, MIB).unwrap();
-        let (ticket, bytes) = ledger.take(&all, u64::MAX).unwrap().unwrap();
+        let all = Demand::new(MIB, Bytes::new(1 << 50), MIB).unwrap();
+        let (ticket, bytes) = ledger.take(&all, MOST).unwrap().unwrap();
         assert!(bytes >= MIB);
-        let as_much = Demand::new(bytes / 2, bytes, 1).unwrap();
-        assert_eq!(
-            ledger.take(&as_much, u64::MAX).unwrap(),
-            None,
-            "the same memory was promised twice"
-        );
+        let as_much = Demand::new(Bytes::new(bytes.get() / 2), bytes, BYTE).unwrap();
+        assert_eq!(ledger.take(&as_much, MOST).unwrap(), None, "the same memory twice");
         ledger.give_back(ticket).unwrap();
-        assert!(ledger.take(&as_much, u64::MAX).unwrap().is_some());
+        assert!(ledger.take(&as_much, MOST).unwrap().is_some());
     }
 
     #[test]
     fn nothing_waits_for_a_holder_of_the_lock_that_is_stopped() {
         let (dir, ledger) = ledger();
-        let small = Demand::new(MIB, MIB, 1).unwrap();
-        let (ticket, _) = ledger.take(&small, 0).unwrap().unwrap();
+        let small = Demand::new(MIB, MIB, BYTE).unwrap();
+        let (ticket, _) = ledger.take(&small, Bytes::ZERO).unwrap().unwrap();
         let stopped = Ledger::open_at(&dir.path().join("grants")).unwrap();
         let lock = stopped.lock().unwrap().unwrap();
         let begun = std::time::Instant::now();
-        assert_eq!(ledger.take(&small, 0).unwrap(), None);
+        assert_eq!(ledger.take(&small, Bytes::ZERO).unwrap(), None);
         assert_eq!(ledger.queue().unwrap(), None);
         assert_eq!(ledger.admit(ticket, &small).unwrap(), Admission::Wait(Vec::new()));
-        assert_eq!(ledger.extend(ticket, 2 * MIB).unwrap(), 0);
+        assert_eq!(ledger.extend(ticket, MIB.plus(MIB)).unwrap(), Bytes::ZERO);
         ledger.settle(ticket, MIB).unwrap();
         ledger.give_back(ticket).unwrap();
         assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
         drop(lock);
-        assert!(ledger.take(&small, 0).unwrap().is_some());
+        assert!(ledger.take(&small, Bytes::ZERO).unwrap().is_some());
     }
 
     #[test]
@@ -238,31 +239,32 @@ mod tests {
             is_command: false,
         };
         ledger.lock().unwrap().unwrap().add(member).unwrap();
-        let all = Demand::new(MIB, 1 << 50, MIB).unwrap();
-        let available = available().0;
-        let (ticket, bytes) = ledger.take(&all, 0).unwrap().unwrap();
+        let all = Demand::new(MIB, Bytes::new(1 << 50), MIB).unwrap();
+        let most_of_it = Bytes::new(available().0 / 3 * 2);
+        let (ticket, bytes) = ledger.take(&all, Bytes::ZERO).unwrap().unwrap();
         assert_eq!(bytes, MIB);
-        let bytes = ledger.extend(ticket, u64::MAX).unwrap();
-        assert!((MIB..=available / 3 * 2).contains(&bytes), "{bytes} of {available} is no half");
+        let bytes = ledger.extend(ticket, MOST).unwrap();
+        assert!((MIB..=most_of_it).contains(&bytes), "{bytes}, of which {most_of_it} is no half");
         other.kill().unwrap();
         other.wait().unwrap();
         // As nothing was touched, the kernel does not know yet of the first part.
-        let bytes = ledger.extend(ticket, u64::MAX).unwrap();
-        assert!(bytes > available / 3 * 2, "the dead do not compete");
+        let bytes = ledger.extend(ticket, MOST).unwrap();
+        assert!(bytes > most_of_it, "the dead do not compete");
     }
 
     //= gray-box/4.3.2-deadlock
     #[test]
     fn only_the_first_in_the_queue_is_admitted() {
         let (_dir, ledger) = ledger();
-        let small = Demand::new(1, 1, 1).unwrap();
-        let huge = Demand::new(1 << 60, 1 << 60, 1).unwrap();
+        let small = Demand::new(BYTE, BYTE, BYTE).unwrap();
+        let huge = Bytes::new(1 << 60);
+        let huge = Demand::new(huge, huge, BYTE).unwrap();
         let (first, second) = (ledger.queue().unwrap().unwrap(), ledger.queue().unwrap().unwrap());
         assert!(matches!(ledger.admit(first, &huge).unwrap(), Admission::Wait(_)));
         assert!(matches!(ledger.admit(second, &small).unwrap(), Admission::Wait(_)));
-        assert_eq!(ledger.take(&small, 0).unwrap(), None, "passed the queue");
+        assert_eq!(ledger.take(&small, Bytes::ZERO).unwrap(), None, "passed the queue");
         ledger.give_back(first).unwrap();
-        assert_eq!(ledger.admit(second, &small).unwrap(), Admission::Granted(1));
+        assert_eq!(ledger.admit(second, &small).unwrap(), Admission::Granted(BYTE));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use discnice_sys::procfs;
+use discnice_units::Bytes;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -104,15 +105,15 @@ impl<'a> Locked<'a> {
     }
 
     /// Returns free memory that is not promised.
-    pub fn unpromised(&self) -> u64 {
+    pub fn unpromised(&self) -> Bytes {
         let promised: u64 = self.entries().map(Entry::outstanding).sum();
-        available().0.saturating_sub(promised)
+        Bytes::new(available().0.saturating_sub(promised))
     }
 
     //= gray-box/4.3.2-fair
     /// What each of the processes that compete by `gb_alloc` would have if all had the same: the
     /// first to come must not take all and leave the others waiting on an idle processor.
-    pub fn fair_share(&self, unpromised: u64, now: u64) -> u64 {
+    pub fn fair_share(&self, unpromised: Bytes, now: u64) -> Bytes {
         let allocated = |entry: &&Entry| !entry.is_command && entry.ticket != MEMBER;
         let granted: u64 = self.entries().filter(allocated).map(|entry| entry.bytes).sum();
         let competing = |member: &&Entry| {
@@ -121,12 +122,12 @@ impl<'a> Locked<'a> {
                     || self.entries().filter(allocated).any(|entry| entry.pid == member.pid))
         };
         let members = self.entries().filter(competing).count() as u64;
-        (unpromised + granted) / members.max(1)
+        Bytes::new((unpromised.get() + granted) / members.max(1))
     }
 
     /// Notes that this process competes now.
     pub fn join(&mut self, now: u64) -> io::Result<()> {
-        let member = Entry { touched: now, ..Entry::own(MEMBER, 0, false) };
+        let member = Entry { touched: now, ..Entry::own(MEMBER, Bytes::ZERO, false) };
         match self.find(member.pid, MEMBER) {
             Some(index) => self.write(index, Some(member)),
             None => self.add(member),

@@ -18,7 +18,9 @@ pub use facts::{Facts, ceiling, facts, has_swap, is_scarce, machine, major_fault
 pub use ledger::{Admission, Ledger};
 pub use region::Region;
 
-/// How much memory a caller can use, in bytes.
+use discnice_units::Bytes;
+
+/// How much memory a caller can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
     min: u64,
@@ -54,11 +56,12 @@ impl std::error::Error for DemandError {}
 
 impl Demand {
     //= gray-box/4.3.2-fixed
-    /// At least `min`, at most `max` bytes, in multiples of `multiple`.
+    /// At least `min`, at most `max`, in multiples of `multiple`.
     ///
     /// # Errors
     /// As [`DemandError`] says.
-    pub const fn new(min: u64, max: u64, multiple: u64) -> Result<Self, DemandError> {
+    pub const fn new(min: Bytes, max: Bytes, multiple: Bytes) -> Result<Self, DemandError> {
+        let (min, max, multiple) = (min.get(), max.get(), multiple.get());
         if min == 0 || max == 0 || multiple == 0 {
             return Err(DemandError::Zero);
         }
@@ -76,22 +79,22 @@ impl Demand {
 
     /// The least whole multiple that is enough.
     #[must_use]
-    pub const fn least(&self) -> u64 {
-        self.min.div_ceil(self.multiple) * self.multiple
+    pub const fn least(&self) -> Bytes {
+        Bytes::new(self.min.div_ceil(self.multiple) * self.multiple)
     }
 
     /// The most that is of use.
     #[must_use]
-    pub const fn most(&self) -> u64 {
-        self.max / self.multiple * self.multiple
+    pub const fn most(&self) -> Bytes {
+        Bytes::new(self.max / self.multiple * self.multiple)
     }
 
-    /// What of `free` bytes this demand takes; `None` if it is too little.
+    /// What of `free` memory this demand takes; `None` if it is too little.
     #[must_use]
-    pub const fn take(&self, free: u64) -> Option<u64> {
-        let most = if free < self.max { free } else { self.max };
+    pub const fn take(&self, free: Bytes) -> Option<Bytes> {
+        let most = if free.get() < self.max { free.get() } else { self.max };
         let whole = most / self.multiple * self.multiple;
-        if whole < self.min { None } else { Some(whole) }
+        if whole < self.min { None } else { Some(Bytes::new(whole)) }
     }
 }
 
@@ -102,20 +105,20 @@ mod tests {
     //= gray-box/4.3.2-fixed
     #[test]
     fn demands() {
-        assert_eq!(Demand::new(2, 1, 1), Err(DemandError::MinAboveMax));
-        assert_eq!(Demand::new(1, 1, 0), Err(DemandError::Zero));
-        assert_eq!(Demand::new(5, 9, 10), Err(DemandError::NoMultiple));
-        assert_eq!(Demand::new(1, u64::MAX, 1), Err(DemandError::TooLarge));
-        let demand = Demand::new(100, 1000, 30).unwrap();
-        assert_eq!((demand.least(), demand.most()), (120, 990));
-        assert_eq!(demand.take(99), None);
-        assert_eq!(demand.take(119), None);
-        assert_eq!(demand.take(121), Some(120));
-        assert_eq!(demand.take(u64::MAX), Some(990));
-        let fixed = Demand::new(100, 100, 1).unwrap();
-        assert_eq!(
-            (fixed.take(99), fixed.take(100), fixed.take(1000)),
-            (None, Some(100), Some(100))
-        );
+        let of = |sizes: [u64; 3]| {
+            let [min, max, multiple] = sizes.map(Bytes::new);
+            Demand::new(min, max, multiple)
+        };
+        assert_eq!(of([2, 1, 1]), Err(DemandError::MinAboveMax));
+        assert_eq!(of([1, 1, 0]), Err(DemandError::Zero));
+        assert_eq!(of([5, 9, 10]), Err(DemandError::NoMultiple));
+        assert_eq!(of([1, u64::MAX, 1]), Err(DemandError::TooLarge));
+        let taken = |demand: Demand, free| demand.take(Bytes::new(free)).map(Bytes::get);
+        let demand = of([100, 1000, 30]).unwrap();
+        assert_eq!((demand.least().get(), demand.most().get()), (120, 990));
+        let free = [99, 119, 121, u64::MAX];
+        assert_eq!(free.map(|free| taken(demand, free)), [None, None, Some(120), Some(990)]);
+        let fixed = of([100, 100, 1]).unwrap();
+        assert_eq!([99, 100, 1000].map(|free| taken(fixed, free)), [None, Some(100), Some(100)]);
     }
 }

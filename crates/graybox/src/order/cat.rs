@@ -6,13 +6,14 @@ use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use crate::pagecache::Oracle;
+use discnice_units::Bytes;
 use rustix::fs::{Advice, fadvise};
 
 use super::error::OrderError;
 use super::units::{Unit, units};
 use crate::fccd::{self, Residency, estimate};
 use crate::mac::Region;
+use crate::pagecache::Oracle;
 
 /// How to cut the file up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn cat(file: &File, options: &CatOptions, out: &mut dyn Write) -> Result<(),
     // On a page boundary: the kernel copies to others a few per cent slower.
     let mut buffer = Region::reserve(BUFFER).map_err(OrderError::Input)?;
     let buffer = buffer.as_mut_slice();
-    if estimate(&mut Oracle::of(file.as_raw_fd()), size) == Some(1.0) {
+    if estimate(&mut Oracle::of(file.as_raw_fd()), Bytes::new(size)) == Some(1.0) {
         // As good in file order, and counting every page would take longer than it can gain.
         copy(file, &Run { start: 0, end: size, cached: true }, buffer, out)?;
     } else {

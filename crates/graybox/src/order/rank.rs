@@ -4,6 +4,8 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use discnice_units::Bytes;
+
 use crate::pagecache::{Oracle, Probe};
 
 use super::names::Names;
@@ -94,10 +96,11 @@ fn cached_frac(
     if facts.size == 0 {
         return Ok(1.0);
     }
-    if let Some(cached_frac) = estimate(&mut Oracle::of(fd), facts.size) {
+    let size = Bytes::new(facts.size);
+    if let Some(cached_frac) = estimate(&mut Oracle::of(fd), size) {
         return Ok(cached_frac as f32);
     }
-    let samples = sample(fd, facts.size, PREDICTION_UNIT)?;
+    let samples = sample(fd, size, PREDICTION_UNIT)?;
     probes.extend(samples.into_iter().map(|sample| (index, sample.probe)));
     Ok(0.0)
 }

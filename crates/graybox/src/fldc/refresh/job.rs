@@ -5,6 +5,8 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use discnice_units::Bytes;
+
 use super::copy::{self, Copied};
 use super::error::{Context, RefreshError, Result};
 use super::gain::{self, Survey};
@@ -122,7 +124,7 @@ impl<'a> Job<'a> {
     ///
     /// # Errors
     /// Refused if each file was left.
-    pub fn finish(&mut self) -> Result<(u64, u64)> {
+    pub fn finish(&mut self) -> Result<(u64, Bytes)> {
         for (index, copy) in std::mem::take(&mut self.unsettled) {
             let node = &self.tree.nodes[index];
             let dir = self.tree.open_directory(self.place.dir.as_fd(), node.parent);
@@ -132,8 +134,8 @@ impl<'a> Job<'a> {
                 Err(error) => self.left.push((index, error.into())),
             }
         }
-        let (files, bytes) =
-            (self.rewritten.len() as u64, check::bytes(&self.tree, &self.rewritten));
+        let files = self.rewritten.len() as u64;
+        let bytes = Bytes::new(check::bytes(&self.tree, &self.rewritten));
         if files == 0 && !self.left.is_empty() && self.worse.is_none() {
             return Err(RefreshError::Refused(check::shorten(self.lines(), LINES)));
         }
@@ -256,7 +258,7 @@ impl<'a> Job<'a> {
     }
 
     /// What was done, or would be.
-    pub fn report(&self, files: u64, bytes: u64, after: Option<Survey>) -> Report {
+    pub fn report(&self, files: u64, bytes: Bytes, after: Option<Survey>) -> Report {
         let (before, left) = (self.before, self.lines());
         Report {
             files,

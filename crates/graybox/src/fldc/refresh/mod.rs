@@ -69,6 +69,8 @@ pub mod worth;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use discnice_units::Bytes;
+
 pub use error::RefreshError;
 pub use gain::Survey;
 pub use options::{Options, Progress};
@@ -96,7 +98,7 @@ pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Re
     let place = Place::find(path)?;
     if options.dry_run {
         let job = Job::begin(&place, options)?;
-        let bytes = check::bytes(&job.tree, &job.pending);
+        let bytes = Bytes::new(check::bytes(&job.tree, &job.pending));
         let files = job.pending.len() as u64;
         let after = job.before.map(|now| now.ideal());
         // Those of a refresh at work are none of a look's business.

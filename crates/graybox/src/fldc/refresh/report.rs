@@ -1,5 +1,7 @@
 //! What a refresh has done.
 
+use discnice_units::Bytes;
+
 use super::gain::Survey;
 
 /// What was done, or would be.
@@ -7,8 +9,8 @@ use super::gain::Survey;
 pub struct Report {
     /// Files rewritten.
     pub files: u64,
-    /// Bytes that they take on the disk.
-    pub bytes: u64,
+    /// What they take on the disk.
+    pub bytes: Bytes,
     /// How the files lay; `None` where the file system does not tell.
     pub before: Option<Survey>,
     /// How they lie now; after a dry run, the best that may be hoped for.

@@ -10,7 +10,8 @@ fn ledger(dir: &tempfile::TempDir) -> Ledger {
 #[test]
 fn gives_what_is_there_and_takes_it_back() {
     let dir = tempfile::tempdir().unwrap();
-    let demand = Demand::new(MIB, 32 * MIB, MIB).unwrap();
+    let [min, max] = [MIB, 32 * MIB].map(Bytes::new);
+    let demand = Demand::new(min, max, min).unwrap();
     let grant = gb_alloc_with(&demand, ledger(&dir), None).unwrap().unwrap();
     assert_eq!(grant.length() % MIB, 0);
     assert!((MIB..=32 * MIB).contains(&grant.length()), "{}", grant.length());
@@ -36,7 +37,8 @@ fn steps_double_up_to_a_limit() {
 #[test]
 fn more_than_the_machine_has_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let demand = Demand::new(1 << 50, 1 << 51, 1).unwrap();
+    let [min, max, one] = [1 << 50, 1 << 51, 1].map(Bytes::new);
+    let demand = Demand::new(min, max, one).unwrap();
     assert!(gb_alloc_with(&demand, ledger(&dir), None).unwrap().is_none());
     assert_eq!(gb_alloc(2, 1, 1).unwrap_err().kind(), io::ErrorKind::InvalidInput);
 }

@@ -33,7 +33,7 @@ fn a_copy_that_stands_after_the_clearing_is_a_file_rewritten() {
     let copy = inode(parent.path(), "one");
     job.unsettled = vec![(one, copy), (other, u64::MAX)];
     let (files, bytes) = job.finish().unwrap();
-    assert_eq!((files, bytes), (1, job.tree.nodes[one].meta.allocated));
+    assert_eq!((files, bytes), (1, Bytes::new(job.tree.nodes[one].meta.allocated)));
     assert_eq!(job.left, [(other, Why::InUse)], "the original went back to its place");
 }
 
@@ -60,8 +60,8 @@ fn copies_that_lie_worse_are_thrown_away() {
     // As if reading took no seek at all until now.
     job.before = Some(Survey { seeks: 0, ..before });
     job.run(&area, &mut |_, _, _| {}).unwrap();
-    assert_eq!(job.finish().unwrap(), (0, 0));
-    let worse = job.report(0, 0, None).worse.expect("told");
+    assert_eq!(job.finish().unwrap(), (0, Bytes::ZERO));
+    let worse = job.report(0, Bytes::ZERO, None).worse.expect("told");
     assert!(worse.seeks > 0 && worse.files == 2, "{worse:?}");
     assert_eq!(["one", "other"].map(|name| inode(parent.path(), name)), originals);
     assert!(Area::left_over(&place, Some(&area)).unwrap().is_empty());
