@@ -16,6 +16,7 @@ use anyhow::{Context, bail};
 use discnice_paths::private_directory;
 use discnice_sys::process::user;
 use discnice_sys::procfs;
+use discnice_units::Bytes;
 use discnice_watcher::process::maps;
 use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs};
 
@@ -85,7 +86,7 @@ fn copy_in(copies: &Path, installed: &Path) -> io::Result<PathBuf> {
     let before = source.metadata()?;
     let id = id(installed, &before)?;
     let copy = copies.join(format!("{id}-{LIBRARY}"));
-    if is_good(&copy, before.len()) {
+    if is_good(&copy, Bytes::new(before.len())) {
         return Ok(copy);
     }
     private_directory(copies)?;
@@ -99,7 +100,7 @@ fn copy_in(copies: &Path, installed: &Path) -> io::Result<PathBuf> {
     fresh.as_file().set_permissions(Permissions::from_mode(MODE))?;
     fresh.persist(&copy)?;
     tidy(copies, &copy);
-    let good = is_good(&copy, before.len());
+    let good = is_good(&copy, Bytes::new(before.len()));
     good.then_some(copy).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
 }
 
@@ -118,7 +119,7 @@ fn changes(meta: &Metadata) -> (u64, i64, i64) {
 }
 
 /// Whether the file is a copy that we made, of which programs may map what is to be executed. It then counts as used.
-fn is_good(copy: &Path, size: u64) -> bool {
+fn is_good(copy: &Path, size: Bytes) -> bool {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(copy) else {
         return false;
@@ -127,7 +128,7 @@ fn is_good(copy: &Path, size: u64) -> bool {
     let ours = meta.is_file() && meta.uid() == user() && meta.mode() & 0o7777 == MODE;
     let executes =
         fstatvfs(&file).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::NOEXEC));
-    let good = ours && meta.len() == size && executes;
+    let good = ours && meta.len() == size.get() && executes;
     if good && is_older(&meta, UNUSED / 24) {
         let _ = file.set_modified(SystemTime::now());
     }

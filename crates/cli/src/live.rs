@@ -83,7 +83,7 @@ impl Live {
         let of = |class: &Class| {
             ways.map(|one| class.meter(one).recent().rate(clock)).iter().sum::<u64>()
         };
-        let rate = family.classes().map(|found| of(found.class)).sum();
+        let rate = Rate::per_second(family.classes().map(|found| of(found.class)).sum());
         let since = family.counters().since(&self.before);
         let threads = since.waited + waited.stood();
         let elapsed = now.duration_since(self.begun).as_secs_f64();
@@ -93,7 +93,7 @@ impl Live {
             (reason.state(), others.flatten())
         });
         State {
-            rate: Rate::per_second(rate).to_string(),
+            rate: rate.to_string(),
             limit: self.limit(job.found.class),
             each: job.found.class.is_per_child(),
             moved: ways.map(|one| since.total(one)).iter().sum(),
@@ -114,15 +114,15 @@ impl Live {
     }
 
     /// How much is done: of the file that it reads, else of the bytes that it may move.
-    fn done(&mut self, job: &Job, now: Instant, rate: u64) -> Option<(f64, Option<Duration>)> {
+    fn done(&mut self, job: &Job, now: Instant, rate: Rate) -> Option<(f64, Option<Duration>)> {
         let reading = largest(&job.processes());
         let in_file = reading.and_then(|reading| self.done_of(reading, now));
         in_file.or_else(|| {
             // Of children each may move as much.
             let class = Some(job.found.class).filter(|class| !class.is_per_child())?;
             let (most, used) = (class.disk_total()?.get(), class.disk_total_used().get());
-            let left = most.saturating_sub(used) as f64 / rate as f64;
-            let left = Duration::try_from_secs_f64(left).ok().filter(|_| rate > 0);
+            let left = most.saturating_sub(used) as f64 / rate.get() as f64;
+            let left = Duration::try_from_secs_f64(left).ok().filter(|_| rate.get() > 0);
             Some((used as f64 / most.max(1) as f64, left))
         })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use discnice_escape::Foreign;
 use discnice_ledger::board::Medium;
 use discnice_sys::{process, procfs, time};
-use discnice_units::Rate;
+use discnice_units::{Bytes, Rate};
 use discnice_watcher::{accounting, process as external};
 
 use crate::classes;
@@ -29,21 +29,21 @@ pub struct Other {
     rate: Rate,
 }
 
-/// What each process of no class has moved in all, in bytes, by its PID.
-type Accounts = BTreeMap<u32, u64>;
+/// What each process of no class has moved in all, by its PID.
+type Accounts = BTreeMap<u32, Bytes>;
 
-/// A process that moved so many bytes since an earlier look.
+/// A process that moved so much since an earlier look.
 struct Moved {
     id: u32,
     name: String,
-    bytes: u64,
+    bytes: Bytes,
 }
 
 /// What others move while a class gives way to them. Processes of other users are seen by the superuser alone.
 #[derive(Debug, Default)]
 pub struct Moving {
     before: Option<(Instant, Accounts)>,
-    moved: BTreeMap<(u32, String), u64>,
+    moved: BTreeMap<(u32, String), Bytes>,
 }
 
 impl Moving {
@@ -56,7 +56,8 @@ impl Moving {
         let lately = self.before.as_ref().filter(|(when, _)| when.elapsed() < LATELY);
         let (when, (now, moved)) = (Instant::now(), accounts(lately.map(|(_, before)| before)));
         for Moved { id, name, bytes } in moved {
-            *self.moved.entry((id, name)).or_default() += bytes;
+            let sum = self.moved.entry((id, name)).or_default();
+            *sum = sum.plus(bytes);
         }
         self.before = Some((when, now));
     }
@@ -73,7 +74,7 @@ pub fn look() -> Vec<Other> {
     let ((before, _), begun) = (accounts(None), Instant::now());
     std::thread::sleep(BETWEEN);
     let ((_, moved), seconds) = (accounts(Some(&before)), begun.elapsed().as_secs_f64());
-    let rate = |bytes: u64| Rate::per_second((bytes as f64 / seconds) as u64);
+    let rate = |moved: Bytes| Rate::per_second((moved.get() as f64 / seconds) as u64);
     let moved = moved.into_iter();
     let mut others: Vec<Other> =
         moved.map(|Moved { id, name, bytes }| Other { id, name, rate: rate(bytes) }).collect();
@@ -91,9 +92,10 @@ fn accounts(before: Option<&Accounts>) -> (Accounts, Vec<Moved>) {
     for id in ids.filter(|id| *id != process::id() && !is_member(*id)) {
         let Some(now) = moved(id) else { continue };
         // One that was not there before has moved all of it since.
-        let bytes =
-            before.map_or(0, |before| now.saturating_sub(before.get(&id).copied().unwrap_or(0)));
-        if bytes > 0 {
+        let earlier = |before: &Accounts| before.get(&id).copied().unwrap_or_default();
+        let since_then = |before| now.get().saturating_sub(earlier(before).get());
+        let bytes = Bytes::new(before.map_or(0, since_then));
+        if bytes > Bytes::ZERO {
             // At once: those that move most are often those that end soon.
             since.push(Moved { id, name: name(id), bytes });
         }
@@ -104,9 +106,10 @@ fn accounts(before: Option<&Accounts>) -> (Accounts, Vec<Moved>) {
 }
 
 /// What the threads of a process have moved: its own account has what ended children moved, too.
-fn moved(id: u32) -> Option<u64> {
+fn moved(id: u32) -> Option<Bytes> {
     let threads = accounting::threads(id);
-    (!threads.is_empty()).then(|| threads.values().map(|io| io.read + io.written).sum())
+    let sum = || threads.values().map(|io| io.read + io.written).sum();
+    (!threads.is_empty()).then(|| Bytes::new(sum()))
 }
 
 /// The name of a process, or what stands for it if the process has ended.

@@ -3,6 +3,7 @@
 use discnice_ledger::policy::Resource;
 use discnice_ledger::waits::{self, BUCKETS, Counts};
 use discnice_plot::{Chart, Plot, Series};
+use discnice_units::Bytes;
 
 use super::course::Sample;
 use super::record::Record;
@@ -23,9 +24,9 @@ pub fn all(record: &Record) -> Vec<Plot> {
 fn rates(record: &Record) -> Plot {
     let width = (record.seconds / POINTS).max(SMOOTH.min(record.seconds / 20.0));
     let spans = spans(&record.samples, width);
-    let line = |name: &str, bytes: fn(&Sample) -> u64| Series {
-        name: name.into(),
-        points: spans.iter().map(|(from, sum)| point(*from, sum, bytes(sum))).collect(),
+    let line = |name: &str, moved: fn(&Sample) -> u64| {
+        let point = |(from, sum): &(f64, Sample)| point(*from, sum, Bytes::new(moved(sum)));
+        Series { name: name.into(), points: spans.iter().map(point).collect() }
     };
     let mut series = vec![
         line("read", |sample| sample.read_bytes),
@@ -89,9 +90,9 @@ fn threshold(spans: &[(f64, Sample)], at_end: Option<u64>) -> (Vec<(f64, f64)>, 
     (points, None)
 }
 
-fn point(from: f64, sum: &Sample, bytes: u64) -> (f64, f64) {
+fn point(from: f64, sum: &Sample, moved: Bytes) -> (f64, f64) {
     let width = (sum.seconds - from).max(1e-3);
-    ((from + sum.seconds) / 2.0, bytes as f64 / width)
+    ((from + sum.seconds) / 2.0, moved.get() as f64 / width)
 }
 
 /// Sums of neighbouring samples that cover at least `width` seconds, with the time at which each
