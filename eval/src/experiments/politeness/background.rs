@@ -67,7 +67,7 @@ impl Background {
         script(
             "borg",
             "borg",
-            "borg create --files-cache=disabled \"$M\"/borg::$(date +%s%N) forest",
+            "borg break-lock \"$M\"/borg && borg create --files-cache=disabled \"$M\"/borg::$(date +%s%N) forest",
         ),
         script("rclone", "rclone", "rm -rf copy; rclone -q copy forest copy"),
         script("tar", "tar", "tar cf - forest | cat"),
@@ -103,7 +103,7 @@ impl Background {
 
     /// Starts it under a treatment.
     pub fn start(self, lab: &Lab, peer: Peer) -> anyhow::Result<Running> {
-        let forever = |pass: &str| format!("while {} && {{ {pass}; }}; do :; done", passes::ASK);
+        let forever = |pass: &str| format!("while {}; do {pass} || exit; done", passes::ASK);
         let mut shell = lab.command("sh");
         let mut command = match self.outer {
             Outer::Script => {

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use super::trees::{forest, git, give_all};
+use crate::frame::experiment::Scale;
 use crate::lab::job::Job;
 use crate::lab::{Lab, files};
 use crate::tool;
@@ -16,8 +17,10 @@ const MEGABYTE: u64 = 1_000_000;
 const LARGE_BYTES: u64 = 100 * MEGABYTE;
 /// Directories with a hundred small files each, for grep and for git.
 const DIRECTORIES: u32 = 15;
-/// So long a paced foreground lasts: 100 requests at 20 a second.
-const SECONDS: u32 = 5;
+/// So long a paced foreground lasts: the first of its requests meets the background at full speed, so a 99th
+/// percentile needs hundreds of them.
+const SECONDS: u32 = 20;
+const QUICK_SECONDS: u32 = 10;
 /// What a program of some size imports.
 const IMPORTS: &str = "import asyncio, unittest, email.mime.text, http.server, xml.dom.minidom, json, \
     csv, decimal, logging.config, multiprocessing.pool, concurrent.futures, argparse, difflib, pdb, \
@@ -77,13 +80,24 @@ impl Foreground {
         }
     }
 
+    /// About how many seconds it takes alone.
+    pub fn seconds(self, scale: Scale) -> f64 {
+        match self.is_paced() {
+            true => scale.rounds(SECONDS, QUICK_SECONDS).into(),
+            false => 3.0,
+        }
+    }
+
     /// Whether it asks at regular times, so that its longest waits count; else its whole time does.
     pub const fn is_paced(self) -> bool {
         !matches!(self, Self::Start | Self::Sequential | Self::Grep | Self::Status)
     }
 
     /// The command, as the unprivileged user.
-    pub fn command(self, lab: &Lab) -> Command {
+    pub fn command(self, lab: &Lab, scale: Scale) -> Command {
+        let paced = |request, file, every| {
+            paced(lab, (request, file), every, scale.rounds(SECONDS, QUICK_SECONDS))
+        };
         match self {
             Self::Start => python(lab),
             Self::Sequential => {
@@ -93,11 +107,11 @@ impl Foreground {
             }
             Self::Grep => plain(lab, "grep", &["-r", "nothing of this kind", "tree"]),
             Self::Status => plain(lab, "git", &["-C", "tree", "status"]),
-            Self::Commits => paced(lab, "commit", "database", 50),
-            Self::Reads => paced(lab, "read", "large", 50),
-            Self::ManyReads => paced(lab, "read", "large", 5),
-            Self::Syncs => paced(lab, "sync", "log", 50),
-            Self::Video => paced(lab, "frame", "large", 50),
+            Self::Commits => paced("commit", "database", 50),
+            Self::Reads => paced("read", "large", 50),
+            Self::ManyReads => paced("read", "large", 5),
+            Self::Syncs => paced("sync", "log", 50),
+            Self::Video => paced("frame", "large", 50),
         }
     }
 
@@ -132,10 +146,10 @@ fn plain(lab: &Lab, program: &str, words: &[&str]) -> Command {
     command
 }
 
-fn paced(lab: &Lab, request: &str, file: &str, every: u32) -> Command {
+fn paced(lab: &Lab, (request, file): (&str, &str), every: u32, seconds: u32) -> Command {
     let mut command = lab.workload("paced");
     command.args([request, file, "--every", &every.to_string()]);
-    command.args(["--seconds", &SECONDS.to_string()]);
+    command.args(["--seconds", &seconds.to_string()]);
     command
 }
 

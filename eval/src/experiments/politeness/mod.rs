@@ -60,10 +60,15 @@ impl Experiment for Politeness {
     }
 
     fn cases(&self, scale: Scale) -> (Vec<(String, f64)>, u32) {
-        let seconds = |case: &Case| match case.beside {
-            None => 6.0,
-            Some((_, Peer::Polite)) => 9.0,
-            Some(_) => 12.0,
+        // The head start, and unmounting the disk before.
+        let beside = HEAD_START.as_secs_f64() + 2.0;
+        let seconds = |case: &Case| {
+            let slower = match case.beside {
+                Some((_, Peer::Polite)) | None => 1.0,
+                Some(_) if case.foreground.is_paced() => 1.0,
+                Some(_) => 3.0,
+            };
+            beside + slower * case.foreground.seconds(scale)
         };
         let cases = Case::all(scale).into_iter().map(|case| (case.name(), seconds(&case)));
         (cases.collect(), scale.rounds(ROUNDS, ROUNDS_ALONE))
@@ -85,7 +90,7 @@ impl Experiment for Politeness {
         }
         background::prepare(lab)?;
         for case in Case::all(scale).into_iter().filter(|case| case.beside.is_none()) {
-            lab.make_resident(Job::start(&mut case.foreground.command(lab))?)?;
+            lab.make_resident(Job::start(&mut case.foreground.command(lab, scale))?)?;
         }
         lab.make_resident(Job::start(&mut lab.limited(&[], &lab.command("true"))?)?)
     }
@@ -103,7 +108,8 @@ impl Experiment for Politeness {
         };
         std::thread::sleep(HEAD_START);
         let mut printed = tempfile::tempfile().context("cannot make a temporary file")?;
-        let foreground = Job::start(case.foreground.command(lab).stdout(printed.try_clone()?))?;
+        let foreground =
+            Job::start(case.foreground.command(lab, step.scale).stdout(printed.try_clone()?))?;
         let mut groups = vec![("foreground", foreground.group())];
         groups.extend(background.as_ref().map(|job| ("background", job.group())));
         let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
