@@ -96,7 +96,7 @@ fn prolong(
     (direction, bytes): (Direction, u64),
     begun: Option<Nanos>,
 ) {
-    let usual = occupancy::usual(class.overhead(board), bytes);
+    let usual = occupancy::usual(class.overhead(board), 1, bytes);
     let took = begun.map_or(usual, |begun| now.minus(begun));
     if begun.is_some() {
         class.note_piece(board, took, bytes);
@@ -105,16 +105,30 @@ fn prolong(
     class.prolong(direction, (begun.unwrap_or(now), now), bytes, time);
 }
 
-/// Charges the disk time of what was just charged from outside, as a piece of work of unknown
-/// duration; returns true. Returns false if the class does not give way.
-pub fn occupy(class: &Class, board: &Board, now: Nanos, moved: Charged) -> bool {
+/// Charges the disk time of what was just charged from outside, as work of unknown duration; returns true. Returns
+/// false if the class does not give way. `waiting` tells how many threads wait for the disk: so many of them have a
+/// request there, at places of their own.
+pub fn occupy(
+    class: &Class,
+    board: &Board,
+    now: Nanos,
+    moved: Charged,
+    waiting: impl FnOnce() -> u32,
+) -> bool {
     if !class.yields() || !class.is_limited() {
         return false;
     }
-    for (direction, bytes) in [(Direction::Read, moved.read), (Direction::Write, moved.written)] {
-        if bytes > 0 {
-            prolong(class, board, now, (direction, bytes), None);
-        }
+    let overhead = class.overhead(board);
+    let charge = |direction, bytes, requests| {
+        let usual = occupancy::usual(overhead, requests, bytes);
+        let time = occupancy::time_for(usual, usual, class.load(board));
+        class.prolong(direction, (now, now), bytes, time);
+    };
+    if moved.read > 0 {
+        charge(Direction::Read, moved.read, waiting().max(1));
+    }
+    if moved.written > 0 {
+        charge(Direction::Write, moved.written, 1);
     }
     true
 }

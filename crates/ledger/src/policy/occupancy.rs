@@ -44,10 +44,10 @@ const SMOOTHING: u32 = 8;
 /// Part of a new piece in what is known of the overhead: one in so many.
 const SMOOTHING_OF_PIECES: u64 = 4;
 
-/// How long a piece of `bytes` takes as a rule.
+/// How long `bytes` in so many pieces take as a rule.
 #[must_use]
-pub const fn usual(overhead: Nanos, bytes: u64) -> Nanos {
-    overhead.plus(TRANSFER.time_for(bytes))
+pub const fn usual(overhead: Nanos, pieces: u32, bytes: u64) -> Nanos {
+    Nanos(overhead.0.saturating_mul(pieces as u64)).plus(TRANSFER.time_for(bytes))
 }
 
 /// The overhead after a piece of `bytes` took `took`.
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         #[test]
         fn arithmetic_never_overflows(took: u64, bytes: u64, busy: u64, gap: u64, known: u32) {
-            let _ = time_for(Nanos(took), usual(Nanos(busy), bytes), known);
+            let _ = time_for(Nanos(took), usual(Nanos(busy), 1, bytes), known);
             prop_assert!(overhead(Some(Nanos(gap)), Nanos(took), bytes).0 <= gap.max(LONGEST.0));
             prop_assert!(piece(bytes, Nanos(took)) <= bytes);
             prop_assert!(load(known, Nanos(busy), Nanos(gap)) <= SATURATED);

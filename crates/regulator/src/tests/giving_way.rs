@@ -1,10 +1,10 @@
 //! Giving way, on a simulated machine.
 
-use discnice_ledger::member::Books;
+use discnice_ledger::member::{Books, Charged};
 use discnice_units::{Nanos, Rate};
 
 use crate::tests::simulation::{Machine, Others, read, read_with, yielding_class};
-use crate::{File, Host, Regulator, Thread};
+use crate::{File, Host, Regulator, Thread, ledger, occupy};
 
 const RATE: u64 = 10 << 20;
 const SECOND: u64 = Nanos::SECOND.0;
@@ -63,6 +63,31 @@ fn gives_way_and_comes_back() {
     assert!((held as f64) < most, "held to its rate within 200 ms: {held}");
     let again = read_between(&machine, 23 * SECOND / 10, 43 * SECOND / 10);
     assert!(again > 500 << 20, "full speed within 2 s: {again}");
+}
+
+/// What is held from outside is not timed. rclone, with a dozen threads, moved small files from all over a disk: twelve
+/// seeks at once were taken for one.
+#[test]
+fn threads_that_wait_for_the_disk_have_a_request_each() {
+    let machine = Machine::new(400 << 20, true);
+    machine.others.set(|now| now / 5);
+    let (books, (class, board)) = (Books::new(), yielding_class(RATE));
+    let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
+    read_with(&machine, &regulator, 64 << 10);
+    // The machine's disk has no seeks; this one has.
+    (0..50).for_each(|_| class.note_piece(board, Nanos::from_millis(5), 0));
+    let moved = Charged { read: 64 << 10, written: 0 };
+    let owed = |waiting: u32| {
+        let now = machine.now();
+        let before = ledger::paid_at(class, now, moved);
+        assert!(occupy(class, board, now, moved, || waiting));
+        ledger::paid_at(class, now, moved).minus(before).0
+    };
+    // What it did not use before counts no more after this.
+    let _ = owed(1);
+    let (none, one, eight) = (owed(0), owed(1), owed(8));
+    assert!(one > 0 && none == one, "{none} {one}");
+    assert!(eight > 7 * one && eight < 9 * one, "{eight} {one}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use discnice_units::{Bytes, Nanos};
 
 use super::{Role, Watched};
 use crate::accounting::allowed_lead::{Lead, Verdict};
+use crate::process;
 
 impl Watched {
     /// Charges all that is new; returns whether anything was.
@@ -32,7 +33,9 @@ impl Watched {
         }
         self.class.watcher().note_charged(self.holding.charged_mechanism(), Bytes::new(bytes));
         self.class.passed().add(By::Watcher, Why::Account, Count { calls: 1, bytes });
-        let occupies = self.helpers.board.is_some_and(|board| occupy(self.class, board, now, new));
+        let waiting = || process::waiting_threads(id);
+        let occupies =
+            self.helpers.board.is_some_and(|board| occupy(self.class, board, now, new, waiting));
         let paid_at =
             if cancelled > 0 || occupies { ledger::paid_at(self.class, now, new) } else { paid_at };
         self.schedule.note_debt(now, paid_at);

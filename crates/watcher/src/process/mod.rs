@@ -30,7 +30,7 @@ pub use status::{
     WORKER, is_colleague, is_doomed, is_hidden, is_in_foreground, is_signalled, is_this_program,
     leader, link, lives, maps, name, number_inside, real_user, threads, tracer, voluntary_switches,
 };
-pub(crate) use status::{command_line, has_thread_in, read_file};
+pub(crate) use status::{command_line, has_thread_in, read_file, waiting_threads};
 
 /// A process that stays the same one: its descriptor cannot come to mean another.
 #[derive(Debug)]

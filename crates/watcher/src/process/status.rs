@@ -157,11 +157,21 @@ pub fn threads(id: u32) -> impl Iterator<Item = u32> {
 
 /// Whether a thread of the process, other than a worker of the kernel, is in one of these states.
 pub(crate) fn has_thread_in(id: u32, states: &[u8]) -> bool {
+    threads_in(id, states).next().is_some()
+}
+
+/// How many threads of the process, other than workers of the kernel, wait for a disk (or for another program to be
+/// executed, or for a file system in user space).
+pub(crate) fn waiting_threads(id: u32) -> u32 {
+    u32::try_from(threads_in(id, b"D").count()).unwrap_or(u32::MAX)
+}
+
+fn threads_in(id: u32, states: &[u8]) -> impl Iterator<Item = procfs::Stat> {
     let is_executing = procfs::is_executing(id);
     threads(id)
-        .filter(|_| !is_executing)
+        .filter(move |_| !is_executing)
         .filter_map(procfs::stat_unguarded)
-        .any(|stat| states.contains(&stat.state) && stat.flags & WORKER == 0)
+        .filter(move |stat| states.contains(&stat.state) && stat.flags & WORKER == 0)
 }
 
 /// Whether stopping the process by a signal would show in a terminal: a shell with job control
@@ -191,6 +201,28 @@ mod tests {
             assert_eq!((leader, owner), (Some(own), Some(user)), "{name:?}");
             assert!(inside.is_some(), "{name:?}");
         }
+    }
+
+    /// A thread that has made a process by vfork(2) waits as one that waits for a disk does.
+    #[test]
+    fn threads_that_wait_are_counted_and_those_that_sleep_are_not() {
+        use std::os::unix::process::CommandExt;
+        let script = "import ctypes, os, platform, threading, time\n\
+            clone = {'x86_64': 56, 'aarch64': 220}[platform.machine()]\n\
+            def wait():\n    ctypes.CDLL(None).syscall(clone, 0x4000 | 17, 0, 0, 0, 0)\n    time.sleep(100)\n\
+            for _ in range(3): threading.Thread(target=wait).start()\n\
+            time.sleep(100)";
+        let mut command = std::process::Command::new("python3");
+        let mut child = command.args(["-c", script]).process_group(0).spawn().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while waiting_threads(child.id()) < 3 && std::time::Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let found = waiting_threads(child.id());
+        let group = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, 3);
     }
 
     #[test]
