@@ -82,11 +82,15 @@ impl Background {
         script("make -j8", "make", "rm -f build/*.o; make -s -j8 -C build"),
         script("sort", "sort", "sort -S 20M -T . -o sorted lines"),
         script("dd, writing", "dd", "dd if=/dev/zero of=written bs=1M count=400"),
-        script("mmap", "fio", "fio --name=a --filename=data --rw=read --ioengine=mmap --minimal"),
+        script(
+            "mmap",
+            "fio",
+            "fio --thread --name=a --filename=data --rw=read --ioengine=mmap --minimal",
+        ),
         script(
             "io_uring",
             "fio",
-            "fio --name=a --filename=data --rw=read --bs=256k --iodepth=8 --direct=1 --ioengine=io_uring --minimal",
+            "fio --thread --name=a --filename=data --rw=read --bs=256k --iodepth=8 --direct=1 --ioengine=io_uring --minimal",
         ),
         script("rm -r", "rm", "cp -rl forest links; rm -r links"),
     ];

@@ -11,7 +11,7 @@ use crate::frame::record::{Record, Sample};
 use crate::frame::study::{Study, median, quantile};
 
 const MEGABYTE: f64 = 1e6;
-/// A player that reads one piece ahead stops if a piece takes longer than it plays.
+/// A player that reads one piece ahead, and plays once it has the first, stops if a piece takes longer than it plays.
 const DEADLINE: f64 = 0.05;
 
 /// One cell.
@@ -69,7 +69,7 @@ fn outcomes(samples: &[Sample], foreground: Foreground) -> Vec<Outcome> {
                 samples.filter_map(|sample| sample.values.get(value)).sum()
             };
             let rate = of("background bytes") / of("seconds") / MEGABYTE;
-            let late = 100.0 * share_late(&waits(samples, &name));
+            let late = 100.0 * share_late(samples, &name);
             cells.push(Outcome { background, peer, slowdown: beside / alone, rate, late });
         }
     }
@@ -89,8 +89,16 @@ fn waits(samples: &[Sample], case: &str) -> Vec<f64> {
     waits.flatten().map(|(_, wait)| *wait).collect()
 }
 
-fn share_late(waits: &[f64]) -> f64 {
-    waits.iter().filter(|wait| **wait > DEADLINE).count() as f64 / waits.len().max(1) as f64
+/// The share of the pieces behind the first that miss their deadline.
+fn share_late(samples: &[Sample], case: &str) -> f64 {
+    let samples = samples.iter().filter(|sample| sample.case == case);
+    let pieces = samples.filter_map(|sample| sample.series.get("waits")?.get(1..));
+    let (mut count, mut late) = (0_u32, 0_u32);
+    for (_, wait) in pieces.flatten() {
+        count += 1;
+        late += u32::from(*wait > DEADLINE);
+    }
+    f64::from(late) / f64::from(count.max(1))
 }
 
 /// Whether no other treatment of the same background gives it more at the same cost.
