@@ -94,14 +94,21 @@ fn signals_end_top_and_give_the_terminal_back() {
     let asking = [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131), ("ABRT", 134)];
     let others =
         [("USR1", 138), ("USR2", 140), ("ALRM", 142), ("XCPU", 152), ("34", 162), ("64", 192)];
-    for (signal, status) in asking.into_iter().chain(others) {
-        let script = format!("(sleep 1; kill -{signal} $$) & exec \"$top\" top");
+    let ends = |(signal, status)| {
+        // Those that are ignored here, as below nohup(1), would not end it.
+        let script =
+            format!("(sleep 1; kill -{signal} $$) & exec env --default-signal \"$top\" top");
         let script = format!("ulimit -c 0; sh -c '{script}'; echo status $?; stty -a");
         let text = on_a_terminal("sleep 3", &script).text();
         let (_, after) = text.rsplit_once(GIVEN_BACK).expect("given back");
         assert!(after.contains(&format!("status {status}")), "{signal}: {after:?}");
         assert!(after.contains(" icanon"), "{signal}: {after:?}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for case in asking.into_iter().chain(others) {
+            scope.spawn(move || ends(case));
+        }
+    });
 }
 
 /// As Alt-[ types, or a letter in another character set.
