@@ -41,9 +41,12 @@ pub fn study(record: &Record) -> Study {
         let slowdowns: Vec<f64> = polite.iter().map(|one| one.slowdown).collect();
         study.report(&format!("{name}, worst"), quantile(&slowdowns, 1.0).into_iter().collect());
         study.report(name, slowdowns);
-        let fronts: Vec<bool> = polite.iter().map(|one| is_on_front(one, &cells)).collect();
+        let fronts: Vec<bool> = polite.iter().filter_map(|one| is_on_front(one, &cells)).collect();
         let share = fronts.iter().filter(|front| **front).count() as f64 / fronts.len() as f64;
-        study.report(&format!("{name}, front"), vec![share]);
+        study.report(
+            &format!("{name}, front"),
+            Some(share).filter(|share| share.is_finite()).into_iter().collect(),
+        );
         if foreground == Foreground::Video {
             let late: Vec<f64> = polite.iter().map(|one| one.late).collect();
             study.report("video, late", quantile(&late, 1.0).into_iter().collect());
@@ -101,10 +104,12 @@ fn share_late(samples: &[Sample], case: &str) -> f64 {
     f64::from(late) / f64::from(count.max(1))
 }
 
-/// Whether no other treatment of the same background gives it more at the same cost.
-fn is_on_front(polite: &Outcome, cells: &[Outcome]) -> bool {
-    let others = cells.iter().filter(|other| other.background == polite.background);
-    !beaten((polite.rate, polite.slowdown), others.map(|other| (other.rate, other.slowdown)))
+/// Whether no other treatment of the same background gives it more at the same cost; `None` if none was measured.
+fn is_on_front(polite: &Outcome, cells: &[Outcome]) -> Option<bool> {
+    let is_other = |one: &&Outcome| one.background == polite.background && one.peer != polite.peer;
+    let mut others = cells.iter().filter(is_other).map(|one| (one.rate, one.slowdown)).peekable();
+    others.peek()?;
+    Some(!beaten((polite.rate, polite.slowdown), others))
 }
 
 fn map(foreground: Foreground, cells: &[Outcome]) -> Plot {
