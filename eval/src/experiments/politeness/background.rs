@@ -125,7 +125,7 @@ impl Background {
                 shell
             }
         };
-        command.env("M", lab.memory()).env("RESTIC_PASSWORD", "a");
+        command.env("M", lab.memory()).env("TMPDIR", lab.memory()).env("RESTIC_PASSWORD", "a");
         command.env("BORG_BASE_DIR", lab.memory());
         command.env("BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK", "yes");
         peer.begin(lab, command)
