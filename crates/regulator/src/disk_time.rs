@@ -85,7 +85,7 @@ impl<H: Host> Regulator<'_, H> {
     /// others of its size take.
     fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {
         let Some(board) = self.board else { return };
-        prolong(self.class, board, self.host.now(), (direction, bytes), begun);
+        prolong(self.class, board, self.host.now(), (direction, bytes, 1), begun);
     }
 }
 
@@ -93,10 +93,10 @@ fn prolong(
     class: &Class,
     board: &Board,
     now: Nanos,
-    (direction, bytes): (Direction, u64),
+    (direction, bytes, pieces): (Direction, u64, u32),
     begun: Option<Nanos>,
 ) {
-    let usual = occupancy::usual(class.overhead(board), 1, bytes);
+    let usual = occupancy::usual(class.overhead(board), pieces, bytes);
     let took = begun.map_or(usual, |begun| now.minus(begun));
     if begun.is_some() {
         class.note_piece(board, took, bytes);
@@ -118,17 +118,12 @@ pub fn occupy(
     if !class.yields() || !class.is_limited() {
         return false;
     }
-    let overhead = class.overhead(board);
-    let charge = |direction, bytes, requests| {
-        let usual = occupancy::usual(overhead, requests, bytes);
-        let time = occupancy::time_for(usual, usual, class.load(board));
-        class.prolong(direction, (now, now), bytes, time);
-    };
     if moved.read > 0 {
-        charge(Direction::Read, moved.read, waiting().max(1));
+        let requests = waiting().max(1);
+        prolong(class, board, now, (Direction::Read, moved.read, requests), None);
     }
     if moved.written > 0 {
-        charge(Direction::Write, moved.written, 1);
+        prolong(class, board, now, (Direction::Write, moved.written, 1), None);
     }
     true
 }
