@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
 
@@ -125,11 +126,17 @@ impl Background {
                 shell
             }
         };
-        command.env("M", lab.memory()).env("TMPDIR", lab.memory()).env("RESTIC_PASSWORD", "a");
-        command.env("BORG_BASE_DIR", lab.memory());
-        command.env("BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK", "yes");
+        set_variables(&mut command, lab);
         peer.begin(lab, command)
     }
+}
+
+/// Sets what scripts and backup programs find in their environment.
+fn set_variables(command: &mut Command, lab: &Lab) {
+    for name in ["M", "TMPDIR", "BORG_BASE_DIR"] {
+        command.env(name, lab.memory());
+    }
+    command.env("RESTIC_PASSWORD", "a").env("BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK", "yes");
 }
 
 /// Makes the files of all backgrounds, and the repositories of those that are installed.
@@ -152,8 +159,8 @@ pub fn prepare(lab: &Lab) -> anyhow::Result<()> {
     ] {
         if Requirement::Program(program).lack(&lab.site).is_none() {
             let mut shell = lab.command("sh");
-            shell.args(["-c", script]).env("M", lab.memory()).env("RESTIC_PASSWORD", "a");
-            shell.env("BORG_BASE_DIR", lab.memory());
+            shell.args(["-c", script]);
+            set_variables(&mut shell, lab);
             crate::lab::job::Job::start(&mut shell)?.finish()?;
         }
     }
