@@ -14,10 +14,10 @@ use crate::host::Host;
 
 /// So much of a disk's time may be on its way.
 const TIME: Nanos = Nanos::from_millis(100);
-/// As long as no disk has been timed, a slow hard disk's.
-const FIRST: u64 = 4 << 20;
+/// As long as no disk has been timed: a hard disk's, which writes small files.
+const FIRST: u64 = 1 << 20;
 /// Less is not worth a wait each, and more no disk needs to be busy.
-const LEAST: u64 = 1 << 20;
+const LEAST: u64 = 256 << 10;
 const MOST: u64 = 64 << 20;
 /// Of the portion that is waited for this part may still be on its way: the next is started before the disk is idle.
 const PART_LEFT: u64 = 2;
@@ -45,8 +45,15 @@ impl Backlog {
             self.since.set(now.0);
         }
         self.started.set(self.started.get().saturating_add(bytes));
-        let most = self.most.get();
-        self.started.get() >= if most == 0 { FIRST } else { most }
+        self.started.get() >= self.most()
+    }
+
+    /// So many bytes may be started before the disk is waited for.
+    pub fn most(&self) -> u64 {
+        match self.most.get() {
+            0 => FIRST,
+            most => most,
+        }
     }
 
     /// Notes that the disk has written all but a little of it.
@@ -85,16 +92,16 @@ mod tests {
     #[test]
     fn as_much_is_started_as_the_disk_writes_in_a_tenth_of_a_second() {
         let backlog = Backlog::default();
-        assert!(!backlog.add(Nanos(0), 2 * MIB));
-        assert!(backlog.add(Nanos(0), 2 * MIB), "nothing is known of the disk");
+        assert!(!backlog.add(Nanos(0), MIB / 2));
+        assert!(backlog.add(Nanos(0), MIB / 2), "nothing is known of the disk");
         // 40 MiB/s.
-        backlog.clear(TIME);
-        assert_eq!(backlog.most.get(), 4 * MIB);
-        for (mib_per_second, most) in [(400, 40 * MIB), (5, LEAST), (50_000, MOST)] {
+        backlog.clear(Nanos(TIME.0 / 4));
+        assert_eq!(backlog.most(), 4 * MIB);
+        for (mib_per_second, most) in [(400, 40 * MIB), (5, MIB / 2), (1, LEAST), (50_000, MOST)] {
             assert!((0..MOST / MIB).any(|_| backlog.add(Nanos(0), MIB)));
             let bytes = backlog.started.get();
             backlog.clear(Nanos(bytes * Nanos::SECOND.0 / (mib_per_second * MIB)));
-            assert!(most.abs_diff(backlog.most.get()) <= 1, "{mib_per_second}");
+            assert!(most.abs_diff(backlog.most()) <= 1, "{mib_per_second}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What one process dirtied and has on its way to the disk.
 
 use discnice_ledger::Class;
-use discnice_regulator::{Backlog, left_of, write_back_portion};
+use discnice_regulator::{Backlog, left_of};
 use discnice_units::Nanos;
 
 use crate::tuning;
@@ -34,12 +34,16 @@ impl Writeback {
         class: &Class,
         helper: &WriteBack,
     ) -> Option<Nanos> {
-        let counts = class.is_limited() || class.yields();
-        if !counts || self.dirtied < write_back_portion(class) {
+        if !(class.is_limited() || class.yields()) {
             return None;
         }
-        let (pace, bytes) = (Pace::of(class), std::mem::take(&mut self.dirtied));
+        let pace = Pace::of(class);
         let is_let_go = class.yields() && pace.is_free();
+        let most = if is_let_go { self.backlog.most() } else { pace.portion };
+        if self.dirtied < most.min(pace.portion) {
+            return None;
+        }
+        let bytes = std::mem::take(&mut self.dirtied);
         if !(is_let_go && self.backlog.add(now, bytes)) {
             helper.of(id, pace);
         } else if helper.await_written(id, pace, left_of(bytes)) {

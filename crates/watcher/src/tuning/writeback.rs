@@ -19,6 +19,8 @@ tuning! {
     ENTRIES: usize = 4096, Count, adr 13;
     /// Files that were created and not closed yet that are remembered.
     OPEN_FILES: usize = 4096, Count, adr 13;
+    /// Files that were closed while nothing held their class, and that nothing has waited for yet, that are remembered.
+    CLOSED_FILES: usize = 1024, Count, adr 20;
     /// Folders above one in which a process writes that are watched, too, if they have the same
     /// owner.
     FOLDERS_ABOVE: usize = 4, Count, adr 13;

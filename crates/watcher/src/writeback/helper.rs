@@ -17,6 +17,7 @@ use super::fuse_daemons::FuseDaemons;
 use super::in_flight::InFlight;
 use super::messages::{self, DAEMONS, News, Order};
 use super::portions::{Pace, Portions};
+use super::recent::Recent;
 use crate::process::{descriptors, local_files};
 use crate::tuning;
 
@@ -27,11 +28,15 @@ pub(super) fn serve(mut socket: File) {
     let _ = rustix::thread::set_name(c"discnice-flush");
     let (mut closed, mut paced) = (Closed::default(), Portions::default());
     let (mut daemons, mut awaited) = (FuseDaemons::default(), InFlight::default());
+    let mut recent = Recent::default();
     let mut message = [0; messages::LENGTH];
     loop {
         let due = [paced.due(), daemons.due(), awaited.due()].into_iter().flatten().min();
         let (told, timed_out) = wait(&socket, &closed, due);
-        closed.follow(&mut |path, pace| start_at(path, pace, &mut paced));
+        closed.follow(&mut |path, pace| {
+            recent.note(path, pace);
+            start_at(path, pace, &mut paced)
+        });
         closed.made.tell(|news| socket.write_all(&news.encode()).is_ok());
         if told {
             if socket.read_exact(&mut message).is_err() {
@@ -43,15 +48,16 @@ pub(super) fn serve(mut socket: File) {
                     ids.iter().for_each(|id| _ = start_all(*id, pace, &mut closed, &mut paced));
                 }
                 Some(Order { id, pace, left }) => {
-                    let files = start_all(id, pace, &mut closed, &mut paced);
+                    let mut files = start_all(id, pace, &mut closed, &mut paced);
                     if let Some(left) = left {
+                        files.extend(recent.take(pace));
                         awaited.add(time::now(), id, files, left);
                     }
                 }
                 None => {}
             }
         } else if timed_out && due.is_none() {
-            closed = Closed::default();
+            (closed, recent) = (Closed::default(), Recent::default());
         }
         daemons.go_on(time::now(), |id, pace| expect_all(id, pace, &mut closed, &mut paced));
         paced.go_on(time::now());

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use discnice_estimator::blocks::PAGE;
 use discnice_sys::pagecache;
@@ -24,7 +24,7 @@ pub(crate) struct InFlight {
 
 #[derive(Debug)]
 struct Wait {
-    /// Links to the files; nothing is kept open.
+    /// Links and names of the files; nothing is kept open.
     files: Vec<PathBuf>,
     /// So many bytes may still be on their way.
     left: u64,
@@ -32,15 +32,23 @@ struct Wait {
 }
 
 impl Wait {
-    fn is_over(&self, now: Nanos) -> bool {
-        let on_their_way = self.files.iter().filter_map(|path| {
-            let opened = local_files::open_anew(path)?;
-            let size = opened.metadata().ok()?.len();
-            // Where the kernel does not tell nothing is waited for.
-            Some(pagecache::cachestat(opened.as_raw_fd(), 0, size).ok()?.writeback * PAGE)
+    /// Whether it ends now. Files that are written are not looked at again.
+    fn is_over(&mut self, now: Nanos) -> bool {
+        let mut bytes = 0;
+        self.files.retain(|path| {
+            let of_it = on_its_way(path).unwrap_or(0);
+            bytes += of_it;
+            of_it > 0
         });
-        now >= self.until || on_their_way.sum::<u64>() <= self.left
+        now >= self.until || bytes <= self.left
     }
+}
+
+/// Bytes of a file that are on their way to the disk. Where the kernel does not tell nothing is waited for.
+fn on_its_way(path: &Path) -> Option<u64> {
+    let opened = local_files::open_anew(path)?;
+    let size = opened.metadata().ok()?.len();
+    Some(pagecache::cachestat(opened.as_raw_fd(), 0, size).ok()?.writeback * PAGE)
 }
 
 impl InFlight {

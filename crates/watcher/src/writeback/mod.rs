@@ -15,6 +15,7 @@ mod helper;
 pub(crate) mod in_flight;
 pub(crate) mod messages;
 pub(crate) mod portions;
+mod recent;
 
 use std::cell::RefCell;
 use std::fs::File;
