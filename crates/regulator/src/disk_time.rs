@@ -81,6 +81,13 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
+    /// For how long a piece of `bytes`, as they are as a rule, keeps the next one waiting; `None` unless the class gives way.
+    pub(crate) fn time_of_piece(&self, bytes: u64) -> Option<Nanos> {
+        let board = self.board.filter(|_| self.times())?;
+        let usual = occupancy::usual(self.class.overhead(board), 1, bytes);
+        Some(occupancy::time_for(usual, usual, self.class.load(board)))
+    }
+
     /// Charges the disk time of a piece of work. If its start was not seen, it counts as long as
     /// others of its size take.
     fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {

@@ -9,7 +9,7 @@ use discnice_ledger::board::{ALL_DISKS, Totals, Work};
 use discnice_ledger::policy::throttle::INTERVAL;
 use discnice_units::Nanos;
 
-use crate::host::Host;
+use crate::host::{FileStatus, Host};
 use crate::{File, Regulator};
 
 /// Makes a new observation on the board if the last one is old. For a member.
@@ -104,15 +104,21 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Notes on which disk a file lies that was found to cost something.
     pub(crate) fn note_disk(&self, fd: i32, file: &File) {
-        let Some(board) = self.board else { return };
-        if file.is_placed() {
+        if self.board.is_none() || file.is_placed() {
             return;
         }
         // A descriptor that is not at hand now may be at the next call.
         let Some(status) = self.host.status(fd) else { return };
         file.set_placed();
-        // What was charged meanwhile need not be of this file: /dev/null lies on no disk.
-        if status.disk && self.class.is_new_device(status.device) {
+        self.note_place(status);
+    }
+
+    /// Notes the disk of a file that lies on one: what was charged meanwhile need not be of this file, such as /dev/null.
+    pub fn note_place(&self, status: FileStatus) {
+        if let Some(board) = self.board
+            && status.disk
+            && self.class.is_new_device(status.device)
+        {
             let disk = self.host.disk_of(status.device);
             self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));
         }

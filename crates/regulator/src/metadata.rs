@@ -4,12 +4,15 @@ use discnice_estimator::Access;
 use discnice_ledger::policy::Resource;
 use discnice_ledger::trace::Why;
 use discnice_ledger::{Direction, Meter};
+use discnice_units::Nanos;
 
 use crate::host::Host;
 use crate::{Regulator, Thread, Ticket};
 
 /// What a call of this kind reads when it misses the cache: a directory or inode table block.
 const BLOCK: u64 = 4096;
+/// Changes of names or inodes that are a piece of work: sixty-four inodes are written with some seeks, as they lie together.
+const CHANGES_IN_PIECE: u64 = 64;
 
 impl<H: Host> Regulator<'_, H> {
     /// Admits a call with a cost that is known only from earlier calls.
@@ -42,6 +45,21 @@ impl<H: Host> Regulator<'_, H> {
         let meter = self.class.meter(Resource::Metadata);
         let now = self.wait_for(meter, Meter::reserve_operations, 1, self.host.now());
         meter.settle(self.class.pace(), now, 1, thread.names.take().saturating_add(1));
+    }
+
+    /// Admits a change of names or inodes; returns true if it waited. What it dirties is in no account: the file system
+    /// writes it with its journal, later, and a commit of others waits for all of it. So while the class gives way,
+    /// changes take the disk's time: as many as make a piece of work pass together, so that few commits meet any.
+    pub fn admit_change(&self) -> bool {
+        let Some(piece) = self.time_of_piece(CHANGES_IN_PIECE * BLOCK) else { return false };
+        let (now, owed) = (self.host.now(), self.frontier(Direction::Write));
+        let waits = owed > now.plus(piece);
+        if waits {
+            self.wait_until_paid(owed);
+        }
+        let now = self.host.now();
+        self.class.prolong(Direction::Write, (now, now), 0, Nanos(piece.0 / CHANGES_IN_PIECE));
+        waits
     }
 
     /// Counts the metadata operations that a thread has done since they were last counted.

@@ -161,10 +161,32 @@ fn note_entry(fd: i32, inode: u64) {
     }
 }
 
-/// A metadata operation that changes what is mostly known by then.
+/// A metadata operation that changes `path`, a name below `directory`, or what it stands for; mostly known by then.
 #[inline(always)]
-pub fn change<T>(real: impl FnOnce() -> T) -> T {
-    after_turn(name(), Access::Changes, Object::Unknown, real)
+pub fn change<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
+    after_turn(name_to_change(directory, path), Access::Changes, Object::Unknown, real)
+}
+
+/// As [`name`], for an operation that changes `path`. In a class that gives way it waits for the disk, too, and tells on
+/// which disk that is.
+#[inline(never)]
+pub fn name_to_change(directory: i32, path: *const c_char) -> Option<Why> {
+    let turn = name();
+    let Some(class) = engine::class().filter(|class| class.yields()) else { return turn };
+    let is_asked = local().thread.names.count_change();
+    if !is_asked && !class.is_limited() {
+        return turn;
+    }
+    let Some(regulator) = engine::regulator() else { return turn };
+    if is_asked && let Some(status) = place(directory, path) {
+        regulator.note_place(status.into());
+    }
+    if regulator.admit_change() { Some(Why::Reserved) } else { turn }
+}
+
+/// Something on the file system of a name that may not be there yet.
+fn place(directory: i32, path: *const c_char) -> Option<file::Status> {
+    file::status_at(directory, path).or_else(|_| file::status_at(directory, c".".as_ptr())).ok()
 }
 
 /// Waits for the place of one metadata operation, or only counts it; returns why it goes on if it
@@ -219,7 +241,7 @@ fn finish_metadata(local: &Local, access: Access, object: Object, ticket: Ticket
 /// A call that takes a name off a file: whatever of it is dirty will not be written if it was the
 /// last one. `path` is the program's.
 pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    let turn = name();
+    let turn = name_to_change(directory, path);
     let status = watched(|| file::status_now(directory, path).ok())
         .filter(|status| status.regular && status.links == 1);
     let result = after_turn(turn, Access::Changes, Object::Unknown, real);
@@ -270,7 +292,7 @@ pub fn open_named(
     if flags & libc::O_TRUNC != 0 {
         open_emptied(directory, name, real)
     } else if flags & libc::O_EXCL != 0 {
-        files::opened(change(real))
+        files::opened(change(directory, name, real))
     } else if flags & libc::O_ACCMODE == libc::O_RDONLY
         || !engine::class().is_some_and(Class::predicts)
     {
@@ -319,7 +341,7 @@ fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
 fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
     let before = watched(|| file::status_at(directory, name).ok());
     local().thread.deletions.note_removal();
-    let fd = files::opened(change(real));
+    let fd = files::opened(change(directory, name, real));
     if let (Some(before), Some(file), Some(regulator)) =
         (before, files::get(fd), engine::regulator())
         && before.size > 0

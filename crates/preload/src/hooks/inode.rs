@@ -75,41 +75,41 @@ hooks! {
     fn [chmod lchmod] (path: *const c_char, mode: c_uint) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(path, mode) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, mode) })
     }
 
     /// fchmodat(2).
     fn [fchmodat] (directory: c_int, path: *const c_char, mode: c_uint, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(directory, path, mode, flags) })
+        calls::change(directory, path, || unsafe { real(directory, path, mode, flags) })
     }
 
     /// chown(2), lchown(2).
     fn [chown lchown] (path: *const c_char, owner: c_uint, group: c_uint) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(path, owner, group) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, owner, group) })
     }
 
     /// fchownat(2).
     fn [fchownat] (directory: c_int, path: *const c_char, owner: c_uint, group: c_uint, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(directory, path, owner, group, flags) })
+        calls::change(directory, path, || unsafe { real(directory, path, owner, group, flags) })
     }
 
     /// utime(2), utimes(2), lutimes(3).
     fn [utime utimes lutimes] (path: *const c_char, times: *const c_void) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(path, times) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, times) })
     }
 
     /// utimensat(2).
     fn [utimensat] (directory: c_int, path: *const c_char, times: *const c_void, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(directory, path, times, flags) })
+        calls::change(directory, path, || unsafe { real(directory, path, times, flags) })
     }
 }

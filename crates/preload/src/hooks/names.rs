@@ -19,7 +19,7 @@ hooks! {
     fn [rmdir] (path: *const c_char) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own argument.
-        calls::change(|| unsafe { real(path) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path) })
     }
 
     /// unlinkat(2).
@@ -48,14 +48,14 @@ hooks! {
         free by delete() => {
         // SAFETY: the program's own arguments.
         let call = || unsafe { real(from, old, to, new, flags) };
-        if flags & libc::RENAME_EXCHANGE != 0 { calls::change(call) } else { calls::delete(to, new, call) }
+        if flags & libc::RENAME_EXCHANGE != 0 { calls::change(to, new, call) } else { calls::delete(to, new, call) }
     }
 
     /// mkdir(2).
     fn [mkdir] (path: *const c_char, mode: c_uint) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(path, mode) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, mode) })
     }
 
     /// truncate(2).
@@ -70,48 +70,48 @@ hooks! {
     fn [mkdirat] (directory: c_int, path: *const c_char, mode: c_uint) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(directory, path, mode) })
+        calls::change(directory, path, || unsafe { real(directory, path, mode) })
     }
 
     /// mknod(2).
     fn [mknod] (path: *const c_char, mode: c_uint, device: u64) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(path, mode, device) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, mode, device) })
     }
 
     /// mknodat(2).
     fn [mknodat] (directory: c_int, path: *const c_char, mode: c_uint, device: u64) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(directory, path, mode, device) })
+        calls::change(directory, path, || unsafe { real(directory, path, mode, device) })
     }
 
     /// mkfifo(3).
     fn [mkfifo] (path: *const c_char, mode: c_uint) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(path, mode) })
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, mode) })
     }
 
     /// link(2), symlink(2).
     fn [link symlink] (old: *const c_char, new: *const c_char) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(old, new) })
+        calls::change(libc::AT_FDCWD, new, || unsafe { real(old, new) })
     }
 
     /// linkat(2).
     fn [linkat] (from: c_int, old: *const c_char, to: c_int, new: *const c_char, flags: c_int) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(from, old, to, new, flags) })
+        calls::change(to, new, || unsafe { real(from, old, to, new, flags) })
     }
 
     /// symlinkat(2).
     fn [symlinkat] (old: *const c_char, to: c_int, new: *const c_char) -> c_int, real,
         free by operation() => {
         // SAFETY: the program's own arguments.
-        calls::change(|| unsafe { real(old, to, new) })
+        calls::change(to, new, || unsafe { real(old, to, new) })
     }
 }

@@ -126,6 +126,37 @@ fn takes_little_of_a_busy_disk() {
     assert!((0.007..0.013).contains(&part), "a hundredth there, as much on the way back: {part}");
 }
 
+/// What `rm -r` dirties is in no account, and the commits of others wait for it: those of SQLite took 1.8 times as long.
+#[test]
+fn changes_of_names_wait_for_a_busy_disk() {
+    let machine = Machine::new(400 << 20, true);
+    machine.others.set(|now| now.max(SECOND) / 20 - SECOND / 20);
+    machine.busy.set(|now| now.max(SECOND) - SECOND);
+    let (books, (class, board)) = (Books::new(), yielding_class(RATE));
+    let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
+    let thread = Thread::default();
+    machine.cache_all();
+    let changes_until = |end: f64| {
+        let mut changes = 0;
+        while seconds(&machine) < end {
+            // The account says nothing of it, but is looked at.
+            regulator.admit_change();
+            regulator.look(&thread);
+            machine.seek(0);
+            machine.read(200_000);
+            changes += 1;
+        }
+        changes
+    };
+    let alone = changes_until(0.9);
+    assert!(alone > 40_000, "{alone}");
+    let _ = changes_until(1.5);
+    // A piece of 64 takes 11 ms, as no other was timed, and the disk is busy all the time: 1.5 s.
+    let (three, nine) = (changes_until(4.5), changes_until(13.5));
+    assert!((64..=192).contains(&three) && (320..=448).contains(&nine), "{three} {nine}");
+    assert!(machine.longest_sleep.get() > SECOND / 20, "together");
+}
+
 //= rate-windows/3.1-keeps-threshold
 #[test]
 fn keeps_its_least_rate_on_a_busy_disk() {

@@ -10,17 +10,23 @@ const NAMED: u32 = 64;
 /// The most that pass in a class without a limit.
 const NAMED_UNLIMITED: u32 = 1024;
 
+/// Changes of names from one question where they are made to the next.
+const CHANGES: u32 = 64;
+
 /// Metadata operations that passed unasked and are not yet counted.
 #[derive(Debug, Default)]
-pub struct Names(Cell<u32>);
+pub struct Names {
+    uncounted: Cell<u32>,
+    changes: Cell<u32>,
+}
 
 impl Names {
     /// Counts an operation that is not made to wait; returns why they should be counted in the
     /// class now.
     #[inline(always)]
     pub fn count(&self) -> Option<Due> {
-        let named = self.0.get().wrapping_add(1);
-        self.0.set(named);
+        let named = self.uncounted.get().wrapping_add(1);
+        self.uncounted.set(named);
         if named >= NAMED { Some(Due::Names) } else { None }
     }
 
@@ -40,24 +46,37 @@ impl Names {
 
     #[inline(always)]
     fn count_below(&self, most: u32) -> Option<Due> {
-        let named = self.0.get() + 1;
+        let named = self.uncounted.get() + 1;
         if named < most {
-            self.0.set(named);
+            self.uncounted.set(named);
             None
         } else {
             Some(Due::Names)
         }
     }
 
+    /// Counts a change of names or inodes in a class that gives way; returns true if it is to be asked on which disk: for
+    /// the first of a thread, and for one in [`CHANGES`].
+    pub fn count_change(&self) -> bool {
+        self.changes.replace(self.changes.get().wrapping_add(1)).is_multiple_of(CHANGES)
+    }
+
     /// Returns and clears the number of operations since the last call.
     pub(crate) fn take(&self) -> u64 {
-        self.0.take().into()
+        self.uncounted.take().into()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_change_and_one_in_many_are_asked_where_they_are() {
+        let names = Names::default();
+        let asked: Vec<u32> = (0..200).filter(|_| names.count_change()).collect();
+        assert_eq!(asked, [0, CHANGES, 2 * CHANGES, 3 * CHANGES]);
+    }
 
     #[test]
     fn operations_are_counted_in_the_class_sooner_under_a_limit() {

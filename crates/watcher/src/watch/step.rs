@@ -1,5 +1,6 @@
 //! One step of a class under watch: what is due is done.
 
+use discnice_ledger::policy::Resource;
 use discnice_ledger::primitive::Ordering;
 use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
@@ -91,6 +92,9 @@ impl Watch {
         }
         let stepped = member.step(now, crowd);
         self.traffic.note(member.seen_moving());
+        if self.class.yields() {
+            self.traffic.note_operations(now, self.class.meter(Resource::Metadata).total());
+        }
         let next = match stepped {
             Ok(next) => next,
             Err(gone) => return self.part(id, gone),

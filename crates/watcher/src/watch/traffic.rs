@@ -5,6 +5,7 @@
 
 use discnice_ledger::Board;
 use discnice_ledger::board::{ALL_DISKS, Moved};
+use discnice_ledger::policy::Resource;
 use discnice_sys::{deadline, futex, time, traffic};
 use discnice_units::Nanos;
 
@@ -20,6 +21,8 @@ use crate::tuning;
 pub(super) struct Traffic {
     /// When any of it was seen last.
     moved_at: Nanos,
+    /// Calls on names and inodes that were counted by then. What they change is written with the journal, in no account.
+    operations: u64,
     /// What the class was charged, and its members were ahead of that, when it was told last.
     told: (u64, Moved),
     /// When it was last asked where the files lie.
@@ -33,6 +36,13 @@ impl Traffic {
     /// A member was last seen to move something then.
     pub(super) fn note(&mut self, seen: Nanos) {
         self.moved_at = self.moved_at.max(seen);
+    }
+
+    /// The class has made so many calls on names and inodes in all.
+    pub(super) fn note_operations(&mut self, now: Nanos, made: u64) {
+        if made != std::mem::replace(&mut self.operations, made) {
+            self.moved_at = now;
+        }
     }
 }
 
@@ -80,6 +90,7 @@ impl Watch {
             self.members.all.values().map(Watched::ahead).fold(Moved::default(), |all, own| {
                 all.plus(Moved { inward: own.read, outward: own.written })
             });
+        self.traffic.note_operations(now, self.class.meter(Resource::Metadata).total());
         let charged = self.class.total().total();
         if self.traffic.told != (charged, ahead) {
             self.traffic.told = (charged, ahead);
