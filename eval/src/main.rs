@@ -15,6 +15,7 @@ mod lab;
 mod message;
 mod proc;
 mod random;
+mod removal;
 mod report;
 mod site;
 mod stop;

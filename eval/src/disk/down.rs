@@ -13,6 +13,7 @@ use super::control::{self, Ask};
 use super::state::{Places, State};
 use super::{device, mounts};
 use crate::proc::ProcessId;
+use crate::removal::unless_missing;
 
 /// How long the serving process may take to notice that its file system is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -58,7 +59,7 @@ pub fn down(places: &Places, busy: Busy) -> anyhow::Result<bool> {
         end(server)?;
     }
     if let Some(state) = state.filter(|state| state.made_mount_point) {
-        remove_mount_point(&state.mount)?;
+        unless_missing(std::fs::remove_dir(&state.mount), &state.mount)?;
     }
     found |= places.root().exists();
     places.remove()?;
@@ -99,14 +100,5 @@ fn kill(server: ProcessId) -> anyhow::Result<()> {
     match rustix::process::kill_process(pid, Signal::KILL) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(error).context("cannot end the disk's process"),
-    }
-}
-
-fn remove_mount_point(directory: &Path) -> anyhow::Result<()> {
-    match std::fs::remove_dir(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", directory.display()))
-        }
-        _ => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::filesystem::IMAGE_NAME;
 use super::profile::ProfileName;
 use crate::proc::ProcessId;
+use crate::removal::unless_missing;
 
 const STATE_DIRECTORY: &str = "/run/discnice-eval";
 
@@ -121,21 +122,10 @@ impl Places {
         }
         self.check()?;
         for file in [self.socket(), self.log(), self.record(), self.root.join("state.json.new")] {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("cannot remove {}", file.display()));
-                }
-                _ => {}
-            }
+            unless_missing(fs::remove_file(&file), &file)?;
         }
         for directory in [self.fuse(), self.root.clone()] {
-            match fs::remove_dir(&directory) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error)
-                        .with_context(|| format!("cannot remove {}", directory.display()));
-                }
-                _ => {}
-            }
+            unless_missing(fs::remove_dir(&directory), &directory)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::frame::requirement::Requirement;
 use crate::lab::Lab;
 use crate::lab::cgroup::{self, Limited};
 use crate::lab::job::Job;
+use crate::removal::unless_missing;
 
 /// One way to run the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl Peer {
             return Ok(None);
         }
         let target = lab.memory().join("backup");
-        fs::remove_dir_all(&target).or_else(ignore_missing).context("cannot empty the backup")?;
+        unless_missing(fs::remove_dir_all(&target), &target)?;
         let mut rsync = lab.command("rsync");
         if let Self::OwnLimit(rate) = self {
             // rsync counts in units of 1024 bytes.
@@ -151,10 +152,6 @@ impl Peer {
         }
         Ok(Background { job: Job::start(&mut wrapped)?, limit: None })
     }
-}
-
-fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
-    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// `words`, then `command` as their arguments.

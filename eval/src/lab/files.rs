@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 
 use super::Lab;
 use crate::random::Random;
+use crate::removal::unless_missing;
 use crate::stop;
 
 /// Makes a file of `bytes` bytes that cannot be compressed; the same for the same name.
@@ -46,7 +47,7 @@ pub fn give(lab: &Lab, file: &Path) -> anyhow::Result<()> {
 /// # Errors
 /// What is in it cannot be removed.
 pub fn empty_folder(lab: &Lab, folder: &Path) -> anyhow::Result<()> {
-    super::remove_folder(folder)?;
+    unless_missing(fs::remove_dir_all(folder), folder)?;
     fs::create_dir(folder).context("cannot make a folder")?;
     give(lab, folder)
 }

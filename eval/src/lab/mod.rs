@@ -26,6 +26,7 @@ use tempfile::TempDir;
 use self::job::Job;
 use self::resident::Resident;
 use crate::disk::{self, State};
+use crate::removal::unless_missing;
 use crate::site::Site;
 
 /// A disk that is up, and what belongs to it.
@@ -60,7 +61,7 @@ impl Lab {
         fs::copy(own, programs.path().join("discnice-eval")).context("cannot copy this program")?;
         let folder = disk.mount.join(name);
         // A run that was killed may have left one on a disk that is still up.
-        remove_folder(&folder)?;
+        unless_missing(fs::remove_dir_all(&folder), &folder)?;
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         chown(&folder, Some(disk.owner.uid), Some(disk.owner.gid))?;
         std::mem::forget(guard);
@@ -195,7 +196,7 @@ impl Lab {
         if std::mem::take(&mut self.owns_disk) {
             return disk::down();
         }
-        remove_folder(&self.folder)
+        unless_missing(fs::remove_dir_all(&self.folder), &self.folder)
     }
 }
 
@@ -204,15 +205,6 @@ impl Drop for Lab {
         if let Err(error) = self.remove_all() {
             eprintln!("{}{error:#}", crate::message::PREFIX);
         }
-    }
-}
-
-fn remove_folder(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
     }
 }
 

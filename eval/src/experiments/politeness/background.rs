@@ -13,6 +13,7 @@ use crate::experiments::peer::{Background as Running, Peer};
 use crate::frame::requirement::Requirement;
 use crate::lab::{Lab, files};
 use crate::random::Random;
+use crate::removal::unless_missing;
 use crate::tool;
 
 /// A file that is backed up, or read in other ways.
@@ -173,12 +174,7 @@ pub fn reset(lab: &Lab) -> anyhow::Result<()> {
         let path = lab.folder().join(name);
         let removed =
             if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        match removed {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
-            }
-            _ => {}
-        }
+        unless_missing(removed, &path)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use anyhow::Context;
 use rustix::fs::{CWD, FileType, Mode};
 
 use crate::disk::Owner;
+use crate::removal::unless_missing;
 
 /// What a shell runs before a pass; `$M` is the folder of the pipes.
 pub const ASK: &str = "echo >\"$M\"/ask && read _ <\"$M\"/answer";
@@ -62,12 +63,7 @@ impl Drop for Passes {
 fn pipe(folder: &Path, name: &str, owner: Owner) -> anyhow::Result<File> {
     let path = folder.join(name);
     let context = || format!("cannot make a pipe {}", path.display());
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(context);
-        }
-        _ => {}
-    }
+    unless_missing(fs::remove_file(&path), &path)?;
     rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
         .with_context(context)?;
     chown(&path, Some(owner.uid), Some(owner.gid)).with_context(context)?;
