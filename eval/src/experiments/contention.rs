@@ -6,17 +6,16 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use discnice_units::Bytes;
 
-use super::contention_study;
 use super::peer::Peer;
+use super::{beside, contention_study};
 use crate::frame::experiment::{Experiment, Scale, Step};
 use crate::frame::record::{Record, Sample};
 use crate::frame::requirement::Requirement;
 use crate::frame::study::Study;
 use crate::lab::job::Job;
-use crate::lab::sampler::Sampler;
 use crate::lab::{Lab, files};
 
 /// DiscNice section 2.1: rsync backs up 600 MB.
@@ -151,27 +150,11 @@ impl Experiment for Contention {
         lab.cold()?;
         let background = self.peer(&step.case)?.start(lab, &lab.folder().join("backup"))?;
         std::thread::sleep(HEAD_START);
-        let foreground = Job::start(&mut self.foreground.command(lab))?;
-        let mut groups = vec![("foreground", foreground.group())];
-        groups.extend(background.as_ref().map(|job| ("background", job.group())));
-        let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
-        let mut commands = vec![foreground.words().to_owned()];
-        commands.extend(background.as_ref().map(|job| job.words()));
-        let seconds = foreground.finish()?;
-        let courses = sampler.finish()?;
-        if let Some(job) = background
-            && !job.end()?
-        {
-            bail!("the background ended before the foreground; the disk is too fast for this case");
-        }
-        let mut sample =
-            Sample { case: step.case.clone(), round: step.round, commands, ..Sample::default() };
+        let mut foreground = self.foreground.command(lab);
+        let (mut sample, courses) = beside::measure(lab, step, &mut foreground, background)?;
         let values = &mut sample.values;
-        values.insert("seconds".into(), seconds);
-        values.insert("device bytes".into(), courses.total("device"));
         // Many small requests cost the foreground more than few large ones.
         values.insert("device requests".into(), courses.total("requests"));
-        values.insert("background bytes".into(), courses.total("background"));
         values.insert("own cpu seconds".into(), courses.total("own cpu"));
         values.insert("system cpu seconds".into(), courses.total("cpu"));
         for name in ["device", "foreground", "background", "own cpu"] {

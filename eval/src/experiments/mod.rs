@@ -5,6 +5,7 @@
 
 mod admission;
 mod aging;
+mod beside;
 mod checkpoint;
 mod contention;
 mod contention_study;

@@ -20,9 +20,10 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use discnice_units::Bytes;
 
+use super::beside;
 use super::peer::Peer;
 use crate::disk::ProfileName;
 use crate::frame::experiment::{Experiment, Scale, Step};
@@ -31,7 +32,6 @@ use crate::frame::requirement::Requirement;
 use crate::frame::study::Study;
 use crate::lab::Lab;
 use crate::lab::job::Job;
-use crate::lab::sampler::Sampler;
 use crate::workload::paced;
 use case::Case;
 use foreground::Foreground;
@@ -108,37 +108,18 @@ impl Experiment for Politeness {
         };
         std::thread::sleep(HEAD_START);
         let mut printed = tempfile::tempfile().context("cannot make a temporary file")?;
-        let foreground =
-            Job::start(case.foreground.command(lab, step.scale).stdout(printed.try_clone()?))?;
-        let mut groups = vec![("foreground", foreground.group())];
-        groups.extend(background.as_ref().map(|job| ("background", job.group())));
-        let sampler = Sampler::start(lab.device()?.to_owned(), groups)?;
-        let mut commands = vec![foreground.words().to_owned()];
-        commands.extend(background.as_ref().map(|job| job.words()));
-        let seconds = foreground.finish()?;
-        let courses = sampler.finish()?;
-        if let Some(job) = background
-            && !job.end()?
-        {
-            bail!("the background ended before the foreground");
-        }
+        let mut foreground = case.foreground.command(lab, step.scale);
+        foreground.stdout(printed.try_clone()?);
+        let (mut sample, _) = beside::measure(lab, step, &mut foreground, background)?;
         drop(passes);
         let waits = match case.foreground.is_paced() {
             true => paced::parse(&whole(&mut printed)?)?,
-            false => vec![(0.0, seconds)],
+            false => {
+                sample.values.get("seconds").map(|seconds| (0.0, *seconds)).into_iter().collect()
+            }
         };
-        let values = [
-            ("seconds", seconds),
-            ("device bytes", courses.total("device")),
-            ("background bytes", courses.total("background")),
-        ];
-        Ok(Sample {
-            case: step.case.clone(),
-            round: step.round,
-            commands,
-            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
-            series: [("waits".to_owned(), waits)].into(),
-        })
+        sample.series.insert("waits".into(), waits);
+        Ok(sample)
     }
 
     fn study(&self, record: &Record) -> Study {
