@@ -58,44 +58,41 @@ pub fn study(record: &Record) -> Study {
 
 /// All cells of a foreground that were measured.
 fn outcomes(samples: &[Sample], foreground: Foreground) -> Vec<Outcome> {
-    let Some(alone) = measure(samples, Case { foreground, beside: None }) else {
-        return Vec::new();
-    };
+    let alone = rounds(samples, Case { foreground, beside: None });
+    let Some(alone) = measure(foreground, &alone) else { return Vec::new() };
     let mut cells = Vec::new();
     for background in Background::ALL {
         for peer in TREATMENTS.iter().copied() {
-            let case = Case { foreground, beside: Some((background, peer)) };
-            let Some(beside) = measure(samples, case) else { continue };
-            let name = case.name();
+            let rounds = rounds(samples, Case { foreground, beside: Some((background, peer)) });
+            let Some(beside) = measure(foreground, &rounds) else { continue };
             let of = |value: &str| -> f64 {
-                let samples = samples.iter().filter(|sample| sample.case == name);
-                samples.filter_map(|sample| sample.values.get(value)).sum()
+                rounds.iter().filter_map(|round| round.values.get(value)).sum()
             };
             let rate = of("background bytes") / of("seconds") / MEGABYTE;
-            let late = 100.0 * share_late(samples, &name);
+            let late = 100.0 * share_late(&rounds);
             cells.push(Outcome { background, peer, slowdown: beside / alone, rate, late });
         }
     }
     cells
 }
 
-/// What counts of a case, in seconds: of requests the 99th percentile of all rounds together, else the median of the
-/// rounds.
-fn measure(samples: &[Sample], case: Case) -> Option<f64> {
-    let waits = waits(samples, &case.name());
-    if case.foreground.is_paced() { quantile(&waits, 0.99) } else { median(&waits) }
+/// The rounds of a case.
+fn rounds(samples: &[Sample], case: Case) -> Vec<&Sample> {
+    let name = case.name();
+    samples.iter().filter(|sample| sample.case == name).collect()
 }
 
-fn waits(samples: &[Sample], case: &str) -> Vec<f64> {
-    let samples = samples.iter().filter(|sample| sample.case == case);
-    let waits = samples.filter_map(|sample| sample.series.get("waits"));
-    waits.flatten().map(|(_, wait)| *wait).collect()
+/// What counts of a case, in seconds: of requests the 99th percentile of all rounds together, else the median of the
+/// rounds.
+fn measure(foreground: Foreground, rounds: &[&Sample]) -> Option<f64> {
+    let waits = rounds.iter().filter_map(|round| round.series.get("waits")).flatten();
+    let waits: Vec<f64> = waits.map(|(_, wait)| *wait).collect();
+    if foreground.is_paced() { quantile(&waits, 0.99) } else { median(&waits) }
 }
 
 /// The share of the pieces behind the first that miss their deadline.
-fn share_late(samples: &[Sample], case: &str) -> f64 {
-    let samples = samples.iter().filter(|sample| sample.case == case);
-    let pieces = samples.filter_map(|sample| sample.series.get("waits")?.get(1..));
+fn share_late(rounds: &[&Sample]) -> f64 {
+    let pieces = rounds.iter().filter_map(|round| round.series.get("waits")?.get(1..));
     let (mut count, mut late) = (0_u32, 0_u32);
     for (_, wait) in pieces.flatten() {
         count += 1;
