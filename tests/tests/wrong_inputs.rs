@@ -8,6 +8,9 @@ use discnice_tests::product;
 const TECHNICAL: [&str; 5] =
     ["os error", "entity not found", "invalid digit", "ParseIntError", "number would be zero"];
 
+/// What is left of a sentence around a name if the name is empty.
+const NAMELESS: [&str; 3] = ["  ", " ;", " :"];
+
 /// Words as sh(1) divides them, of lines that know no other quotes than `""` and a pair around a whole word.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('"').enumerate();
@@ -39,6 +42,8 @@ fn each_is_refused_with_one_line_and_a_remedy() {
         assert!(matches!(outcome.status, Some(125..=127)), "{line}: {outcome:?}");
         let technical = TECHNICAL.iter().find(|word| complaint.contains(**word));
         assert_eq!(technical, None, "{line}: {complaint}");
+        let nameless = NAMELESS.iter().find(|rest| complaint.contains(**rest));
+        assert_eq!(nameless, None, "{line}: an empty name: {complaint}");
         let status = outcome.status.unwrap_or_default();
         transcript += &format!("$ discnice {line}\n{status} {complaint}");
     }

@@ -104,7 +104,7 @@ fn with_remedy(error: &clap::Error, line: &str) -> String {
         }
         InvalidValue if is_empty(error) => match option(error) {
             Some((name, value)) => format!("{name} needs a value; give it as {name} {value}"),
-            None => format!("{line}; {help}"),
+            None => format!("an argument is empty; give {}", operand(error)),
         },
         InvalidValue => format!("{line}; give one of them"),
         TooManyValues => format!("{line}; {help}"),
@@ -119,11 +119,20 @@ fn is_empty(error: &clap::Error) -> bool {
     text_of(error, ContextKind::InvalidValue).is_none_or(|value| value.is_empty())
 }
 
+/// What clap puts around the name of a value.
+const BRACKETS: [char; 4] = ['<', '>', '[', ']'];
+
 /// The option that the error is about, and its value's name.
 fn option(error: &clap::Error) -> Option<(String, String)> {
     let text = text_of(error, ContextKind::InvalidArg)?;
     let (name, value) = text.split_once(' ')?;
-    Some((name.to_owned(), value.trim_matches(['<', '>']).to_owned()))
+    Some((name.to_owned(), value.trim_matches(BRACKETS).to_owned()))
+}
+
+/// What the argument that the error is about stands for, in words.
+fn operand(error: &clap::Error) -> String {
+    let name = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
+    name.trim_end_matches('.').trim_matches(BRACKETS).replace('|', " or ")
 }
 
 /// The usage of the subcommand; empty if the error does not tell it.

@@ -70,7 +70,9 @@ impl Admit {
     /// A senseless demand, or one for more than there can ever be; no access to the shared ledger.
     pub fn run(self) -> Result<ExitCode> {
         let demand = Demand::new(self.min, self.max, self.multiple)?;
-        let Some(name) = self.command.first() else { bail!("no command given") };
+        let Some(name) = self.command.first().filter(|name| !name.is_empty()) else {
+            bail!("the command is empty; give a program and its arguments");
+        };
         let (least, ceiling) = (demand.least(), Bytes::new(mac::ceiling()));
         if least > ceiling {
             bail!(

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use discnice_escape::Foreign;
 use discnice_graybox::mac;
 use discnice_sys::block::Store;
@@ -29,6 +31,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
     /// Program to check
+    #[arg(value_parser = PathBufValueParser::new().map(PathBuf::into_os_string))]
     command: Option<OsString>,
     /// Print the amounts and times by which processes are watched from outside: value, meaning, and the decision record
     /// that says why

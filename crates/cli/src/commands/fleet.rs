@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Subcommand};
 use discnice_escape::Foreign;
 use discnice_fleet::table::{Row, Table};
@@ -41,7 +42,7 @@ enum Action {
     /// Show budgets, and how much of them each machine has
     Status {
         /// Address of a budget, or a class in config.toml [default: all classes that share a budget]
-        #[arg(value_name = "ADDRESS|CLASS")]
+        #[arg(value_name = "ADDRESS|CLASS", value_parser = NonEmptyStringValueParser::new())]
         place: Option<String>,
         /// Print JSON
         #[arg(long)]
@@ -55,7 +56,7 @@ enum Action {
 #[derive(Debug, ClapArgs)]
 struct Set {
     /// Address of the budget, with a user that may set it, or a class in config.toml
-    #[arg(value_name = "ADDRESS|CLASS")]
+    #[arg(value_name = "ADDRESS|CLASS", value_parser = NonEmptyStringValueParser::new())]
     place: String,
     #[command(flatten)]
     settings: SettingsArgs,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use discnice_watcher::holding::let_go_of_abandoned;
 
 use crate::output::{say, tell};
@@ -23,7 +24,8 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Pause {
     /// Names of classes, or PIDs
-    #[arg(value_name = "CLASS|PID", required = true, allow_negative_numbers = true)]
+    #[arg(value_name = "CLASS|PID", required = true, allow_negative_numbers = true,
+          value_parser = NonEmptyStringValueParser::new())]
     subjects: Vec<String>,
 }
 
@@ -32,7 +34,8 @@ pub struct Pause {
 #[command(after_help = EXAMPLES)]
 pub struct Resume {
     /// Names of classes, or PIDs
-    #[arg(value_name = "CLASS|PID", required = true, allow_negative_numbers = true)]
+    #[arg(value_name = "CLASS|PID", required = true, allow_negative_numbers = true,
+          value_parser = NonEmptyStringValueParser::new())]
     subjects: Vec<String>,
 }
 

@@ -159,6 +159,9 @@ fn running(id: i32) -> anyhow::Result<Tested> {
 /// A command as it would be, started from here.
 fn command(words: &[OsString]) -> anyhow::Result<Tested> {
     let name = words.first().cloned().unwrap_or_default();
+    if name.is_empty() {
+        bail!("nothing to test: the command is empty; give a PID or a command");
+    }
     let Some(path) = program::find(&name) else {
         bail!("no process and no program {}; give a PID or a command", Foreign::word(&name));
     };

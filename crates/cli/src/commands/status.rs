@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use discnice_progress::control::report::Report;
 use discnice_watcher::holding::let_go_of_abandoned;
 use serde::Serialize;
@@ -27,7 +28,7 @@ pub struct Status {
     #[arg(long)]
     json: bool,
     /// Show instead why calls were let through: the number of calls and bytes for each reason
-    #[arg(long, value_name = "CLASS", num_args = 0..=1)]
+    #[arg(long, value_name = "CLASS", num_args = 0..=1, value_parser = NonEmptyStringValueParser::new())]
     why: Option<Option<String>>,
 }
 

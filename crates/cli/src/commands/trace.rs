@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use discnice_ledger::trace::{Reader, Record, Why};
 use discnice_sys::time;
 use discnice_units::{Bytes, Nanos};
@@ -51,7 +52,7 @@ pub struct Trace {
     #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = values::duration)]
     time: Option<Duration>,
     /// What to trace
-    #[arg(value_name = "CLASS|PID", allow_negative_numbers = true)]
+    #[arg(value_name = "CLASS|PID", allow_negative_numbers = true, value_parser = NonEmptyStringValueParser::new())]
     subject: String,
 }
 

@@ -26,6 +26,8 @@ use crate::{classes, explanation, inheritance, memory, own_policy, program};
 /// Exit statuses of commands that could not be started, as env(1).
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
+/// How to give the command.
+const COMMAND_PLACE: &str = "it goes after the options, as in: discnice run --disk 5M ls";
 const EXAMPLES: &str = "\
 Examples:
   discnice run tar -cf home.tar ~             gives way to all others that use the disk
@@ -94,8 +96,14 @@ impl Run {
     /// Executes the command in this process's place, so it returns only when that failed, or
     /// with `--summary`.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        if self.command.is_empty() {
-            bail!("no command given; it goes after the options, as in: discnice run --disk 5M ls");
+        match self.command.first() {
+            None => bail!("no command given; {COMMAND_PLACE}"),
+            // No program has that name, as env(1) says of it.
+            Some(name) if name.is_empty() => {
+                tell!("discnice: the command is empty; {COMMAND_PLACE}");
+                return Ok(ExitCode::from(NOT_FOUND));
+            }
+            Some(_) => (),
         }
         inheritance::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
