@@ -58,6 +58,12 @@ impl Lines {
         self.0 += &format!("{}\t{}\n", visible(first), visible(second));
     }
 
+    /// The text of all of them.
+    #[cfg(test)]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Writes them to standard output.
     ///
     /// # Errors

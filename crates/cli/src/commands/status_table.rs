@@ -22,13 +22,18 @@ fn width<'a>(texts: impl Iterator<Item = &'a String>, (least, most): (usize, usi
     lengths.max().unwrap_or(0).max(least)
 }
 
+/// The width of a column of classes' names.
+pub(super) fn width_of_names<'a>(names: impl Iterator<Item = &'a String>) -> usize {
+    width(names, NAMES)
+}
+
 pub fn table(reports: &[ClassReport], members: bool) -> Lines {
     let mut lines = Lines::default();
     let every: Vec<String> = reports.iter().map(limits).collect();
     let wide = width(every.iter(), LIMITS);
     let titles: Vec<String> =
         reports.iter().map(|report| Foreign::text(&report.title()).to_string()).collect();
-    let named = width(titles.iter(), NAMES);
+    let named = width_of_names(titles.iter());
     lines.push(format_args!(
         "{:<named$} {:>wide$} {:>11} {:>11} {:>11} {:>10} {:>9} {:>7}  {}",
         "CLASS", "LIMIT", "READING", "WRITING", "NETWORK", "MOVED", "WAITED", "MEMBERS", "NOW"

@@ -8,6 +8,7 @@ use discnice_ledger::trace::Why;
 use discnice_units::Bytes;
 use serde::Serialize;
 
+use super::status_table::width_of_names;
 use super::trace::words;
 use crate::classes::{self, Found};
 use crate::output::{self, Lines, say};
@@ -71,14 +72,16 @@ const fn title(by: By) -> &'static str {
 
 fn table(rows: &[Row]) -> Lines {
     let mut lines = Lines::default();
+    let names: Vec<String> = rows.iter().map(|row| Foreign::text(&row.class).to_string()).collect();
+    let named = width_of_names(names.iter());
     lines.push(format_args!(
-        "{:<24} {:<7} {:>12} {:>11}  {}",
+        "{:<named$} {:<7} {:>12} {:>11}  {}",
         "CLASS", "BY", "CALLS", "BYTES", "WHY"
     ));
-    for row in rows {
+    for (row, name) in rows.iter().zip(&names) {
         lines.push(format_args!(
-            "{:<24} {:<7} {:>12} {:>11}  {}: {}",
-            Foreign::text(&row.class),
+            "{:<named$} {:<7} {:>12} {:>11}  {}: {}",
+            Foreign::text(name),
             row.by,
             row.calls,
             Bytes::new(row.bytes).to_string(),
@@ -87,4 +90,26 @@ fn table(rows: &[Row]) -> Lines {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other_beside_long_names() {
+        let row = |class: &str| Row {
+            class: class.into(),
+            by: "library",
+            why: "free",
+            calls: 1,
+            bytes: 4096,
+            words: "",
+        };
+        let lines = table(&[row("nightly"), row("containers-of-the-build-farm-42")]);
+        let text = lines.text();
+        let place = |line: &str| line.find("library").or_else(|| line.find("BY")).unwrap();
+        let places: Vec<usize> = text.lines().map(place).collect();
+        assert_eq!(places, [32; 3], "{text}");
+    }
 }
