@@ -23,7 +23,8 @@ Examples:
 /// Show which parts of files are in the page cache
 ///
 /// The output names the method. `cachestat` and `mincore` are exact; where the kernel permits neither, `probe` reads single
-/// bytes and times them.
+/// bytes and times them. A hole of a sparse file has pages in the cache only once it was read: before, it counts as not
+/// cached, although reading it takes no disk.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Cached {
