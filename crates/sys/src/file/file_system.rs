@@ -24,25 +24,40 @@ pub fn is_in_memory(fd: i32) -> bool {
     matches!(file_system(fd), Some(TMPFS | RAMFS | HUGETLBFS))
 }
 
-/// File systems in memory; ext2 to ext4, XFS, btrfs, F2FS, bcachefs, ZFS, SquashFS, FAT, exFAT, NTFS (ntfs3), ISO 9660, UDF
-/// (linux/magic.h, and their own headers).
-const LOCAL: [u64; 15] = [
-    TMPFS,
-    RAMFS,
-    HUGETLBFS,
-    0xef53,
-    0x5846_5342,
-    BTRFS,
-    0xf2f5_2010,
-    0xca45_1a4e,
-    0x2fc1_2fc1,
-    0x7371_7368,
-    0x4d44,
-    0x2011_bab0,
-    0x7366_746e,
-    0x9660,
-    0x1501_3346,
+/// File systems that the kernel alone keeps, on a disk of this machine or in its memory: their names in `/proc/filesystems`,
+/// and their numbers (linux/magic.h, and their own headers). Any other, also one that is not known here, may wait for a
+/// server or a daemon.
+const LOCAL: [(&str, u64); 26] = [
+    ("bcachefs", 0xca45_1a4e),
+    ("btrfs", BTRFS),
+    ("devtmpfs", TMPFS),
+    ("erofs", EROFS),
+    ("exfat", 0x2011_bab0),
+    ("ext2", EXT),
+    ("ext3", EXT),
+    ("ext4", EXT),
+    ("f2fs", 0xf2f5_2010),
+    ("hfs", 0x4244),
+    ("hfsplus", 0x482b),
+    ("hugetlbfs", HUGETLBFS),
+    ("iso9660", 0x9660),
+    ("jfs", 0x3153_464a),
+    ("msdos", FAT),
+    ("nilfs2", 0x3434),
+    ("ntfs3", 0x7366_746e),
+    ("ramfs", RAMFS),
+    ("reiserfs", 0x5265_4973),
+    ("squashfs", 0x7371_7368),
+    ("tmpfs", TMPFS),
+    ("ubifs", 0x2405_1905),
+    ("udf", 0x1501_3346),
+    ("vfat", FAT),
+    ("xfs", 0x5846_5342),
+    ("zfs", 0x2fc1_2fc1),
 ];
+/// `EXT4_SUPER_MAGIC`, which is that of ext2 and ext3, too; `MSDOS_SUPER_MAGIC`.
+const EXT: u64 = 0xef53;
+const FAT: u64 = 0x4d44;
 /// `EROFS_SUPER_MAGIC_V1`. It may be kept by a daemon (cachefiles) or in a file, and then has no device.
 const EROFS: u64 = 0xe0f5_e1e2;
 
@@ -51,11 +66,19 @@ const EROFS: u64 = 0xe0f5_e1e2;
 #[must_use]
 pub fn is_local(fd: i32) -> bool {
     let has_device = || status_as_known(fd).is_ok_and(|known| libc::major(known.device) != 0);
-    file_system(fd).is_some_and(|kind| is_kept_by_kernel(kind, has_device))
+    file_system(fd).is_some_and(|number| is_kept_by_kernel(number, has_device))
 }
 
-fn is_kept_by_kernel(kind: u64, has_device: impl FnOnce() -> bool) -> bool {
-    LOCAL.contains(&kind) || kind == EROFS && has_device()
+/// Returns true if the kernel alone serves the files of a mount, by the type that mountinfo tells, and by whether its device
+/// has a driver (a major number). proc_pid_mountinfo(5)
+#[must_use]
+pub fn is_local_mount(name: &str, has_device: bool) -> bool {
+    let known = LOCAL.iter().find(|(one, _)| *one == name);
+    known.is_some_and(|(_, number)| is_kept_by_kernel(*number, || has_device))
+}
+
+fn is_kept_by_kernel(number: u64, has_device: impl FnOnce() -> bool) -> bool {
+    LOCAL.iter().any(|(_, one)| *one == number) && (number != EROFS || has_device())
 }
 
 /// File systems without a disk, on which a write is a command to the kernel: proc, sysfs, securityfs, selinuxfs, smackfs,
@@ -134,13 +157,40 @@ mod tests {
     /// Magic numbers of the kernel's headers.
     #[test]
     fn file_systems_on_disks_are_local() {
-        let on_disks = [0xef53, 0x7371_7368, 0x4d44, 0x2011_bab0, 0x7366_746e, 0x9660, 0x1501_3346];
-        assert!(on_disks.iter().all(|kind| is_kept_by_kernel(*kind, || false)));
+        let on_disks = [
+            0xef53,
+            0x7371_7368,
+            0x4d44,
+            0x2011_bab0,
+            0x7366_746e,
+            0x9660,
+            0x1501_3346,
+            0x3153_464a,
+            0x3434,
+            0x5265_4973,
+            0x4244,
+            0x482b,
+            0x2405_1905,
+            0xf2f5_2010,
+            0xca45_1a4e,
+        ];
+        for kind in on_disks {
+            assert!(is_kept_by_kernel(kind, || false), "{kind:x}");
+        }
         let served = [FUSE, OVERLAYFS, 0x6969, 0xff53_4d42, 0x0102_1997, 0x6165_676c];
         assert!(!served.iter().any(|kind| is_kept_by_kernel(*kind, || true)));
         assert!(is_kept_by_kernel(EROFS, || true) && !is_kept_by_kernel(EROFS, || false));
         let of = |path| is_local(File::open(path).unwrap().as_raw_fd());
         assert!(of("/dev/shm") && !of("/proc"));
+        for name in ["ext3", "jfs", "vfat", "devtmpfs"] {
+            assert!(is_local_mount(name, false), "{name}");
+        }
+        assert!(is_local_mount("erofs", true) && !is_local_mount("erofs", false));
+        assert!(
+            !["fuse.sshfs", "fuseblk", "nfs4", "overlay", ""]
+                .iter()
+                .any(|name| is_local_mount(name, true))
+        );
     }
 
     #[test]

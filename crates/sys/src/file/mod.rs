@@ -9,7 +9,9 @@ mod pages;
 mod status;
 
 pub use contents::{read_all, read_small, read_small_at};
-pub use file_system::{commit, is_in_memory, is_local, is_on_overlay, takes_commands};
+pub use file_system::{
+    commit, is_in_memory, is_local, is_local_mount, is_on_overlay, takes_commands,
+};
 pub use pages::{
     advise, advise_range, await_read, flags, is_duplicate, position, read_ahead, start_write_back,
     write_through,

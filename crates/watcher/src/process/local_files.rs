@@ -12,7 +12,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use discnice_sys::{procfs, time};
+use discnice_sys::{file, procfs, time};
 use discnice_units::Nanos;
 use rustix::fs::OFlags;
 
@@ -20,36 +20,6 @@ use super::descriptors;
 use super::mountinfo::{self, Mount};
 use crate::tuning;
 
-/// File systems that the kernel itself keeps, on a disk of this machine or in its memory. Any other, also one that is not
-/// known here, may wait for something else.
-const LOCAL: [&str; 26] = [
-    "bcachefs",
-    "btrfs",
-    "devtmpfs",
-    "erofs",
-    "exfat",
-    "ext2",
-    "ext3",
-    "ext4",
-    "f2fs",
-    "hfs",
-    "hfsplus",
-    "hugetlbfs",
-    "iso9660",
-    "jfs",
-    "msdos",
-    "nilfs2",
-    "ntfs3",
-    "ramfs",
-    "reiserfs",
-    "squashfs",
-    "tmpfs",
-    "ubifs",
-    "udf",
-    "vfat",
-    "xfs",
-    "zfs",
-];
 /// The file system that is local if all its layers are.
 const LAYERED: &str = "overlay";
 
@@ -105,7 +75,10 @@ impl Mounts {
                 let seen = [Some(&view), self.views.get(&None)];
                 mount.layers().all(|layer| seen.iter().flatten().all(|view| is_clear(view, &layer)))
             } else {
-                LOCAL.iter().any(|kind| mount.kind == *kind)
+                mount
+                    .kind
+                    .to_str()
+                    .is_some_and(|kind| file::is_local_mount(kind, mount.has_driver()))
             };
             self.local.insert(mount.id, is_local);
             // It hides an earlier one on the same folder.
@@ -182,6 +155,8 @@ mod tests {
 28 22 0:44 / /hidden rw - 9p far rw
 29 22 0:45 / /hidden rw - tmpfs near rw
 30 22 0:46 / /new rw - of_tomorrow far rw
+31 22 0:47 / /image rw - erofs none ro,fsid=image
+32 22 7:1 / /module rw - erofs /dev/loop1 ro
 ";
     /// In a container that sees a layer of its own and not what the layer consists of.
     const ITS: &[u8] = b"\
@@ -200,7 +175,7 @@ mod tests {
     fn what_is_served_and_what_is_unknown_is_left_alone() {
         let mut mounts = mounts();
         let local: Vec<u32> = (20..50).filter(|mount| mounts.has(7, *mount)).collect();
-        assert_eq!(local, [22, 25, 27, 29, 41]);
+        assert_eq!(local, [22, 25, 27, 29, 32, 41]);
     }
 
     #[test]

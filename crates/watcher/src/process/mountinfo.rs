@@ -36,6 +36,11 @@ impl Mount {
         Some(Self { id, device, point, kind, options })
     }
 
+    /// Whether its device is one of a driver, such as a disk: not a number that stands for the file system alone.
+    pub(crate) const fn has_driver(&self) -> bool {
+        self.device >> 32 != 0
+    }
+
     /// The folders of which an overlayfs consists, as far as their whole paths are told.
     pub(crate) fn layers(&self) -> impl Iterator<Item = PathBuf> {
         let options = self.options.as_bytes().split(|byte| *byte == b',');
