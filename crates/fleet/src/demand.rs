@@ -1,6 +1,6 @@
 //! What a node wants: as much as it can get while it is held, and a little more than it uses otherwise.
 
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 /// A node that waited for less than one part in so many of the time was not held.
 const WAITED: u64 = 20;
@@ -14,8 +14,8 @@ const ROOM_LEAST: u64 = 256 << 10;
 pub struct Done {
     /// The moment.
     pub at: Nanos,
-    /// Bytes since the class was made.
-    pub moved: u64,
+    /// What its members have moved since the class was made.
+    pub moved: Bytes,
     /// How long its members were held since then, in waits that have ended.
     pub waited: Nanos,
     /// How long its next call would be held. Below a low rate one wait lasts longer than the time between two looks.
@@ -36,7 +36,7 @@ pub fn wants(before: &Done, now: &Done, most: u64) -> u64 {
     if was_held(before, now) {
         return most;
     }
-    let moved = u128::from(now.moved.saturating_sub(before.moved));
+    let moved = u128::from(now.moved.get().saturating_sub(before.moved.get()));
     let time = u128::from(now.at.minus(before.at).0);
     let used = (moved * u128::from(Nanos::SECOND.0)).checked_div(time).unwrap_or(0);
     let used = u64::try_from(used).unwrap_or(u64::MAX);
@@ -52,7 +52,7 @@ mod tests {
     fn a_held_class_wants_all() {
         let second = |at, moved, waited| Done {
             at: Nanos(at * Nanos::SECOND.0),
-            moved,
+            moved: Bytes::new(moved),
             waited: Nanos::from_millis(waited),
             owed: Nanos(0),
         };

@@ -95,8 +95,8 @@ impl Link {
         let mut command = redis::cmd("HSET");
         command.arg(&self.keys.class).arg("version").arg(VERSION);
         for (name, value) in [
-            ("cap", settings.cap),
-            ("floor", settings.floor),
+            ("cap", settings.cap.get()),
+            ("floor", settings.floor.get()),
             ("nmax", settings.nodes),
             ("lease", settings.lease),
             ("longest", longest),

@@ -174,7 +174,7 @@ fn granted(number: impl Fn(usize) -> Option<u64>) -> Option<Granted> {
     let within =
         granted.grant.checked_add(granted.floor)? <= granted.cap && granted.cap <= GREATEST;
     let lease = crate::settings::LEASES.contains(&granted.lease);
-    (within && lease && granted.floor >= crate::settings::LEAST).then_some(granted)
+    (within && lease && granted.floor >= crate::settings::LEAST.get()).then_some(granted)
 }
 
 fn text(value: &Value) -> Option<&str> {

@@ -10,7 +10,7 @@ use discnice_units::Rate;
 pub const VERSION: u32 = 1;
 
 /// Lowest floor, which is what a node has that no server has ever admitted.
-pub const LEAST: u64 = 4096;
+pub const LEAST: Rate = Rate::per_second(4096);
 /// Leases that may be set, in milliseconds.
 pub const LEASES: RangeInclusive<u64> = 1_000..=3_600_000;
 /// Milliseconds of a lease if nothing else is said.
@@ -22,15 +22,15 @@ pub const NODES_MAX: u64 = 100_000;
 /// The floors of all nodes take one part in so many of the cap if nothing else is said.
 const FLOORS: u64 = 10;
 /// A higher cap is a mistake; sums of what is set are exact.
-const CAP_MAX: u64 = 1 << 50;
+const CAP_MAX: Rate = Rate::per_second(1 << 50);
 
 /// A class's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes a second of all nodes together.
-    pub cap: u64,
+    pub cap: Rate,
     /// Bytes a second of each node, with or without a lease.
-    pub floor: u64,
+    pub floor: Rate,
     /// Nodes that are admitted.
     pub nodes: u64,
     /// Milliseconds of a lease.
@@ -43,7 +43,7 @@ pub enum Contradiction {
     /// A cap of zero, or none.
     NoCap,
     /// A floor below [`LEAST`].
-    LowFloor(u64),
+    LowFloor(Rate),
     /// The floors of all nodes reach the cap.
     Floors(Settings),
     /// No node, or more than [`NODES_MAX`].
@@ -58,15 +58,11 @@ impl fmt::Display for Contradiction {
             Self::NoCap => f.write_str("the cap must be from 4.0 KiB/s up to 1 PiB/s"),
             Self::LowFloor(floor) => write!(
                 f,
-                "a floor of {} is below {}, which a node has that no server admitted",
-                Rate::per_second(*floor),
-                Rate::per_second(LEAST)
+                "a floor of {floor} is below {LEAST}, which a node has that no server admitted",
             ),
             Self::Floors(Settings { cap, floor, nodes, .. }) => write!(
                 f,
-                "the floors of {nodes} nodes, {} each, leave nothing of a cap of {}; lower --floor or --nodes",
-                Rate::per_second(*floor),
-                Rate::per_second(*cap)
+                "the floors of {nodes} nodes, {floor} each, leave nothing of a cap of {cap}; lower --floor or --nodes",
             ),
             Self::Nodes => write!(f, "the number of nodes must be from 1 to {NODES_MAX}"),
             Self::Lease => f.write_str("a lease must be from 1 second to an hour"),
@@ -82,13 +78,13 @@ impl Settings {
     /// # Errors
     /// They contradict each other.
     pub fn new(
-        cap: u64,
-        floor: Option<u64>,
+        cap: Rate,
+        floor: Option<Rate>,
         nodes: Option<u64>,
         lease: Option<u64>,
     ) -> Result<Self, Contradiction> {
         let nodes = nodes.unwrap_or(NODES);
-        let usual = || (cap / FLOORS / nodes.max(1)).max(LEAST);
+        let usual = || Rate::per_second(cap.get() / FLOORS / nodes.max(1)).max(LEAST);
         let floor = floor.unwrap_or_else(usual);
         let settings = Self { cap, floor, nodes, lease: lease.unwrap_or(LEASE) };
         settings.check().map(|()| settings)
@@ -111,16 +107,16 @@ impl Settings {
         if !LEASES.contains(&self.lease) {
             return Err(Contradiction::Lease);
         }
-        match self.floor.checked_mul(self.nodes) {
-            Some(floors) if floors < self.cap => Ok(()),
+        match self.floor.get().checked_mul(self.nodes) {
+            Some(floors) if floors < self.cap.get() => Ok(()),
             _ => Err(Contradiction::Floors(*self)),
         }
     }
 
-    /// What nodes can have beyond their floors, together.
+    /// Bytes a second that nodes can have beyond their floors, together.
     #[must_use]
     pub const fn pool(&self) -> u64 {
-        self.cap.saturating_sub(self.nodes.saturating_mul(self.floor))
+        self.cap.get().saturating_sub(self.floor.times(self.nodes).get())
     }
 
     /// Reads the fields of the server's hash.
@@ -128,8 +124,8 @@ impl Settings {
     pub fn parse(fields: &HashMap<String, String>) -> Option<Self> {
         let number = |name: &str| fields.get(name)?.parse().ok();
         Some(Self {
-            cap: number("cap")?,
-            floor: number("floor")?,
+            cap: Rate::per_second(number("cap")?),
+            floor: Rate::per_second(number("floor")?),
             nodes: number("nmax")?,
             lease: number("lease")?,
         })
@@ -142,19 +138,23 @@ mod tests {
 
     #[test]
     fn a_tenth_is_for_floors() {
-        let settings = Settings::new(600_000_000, None, None, None).unwrap();
-        assert_eq!((settings.floor, settings.nodes, settings.lease), (600_000, 100, 30_000));
+        let settings = Settings::new(Rate::per_second(600_000_000), None, None, None).unwrap();
+        let floor = Rate::per_second(600_000);
+        assert_eq!((settings.floor, settings.nodes, settings.lease), (floor, 100, 30_000));
         assert_eq!(settings.pool(), 540_000_000);
-        let small = Settings::new(1_000_000, None, None, None).unwrap();
+        let small = Settings::new(Rate::per_second(1_000_000), None, None, None).unwrap();
         assert_eq!(small.floor, LEAST);
     }
 
     #[test]
     fn contradictions_are_named() {
-        let new = |cap, floor, nodes, lease| Settings::new(cap, floor, nodes, lease).unwrap_err();
+        let new = |cap, floor: Option<u64>, nodes, lease| {
+            let (cap, floor) = (Rate::per_second(cap), floor.map(Rate::per_second));
+            Settings::new(cap, floor, nodes, lease).unwrap_err()
+        };
         assert_eq!(new(0, None, None, None), Contradiction::NoCap);
         assert_eq!(new(u64::MAX, None, None, None), Contradiction::NoCap);
-        assert_eq!(new(1 << 20, Some(1), None, None), Contradiction::LowFloor(1));
+        assert_eq!(new(1 << 20, Some(1), None, None), Contradiction::LowFloor(Rate::per_second(1)));
         assert_eq!(new(1 << 20, None, Some(0), None), Contradiction::Nodes);
         assert_eq!(new(1 << 20, None, None, Some(5)), Contradiction::Lease);
         let floors = new(1 << 20, Some(1 << 15), Some(32), None);

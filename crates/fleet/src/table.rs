@@ -56,6 +56,8 @@ pub(crate) fn row(name: &[u8], entry: &[u8], expires: Option<f64>, clock: u64) -
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Rate;
+
     use super::*;
 
     #[test]
@@ -63,7 +65,7 @@ mod tests {
         let row = |entry: &str| super::row(b"n", entry.as_bytes(), Some(30_000.0), 10_000);
         let good = row("17 500 h 900 100").unwrap();
         assert_eq!((good.has, good.wants, good.weight, good.forgotten_in), (500, 900, 100, 20_000));
-        let settings = Settings::new(1 << 30, None, None, Some(30_000)).unwrap();
+        let settings = Settings::new(Rate::per_second(1 << 30), None, None, Some(30_000)).unwrap();
         assert!(!good.is_cut_off(&settings));
         assert!(Row { forgotten_in: 9000, ..good }.is_cut_off(&settings));
         for entry in ["", "1 2", "1 x h 3 4", "1 2 h 3 -4", "1 2 h 3 99999999999"] {

@@ -12,6 +12,7 @@ use common::server::{self, Server};
 use discnice_fleet::script::{self, Ask, Keys, Reply};
 use discnice_fleet::{Address, Fault, Link, Settings};
 use discnice_requirements::skip;
+use discnice_units::Rate;
 
 const ASK: Ask = Ask { sequence: 1, has: 0, wants: 1_000_000, weight: 100 };
 
@@ -81,10 +82,13 @@ fn users_and_keys() {
 
     let mut admin =
         Link::open(&Address::parse(&format!("redis://127.0.0.1:{port}/backup")).unwrap()).unwrap();
-    let settings = Settings::new(10_000_000, None, Some(2), Some(2000)).unwrap();
+    let settings = Settings::new(Rate::per_second(10_000_000), None, Some(2), Some(2000)).unwrap();
     admin.set(&settings).unwrap();
     assert_eq!(admin.settings().unwrap(), Some(settings));
-    assert!(matches!(admin.set(&Settings { cap: 0, ..settings }), Err(Fault::Settings(_))));
+    assert!(matches!(
+        admin.set(&Settings { cap: Rate::per_second(0), ..settings }),
+        Err(Fault::Settings(_))
+    ));
 
     // What a machine's user is allowed is enough, and no more.
     let address = guarded.address("node:secret", "backup");
@@ -175,7 +179,7 @@ fn what_is_no_server() {
     let (first, second) = (port(), port());
     let primary = Server::start(&["--port", &first.to_string(), "--repl-diskless-sync-delay", "0"]);
     let mut link = Link::open(&address(first)).unwrap();
-    link.set(&Settings::new(10_000_000, None, None, None).unwrap()).unwrap();
+    link.set(&Settings::new(Rate::per_second(10_000_000), None, None, None).unwrap()).unwrap();
     let copy = Server::start(&[
         "--port",
         &second.to_string(),
@@ -266,7 +270,7 @@ fn encryption() {
     let address = |text: String| Address::parse(&text).unwrap();
     let good = address(format!("rediss://localhost:{secret}/backup?ca={ca}"));
     let mut link = Link::open(&good).unwrap();
-    link.set(&Settings::new(10_000_000, None, None, None).unwrap()).unwrap();
+    link.set(&Settings::new(Rate::per_second(10_000_000), None, None, None).unwrap()).unwrap();
     assert!(matches!(link.ask("node", &ASK), Ok(Reply::Granted(_))));
 
     let is_tls = |text: String| {

@@ -8,7 +8,12 @@ use common::server::{self, Server};
 use discnice_fleet::Settings;
 use discnice_fleet::script::Reply;
 use discnice_requirements::skip;
-use discnice_units::Nanos;
+use discnice_units::{Nanos, Rate};
+
+fn settings(cap: u64, floor: u64, nodes: u64, lease: u64) -> Settings {
+    let (cap, floor) = (Rate::per_second(cap), Rate::per_second(floor));
+    Settings::new(cap, Some(floor), Some(nodes), Some(lease)).unwrap()
+}
 
 /// Without faults: every machine calls when it is due, for so many seconds.
 fn calm(model: &mut Model, seconds: u64) {
@@ -21,12 +26,12 @@ fn calm(model: &mut Model, seconds: u64) {
                 model.call(place, Way::Answered, 0);
             }
         }
-        assert!(model.in_force() <= model.settings.cap);
+        assert!(model.in_force() <= model.settings.cap.get());
     }
 }
 
 fn small(server: &Server, machines: usize, wants: u64) -> Model {
-    let settings = Settings::new(100_000_000, Some(100_000), Some(100), Some(30_000)).unwrap();
+    let settings = settings(100_000_000, 100_000, 100, 30_000);
     let mut model = Model::new(settings, vec![master(server, 0)], script(&[]));
     (0..machines).for_each(|_| {
         model.add(1.0, wants);
@@ -127,7 +132,7 @@ fn no_more_nodes_than_were_set() {
         skip!("no redis-server, or no setpriv");
     }
     let server = Server::start(&[]);
-    let settings = Settings::new(1_000_000, Some(10_000), Some(50), Some(6_000)).unwrap();
+    let settings = settings(1_000_000, 10_000, 50, 6_000);
     let mut model = Model::new(settings, vec![master(&server, 0)], script(&[]));
     // Nine of ten die without a word, and as many others come.
     for _ in 0..500 {

@@ -11,7 +11,7 @@ use common::model::{Master, Model, SECOND, Way, master, script};
 use common::server::{self, Server};
 use discnice_fleet::Settings;
 use discnice_requirements::skip;
-use discnice_units::Nanos;
+use discnice_units::{Nanos, Rate};
 use fastrand::Rng;
 
 const MACHINES: usize = 1000;
@@ -20,7 +20,8 @@ const CAP: u64 = 1_000_000_000;
 const MINUTES: &str = "DISCNICE_FLEET_MINUTES";
 
 fn settings(lease: u64) -> Settings {
-    Settings::new(CAP, Some(100_000), Some(MACHINES as u64), Some(lease)).unwrap()
+    let (cap, floor) = (Rate::per_second(CAP), Rate::per_second(100_000));
+    Settings::new(cap, Some(floor), Some(MACHINES as u64), Some(lease)).unwrap()
 }
 
 /// Something that happens.

@@ -9,7 +9,7 @@ use common::model::{Master, Model, Way, script};
 use common::server::{self, Server};
 use discnice_fleet::Settings;
 use discnice_requirements::skip;
-use discnice_units::Nanos;
+use discnice_units::{Nanos, Rate};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
@@ -81,7 +81,8 @@ impl Bench {
     ) -> Result<(), TestCaseError> {
         let mut first = self.server.connect();
         redis::cmd("FLUSHALL").query::<()>(&mut first).unwrap();
-        let settings = Settings::new(CAP, Some(4096), Some(10), Some(LEASE * 1000)).unwrap();
+        let (cap, floor) = (Rate::per_second(CAP), Rate::per_second(4096));
+        let settings = Settings::new(cap, Some(floor), Some(10), Some(LEASE * 1000)).unwrap();
         let masters = (0..servers).map(|database| self.master(database)).collect();
         let mut model = Model::new(settings, masters, script(changes));
         [0.98, 1.0, 1.02].into_iter().for_each(|speed| {

@@ -148,8 +148,8 @@ impl Machine {
     fn of(row: &Row, settings: &Settings) -> Self {
         Self {
             name: row.name.clone(),
-            has: row.has.saturating_add(settings.floor),
-            wants: row.wants.saturating_add(settings.floor).min(settings.cap),
+            has: row.has.saturating_add(settings.floor.get()),
+            wants: row.wants.saturating_add(settings.floor.get()).min(settings.cap.get()),
             weight: row.weight,
             cut_off: row.is_cut_off(settings),
             forgotten_in_seconds: row.forgotten_in as f64 / 1e3,
@@ -174,8 +174,8 @@ impl Budget {
             address,
             error,
             here,
-            cap: settings.map(|settings| settings.cap),
-            floor: settings.map(|settings| settings.floor),
+            cap: settings.map(|settings| settings.cap.get()),
+            floor: settings.map(|settings| settings.floor.get()),
             nodes_max: settings.map(|settings| settings.nodes),
             lease_seconds: settings.map(|settings| settings.lease as f64 / 1e3),
             learning_seconds: table.as_ref().map_or(0.0, |table| table.learning as f64 / 1e3),

@@ -29,14 +29,13 @@ pub(super) struct SettingsArgs {
 impl SettingsArgs {
     /// These settings on top of what was set before.
     pub(super) fn over(&self, before: Option<Settings>) -> Result<Settings, SetError> {
-        let given = |rate: Option<Rate>| rate.map(Rate::get);
-        let cap = given(self.cap).or(before.map(|before| before.cap)).ok_or(SetError::NoCap)?;
+        let cap = self.cap.or(before.map(|before| before.cap)).ok_or(SetError::NoCap)?;
         // A floor that was found by default follows the cap and the number of machines.
         let kept = before.filter(|before| {
             Settings::new(before.cap, None, Some(before.nodes), None)
                 .is_ok_and(|usual| usual.floor != before.floor)
         });
-        let floor = given(self.floor).or(kept.map(|before| before.floor));
+        let floor = self.floor.or(kept.map(|before| before.floor));
         let nodes = self.nodes.or(before.map(|before| before.nodes));
         let lease = self.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         let lease = lease.or(before.map(|before| before.lease));
@@ -66,9 +65,9 @@ impl std::error::Error for SetError {}
 pub(super) fn described(settings: &Settings) -> String {
     format!(
         "{} for at most {} machines, at least {} each, by leases of {}",
-        Rate::per_second(settings.cap),
+        settings.cap,
         settings.nodes,
-        Rate::per_second(settings.floor),
+        settings.floor,
         humantime::format_duration(Duration::from_millis(settings.lease))
     )
 }

@@ -112,6 +112,7 @@ impl Model {
         let Some(connection) = &mut self.masters[place].connection else { return };
         let mut command = redis::cmd("HSET");
         command.arg(&self.keys.class).arg("version").arg(settings::VERSION);
+        let (cap, floor) = (cap.get(), floor.get());
         for (name, value) in
             [("cap", cap), ("floor", floor), ("nmax", nodes), ("lease", lease), ("longest", lease)]
         {
@@ -159,14 +160,15 @@ impl Model {
     /// Bytes a second in force on all machines now.
     pub fn in_force(&self) -> u64 {
         let lives = |place: &usize| self.machines[*place].lives;
-        let rate =
-            |place: usize| self.settings.floor + self.machines[place].node.has(self.local(place));
+        let floor = self.settings.floor.get();
+        let rate = |place: usize| floor + self.machines[place].node.has(self.local(place));
         (0..self.machines.len()).filter(lives).map(rate).sum()
     }
 
     pub fn granted(&self) -> u64 {
         self.in_force()
-            - self.settings.floor * self.machines.iter().filter(|one| one.lives).count() as u64
+            - self.settings.floor.get()
+                * self.machines.iter().filter(|one| one.lives).count() as u64
     }
 
     /// A machine calls its server.

@@ -14,7 +14,7 @@ use discnice_processes::fork;
 use discnice_registry::{Class, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{futex, process, time};
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::daemon::tuning;
@@ -228,7 +228,7 @@ impl Holder {
         self.link = None;
         class.fleet().note_report(fault.number());
         if matches!(fault, Fault::Full(_)) {
-            let changed = class.write_lease(time::now(), (0, settings::LEAST), Nanos(1));
+            let changed = class.write_lease(time::now(), (0, settings::LEAST.get()), Nanos(1));
             self.wake(changed);
         }
         if !matches!(fault, Fault::Unreachable(_)) {
@@ -264,7 +264,7 @@ fn done(mapped: &Class) -> Done {
     let class = mapped.class;
     let at = time::now();
     let owed = class.total().paid_at(at, 0).minus(at);
-    Done { at, moved: class.total().total(), waited: class.waits().1, owed }
+    Done { at, moved: Bytes::new(class.total().total()), waited: class.waits().1, owed }
 }
 
 /// How long the machine has been suspended since it was started.
