@@ -108,6 +108,8 @@ fn end_slowly(local: &Local, access: Access, object: Object, ticket: Ticket, beg
     thread.count_admitted(0);
     let due = if engine::class().is_some_and(Class::predicts) {
         thread.count_waits(cycles, process::waits)
+    } else if thread.outcomes.why() == Why::Unlimited {
+        thread.countdown.count_unlimited(0)
     } else {
         thread.countdown.count_metadata(cycles)
     };
@@ -116,10 +118,31 @@ fn end_slowly(local: &Local, access: Access, object: Object, ticket: Ticket, beg
     }
 }
 
+/// Makes a metadata operation of which programs make few. All that it needs is in functions that the hooks share.
+#[inline(always)]
+fn seldom<T>(access: Access, real: impl FnOnce() -> T) -> T {
+    let Some((ticket, begun)) = begin_seldom() else { return real() };
+    let result = real();
+    end_seldom(access, ticket, begun);
+    result
+}
+
+#[inline(never)]
+fn begin_seldom() -> Option<(Ticket, u64)> {
+    engine::class()?;
+    let (turn, thread) = (name(), &local().thread);
+    Some(begin_slowly(thread, (decision::metadata(&Named { thread }), turn)))
+}
+
+#[inline(never)]
+fn end_seldom(access: Access, ticket: Ticket, begun: u64) {
+    end_slowly(local(), access, Object::Unknown, ticket, begun);
+}
+
 /// A metadata operation: a call on names or inodes.
 #[inline(always)]
 pub fn operation<T>(real: impl FnOnce() -> T) -> T {
-    after_turn(name(), Access::Looks, Object::Unknown, real)
+    seldom(Access::Looks, real)
 }
 
 /// A metadata operation that looks up `name` below `directory`.
@@ -164,7 +187,17 @@ fn note_entry(fd: i32, inode: u64) {
 /// A metadata operation that changes `path`, a name below `directory`, or what it stands for; mostly known by then.
 #[inline(always)]
 pub fn change<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
-    after_turn(name_to_change(directory, path), Access::Changes, Object::Unknown, real)
+    let Some((ticket, begun)) = begin_change(directory, path) else { return real() };
+    let result = real();
+    end_seldom(Access::Changes, ticket, begun);
+    result
+}
+
+#[inline(never)]
+fn begin_change(directory: i32, path: *const c_char) -> Option<(Ticket, u64)> {
+    engine::class()?;
+    let (turn, thread) = (name_to_change(directory, path), &local().thread);
+    Some(begin_slowly(thread, (decision::metadata(&Named { thread }), turn)))
 }
 
 /// As [`name`], for an operation that changes `path`. In a class that gives way it waits for the disk, too, and tells on
