@@ -2,6 +2,10 @@
 #include "guest.h"
 #include <aio.h>
 #include <fts.h>
+#include <ftw.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <wordexp.h>
 
 static char buffer[8192];
@@ -69,6 +73,16 @@ static void descriptors(void) {
     SAY(close(to));
 }
 
+static int visit(const char *path, const struct stat *status, int kind, struct FTW *at) {
+    printf("%s: %d, %d, level %d\n", path, kind, S_ISDIR(status->st_mode), at->level);
+    return 0;
+}
+
+static int visit_flatly(const char *path, const struct stat *status, int kind) {
+    printf("%s: %d, %d\n", path, kind, S_ISDIR(status->st_mode));
+    return 5;
+}
+
 static void names(void) {
     SAY(mkdir("d", 0755));
     SAY(close(openat(AT_FDCWD, "d/x", O_CREAT | O_WRONLY, 0644)));
@@ -94,6 +108,19 @@ static void names(void) {
     SAY_POINTER(fts_read(tree));
     SAY_POINTER(fts_children(tree, 0));
     fts_close(tree);
+    SAY(nftw("d", visit, 2, FTW_PHYS | FTW_DEPTH));
+    SAY(ftw("d", visit_flatly, 2));
+    SAY(scandirat(AT_FDCWD, "d", &entries, NULL, alphasort));
+    SAY(setxattr("d", "user.a", "value", 5, 0) | lsetxattr("d", "user.b", "", 0, 0));
+    SAY(getxattr("d", "user.a", buffer, sizeof buffer));
+    SAY(lgetxattr("d", "user.a", buffer, sizeof buffer));
+    SAY(listxattr("d", buffer, sizeof buffer) > 0);
+    SAY(llistxattr("d", buffer, sizeof buffer) > 0);
+    SAY(removexattr("d", "user.a") | lremovexattr("d", "user.b"));
+    SAY(statfs("d", (struct statfs *)buffer));
+    SAY(statvfs("d", (struct statvfs *)buffer));
+    SAY_POINTER(realpath("d/../d", NULL));
+    SAY_POINTER(canonicalize_file_name("d"));
     SAY(unlinkat(AT_FDCWD, "d/w", 0));
     SAY(rmdir("d"));
     SAY(unlink("b"));

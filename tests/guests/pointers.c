@@ -1,6 +1,9 @@
 /* Bad pointers give EFAULT, never a crash of ours. Calls that libc itself makes with the pointer
    in its hand (streams, exec's search through PATH) are left out where bare libc crashes. */
 #include "guest.h"
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 
 #define BAD ((void *)8)
 
@@ -53,6 +56,13 @@ int main(void) {
     SAY(renameat2(AT_FDCWD, BAD, AT_FDCWD, "x", 0));
     SAY(mkdir(BAD, 0755));
     SAY(truncate(BAD, 0));
+    SAY(getxattr(BAD, "user.a", data, 10));
+    SAY(lgetxattr("f", BAD, data, 10));
+    SAY(listxattr(BAD, data, 10));
+    SAY(setxattr("f", "user.a", BAD, 10, 0));
+    SAY(lremovexattr(BAD, "user.a"));
+    SAY(statfs("f", BAD));
+    SAY(statvfs(BAD, (struct statvfs *)data));
     SAY(msync(BAD, 4096, 0));
     SAY(madvise((void *)4096, 4096, MADV_WILLNEED));
     SAY(syscall(SYS_read, fd, BAD, 10));

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use discnice_tests::guest::Compiler;
 use discnice_tests::process::run;
-use discnice_tests::{class::Class, product};
+use discnice_tests::{class::Class, product, skip};
 
 const FILES: u64 = 600;
 
@@ -48,6 +49,43 @@ fn without_a_limit_operations_are_counted() {
     run(&mut class.command(["ls", "-l", tree.to_str().expect("UTF-8")])).succeeded();
     let counted = class.show()["metadata"].as_u64().expect("a number");
     assert!((FILES..FILES * 8).contains(&counted), "{counted}");
+}
+
+/// Ways to look at inodes by name, each an argument of the guest.
+const WAYS: &[&str] = &[
+    "fts",
+    "ftw",
+    "nftw",
+    "scandirat",
+    "realpath",
+    "statfs",
+    "statvfs",
+    "getxattr",
+    "lgetxattr",
+    "listxattr",
+    "llistxattr",
+    "setxattr",
+    "lsetxattr",
+    "removexattr",
+    "lremovexattr",
+    "syscall",
+];
+
+#[test]
+fn every_way_to_look_at_inodes_by_name_is_counted() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
+    let (guest, tree) = (compiler.compile("inodes.c"), folder.path().join("tree"));
+    fill(&tree);
+    for way in WAYS {
+        let class = Class::new("unlimited");
+        let words = [guest.as_os_str(), way.as_ref(), tree.as_os_str()];
+        let visited = run(&mut class.command(words)).succeeded().text();
+        let visited: u64 = visited.trim().parse().expect("a number");
+        assert!(visited >= FILES, "{way}: {visited} files");
+        let counted = class.show()["metadata"].as_u64().expect("a number");
+        assert!((FILES..FILES * 2).contains(&counted), "{way}: {counted} operations");
+    }
 }
 
 //= discnice/4.1-degree

@@ -34,23 +34,16 @@ hooks! {
         calls::metadata(|| unsafe { real(fd, buffer, length) })
     }
 
-    /// fts_read(3), fts_children(3) reads directories inside libc.
-    fn [fts_read fts64_read] (tree: *mut c_void) -> *mut c_void, real,
-        free by metadata() => {
-        // SAFETY: the program's own argument.
-        calls::metadata(|| unsafe { real(tree) })
-    }
-
-    /// fts_children(3).
-    fn [fts_children fts64_children] (tree: *mut c_void, options: c_int) -> *mut c_void, real => {
-        // SAFETY: the program's own arguments.
-        calls::metadata(|| unsafe { real(tree, options) })
-    }
-
     /// scandir(3).
     fn [scandir scandir64] (path: *const c_char, list: *mut c_void, filter: *mut c_void, compare: *mut c_void) -> c_int, real => {
         // SAFETY: the program's own arguments.
         calls::operation(|| unsafe { real(path, list, filter, compare) })
+    }
+
+    /// scandirat(3).
+    fn [scandirat scandirat64] (at: c_int, path: *const c_char, list: *mut c_void, filter: *mut c_void, compare: *mut c_void) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        calls::operation(|| unsafe { real(at, path, list, filter, compare) })
     }
 
     /// ftruncate(2).

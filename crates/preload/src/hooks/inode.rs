@@ -112,4 +112,46 @@ hooks! {
         // SAFETY: the program's own arguments.
         calls::change(directory, path, || unsafe { real(directory, path, times, flags) })
     }
+
+    /// getxattr(2), lgetxattr(2).
+    fn [getxattr lgetxattr] (path: *const c_char, name: *const c_char, value: *mut c_void, size: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::operation(|| unsafe { real(path, name, value, size) })
+    }
+
+    /// listxattr(2), llistxattr(2).
+    fn [listxattr llistxattr] (path: *const c_char, list: *mut c_char, size: usize) -> isize, real => {
+        // SAFETY: the program's own arguments.
+        calls::operation(|| unsafe { real(path, list, size) })
+    }
+
+    /// setxattr(2), lsetxattr(2).
+    fn [setxattr lsetxattr] (path: *const c_char, name: *const c_char, value: *const c_void, size: usize, flags: c_int) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, name, value, size, flags) })
+    }
+
+    /// removexattr(2), lremovexattr(2).
+    fn [removexattr lremovexattr] (path: *const c_char, name: *const c_char) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        calls::change(libc::AT_FDCWD, path, || unsafe { real(path, name) })
+    }
+
+    /// statfs(2), statvfs(3).
+    fn [statfs statfs64 statvfs statvfs64] (path: *const c_char, status: *mut c_void) -> c_int, real => {
+        // SAFETY: the program's own arguments.
+        calls::operation(|| unsafe { real(path, status) })
+    }
+
+    /// realpath(3): libc looks up each part of the path itself.
+    fn [realpath] (path: *const c_char, resolved: *mut c_char) -> *mut c_char, real => {
+        // SAFETY: the program's own arguments.
+        calls::operation(|| unsafe { real(path, resolved) })
+    }
+
+    /// canonicalize_file_name(3).
+    fn [canonicalize_file_name] (path: *const c_char) -> *mut c_char, real => {
+        // SAFETY: the program's own argument.
+        calls::operation(|| unsafe { real(path) })
+    }
 }

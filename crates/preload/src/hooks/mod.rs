@@ -22,5 +22,6 @@ mod raw;
 mod read;
 mod spawn;
 mod sync;
+mod tree;
 mod wait;
 mod write;

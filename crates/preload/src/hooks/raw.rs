@@ -74,7 +74,9 @@ hooks! {
             libc::SYS_recvmmsg => receive_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
             libc::SYS_unlinkat | libc::SYS_renameat2 | libc::SYS_mkdirat | libc::SYS_linkat
             | libc::SYS_symlinkat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat
-            | libc::SYS_faccessat2 | libc::SYS_readlinkat => calls::operation(call),
+            | libc::SYS_faccessat2 | libc::SYS_readlinkat | libc::SYS_getxattr | libc::SYS_lgetxattr
+            | libc::SYS_listxattr | libc::SYS_llistxattr | libc::SYS_setxattr | libc::SYS_lsetxattr
+            | libc::SYS_removexattr | libc::SYS_lremovexattr | libc::SYS_statfs => calls::operation(call),
             libc::SYS_openat | libc::SYS_openat2 => calls::open(|| call() as i32).into(),
             libc::SYS_close => calls::close(fd, || call() as i32).into(),
             libc::SYS_close_range => {

@@ -1,0 +1,79 @@
+/* Looks at all files of a folder in one way, by calls of libc's that look at inodes by name. */
+#include "guest.h"
+#include <fts.h>
+#include <ftw.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+
+static char value[100];
+static long visited;
+
+static void for_each(const char *folder, void (*with)(const char *)) {
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    char path[PATH_MAX];
+    while ((entry = readdir(directory))) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        with(path);
+        visited++;
+    }
+    closedir(directory);
+}
+
+static void get(const char *path) { getxattr(path, "user.a", value, sizeof value); }
+static void lget(const char *path) { lgetxattr(path, "user.a", value, sizeof value); }
+static void list(const char *path) { listxattr(path, value, sizeof value); }
+static void llist(const char *path) { llistxattr(path, value, sizeof value); }
+static void set(const char *path) { setxattr(path, "user.a", "1", 1, 0); }
+static void lset(const char *path) { lsetxattr(path, "user.a", "1", 1, 0); }
+static void drop(const char *path) { removexattr(path, "user.a"); }
+static void ldrop(const char *path) { lremovexattr(path, "user.a"); }
+static void number(const char *path) { syscall(SYS_getxattr, path, "user.a", value, sizeof value); }
+static void space(const char *path) { struct statfs at; statfs(path, &at); }
+static void vspace(const char *path) { struct statvfs at; statvfs(path, &at); }
+static void scan(const char *path) { struct dirent **found; scandirat(AT_FDCWD, path, &found, NULL, NULL); }
+static void resolve(const char *path) { free(realpath(path, NULL)); }
+
+static int step(const char *path, const struct stat *status, int kind) {
+    (void)path, (void)status, (void)kind;
+    visited++;
+    return 0;
+}
+
+/* A walk within a walk does not disturb the outer one. */
+static int inner(const char *path, const struct stat *status, int kind, struct FTW *at) {
+    (void)path, (void)status, (void)kind, (void)at;
+    return 7;
+}
+
+static int step_deep(const char *path, const struct stat *status, int kind, struct FTW *at) {
+    if (kind == FTW_D && nftw(path, inner, 4, FTW_PHYS) != 7) return 1;
+    return at->level > 1 || step(path, status, kind);
+}
+
+static void walk(const char *folder) {
+    char *roots[] = {(char *)folder, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL, NULL);
+    while (fts_read(tree)) visited++;
+    fts_close(tree);
+}
+
+int main(int count, char **arguments) {
+    static const struct { const char *way; void (*with)(const char *); } ways[] = {
+        {"getxattr", get}, {"lgetxattr", lget}, {"listxattr", list}, {"llistxattr", llist},
+        {"setxattr", set}, {"lsetxattr", lset}, {"removexattr", drop}, {"lremovexattr", ldrop},
+        {"syscall", number}, {"statfs", space}, {"statvfs", vspace}, {"scandirat", scan}, {"realpath", resolve},
+    };
+    if (count < 3) return 2;
+    const char *way = arguments[1], *folder = arguments[2];
+    errno = UNTOUCHED;
+    if (strcmp(way, "fts") == 0) walk(folder);
+    else if (strcmp(way, "ftw") == 0) ftw(folder, step, 8);
+    else if (strcmp(way, "nftw") == 0) nftw(folder, step_deep, 8, FTW_PHYS);
+    for (size_t at = 0; at < sizeof ways / sizeof *ways; at++)
+        if (strcmp(way, ways[at].way) == 0) for_each(folder, ways[at].with);
+    printf("%ld\n", visited);
+    return 0;
+}
