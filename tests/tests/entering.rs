@@ -81,6 +81,51 @@ fn programs_that_the_library_cannot_enter_find_nothing_of_it() {
     }
 }
 
+/// What the guest says that starts programs by pidfd_spawn(3); `libc` names a library to be linked before libc.
+fn spawning(compiler: &Compiler, libc: &[&str]) -> Vec<String> {
+    let options: Vec<_> = libc.iter().copied().chain(["-Wl,--no-as-needed", "-ldl"]).collect();
+    let guest = compiler.compile_with("spawning.c", &options).expect("a program");
+    let class = Class::new("50M");
+    let outcome = run(&mut class.command([&guest])).succeeded();
+    outcome.text().lines().map(str::to_owned).collect()
+}
+
+/// Both programs that the guest started, and their children, had the library.
+fn assert_entered(told: &[String]) {
+    let [own, of_child, error, own_by_name, of_child_by_name, error_by_name] = told else {
+        panic!("{told:?}")
+    };
+    for mapped in [own, of_child, own_by_name, of_child_by_name] {
+        assert!(mapped.parse::<u32>().is_ok_and(|mapped| mapped > 0), "{told:?}");
+    }
+    assert_eq!([error, error_by_name], ["error 0, descriptor 1"; 2]);
+}
+
+#[test]
+fn programs_that_are_started_by_pidfd_spawn_are_entered() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let options = ["-shared", "-fPIC", "-DLIBRARY", "-ldl"];
+    let library = compiler.compile_with("spawning.c", &options).expect("a library");
+    let (search, library) =
+        (folder.path().to_str().expect("UTF-8"), library.to_str().expect("UTF-8"));
+    let search = format!("-Wl,-rpath,{search}");
+    let told = spawning(&compiler, &["-Wl,--no-as-needed", library, &search]);
+    assert_entered(&told);
+}
+
+#[test]
+fn pidfd_spawn_is_refused_only_where_libc_lacks_it() {
+    let folder = product::folder();
+    let Some(compiler) = Compiler::new(folder.path()) else { skip!("no compiler") };
+    let told = spawning(&compiler, &[]);
+    if told.len() > 2 {
+        return assert_entered(&told);
+    }
+    let refused = format!("error {}, descriptor -1", libc::ENOSYS);
+    assert_eq!(told, [refused.as_str(), refused.as_str()]);
+}
+
 #[test]
 fn ldd_lists_what_it_lists_bare() {
     for script in [

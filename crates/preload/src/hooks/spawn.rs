@@ -1,26 +1,32 @@
 //! Starting another program in a new process.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::{mem, ptr};
 
 use crate::environment::{current, environ};
 use crate::loading::Target;
-use crate::real::{descriptor, hooks};
+use crate::real::{descriptor, errno, hooks, reals, set_errno};
 use crate::{engine, environment, files, lifecycle};
 
 type Block = *const *const c_char;
 
 /// Calls `real` with the environment for a new process, when what its program reads to start has been brought in.
 fn spawn<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
-    let Some(token) = engine::token() else { return real(block) };
+    real(prepare(block, target))
+}
+
+/// Brings in what a program reads to start; returns the environment for its process.
+#[inline(never)]
+fn prepare(block: Block, target: Target) -> Block {
+    let Some(token) = engine::token() else { return block };
     if let Some(regulator) = engine::regulator() {
         target.bring_in(&regulator);
     }
     let carried = lifecycle::carry_to_child(target);
     // SAFETY: the program gives its own block, which libc would read next.
     let ours = unsafe { environment::with_ours(block, environment::scratch(), &token, carried) };
-    real(ours.unwrap_or(block))
+    ours.unwrap_or(block)
 }
 
 /// Calls a function of libc that starts a program with the environment of the moment, while our
@@ -63,6 +69,37 @@ unsafe fn expecting(pid: *const c_int, result: c_int) -> c_int {
     result
 }
 
+reals! {
+    PIDFD_GETPID = c"pidfd_getpid";
+}
+
+/// Registers the process that was started with this `result`, if it was, of which libc wrote a descriptor. Returns what the
+/// program gets, an error's number: also from a libc without the function.
+unsafe fn expecting_descriptor(descriptor: *const c_int, result: c_int) -> c_int {
+    if result < 0 {
+        return libc::ENOSYS;
+    }
+    if result == 0 && !descriptor.is_null() {
+        // SAFETY: the caller vouches that libc has just written it.
+        let descriptor = unsafe { descriptor.read() };
+        files::forget(descriptor);
+        process(descriptor).into_iter().for_each(engine::expect);
+    }
+    result
+}
+
+/// The process that a descriptor means, if libc says so. pidfd_getpid(3)
+fn process(descriptor: c_int) -> Option<u32> {
+    type ProcessId = unsafe extern "C" fn(c_int) -> c_int;
+    let before = errno();
+    // SAFETY: libc's function of this name has this signature; the one that stands for it ignores the argument.
+    let get = unsafe { mem::transmute::<*mut c_void, ProcessId>(PIDFD_GETPID.get()) };
+    // SAFETY: a number only.
+    let process = unsafe { get(descriptor) };
+    set_errno(before);
+    u32::try_from(process).ok()
+}
+
 hooks! {
     /// posix_spawn(3).
     fn [posix_spawn] (pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
@@ -78,6 +115,22 @@ hooks! {
         let call = |block| unsafe { real(pid, name, actions, attributes, arguments, block) };
         // SAFETY: as above; the name is a C string, which libc would read next.
         unsafe { expecting(pid, spawn(block, Target::Named(name), call)) }
+    }
+
+    /// pidfd_spawn(3).
+    fn [pidfd_spawn] (pidfd: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
+        // SAFETY: the program's own arguments, with our environment.
+        let call = |block| unsafe { real(pidfd, path, actions, attributes, arguments, block) };
+        // SAFETY: libc writes the descriptor where the program asks for it.
+        unsafe { expecting_descriptor(pidfd, spawn(block, Target::At(libc::AT_FDCWD, path), call)) }
+    }
+
+    /// pidfd_spawnp(3).
+    fn [pidfd_spawnp] (pidfd: *mut c_int, name: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Block, block: Block) -> c_int, real => {
+        // SAFETY: the program's own arguments, with our environment.
+        let call = |block| unsafe { real(pidfd, name, actions, attributes, arguments, block) };
+        // SAFETY: as above; the name is a C string, which libc would read next.
+        unsafe { expecting_descriptor(pidfd, spawn(block, Target::Named(name), call)) }
     }
 
     /// system(3).
