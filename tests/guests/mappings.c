@@ -85,6 +85,16 @@ int main(int count, char **arguments) {
         printf("random: populated %d, in order: own %d, ordered %d\n", is_random(populated), has(own, " sr"),
                has(ordered, " sr"));
     }
+    unsigned char *numbered;
+    SAY_POINTER(numbered = (unsigned char *)syscall(SYS_mmap, NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0));
+    say_sum("numbered", numbered, SIZE);
+    SAY(syscall(SYS_mmap, NULL, SIZE, PROT_READ, MAP_SHARED, 4000, 0));
+    SAY(syscall(SYS_madvise, numbered, SIZE, MADV_WILLNEED));
+    SAY(syscall(SYS_madvise, numbered + 1, SIZE, MADV_WILLNEED));
+    SAY(syscall(SYS_munmap, numbered, SIZE));
+    SAY(syscall(SYS_munmap, numbered + 1, SIZE));
+    SAY(syscall(SYS_fadvise64, fd, 0, 0, POSIX_FADV_WILLNEED));
+    SAY(syscall(SYS_fadvise64, fd, 0, 0, 4711));
     SAY(munmap(populated, SIZE / 2));
     SAY(munmap(moved + 1, SIZE / 2));
     SAY(munmap(own, SIZE));

@@ -8,7 +8,7 @@ use crate::calls::{self, VECTOR};
 use crate::hooks::net::{is_pacing, receive_many, send_many};
 use crate::hooks::read::{offset, read_with_flags};
 use crate::hooks::write::write_with_flags;
-use crate::hooks::{copy, exec};
+use crate::hooks::{advice, copy, exec, memory};
 use crate::loading::Target;
 use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
@@ -64,6 +64,15 @@ hooks! {
                 unsafe { real(number, a, b, c, d, length, flags as usize) as isize }
             }) as c_long,
             libc::SYS_readahead | libc::SYS_io_submit | libc::SYS_io_uring_enter => calls::start_io(call),
+            libc::SYS_fadvise64 => advice::advise(fd, d as c_int, &|| call() as c_int).into(),
+            libc::SYS_madvise => {
+                memory::advised(a as *mut _, b, c as c_int, &|| call() as c_int).into()
+            }
+            libc::SYS_mmap => {
+                let made = [c as c_int, d as c_int, e as c_int];
+                memory::map(a as *mut _, b, made, f as i64, &|| call() as *mut c_void) as c_long
+            }
+            libc::SYS_munmap => memory::unmap(a as *mut _, b, &|| call() as c_int).into(),
             libc::SYS_sendto | libc::SYS_sendmsg => {
                 transfer(numbered(Flow::Up, number, [a, c, d]), |_, _| call() as isize) as c_long
             }
