@@ -44,10 +44,11 @@ static long step(off_t at) {
     if (is("number-populate-write")) return advise(at, MADV_POPULATE_WRITE, 1);
     if (is("mmap")) return mmap(NULL, STEP, PROT_READ, populate, fd, at) == MAP_FAILED;
     if (is("number-mmap")) return syscall(SYS_mmap, NULL, (size_t)STEP, PROT_READ, populate, fd, at) == -1;
-    if (is("dedupe")) {
+    if (is("dedupe") || is("number-dedupe")) {
         struct { struct file_dedupe_range range; struct file_dedupe_range_info to; } ask = {
             {.src_offset = at, .src_length = STEP, .dest_count = 1}, {.dest_fd = 4, .dest_offset = at}};
-        return ioctl(fd, FIDEDUPERANGE, &ask) != 0 || ask.to.status < 0;
+        long result = is("dedupe") ? ioctl(fd, FIDEDUPERANGE, &ask) : syscall(SYS_ioctl, fd, FIDEDUPERANGE, &ask);
+        return result != 0 || ask.to.status < 0;
     }
     return -1;
 }
@@ -55,7 +56,7 @@ static long step(off_t at) {
 int main(int count, char **arguments) {
     if (count < 3) return 2;
     way = arguments[1];
-    fd = open(arguments[2], is("dedupe") ? O_RDWR : O_RDONLY);
+    fd = open(arguments[2], count > 3 ? O_RDWR : O_RDONLY);
     if (count > 3 && open(arguments[3], O_RDWR) != 4) return 4;
     struct stat status;
     fstat(fd, &status);

@@ -1,6 +1,8 @@
 /* Bad pointers give EFAULT, never a crash of ours. Calls that libc itself makes with the pointer
    in its hand (streams, exec's search through PATH) are left out where bare libc crashes. */
 #include "guest.h"
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -44,6 +46,11 @@ int main(void) {
     SAY(copy_file_range(fd, NULL, to, BAD, 4096, 0));
     SAY(splice(fd, BAD, ends[1], NULL, 4096, 0));
     SAY(getdents64(open(".", O_RDONLY), BAD, 4096));
+    SAY(ioctl(to, FIDEDUPERANGE, BAD));
+    SAY(ioctl(to, FICLONERANGE, BAD));
+    SAY(ioctl(to, FICLONE, -1));
+    SAY(ioctl(ends[0], FIONREAD, BAD));
+    SAY(syscall(SYS_ioctl, ends[0], FIONREAD, BAD));
     SAY(open(BAD, O_RDONLY));
     SAY(openat(AT_FDCWD, BAD, O_RDONLY));
     SAY(creat(BAD, 0644));

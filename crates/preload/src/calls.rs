@@ -6,7 +6,7 @@ mod copies;
 mod names;
 mod writes;
 
-use core::ffi::c_void;
+use core::ffi::{c_ulong, c_void};
 
 use discnice_ledger::trace::Why;
 use discnice_regulator::decision::{self, Decision};
@@ -35,6 +35,14 @@ pub const MOVED_MAX: usize = 0x7fff_f000;
 pub const VECTOR: usize = 64 << 10;
 /// End of a program's memory: 47 bits (x86-64) or 48 (arm64), unless one asks for more.
 const MEMORY_END: usize = if cfg!(target_arch = "x86_64") { 1 << 47 } else { 1 << 48 };
+
+/// A request of ioctl(2): parts of files are shared if they are the same. ioctl_fideduperange(2)
+pub const FIDEDUPERANGE: c_ulong = 0xc018_9436;
+
+/// Returns true if a request of ioctl(2) shares parts of files.
+pub const fn shares(request: c_ulong) -> bool {
+    matches!(request, libc::FICLONE | libc::FICLONERANGE | FIDEDUPERANGE)
+}
 
 /// Returns true if a buffer ends outside the address space. The kernel refuses such a call as a
 /// whole, however much of the buffer is there, so it must see all of it.

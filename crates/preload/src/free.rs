@@ -113,6 +113,12 @@ pub mod unheld {
     pub fn control(command: i32) -> bool {
         !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETFL)
     }
+
+    /// Lets ioctl(2) pass, but for the requests that share parts of files.
+    #[inline(always)]
+    pub fn request(request: u64) -> bool {
+        !crate::calls::shares(request)
+    }
 }
 
 /// Something may hold it, but not this call, and no trace runs.
@@ -226,6 +232,12 @@ pub mod held {
     /// The commands that are left always go the long way.
     #[inline(always)]
     pub fn control(_: i32) -> bool {
+        false
+    }
+
+    /// The requests that are left always go the long way.
+    #[inline(always)]
+    pub fn request(_: u64) -> bool {
         false
     }
 }

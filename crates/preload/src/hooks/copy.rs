@@ -3,7 +3,7 @@
 //! The offsets that the program points to are moved by the kernel from piece to piece; we never
 //! look at them, so a source with its offset there is paced without knowing where it reads.
 
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr;
 
 use discnice_sys::{file, memory};
@@ -63,7 +63,25 @@ pub(super) fn copy_range(
     calls::copy(from, at.is_null(), to, count.min(calls::MOVED_MAX), piece)
 }
 
+/// ioctl(2), of which `real` makes the call: of its requests, those matter that share parts of files.
+#[inline(never)]
+pub(super) fn control(fd: c_int, request: c_ulong, real: &dyn Fn() -> c_int) -> c_int {
+    match request {
+        // The kernel reads both parts and compares them.
+        calls::FIDEDUPERANGE => calls::start_io_on(fd, real),
+        libc::FICLONE | libc::FICLONERANGE => calls::metadata(real),
+        _ => real(),
+    }
+}
+
 hooks! {
+    /// ioctl(2).
+    fn [ioctl] (fd: c_int, request: c_ulong, argument: usize) -> c_int, real,
+        free by request(request) => {
+        // SAFETY: the program's own arguments.
+        control(fd, request, &|| unsafe { real(fd, request, argument) })
+    }
+
     /// sendfile(2).
     fn [sendfile sendfile64] (to: c_int, from: c_int, at: *mut i64, count: usize) -> isize, real => {
         // SAFETY: the program's own arguments.

@@ -64,6 +64,7 @@ hooks! {
                 unsafe { real(number, a, b, c, d, length, flags as usize) as isize }
             }) as c_long,
             libc::SYS_readahead | libc::SYS_io_submit | libc::SYS_io_uring_enter => calls::start_io(call),
+            libc::SYS_ioctl => copy::control(fd, b as u64, &|| call() as c_int).into(),
             libc::SYS_fadvise64 => advice::advise(fd, d as c_int, &|| call() as c_int).into(),
             libc::SYS_madvise => {
                 memory::advised(a as *mut _, b, c as c_int, &|| call() as c_int).into()
