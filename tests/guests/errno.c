@@ -131,6 +131,17 @@ static void names(void) {
     SAY(remove(one) | remove(two) | remove(three));
 }
 
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+
+/* More arguments of each kind than registers hold. */
+static void print(void) {
+    const char *format = "%d %s %g %ld %c %d %d %g %g %g %g %g %g %g %g %d %s %Lg\n";
+    SAY(dprintf(1, format, 1, "two", 3., 4L, '5', 6, 7, 8., 9., 10., 11., 12., 13., 14., 15., 16, "17", 18.L));
+    SAY(__dprintf_chk(1, 1, format, 1, "two", 3., 4L, '5', 6, 7, 8., 9., 10., 11., 12., 13., 14., 15., 16, "17", 18.L));
+    SAY(dprintf(1, "none\n"));
+    SAY(dprintf(4000, "%d\n", 1));
+}
+
 static void streams(void) {
     FILE *stream;
     char *line = NULL;
@@ -163,6 +174,7 @@ static void streams(void) {
 int main(void) {
     descriptors();
     names();
+    print();
     streams();
     return 0;
 }

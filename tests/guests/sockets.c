@@ -138,6 +138,11 @@ static ssize_t not_waiting(void) {
     return got < 0 && errno == EAGAIN ? -2 : got;
 }
 
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+
+static ssize_t by_print(void) { return dprintf(sock, "%0*d %s %g\n", 9000, 7, "line", 1.5); }
+static ssize_t by_checked_print(void) { return __dprintf_chk(sock, 1, "%0*d %s %g\n", 9000, 7, "line", 1.5); }
+
 /* The same by number, as programs do that know their calls better than their libc. */
 static ssize_t by_number_with_flags(void) {
     struct iovec part = {buffer, 65536};
@@ -193,6 +198,8 @@ static const struct {
     {"retry-in", by_retry, 0, 1, SOCK_STREAM},  {"retry-out", by_retry, 1, 1, SOCK_STREAM},
     {"datagram", by_datagram, 1, 0, SOCK_DGRAM},
     {"whole-file", by_whole_file, 1, 0, SOCK_STREAM},
+    {"dprintf", by_print, 1, 0, SOCK_STREAM},
+    {"checked-dprintf", by_checked_print, 1, 0, SOCK_STREAM},
     {"not-waiting-in", not_waiting, 0, 0, SOCK_STREAM},
     {"not-waiting-out", not_waiting, 1, 0, SOCK_STREAM},
     {"number-flags-in", by_number_with_flags, 0, 0, SOCK_STREAM},

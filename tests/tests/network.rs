@@ -124,6 +124,8 @@ const LOOPS: &[&str] = &[
 /// Calls by their numbers, and such as the kernel alone knows how much they move.
 const UNUSUAL: &[&str] = &[
     "whole-file",
+    "dprintf",
+    "checked-dprintf",
     "not-waiting-in",
     "not-waiting-out",
     "number-flags-in",

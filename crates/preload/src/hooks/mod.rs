@@ -18,6 +18,7 @@ mod memory;
 mod names;
 mod net;
 mod open;
+mod print;
 mod raw;
 mod read;
 mod spawn;

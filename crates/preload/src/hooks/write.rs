@@ -19,7 +19,18 @@ pub(super) fn write_with_flags(
     if flags & NOWAIT != 0 {
         return calls::at_once(fd, Flow::Up, at, call);
     }
-    calls::write(fd, count, at, true, move |_, _| call())
+    write_whole(fd, count, at, &call)
+}
+
+/// A call that `real` makes as a whole and that writes about `count` bytes. Hooks share it, so that each costs little.
+#[inline(never)]
+pub(super) fn write_whole(
+    fd: c_int,
+    count: usize,
+    at: Option<u64>,
+    real: &dyn Fn() -> isize,
+) -> isize {
+    calls::write(fd, count, at, true, move |_, _| real())
 }
 
 hooks! {
@@ -63,7 +74,7 @@ hooks! {
     /// pwritev(2).
     fn [pwritev pwritev64] (fd: c_int, vector: *const c_void, buffers: c_int, at: i64) -> isize, real => {
         // SAFETY: the program's own arguments.
-        calls::write(fd, VECTOR, offset(at), true, move |_, _| unsafe { real(fd, vector, buffers, at) })
+        write_whole(fd, VECTOR, offset(at), &|| unsafe { real(fd, vector, buffers, at) })
     }
 
     /// pwritev2(2).
