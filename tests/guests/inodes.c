@@ -31,6 +31,18 @@ static void lset(const char *path) { lsetxattr(path, "user.a", "1", 1, 0); }
 static void drop(const char *path) { removexattr(path, "user.a"); }
 static void ldrop(const char *path) { lremovexattr(path, "user.a"); }
 static void number(const char *path) { syscall(SYS_getxattr, path, "user.a", value, sizeof value); }
+/* Calls that only older machines have numbers for. */
+#ifdef SYS_open
+static void old_look(const char *path) { struct stat at; syscall(SYS_lstat, path, &at); }
+static void old_open(const char *path) { close(syscall(SYS_open, path, O_RDONLY)); }
+static void old_change(const char *path) { syscall(SYS_chmod, path, 0600); }
+#else
+static void old_look(const char *path) { struct stat at; syscall(SYS_newfstatat, AT_FDCWD, path, &at, 0); }
+static void old_open(const char *path) { close(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY)); }
+static void old_change(const char *path) { syscall(SYS_fchmodat, AT_FDCWD, path, 0600); }
+#endif
+static void number_change(const char *path) { syscall(SYS_fchmodat, AT_FDCWD, path, 0600); }
+static void number_times(const char *path) { syscall(SYS_utimensat, AT_FDCWD, path, NULL, 0); }
 static void space(const char *path) { struct statfs at; statfs(path, &at); }
 static void vspace(const char *path) { struct statvfs at; statvfs(path, &at); }
 static void scan(const char *path) { struct dirent **found; scandirat(AT_FDCWD, path, &found, NULL, NULL); }
@@ -64,7 +76,10 @@ int main(int count, char **arguments) {
     static const struct { const char *way; void (*with)(const char *); } ways[] = {
         {"getxattr", get}, {"lgetxattr", lget}, {"listxattr", list}, {"llistxattr", llist},
         {"setxattr", set}, {"lsetxattr", lset}, {"removexattr", drop}, {"lremovexattr", ldrop},
-        {"syscall", number}, {"statfs", space}, {"statvfs", vspace}, {"scandirat", scan}, {"realpath", resolve},
+        {"syscall", number},
+        {"number-lstat", old_look}, {"number-open", old_open}, {"number-chmod", old_change},
+        {"number-fchmodat", number_change}, {"number-utimensat", number_times},
+        {"statfs", space}, {"statvfs", vspace}, {"scandirat", scan}, {"realpath", resolve},
     };
     if (count < 3) return 2;
     const char *way = arguments[1], *folder = arguments[2];

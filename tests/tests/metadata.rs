@@ -69,6 +69,11 @@ const WAYS: &[&str] = &[
     "removexattr",
     "lremovexattr",
     "syscall",
+    "number-lstat",
+    "number-open",
+    "number-chmod",
+    "number-fchmodat",
+    "number-utimensat",
 ];
 
 #[test]
@@ -77,6 +82,7 @@ fn every_way_to_look_at_inodes_by_name_is_counted() {
     let Some(compiler) = Compiler::new(folder.path()) else { skip!("no C compiler") };
     let (guest, tree) = (compiler.compile("inodes.c"), folder.path().join("tree"));
     fill(&tree);
+    let mut wrong = Vec::new();
     for way in WAYS {
         let class = Class::new("unlimited");
         let words = [guest.as_os_str(), way.as_ref(), tree.as_os_str()];
@@ -84,8 +90,11 @@ fn every_way_to_look_at_inodes_by_name_is_counted() {
         let visited: u64 = visited.trim().parse().expect("a number");
         assert!(visited >= FILES, "{way}: {visited} files");
         let counted = class.show()["metadata"].as_u64().expect("a number");
-        assert!((FILES..FILES * 2).contains(&counted), "{way}: {counted} operations");
+        if !(FILES..FILES * 2).contains(&counted) {
+            wrong.push((way, counted));
+        }
     }
+    assert!(wrong.is_empty(), "operations for {FILES} files: {wrong:?}");
 }
 
 //= discnice/4.1-degree

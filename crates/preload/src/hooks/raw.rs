@@ -38,6 +38,91 @@ const fn flags(number: c_long, last: usize) -> c_int {
     if matches!(number, libc::SYS_preadv2 | libc::SYS_pwritev2) { last as c_int } else { 0 }
 }
 
+/// The number of fchmodat2(2), the same on all architectures.
+const FCHMODAT2: c_long = 452;
+
+/// Returns true if the call of this number is a metadata operation that returns no descriptor.
+const fn is_operation(number: c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_unlinkat
+            | libc::SYS_renameat
+            | libc::SYS_renameat2
+            | libc::SYS_mkdirat
+            | libc::SYS_mknodat
+            | libc::SYS_linkat
+            | libc::SYS_symlinkat
+            | libc::SYS_newfstatat
+            | libc::SYS_statx
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2
+            | libc::SYS_readlinkat
+            | libc::SYS_fchmodat
+            | FCHMODAT2
+            | libc::SYS_fchownat
+            | libc::SYS_utimensat
+            | libc::SYS_getxattr
+            | libc::SYS_lgetxattr
+            | libc::SYS_listxattr
+            | libc::SYS_llistxattr
+            | libc::SYS_setxattr
+            | libc::SYS_lsetxattr
+            | libc::SYS_removexattr
+            | libc::SYS_lremovexattr
+            | libc::SYS_statfs
+    ) || old::is_operation(number)
+}
+
+/// Returns true if the call of this number opens a file by name.
+const fn opens(number: c_long) -> bool {
+    matches!(number, libc::SYS_openat | libc::SYS_openat2) || old::opens(number)
+}
+
+/// Calls with names relative to the working directory alone, which newer machines have no numbers for.
+#[cfg(target_arch = "x86_64")]
+mod old {
+    use core::ffi::c_long;
+
+    pub(super) const fn is_operation(number: c_long) -> bool {
+        matches!(
+            number,
+            libc::SYS_unlink
+                | libc::SYS_rename
+                | libc::SYS_mkdir
+                | libc::SYS_rmdir
+                | libc::SYS_mknod
+                | libc::SYS_link
+                | libc::SYS_symlink
+                | libc::SYS_stat
+                | libc::SYS_lstat
+                | libc::SYS_access
+                | libc::SYS_readlink
+                | libc::SYS_chmod
+                | libc::SYS_chown
+                | libc::SYS_lchown
+                | libc::SYS_utime
+                | libc::SYS_utimes
+        )
+    }
+
+    pub(super) const fn opens(number: c_long) -> bool {
+        matches!(number, libc::SYS_open | libc::SYS_creat)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod old {
+    use core::ffi::c_long;
+
+    pub(super) const fn is_operation(_: c_long) -> bool {
+        false
+    }
+
+    pub(super) const fn opens(_: c_long) -> bool {
+        false
+    }
+}
+
 hooks! {
     /// syscall(2), with the seven arguments that it can have.
     fn [syscall] (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long, real => {
@@ -45,6 +130,8 @@ hooks! {
         let call = || unsafe { real(number, a, b, c, d, e, f) };
         let fd = a as i32;
         match number {
+            // The most frequent one, in programs that wait for locks by number.
+            libc::SYS_futex => call(),
             libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv | libc::SYS_preadv2 => {
                 read_with_flags(fd, asked(number, c, d), flags(number, f), || call() as isize) as c_long
             }
@@ -82,12 +169,8 @@ hooks! {
             }
             libc::SYS_sendmmsg => send_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
             libc::SYS_recvmmsg => receive_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
-            libc::SYS_unlinkat | libc::SYS_renameat2 | libc::SYS_mkdirat | libc::SYS_linkat
-            | libc::SYS_symlinkat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat
-            | libc::SYS_faccessat2 | libc::SYS_readlinkat | libc::SYS_getxattr | libc::SYS_lgetxattr
-            | libc::SYS_listxattr | libc::SYS_llistxattr | libc::SYS_setxattr | libc::SYS_lsetxattr
-            | libc::SYS_removexattr | libc::SYS_lremovexattr | libc::SYS_statfs => calls::operation(call),
-            libc::SYS_openat | libc::SYS_openat2 => calls::open(|| call() as i32).into(),
+            _ if is_operation(number) => calls::operation(call),
+            _ if opens(number) => calls::open(|| call() as i32).into(),
             libc::SYS_close => calls::close(fd, || call() as i32).into(),
             libc::SYS_close_range => {
                 files::will_close_range(a as u32, b as u32, c as i32);
