@@ -10,7 +10,7 @@ use discnice_sys::{cycles, file, process};
 
 use crate::known::Named;
 use crate::thread::{Local, local};
-use crate::{engine, faults, files, real};
+use crate::{engine, faults, real};
 
 /// What a call looks at, as far as it can be asked about.
 #[derive(Debug, Clone, Copy)]
@@ -303,84 +303,7 @@ pub fn truncate(
 
 /// What a question says that is only worth asking in a class that remembers what is dirty.
 #[inline]
-fn watched<T>(question: impl FnOnce() -> Option<T>) -> Option<T> {
+pub(super) fn watched<T>(question: impl FnOnce() -> Option<T>) -> Option<T> {
     let class = engine::class()?;
     if class.estimation().regions().is_unused() { None } else { question() }
-}
-
-/// A call that returns a new descriptor.
-#[inline(always)]
-pub fn open(real: impl FnOnce() -> i32) -> i32 {
-    files::opened(operation(real))
-}
-
-/// A call that opens `name` with the flags of open(2), of which one empties the file.
-#[inline(always)]
-pub fn open_named(
-    directory: i32,
-    name: *const c_char,
-    flags: i32,
-    real: impl FnOnce() -> i32,
-) -> i32 {
-    if flags & libc::O_TRUNC != 0 {
-        open_emptied(directory, name, real)
-    } else if flags & libc::O_EXCL != 0 {
-        files::opened(change(directory, name, real))
-    } else if flags & libc::O_ACCMODE == libc::O_RDONLY
-        || !engine::class().is_some_and(Class::predicts)
-    {
-        let fd = files::opened(look(directory, name, real));
-        if flags & libc::O_ACCMODE == libc::O_RDONLY {
-            opened_to_read(fd);
-        }
-        fd
-    } else {
-        open_to_write(real)
-    }
-}
-
-/// A descriptor was opened to read a file.
-#[inline(always)]
-pub fn opened_to_read(fd: i32) {
-    if engine::class().is_some_and(Class::protects_cache) {
-        look_into_the_cache(fd);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn look_into_the_cache(fd: i32) {
-    if let (Some(regulator), Some(file)) = (engine::regulator(), files::get(fd)) {
-        files::will_be_shaped(fd);
-        regulator.opened_to_read(fd, file);
-    }
-}
-
-/// An existing file is opened to be written, which costs something by itself on overlayfs.
-#[inline(never)]
-fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
-    let Some(regulator) = engine::regulator() else { return real() };
-    let begun = regulator.now();
-    open(|| {
-        let fd = real();
-        if fd >= 0 {
-            regulator.opened_to_write(&local().thread, fd, begun);
-        }
-        fd
-    })
-}
-
-#[inline(never)]
-fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    let before = watched(|| file::status_at(directory, name).ok());
-    local().thread.deletions.note_removal();
-    let fd = files::opened(change(directory, name, real));
-    if let (Some(before), Some(file), Some(regulator)) =
-        (before, files::get(fd), engine::regulator())
-        && before.size > 0
-    {
-        files::will_be_known(fd);
-        regulator.emptied(fd, file, before.into());
-    }
-    fd
 }
