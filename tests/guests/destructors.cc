@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdexcept>
+#include <csetjmp>
 #include <cstdlib>
+#include <dirent.h>
+#include <ftw.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,6 +43,19 @@ static void *thread(void *how) {
 
 static int compare(const void *, const void *) { throw std::runtime_error("thrown"); }
 
+static int refuse(const struct dirent *) { throw std::runtime_error("a filter"); }
+
+static jmp_buf back;
+
+static int leave(const char *, const struct stat *, int, struct FTW *) { longjmp(back, 1); }
+
+/* At its first entry, walks once more, and leaves that walk. */
+static int walk_again(const char *path, const struct stat *, int, struct FTW *) {
+    static volatile int visits = 0;
+    if (++visits == 1 && !setjmp(back)) nftw(path, leave, 4, FTW_PHYS);
+    return visits == 3;
+}
+
 int main() {
     sem_init(&ready, 0, 0);
     (void)!pipe(ends);
@@ -57,5 +73,8 @@ int main() {
     }
     int numbers[2] = {1, 2};
     try { qsort(numbers, 2, sizeof *numbers, compare); } catch (std::exception &error) { puts(error.what()); }
+    struct dirent **entries;
+    try { scandirat(AT_FDCWD, "/", &entries, refuse, nullptr); } catch (std::exception &error) { puts(error.what()); }
+    printf("a walk: %d\n", nftw("/etc", walk_again, 4, FTW_PHYS));
     return 0;
 }

@@ -1,7 +1,6 @@
 /* Looks at all files of a folder in one way, by calls of libc's that look at inodes by name. */
 #include "guest.h"
 #include <fts.h>
-#include <ftw.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -48,23 +47,6 @@ static void vspace(const char *path) { struct statvfs at; statvfs(path, &at); }
 static void scan(const char *path) { struct dirent **found; scandirat(AT_FDCWD, path, &found, NULL, NULL); }
 static void resolve(const char *path) { free(realpath(path, NULL)); }
 
-static int step(const char *path, const struct stat *status, int kind) {
-    (void)path, (void)status, (void)kind;
-    visited++;
-    return 0;
-}
-
-/* A walk within a walk does not disturb the outer one. */
-static int inner(const char *path, const struct stat *status, int kind, struct FTW *at) {
-    (void)path, (void)status, (void)kind, (void)at;
-    return 7;
-}
-
-static int step_deep(const char *path, const struct stat *status, int kind, struct FTW *at) {
-    if (kind == FTW_D && nftw(path, inner, 4, FTW_PHYS) != 7) return 1;
-    return at->level > 1 || step(path, status, kind);
-}
-
 static void walk(const char *folder) {
     char *roots[] = {(char *)folder, NULL};
     FTS *tree = fts_open(roots, FTS_PHYSICAL, NULL);
@@ -85,8 +67,6 @@ int main(int count, char **arguments) {
     const char *way = arguments[1], *folder = arguments[2];
     errno = UNTOUCHED;
     if (strcmp(way, "fts") == 0) walk(folder);
-    else if (strcmp(way, "ftw") == 0) ftw(folder, step, 8);
-    else if (strcmp(way, "nftw") == 0) nftw(folder, step_deep, 8, FTW_PHYS);
     for (size_t at = 0; at < sizeof ways / sizeof *ways; at++)
         if (strcmp(way, ways[at].way) == 0) for_each(folder, ways[at].with);
     printf("%ld\n", visited);

@@ -13,7 +13,7 @@ use discnice_regulator::{Due, Thread};
 
 /// What a thread has; all zeroes is valid.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Local {
     /// The regulator's.
     pub thread: Thread,
@@ -21,8 +21,6 @@ pub struct Local {
     pub scratch: Scratch,
     /// Calls on descriptors that cannot reach a disk since one was looked at again.
     pub others: core::cell::Cell<u32>,
-    /// What the program gave nftw(3) to call.
-    pub visitor: core::cell::Cell<*mut core::ffi::c_void>,
 }
 
 /// A descriptor that cannot reach a disk is looked at again after so many calls, in case it was
