@@ -1,14 +1,15 @@
 //! The files of the workspace.
 
-use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use anyhow::Context;
 
-/// The root of the workspace.
-pub fn workspace() -> anyhow::Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace")
+/// The root of the workspace for which Cargo runs this, which need not be the one that this was built in.
+pub fn workspace() -> anyhow::Result<PathBuf> {
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").context("not run by `cargo xtask`")?;
+    Ok(Path::new(&xtask).parent().context("a workspace")?.to_owned())
 }
 
 /// Calls `each` with a file, or with every file below a folder, of a name that ends so, in the order of their paths, but with none that Cargo

@@ -68,7 +68,7 @@ pub fn check() -> anyhow::Result<()> {
                 wrong.push(format!("{name} uses {used}: {why}"));
             }
         }
-        circles.read(workspace()?, folder(package)?)?;
+        circles.read(&workspace()?, folder(package)?)?;
     }
     wrong.extend(circles.offences());
     for (folder, allowed) in MODULES {

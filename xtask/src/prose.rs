@@ -54,7 +54,7 @@ const AFTER_PEOPLE: &[&str] = &["who", "whom", "whose", "nobody"];
 
 /// Checks words and references of every document.
 pub fn check() -> anyhow::Result<()> {
-    let workspace = files::workspace()?;
+    let workspace = &files::workspace()?;
     let sources = Sources::read(workspace)?;
     let mut documents = Vec::new();
     for place in DOCUMENTS {

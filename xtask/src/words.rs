@@ -44,7 +44,7 @@ const ABOUT_PEOPLE: &str = "(person)";
 
 /// Checks every Rust file of the folders that are done.
 pub fn check() -> anyhow::Result<()> {
-    let workspace = files::workspace()?;
+    let workspace = &files::workspace()?;
     let (mut read, mut wrong) = (0, Vec::new());
     for folder in CHECKED {
         files::walk(&workspace.join(folder), &["rs"], &mut |path| {

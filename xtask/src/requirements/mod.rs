@@ -18,12 +18,14 @@ use anyhow::{Context, bail};
 use citations::{Citation, Cited, Kind};
 use entries::{Paper, Requirement, Status};
 
+use crate::files;
+
 /// Where the page for readers of the papers lies.
 const PAGE: &str = "docs/papers.md";
 
 /// Checks entries and citations, then writes the page, or with `check` compares it with what it should be.
 pub fn run(check: bool, list: bool) -> anyhow::Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace")?;
+    let workspace = &files::workspace()?;
     let papers = entries::read(&workspace.join("eval/requirements"))?;
     let experiments = experiments::read(&workspace.join("eval/paper"))?;
     let citations = citations::read(workspace)?;
