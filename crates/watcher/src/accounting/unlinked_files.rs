@@ -109,7 +109,7 @@ mod tests {
     fn dirtied(remove: &str, folder: &str) -> u64 {
         let name = format!("{folder}/discnice-nameless-{}-{}", std::process::id(), remove.len());
         let script = format!(
-            "exec 5>{name}; {remove} {name}; head -c 1000000 /dev/zero >&5; echo; read end; rm -f {name}"
+            "exec 5>{name}; {remove} {name}; head -c 1048576 /dev/zero >&5; echo; read end; rm -f {name}"
         );
         let mut command = Command::new("sh");
         let command = command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -127,7 +127,8 @@ mod tests {
             skip!("no cachestat(2)");
         }
         let nameless = dirtied("rm", "/var/tmp");
-        assert!((900_000..1_010_000).contains(&nameless), "{nameless}");
+        // Pages of a large folio are dirty together, so that of a part of one all would count.
+        assert!((900_000..=1 << 20).contains(&nameless), "{nameless}");
         assert_eq!(dirtied("true", "/var/tmp"), 0, "it has a name");
         assert_eq!(dirtied("rm -f", "/dev/shm"), 0, "it is in memory");
     }
