@@ -222,7 +222,7 @@ for _ in range(8):
     os.write(file, bytes(3_000_000))
     time.sleep(0.05)
     os.close(file)
-time.sleep(0.5)
+time.sleep(2)
 "#;
 
 #[test]
