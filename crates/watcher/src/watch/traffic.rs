@@ -155,3 +155,17 @@ impl Watch {
         self.traffic.changed |= held != std::mem::replace(&mut self.traffic.held, held);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_that_only_changes_names_is_seen_at_work() {
+        let mut traffic = Traffic::default();
+        for (now, made, moved_at) in [(5, 0, 0), (6, 64, 6), (7, 64, 6), (8, 128, 8)] {
+            traffic.note_operations(Nanos(now), made);
+            assert_eq!(traffic.moved_at, Nanos(moved_at), "{made} calls at {now}");
+        }
+    }
+}
