@@ -118,31 +118,43 @@ fn end_slowly(local: &Local, access: Access, object: Object, ticket: Ticket, beg
     }
 }
 
-/// Makes a metadata operation of which programs make few. All that it needs is in functions that the hooks share.
+/// Makes a metadata operation that was admitted so, if there is a class. All else that it needs is in functions that the
+/// hooks share.
 #[inline(always)]
-fn seldom<T>(access: Access, real: impl FnOnce() -> T) -> T {
-    let Some((ticket, begun)) = begin_seldom() else { return real() };
+fn admitted<T>(begun: Option<(Ticket, u64)>, access: Access, real: impl FnOnce() -> T) -> T {
+    let Some((ticket, begun)) = begun else { return real() };
     let result = real();
-    end_seldom(access, ticket, begun);
+    end(access, ticket, begun);
     result
 }
 
 #[inline(never)]
-fn begin_seldom() -> Option<(Ticket, u64)> {
+fn begin() -> Option<(Ticket, u64)> {
     engine::class()?;
-    let (turn, thread) = (name(), &local().thread);
-    Some(begin_slowly(thread, (decision::metadata(&Named { thread }), turn)))
+    Some(begin_after(name()))
 }
 
 #[inline(never)]
-fn end_seldom(access: Access, ticket: Ticket, begun: u64) {
+fn begin_change(directory: i32, path: *const c_char) -> Option<(Ticket, u64)> {
+    engine::class()?;
+    Some(begin_after(name_to_change(directory, path)))
+}
+
+#[inline(never)]
+fn begin_after(turn: Option<Why>) -> (Ticket, u64) {
+    let thread = &local().thread;
+    begin_slowly(thread, (decision::metadata(&Named { thread }), turn))
+}
+
+#[inline(never)]
+fn end(access: Access, ticket: Ticket, begun: u64) {
     end_slowly(local(), access, Object::Unknown, ticket, begun);
 }
 
 /// A metadata operation: a call on names or inodes.
 #[inline(always)]
 pub fn operation<T>(real: impl FnOnce() -> T) -> T {
-    seldom(Access::Looks, real)
+    admitted(begin(), Access::Looks, real)
 }
 
 /// A metadata operation that looks up `name` below `directory`.
@@ -187,17 +199,7 @@ fn note_entry(fd: i32, inode: u64) {
 /// A metadata operation that changes `path`, a name below `directory`, or what it stands for; mostly known by then.
 #[inline(always)]
 pub fn change<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
-    let Some((ticket, begun)) = begin_change(directory, path) else { return real() };
-    let result = real();
-    end_seldom(Access::Changes, ticket, begun);
-    result
-}
-
-#[inline(never)]
-fn begin_change(directory: i32, path: *const c_char) -> Option<(Ticket, u64)> {
-    engine::class()?;
-    let (turn, thread) = (name_to_change(directory, path), &local().thread);
-    Some(begin_slowly(thread, (decision::metadata(&Named { thread }), turn)))
+    admitted(begin_change(directory, path), Access::Changes, real)
 }
 
 /// As [`name`], for an operation that changes `path`. In a class that gives way it waits for the disk, too, and tells on
