@@ -5,7 +5,6 @@
 
 use discnice_ledger::Board;
 use discnice_ledger::board::{ALL_DISKS, Moved};
-use discnice_ledger::policy::Resource;
 use discnice_sys::{deadline, futex, time, traffic};
 use discnice_units::Nanos;
 
@@ -90,7 +89,6 @@ impl Watch {
             self.members.all.values().map(Watched::ahead).fold(Moved::default(), |all, own| {
                 all.plus(Moved { inward: own.read, outward: own.written })
             });
-        self.traffic.note_operations(now, self.class.meter(Resource::Metadata).total());
         let charged = self.class.total().total();
         if self.traffic.told != (charged, ahead) {
             self.traffic.told = (charged, ahead);
