@@ -62,12 +62,21 @@ impl<H: Host> Regulator<'_, H> {
         waits
     }
 
-    /// Counts the metadata operations that a thread has done since they were last counted.
+    /// Counts the metadata operations that a thread has done since they were last counted, and its changes.
     pub fn count_operations(&self, thread: &Thread) {
+        self.count_changes(thread);
         let done = thread.names.take();
         if done > 0 {
             let meter = self.class.meter(Resource::Metadata);
             meter.settle(self.class.pace(), self.host.now(), 0, done);
+        }
+    }
+
+    /// Counts the changes of names and inodes that a thread has made since they were last counted.
+    pub fn count_changes(&self, thread: &Thread) {
+        let changes = thread.names.take_changes();
+        if changes > 0 {
+            self.class.note_changed_names(changes);
         }
     }
 }

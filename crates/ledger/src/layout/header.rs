@@ -49,6 +49,8 @@ pub(super) struct Header {
     pub(super) memory: AtomicU64,
     /// The id of the block of the class that this one's first member is a child of, plus one; zero for none.
     parent: AtomicU64,
+    /// See [`Class::note_changed_names`].
+    changed_names: AtomicU64,
 }
 
 /// Charges follow the prediction alone. Above the bits of all resources.
@@ -179,6 +181,18 @@ impl Class {
     #[must_use]
     pub fn changes(&self) -> &AtomicU32 {
         &self.header.changes
+    }
+
+    /// Notes that members have changed so many names or inodes: each dirties a part of the file system's journal, which is
+    /// in no account.
+    pub fn note_changed_names(&self, changes: u64) {
+        self.header.changed_names.fetch_add(changes, Ordering::Relaxed);
+    }
+
+    /// How many names and inodes the members have changed in all.
+    #[must_use]
+    pub fn changed_names(&self) -> u64 {
+        self.header.changed_names.load(Ordering::Relaxed)
     }
 
     /// Notes that a file was closed with `bytes` of it dirty, to be written by the kernel when it likes;

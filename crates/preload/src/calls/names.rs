@@ -207,16 +207,21 @@ pub fn change<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) 
 #[inline(never)]
 pub fn name_to_change(directory: i32, path: *const c_char) -> Option<Why> {
     let turn = name();
-    let Some(class) = engine::class().filter(|class| class.yields()) else { return turn };
-    let is_asked = local().thread.names.count_change();
-    if !is_asked && !class.is_limited() {
+    let Some(class) = engine::class() else { return turn };
+    let thread = &local().thread;
+    let (is_asked, yields) = (thread.names.count_change(), class.yields());
+    let may_wait = yields && class.is_limited();
+    if !is_asked && !may_wait {
         return turn;
     }
     let Some(regulator) = engine::regulator() else { return turn };
-    if is_asked && let Some(status) = place(directory, path) {
-        regulator.note_place(status.into());
+    if is_asked {
+        regulator.count_changes(thread);
+        if yields && let Some(status) = place(directory, path) {
+            regulator.note_place(status.into());
+        }
     }
-    if regulator.admit_change() { Some(Why::Reserved) } else { turn }
+    if may_wait && regulator.admit_change() { Some(Why::Reserved) } else { turn }
 }
 
 /// Something on the file system of a name that may not be there yet.

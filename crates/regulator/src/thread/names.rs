@@ -1,4 +1,4 @@
-//! Metadata operations that are not yet counted.
+//! Metadata operations, and changes among them, that are not yet counted.
 
 use core::cell::Cell;
 
@@ -10,14 +10,15 @@ const NAMED: u32 = 64;
 /// The most that pass in a class without a limit.
 const NAMED_UNLIMITED: u32 = 1024;
 
-/// Changes of names from one question where they are made to the next.
+/// Changes of names from one question where they are made to the next, and until they are counted.
 const CHANGES: u32 = 64;
 
-/// Metadata operations that passed unasked and are not yet counted.
+/// Metadata operations and changes that passed unasked and are not yet counted.
 #[derive(Debug, Default)]
 pub struct Names {
     uncounted: Cell<u32>,
     changes: Cell<u32>,
+    uncounted_changes: Cell<u32>,
 }
 
 impl Names {
@@ -55,15 +56,21 @@ impl Names {
         }
     }
 
-    /// Counts a change of names or inodes in a class that gives way; returns true if it is to be asked on which disk: for
-    /// the first of a thread, and for one in [`CHANGES`].
+    /// Counts a change of names or inodes; returns true for the first of a thread, and for one in [`CHANGES`]: these are to be
+    /// counted in the class, and it is to be asked on which disk they are.
     pub fn count_change(&self) -> bool {
+        self.uncounted_changes.set(self.uncounted_changes.get().wrapping_add(1));
         self.changes.replace(self.changes.get().wrapping_add(1)).is_multiple_of(CHANGES)
     }
 
     /// Returns and clears the number of operations since the last call.
     pub(crate) fn take(&self) -> u64 {
         self.uncounted.take().into()
+    }
+
+    /// Returns and clears the number of changes since the last call.
+    pub(crate) fn take_changes(&self) -> u64 {
+        self.uncounted_changes.take().into()
     }
 }
 
@@ -76,6 +83,7 @@ mod tests {
         let names = Names::default();
         let asked: Vec<u32> = (0..200).filter(|_| names.count_change()).collect();
         assert_eq!(asked, [0, CHANGES, 2 * CHANGES, 3 * CHANGES]);
+        assert_eq!((names.take_changes(), names.take_changes()), (200, 0));
     }
 
     #[test]

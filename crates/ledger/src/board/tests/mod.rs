@@ -236,3 +236,21 @@ fn paths_of_a_disk_count_together() {
     }
     assert!(class.is_limited(), "others are busy on one of two paths");
 }
+
+/// Of a class that looks at thousands of files each second, 2 KiB of journal each explained all that others wrote there.
+#[test]
+fn names_that_a_class_changes_explain_a_journal_and_those_it_looks_at_do_not() {
+    let beside = |looked: u64, changed: u64| {
+        let mut machine = Machine::new();
+        let class = machine.class(1, 1 << 20, 100);
+        for _ in 0..40 {
+            class.meter(Resource::Metadata).settle(class.pace(), machine.now, 0, looked);
+            class.note_changed_names(changed);
+            machine.disks[0].outward += 1 << 20;
+            machine.pass(class, 0, [0, 0]);
+        }
+        class.is_limited()
+    };
+    assert!(beside(1000, 0), "20 MB/s of others");
+    assert!(!beside(1000, 600), "its own journal");
+}
