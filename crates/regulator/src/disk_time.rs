@@ -28,7 +28,9 @@ impl<H: Host> Regulator<'_, H> {
         }
         let longest = rule.long_slice();
         let board = self.board.filter(|_| self.class.is_limited());
-        board.map_or(longest, |board| occupancy::piece(longest, self.class.overhead(board)))
+        board.map_or(longest, |board| {
+            occupancy::piece(longest, self.class.disk_costs(board).overhead)
+        })
     }
 
     /// The moment, if what begins now is to be timed; what it takes is known at [`Self::enter_time`].
@@ -84,7 +86,7 @@ impl<H: Host> Regulator<'_, H> {
     /// For how long a piece of `bytes`, as they are as a rule, keeps the next one waiting; `None` unless the class gives way.
     pub(crate) fn time_of_piece(&self, bytes: u64) -> Option<Nanos> {
         let board = self.board.filter(|_| self.times())?;
-        let usual = occupancy::usual(self.class.overhead(board), 1, bytes);
+        let usual = occupancy::usual(self.class.disk_costs(board), 1, bytes);
         Some(occupancy::time_for(usual, usual, self.class.load(board)))
     }
 
@@ -103,7 +105,7 @@ fn prolong(
     (direction, bytes, pieces): (Direction, u64, u32),
     begun: Option<Nanos>,
 ) {
-    let usual = occupancy::usual(class.overhead(board), pieces, bytes);
+    let usual = occupancy::usual(class.disk_costs(board), pieces, bytes);
     let took = begun.map_or(usual, |begun| now.minus(begun));
     if begun.is_some() {
         class.note_piece(board, took, bytes);

@@ -31,7 +31,7 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 /// "DiscBord" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscBord");
 /// Version of this layout.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Media that are told apart; further disks count as all disks together.
 pub const MEDIA: usize = 16;
 /// Classes that are told apart from the others' traffic; further ones count as others.

@@ -143,13 +143,15 @@ impl Board {
         let stalled = totals.stalled.0;
         let stalled =
             Nanos(stalled).minus(Nanos(self.header.stalled.swap(stalled, Ordering::Relaxed)));
+        let mut done = [(0, Nanos(0)); MEDIA];
+        for (done, (medium, (work, moved))) in
+            done.iter_mut().zip(self.media.iter().zip(totals.work.iter().zip(moved)))
+        {
+            *done = medium.enter_work(work, moved.unwrap_or_default(), gap);
+        }
         if gap > STALE {
             self.media.iter().for_each(super::Medium::start_anew);
             return;
-        }
-        let mut done = [(0, Nanos(0)); MEDIA];
-        for (done, (medium, work)) in done.iter_mut().zip(self.media.iter().zip(&totals.work)) {
-            *done = medium.enter_work(work, gap);
         }
         let stalled = stalled.0.saturating_mul(100) > gap.0.saturating_mul(STALLED_PERCENT);
         let thresholds = self.thresholds();

@@ -6,6 +6,7 @@ use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
 use crate::layout::header::{COUNTS, MINDS_TRAFFIC, PREDICTING, TRACED, YIELDS};
 use crate::passed::Passed;
+use crate::policy::occupancy::Costs;
 use crate::policy::{Resource, Resources, occupancy, throttle};
 use crate::primitive::Ordering;
 use crate::trace::{Record, Trace, Why};
@@ -143,10 +144,15 @@ impl Class {
         self.disks(board).map(Medium::load).max().unwrap_or(0)
     }
 
-    /// What a piece of work takes besides its transfer, on the slowest of its disks.
+    /// What a piece of work takes on the slowest of its disks.
     #[must_use]
-    pub fn overhead(&self, board: &Board) -> Nanos {
-        self.disks(board).filter_map(Medium::overhead).max().unwrap_or(occupancy::SEEK)
+    pub fn disk_costs(&self, board: &Board) -> Costs {
+        let overhead = self.disks(board).filter_map(Medium::overhead).max();
+        let transfer = self.disks(board).filter_map(Medium::transfer).min();
+        Costs {
+            overhead: overhead.unwrap_or(occupancy::SEEK),
+            transfer: transfer.unwrap_or(occupancy::TRANSFER),
+        }
     }
 
     /// Notes how long a piece of work took.

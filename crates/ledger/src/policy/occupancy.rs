@@ -9,7 +9,8 @@
 //! their requests is to find a piece there. The threshold stays the upper bound.
 //!
 //! What a piece takes besides its transfer, its *overhead*, is a seek on one disk and next to nothing on
-//! another. It is learned from the pieces, and says how large a piece should be ([`piece`]).
+//! another. It is learned from the pieces, and says how large a piece should be ([`piece`]). The rate of the
+//! transfer is learned from what the disk moves while it is busy with large requests ([`transfer`]).
 
 use discnice_units::{Nanos, Rate};
 
@@ -31,8 +32,9 @@ const LONGEST: Nanos = Nanos::from_millis(50);
 const QUEUED: u64 = 4;
 /// Most by which the overhead grows with one piece, beside its double.
 const GROWTH: Nanos = Nanos(500_000);
-/// The transfer of a piece, for which hard disks take as long or longer.
-const TRANSFER: Rate = Rate::per_second(200_000_000);
+/// The rate of a disk's transfer until it is known, and at most: hard disks are as fast or slower, and on faster disks the
+/// transfer of a piece takes next to nothing.
+pub const TRANSFER: Rate = Rate::per_second(200_000_000);
 /// Smaller pieces gain nothing where there are no seeks: those of the kernel's own read-ahead are no smaller.
 const SMALLEST: u64 = 128 << 10;
 
@@ -44,16 +46,57 @@ const SMOOTHING: u32 = 8;
 /// Part of a new piece in what is known of the overhead: one in so many.
 const SMOOTHING_OF_PIECES: u64 = 4;
 
-/// How long `bytes` in so many pieces take as a rule.
-#[must_use]
-pub const fn usual(overhead: Nanos, pieces: u32, bytes: u64) -> Nanos {
-    Nanos(overhead.0.saturating_mul(pieces as u64)).plus(TRANSFER.time_for(bytes))
+/// Requests that are as large, in bytes, take most of their time to be transferred.
+const LARGE: u64 = 96 << 10;
+/// A look at a disk that was busy for less of it tells little of its rate.
+const BUSY: Nanos = Nanos::from_millis(20);
+/// Part of a new look in what is known of the rate: one in so many if it is higher, and if it is lower. A lower one is mostly
+/// that of requests with seeks between them.
+const RISE: u64 = 8;
+const FALL: u64 = 512;
+
+/// What is known of a disk from the pieces and the looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Costs {
+    /// What a piece takes besides its transfer.
+    pub overhead: Nanos,
+    /// The rate of its transfer; [`TRANSFER`] at most.
+    pub transfer: Rate,
 }
 
-/// The overhead after a piece of `bytes` took `took`.
+/// How long `bytes` in so many pieces take as a rule.
 #[must_use]
-pub const fn overhead(before: Option<Nanos>, took: Nanos, bytes: u64) -> Nanos {
-    let seen = took.minus(TRANSFER.time_for(bytes));
+pub const fn usual(costs: Costs, pieces: u32, bytes: u64) -> Nanos {
+    Nanos(costs.overhead.0.saturating_mul(pieces as u64)).plus(costs.transfer.time_for(bytes))
+}
+
+/// The rate of the transfer after a look at a disk that moved `bytes` in so many requests while it was busy for `busy`.
+#[must_use]
+pub const fn transfer(
+    before: Option<Rate>,
+    bytes: u64,
+    requests: u64,
+    busy: Nanos,
+) -> Option<Rate> {
+    if busy.0 < BUSY.0 || requests == 0 || bytes / requests < LARGE {
+        return before;
+    }
+    let seen = bytes as u128 * Nanos::SECOND.0 as u128 / busy.0 as u128;
+    let most = TRANSFER.get();
+    let seen = if seen > most as u128 { most } else { seen as u64 };
+    let Some(before) = before else { return Some(Rate::per_second(seen)) };
+    let before = before.get();
+    Some(Rate::per_second(if seen > before {
+        before.saturating_add((seen - before) / RISE)
+    } else {
+        before - (before - seen) / FALL
+    }))
+}
+
+/// The overhead after a piece of `bytes` took `took` where a transfer has this rate.
+#[must_use]
+pub const fn overhead(before: Option<Nanos>, took: Nanos, bytes: u64, transfer: Rate) -> Nanos {
+    let seen = took.minus(transfer.time_for(bytes));
     let seen = if seen.0 > LONGEST.0 { LONGEST.0 } else { seen.0 };
     let Some(before) = before else { return Nanos(seen) };
     let most = before.0.saturating_mul(2).saturating_add(GROWTH.0);
@@ -123,7 +166,7 @@ mod tests {
         let mut known = None;
         let mut size = most;
         for _ in 0..100 {
-            known = Some(overhead(known, seek.plus(rate.time_for(size)), size));
+            known = Some(overhead(known, seek.plus(rate.time_for(size)), size, rate.min(TRANSFER)));
             size = piece(most, known.unwrap());
         }
         (known.unwrap(), size)
@@ -144,7 +187,7 @@ mod tests {
 
     #[test]
     fn one_late_piece_changes_little() {
-        let known = overhead(Some(Nanos(100_000)), Nanos::from_millis(40), SMALLEST);
+        let known = overhead(Some(Nanos(100_000)), Nanos::from_millis(40), SMALLEST, TRANSFER);
         assert!(known < Nanos::from_millis(1), "{known}");
     }
 
@@ -157,11 +200,31 @@ mod tests {
         assert!(down < 20, "{down}");
     }
 
+    #[test]
+    fn the_rate_is_that_of_large_requests() {
+        let (look, disk) = (Nanos::from_millis(50), Rate::per_second(48_000_000));
+        let large = |known, _| transfer(known, disk.units_in(look), 20, look);
+        let known = large(None, 0);
+        assert_eq!(known, Some(disk));
+        // Small requests, a look at a disk with little to do, one that did nothing.
+        assert_eq!(transfer(known, 200 << 10, 50, look), known);
+        assert_eq!(transfer(known, 1 << 20, 4, Nanos::from_millis(10)), known);
+        assert_eq!(transfer(None, 0, 0, look), None);
+        // Seeks between large requests, for ten seconds; then a second in order.
+        let sought = (0..200).fold(known, |known, _| transfer(known, 500 << 10, 4, look));
+        assert!(sought.unwrap().get() > 30_000_000, "{sought:?}");
+        let again = (0..20).fold(sought, large).unwrap();
+        assert!(again.get() > 46_000_000, "{again:?}");
+    }
+
     proptest! {
         #[test]
         fn arithmetic_never_overflows(took: u64, bytes: u64, busy: u64, gap: u64, known: u32) {
-            let _ = time_for(Nanos(took), usual(Nanos(busy), 1, bytes), known);
-            prop_assert!(overhead(Some(Nanos(gap)), Nanos(took), bytes).0 <= gap.max(LONGEST.0));
+            let rate = Rate::per_second(gap.max(1));
+            let costs = Costs { overhead: Nanos(busy), transfer: rate };
+            let _ = time_for(Nanos(took), usual(costs, 1, bytes), known);
+            let _ = transfer(Some(rate), bytes, u64::from(known), Nanos(busy));
+            prop_assert!(overhead(Some(Nanos(gap)), Nanos(took), bytes, rate).0 <= gap.max(LONGEST.0));
             prop_assert!(piece(bytes, Nanos(took)) <= bytes);
             prop_assert!(load(known, Nanos(busy), Nanos(gap)) <= SATURATED);
         }

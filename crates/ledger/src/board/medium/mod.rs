@@ -4,7 +4,7 @@ mod look;
 mod others;
 mod totals;
 
-use discnice_units::Nanos;
+use discnice_units::{Nanos, Rate};
 pub(super) use look::{Exact, Kind, Look, News};
 pub use totals::{Moved, Work};
 
@@ -13,6 +13,8 @@ use crate::policy::throttle::STALE;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::recent::Recent;
 
+/// Bytes of a KiB.
+const KIB: u64 = 1 << 10;
 /// A microsecond, in nanoseconds.
 const MICROSECOND: u64 = 1000;
 
@@ -51,6 +53,8 @@ pub struct Medium {
     doubt: AtomicU64,
     /// One while classes are held for such tasks alone.
     suspected: AtomicU32,
+    /// The rate of its transfer, in KiB per second; zero while that is not known.
+    transfer: AtomicU32,
     /// For how long others' requests waited, in microseconds.
     waiting: Recent,
 }
@@ -103,19 +107,32 @@ impl Medium {
 
     /// Notes how long a piece of work took.
     pub(crate) fn note_piece(&self, took: Nanos, bytes: u64) {
-        let micros = occupancy::overhead(self.overhead(), took, bytes).0 / MICROSECOND;
+        let transfer = self.transfer().unwrap_or(occupancy::TRANSFER);
+        let micros = occupancy::overhead(self.overhead(), took, bytes, transfer).0 / MICROSECOND;
         self.overhead
             .store(u32::try_from(micros).map_or(u32::MAX, |micros| micros + 1), Ordering::Relaxed);
     }
 
-    /// Enters what it has had to do in all; returns how many requests are new, and for how long they waited.
-    pub(super) fn enter_work(&self, all: &Work, gap: Nanos) -> (u64, Nanos) {
+    /// The rate of its transfer, if it was seen at work on large requests.
+    #[must_use]
+    pub fn transfer(&self) -> Option<Rate> {
+        let known = self.transfer.load(Ordering::Relaxed);
+        (known > 0).then(|| Rate::per_second(u64::from(known) * KIB))
+    }
+
+    /// Enters what it has had to do in all, `moved` of it new; returns how many requests are new, and for how long they waited.
+    pub(super) fn enter_work(&self, all: &Work, moved: Moved, gap: Nanos) -> (u64, Nanos) {
         let before = Nanos(self.busy.swap(all.busy.0, Ordering::Relaxed));
-        let load = occupancy::load(self.load(), all.busy.minus(before), gap);
-        self.load.store(load, Ordering::Relaxed);
+        let busy = all.busy.minus(before);
+        self.load.store(occupancy::load(self.load(), busy, gap), Ordering::Relaxed);
         let requests = self.requests.swap(all.requests, Ordering::Relaxed);
+        let requests = all.requests.saturating_sub(requests);
+        if let Some(rate) = occupancy::transfer(self.transfer(), moved.sum(), requests, busy) {
+            let known = u32::try_from(rate.get() / KIB).unwrap_or(u32::MAX);
+            self.transfer.store(known.max(1), Ordering::Relaxed);
+        }
         let waited = Nanos(self.waited.swap(all.waited.0, Ordering::Relaxed));
-        (all.requests.saturating_sub(requests), all.waited.minus(waited))
+        (requests, all.waited.minus(waited))
     }
 
     /// What the others moved lately.
