@@ -5,6 +5,7 @@ mod at_once;
 mod copies;
 mod names;
 mod opens;
+mod removals;
 mod writes;
 
 use core::ffi::{c_ulong, c_void};
@@ -22,8 +23,9 @@ use crate::{engine, faults, files};
 pub use at_once::at_once;
 pub use copies::{copy, splice};
 use names::{Object, metadata_of};
-pub use names::{change, delete, list, look, metadata, name, operation, truncate};
+pub use names::{change, list, look, metadata, operation};
 pub use opens::{open, open_named, opened_to_read};
+pub use removals::{delete, truncate, truncate_named};
 pub use writes::write;
 
 /// One call moves at most so many bytes (write(2), NOTES; `MAX_RW_COUNT` in the kernel's

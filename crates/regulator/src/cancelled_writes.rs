@@ -9,24 +9,15 @@ use crate::host::{FileStatus, Host};
 use crate::{File, Regulator};
 
 impl<H: Host> Regulator<'_, H> {
-    /// The last name of a file is gone.
-    pub fn deleted(&self, status: FileStatus) {
-        self.take_back(status, 0);
-    }
-
-    /// A file was cut to `size` bytes; `status` is that before.
-    pub fn truncated(&self, status: FileStatus, size: u64) {
-        self.take_back(status, size);
-    }
-
     /// A descriptor was opened on a file that thereby lost what it held; `status` is that before.
     pub fn emptied(&self, fd: i32, file: &File, status: FileStatus) {
         self.classify(fd, file);
         file.set_emptied();
-        self.take_back(status, 0);
+        self.truncated(status, 0);
     }
 
-    fn take_back(&self, status: FileStatus, size: u64) {
+    /// A file was cut to `size` bytes, or lost its last name, which leaves none; `status` is that before.
+    pub fn truncated(&self, status: FileStatus, size: u64) {
         let estimation = self.class.estimation();
         if !status.regular {
             return;

@@ -40,19 +40,13 @@ pub fn metadata<T>(real: impl FnOnce() -> T) -> T {
 
 #[inline(always)]
 pub(super) fn metadata_of<T>(access: Access, object: Object, real: impl FnOnce() -> T) -> T {
-    after_turn(None, access, object, real)
-}
-
-/// A call for which `turn` says why it goes on, if it took its turn among the metadata operations.
-#[inline(always)]
-fn after_turn<T>(turn: Option<Why>, access: Access, object: Object, real: impl FnOnce() -> T) -> T {
     let Some(class) = engine::class() else { return real() };
     let local = local();
     let why = match decision::metadata(&Named { thread: &local.thread }) {
         Decision::Proceed(why) if why == Why::Unlimited || !class.predicts() => why,
-        decision => return slow_metadata(local, (decision, turn), access, object, real),
+        decision => return slow_metadata(local, decision, access, object, real),
     };
-    local.thread.proceed(turn.unwrap_or(why), 0);
+    local.thread.proceed(why, 0);
     let before = if why == Why::Unlimited { 0 } else { cycles::now() };
     let result = real();
     let is_due = if why == Why::Unlimited {
@@ -71,12 +65,12 @@ fn after_turn<T>(turn: Option<Why>, access: Access, object: Object, real: impl F
 #[inline(never)]
 fn slow_metadata<T>(
     local: &Local,
-    choice: (Decision, Option<Why>),
+    decision: Decision,
     access: Access,
     object: Object,
     real: impl FnOnce() -> T,
 ) -> T {
-    let (ticket, begun) = begin_slowly(&local.thread, choice);
+    let (ticket, begun) = begin_slowly(&local.thread, (decision, None));
     let result = real();
     end_slowly(local, access, object, ticket, begun);
     result
@@ -118,49 +112,57 @@ fn end_slowly(local: &Local, access: Access, object: Object, ticket: Ticket, beg
     }
 }
 
-/// Makes a metadata operation that was admitted so, if there is a class. All else that it needs is in functions that the
-/// hooks share.
+/// What was reserved for a metadata operation, and when it began; nothing without a class.
+pub(super) type Begun = Option<(Ticket, u64)>;
+
+/// Performs a metadata operation that has begun so. All else that it needs is in functions that the hooks share.
 #[inline(always)]
-fn admitted<T>(begun: Option<(Ticket, u64)>, access: Access, real: impl FnOnce() -> T) -> T {
+pub(super) fn perform<T>(
+    begun: Begun,
+    access: Access,
+    object: Object,
+    real: impl FnOnce() -> T,
+) -> T {
     let Some((ticket, begun)) = begun else { return real() };
     let result = real();
-    end(access, ticket, begun);
+    end(access, object, ticket, begun);
     result
 }
 
 #[inline(never)]
-fn begin() -> Option<(Ticket, u64)> {
+fn begin() -> Begun {
     engine::class()?;
-    Some(begin_after(name()))
+    begin_after(name())
 }
 
 #[inline(never)]
-fn begin_change(directory: i32, path: *const c_char) -> Option<(Ticket, u64)> {
+fn begin_change(directory: i32, path: *const c_char) -> Begun {
     engine::class()?;
-    Some(begin_after(name_to_change(directory, path)))
+    begin_after(name_to_change(directory, path))
 }
 
+/// Begins an operation for which `turn` says why it goes on, if it took its turn.
 #[inline(never)]
-fn begin_after(turn: Option<Why>) -> (Ticket, u64) {
+pub(super) fn begin_after(turn: Option<Why>) -> Begun {
     let thread = &local().thread;
-    begin_slowly(thread, (decision::metadata(&Named { thread }), turn))
+    Some(begin_slowly(thread, (decision::metadata(&Named { thread }), turn)))
 }
 
 #[inline(never)]
-fn end(access: Access, ticket: Ticket, begun: u64) {
-    end_slowly(local(), access, Object::Unknown, ticket, begun);
+fn end(access: Access, object: Object, ticket: Ticket, begun: u64) {
+    end_slowly(local(), access, object, ticket, begun);
 }
 
 /// A metadata operation: a call on names or inodes.
 #[inline(always)]
 pub fn operation<T>(real: impl FnOnce() -> T) -> T {
-    admitted(begin(), Access::Looks, real)
+    perform(begin(), Access::Looks, Object::Unknown, real)
 }
 
 /// A metadata operation that looks up `name` below `directory`.
 #[inline(always)]
 pub fn look<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
-    after_turn(name(), Access::Looks, Object::Named(directory, path), real)
+    perform(begin(), Access::Looks, Object::Named(directory, path), real)
 }
 
 /// A call that returns the next entry of a directory.
@@ -199,13 +201,13 @@ fn note_entry(fd: i32, inode: u64) {
 /// A metadata operation that changes `path`, a name below `directory`, or what it stands for; mostly known by then.
 #[inline(always)]
 pub fn change<T>(directory: i32, path: *const c_char, real: impl FnOnce() -> T) -> T {
-    admitted(begin_change(directory, path), Access::Changes, real)
+    perform(begin_change(directory, path), Access::Changes, Object::Unknown, real)
 }
 
 /// As [`name`], for an operation that changes `path`. In a class that gives way it waits for the disk, too, and tells on
 /// which disk that is.
 #[inline(never)]
-pub fn name_to_change(directory: i32, path: *const c_char) -> Option<Why> {
+pub(super) fn name_to_change(directory: i32, path: *const c_char) -> Option<Why> {
     let turn = name();
     let Some(class) = engine::class() else { return turn };
     let thread = &local().thread;
@@ -232,7 +234,7 @@ fn place(directory: i32, path: *const c_char) -> Option<file::Status> {
 /// Waits for the place of one metadata operation, or only counts it; returns why it goes on if it
 /// had to take its turn.
 #[inline(always)]
-pub fn name() -> Option<Why> {
+pub(super) fn name() -> Option<Why> {
     engine::class()?;
     let thread = &local().thread;
     if (Named { thread }).limits_names() {
@@ -276,41 +278,4 @@ fn finish_metadata(local: &Local, access: Access, object: Object, ticket: Ticket
         regulator.complete_metadata(&local.thread, access, ticket);
         faults::check();
     }
-}
-
-/// A call that takes a name off a file: whatever of it is dirty will not be written if it was the
-/// last one. `path` is the program's.
-pub fn delete(directory: i32, path: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    let turn = name_to_change(directory, path);
-    let status = watched(|| file::status_now(directory, path).ok())
-        .filter(|status| status.regular && status.links == 1);
-    let result = after_turn(turn, Access::Changes, Object::Unknown, real);
-    if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
-        regulator.deleted(status.into());
-    }
-    result
-}
-
-/// A call that cuts a file to `length` bytes; `status` is the file's before, and `turn` why it goes on
-/// if it had to take its turn.
-pub fn truncate(
-    turn: Option<Why>,
-    length: i64,
-    status: impl FnOnce() -> Option<file::Status>,
-    real: impl FnOnce() -> i32,
-) -> i32 {
-    let status = watched(status);
-    local().thread.deletions.note_removal();
-    let result = after_turn(turn, Access::Looks, Object::Unknown, real);
-    if let (0, Some(status), Some(regulator)) = (result, status, engine::regulator()) {
-        regulator.truncated(status.into(), length.max(0) as u64);
-    }
-    result
-}
-
-/// What a question says that is only worth asking in a class that remembers what is dirty.
-#[inline]
-pub(super) fn watched<T>(question: impl FnOnce() -> Option<T>) -> Option<T> {
-    let class = engine::class()?;
-    if class.estimation().regions().is_unused() { None } else { question() }
 }

@@ -3,9 +3,11 @@
 use core::ffi::c_char;
 
 use discnice_ledger::Class;
-use discnice_sys::file;
+use discnice_sys::time;
+use discnice_units::Nanos;
 
-use super::names::{change, look, operation, watched};
+use super::names::{change, look, operation};
+use super::removals::open_emptied;
 use crate::thread::local;
 use crate::{engine, files};
 
@@ -58,30 +60,21 @@ fn look_into_the_cache(fd: i32) {
 }
 
 /// An existing file is opened to be written, which costs something by itself on overlayfs.
-#[inline(never)]
+#[inline(always)]
 fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
-    let Some(regulator) = engine::regulator() else { return real() };
-    let begun = regulator.now();
+    let begun = time::now();
     open(|| {
         let fd = real();
         if fd >= 0 {
-            regulator.opened_to_write(&local().thread, fd, begun);
+            opened_to_write(fd, begun);
         }
         fd
     })
 }
 
 #[inline(never)]
-fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    let before = watched(|| file::status_at(directory, name).ok());
-    local().thread.deletions.note_removal();
-    let fd = files::opened(change(directory, name, real));
-    if let (Some(before), Some(file), Some(regulator)) =
-        (before, files::get(fd), engine::regulator())
-        && before.size > 0
-    {
-        files::will_be_known(fd);
-        regulator.emptied(fd, file, before.into());
+fn opened_to_write(fd: i32, begun: Nanos) {
+    if let Some(regulator) = engine::regulator() {
+        regulator.opened_to_write(&local().thread, fd, begun);
     }
-    fd
 }

@@ -2,8 +2,6 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use discnice_sys::file;
-
 use crate::calls;
 use crate::real::hooks;
 
@@ -49,7 +47,7 @@ hooks! {
     /// ftruncate(2).
     fn [ftruncate ftruncate64] (fd: c_int, length: i64) -> c_int, real => {
         // SAFETY: the program's own arguments.
-        calls::truncate(None, length, || file::status(fd).ok(), || unsafe { real(fd, length) })
+        calls::truncate(fd, length, || unsafe { real(fd, length) })
     }
 
     /// fallocate(2).

@@ -2,8 +2,6 @@
 
 use core::ffi::{c_char, c_int, c_uint};
 
-use discnice_sys::file;
-
 use crate::calls;
 use crate::real::hooks;
 
@@ -60,10 +58,8 @@ hooks! {
 
     /// truncate(2).
     fn [truncate truncate64] (path: *const c_char, length: i64) -> c_int, real => {
-        let turn = calls::name();
-        let status = || file::status_at(libc::AT_FDCWD, path).ok();
         // SAFETY: the program's own arguments.
-        calls::truncate(turn, length, status, || unsafe { real(path, length) })
+        calls::truncate_named(path, length, || unsafe { real(path, length) })
     }
 
     /// mkdirat(2).
