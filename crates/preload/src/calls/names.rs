@@ -234,7 +234,7 @@ fn place(directory: i32, path: *const c_char) -> Option<file::Status> {
 /// Waits for the place of one metadata operation, or only counts it; returns why it goes on if it
 /// had to take its turn.
 #[inline(always)]
-pub(super) fn name() -> Option<Why> {
+fn name() -> Option<Why> {
     engine::class()?;
     let thread = &local().thread;
     if (Named { thread }).limits_names() {

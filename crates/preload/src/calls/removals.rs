@@ -6,7 +6,7 @@ use discnice_ledger::trace::Why;
 use discnice_regulator::{Access, FileStatus};
 use discnice_sys::file;
 
-use super::names::{Begun, Object, begin_after, name, name_to_change, perform};
+use super::names::{Begun, Object, begin_after, name_to_change, perform};
 use crate::thread::local;
 use crate::{engine, files};
 
@@ -30,15 +30,14 @@ pub fn truncate(fd: i32, length: i64, real: impl FnOnce() -> i32) -> i32 {
 /// A call that cuts the file of this name to `length` bytes.
 #[inline(always)]
 pub fn truncate_named(path: *const c_char, length: i64, real: impl FnOnce() -> i32) -> i32 {
-    let (begun, before) = begin_emptying(name(), libc::AT_FDCWD, path);
+    let (begun, before) = begin_emptying(libc::AT_FDCWD, path);
     leave(length, before, perform(begun, Access::Looks, Object::Unknown, real))
 }
 
 /// A call that opens a file and empties it.
 #[inline(always)]
 pub fn open_emptied(directory: i32, name: *const c_char, real: impl FnOnce() -> i32) -> i32 {
-    let turn = name_to_change(directory, name);
-    let (begun, before) = begin_emptying(turn, directory, name);
+    let (begun, before) = begin_emptying(directory, name);
     let fd = files::opened(perform(begun, Access::Changes, Object::Unknown, real));
     if let Some(before) = before {
         emptied(fd, before);
@@ -59,7 +58,8 @@ fn begin_truncation(fd: i32) -> Removal {
 }
 
 #[inline(never)]
-fn begin_emptying(turn: Option<Why>, directory: i32, name: *const c_char) -> Removal {
+fn begin_emptying(directory: i32, name: *const c_char) -> Removal {
+    let turn = name_to_change(directory, name);
     begin(turn, watched(|| file::status_at(directory, name).ok()))
 }
 
