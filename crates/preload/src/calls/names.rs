@@ -6,7 +6,7 @@ use discnice_ledger::Class;
 use discnice_ledger::trace::Why;
 use discnice_regulator::decision::{self, Conditions, Decision};
 use discnice_regulator::{Access, Thread, Ticket};
-use discnice_sys::{cycles, file, process};
+use discnice_sys::{Errno, cycles, file, process};
 
 use crate::known::Named;
 use crate::thread::{Local, local};
@@ -228,7 +228,11 @@ pub(super) fn name_to_change(directory: i32, path: *const c_char) -> Option<Why>
 
 /// Something on the file system of a name that may not be there yet.
 fn place(directory: i32, path: *const c_char) -> Option<file::Status> {
-    file::status_at(directory, path).or_else(|_| file::status_at(directory, c".".as_ptr())).ok()
+    match file::status_at(directory, path) {
+        // SAFETY: the kernel has read the name, to its end.
+        Err(Errno::NOENT) => unsafe { file::status_of_parent(directory, path) }.ok(),
+        status => status.ok(),
+    }
 }
 
 /// Waits for the place of one metadata operation, or only counts it; returns why it goes on if it

@@ -18,5 +18,5 @@ pub use pages::{
 };
 pub use status::{
     Kind, Status, age, forgo_statx, is_statx_forgone, status, status_as_known, status_at,
-    status_behind, status_now,
+    status_behind, status_now, status_of_parent,
 };

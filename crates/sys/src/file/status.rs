@@ -100,6 +100,29 @@ pub fn status_behind(path: &CStr) -> Result<Status, Errno> {
     status_named(libc::AT_FDCWD, path.as_ptr(), 0)
 }
 
+/// Bytes that are enough for the names of most directories.
+const PARENT: usize = 512;
+
+/// The status of the directory that a name is in, symbolic links followed: for `a/b` that of `a`, for `b` that of
+/// `directory` itself, which also stands for one with a name of 510 bytes or more.
+///
+/// # Errors
+/// As [`status_at`].
+///
+/// # Safety
+/// `name` is a C string.
+pub unsafe fn status_of_parent(directory: i32, name: *const c_char) -> Result<Status, Errno> {
+    // SAFETY: the caller vouches for it.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let last = name.iter().rposition(|&byte| byte != b'/').unwrap_or(0);
+    let before = name.iter().take(last).rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let before = if before + 2 > PARENT { 0 } else { before };
+    let mut path = [0; PARENT];
+    let parts = name.iter().take(before).chain(b".");
+    path.iter_mut().zip(parts).for_each(|(to, &byte)| *to = byte);
+    status_at(directory, path.as_ptr().cast())
+}
+
 fn status_named(directory: i32, name: *const c_char, flags: i32) -> Result<Status, Errno> {
     match ask(directory, name, flags) {
         Err(error) if is_refusal(error) => {}
@@ -234,12 +257,35 @@ impl Status {
 mod tests {
     extern crate std;
 
+    use std::ffi::CString;
     use std::format;
     use std::fs::{File, metadata};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn a_name_that_is_not_there_has_a_parent() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let there = File::open(&folder).unwrap();
+        let inode = |directory: i32, name: &str| {
+            let name = CString::new(name).unwrap();
+            // SAFETY: a C string.
+            unsafe { status_of_parent(directory, name.as_ptr()) }.map(|status| status.inode)
+        };
+        let inode_of = |path: &str| Ok(metadata(path).unwrap().ino());
+        let (own, root) = (inode_of(folder.to_str().unwrap()), inode_of("/"));
+        for name in ["new", "new/", "new//", "./new", ""] {
+            assert_eq!(inode(there.as_raw_fd(), name), own, "{name}");
+        }
+        assert_eq!(inode(there.as_raw_fd(), "not there/new"), Err(Errno::NOENT));
+        assert_eq!(inode(there.as_raw_fd(), "/new"), root);
+        assert_eq!(inode(there.as_raw_fd(), "/proc/self/cwd/new//"), inode_of("."));
+        let long = |directories: usize| format!("/{}new", "./".repeat(directories));
+        assert_eq!(inode(there.as_raw_fd(), &long(254)), root);
+        assert_eq!(inode(there.as_raw_fd(), &long(255)), own);
+    }
 
     fn told(status: Result<Status, Errno>) -> std::string::String {
         format!("{status:?}")
