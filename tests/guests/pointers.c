@@ -75,6 +75,12 @@ int main(void) {
     SAY(syscall(SYS_read, fd, BAD, 10));
     SAY(syscall(SYS_writev, to, BAD, 2));
     SAY(syscall(SYS_openat, AT_FDCWD, BAD, O_RDONLY));
+    SAY(syscall(SYS_openat2, AT_FDCWD, "f", BAD, 24));
+    SAY(syscall(SYS_openat2, AT_FDCWD, BAD, &(uint64_t[3]){O_TRUNC | O_WRONLY}, 24));
+    SAY(syscall(SYS_unlinkat, AT_FDCWD, BAD, 0));
+    SAY(syscall(SYS_mkdirat, AT_FDCWD, BAD, 0755));
+    SAY(syscall(SYS_renameat2, AT_FDCWD, "x", AT_FDCWD, BAD, 0));
+    SAY(syscall(SYS_truncate, BAD, 0L));
     SAY(execve(BAD, BAD, BAD));
     char *arguments[] = {"true", NULL};
     char *broken[] = {"A=1", BAD, NULL};
@@ -96,6 +102,7 @@ int main(void) {
     memcpy(unended, "A=b", 3);
     char *runs_out[] = {unended, NULL};
     SAY(execve("/bin/true", arguments, runs_out));
+    SAY(mkdir(unended, 0755));
     /* Too much of everything. */
     static char *many[40000];
     char *long_one = malloc(200000);

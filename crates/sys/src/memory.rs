@@ -100,6 +100,13 @@ pub fn can_read(start: usize, length: usize) -> bool {
     })
 }
 
+/// Returns the word at an address, if it can be read.
+#[must_use]
+pub fn word(address: usize) -> Option<u64> {
+    // SAFETY: the kernel has just read it.
+    can_read(address, size_of::<u64>()).then(|| unsafe { (address as *const u64).read_unaligned() })
+}
+
 /// Returns true if memory that the caller is about to overwrite can be written. Its contents are
 /// lost: rt_sigprocmask(2) writes the old mask.
 #[must_use]
@@ -117,10 +124,12 @@ mod tests {
 
     #[test]
     fn what_can_be_read_and_written_is_known() {
+        static WORD: u64 = 0x0123_4567_89ab_cdef;
         let (mut own, constant) = ([0u8; 16], c"constant");
         assert!(can_read(own.as_ptr() as usize, 16) && can_write(own.as_mut_ptr() as usize, 16));
         let constant = constant.as_ptr() as usize;
         assert!(can_read(constant, 9) && !can_write(constant, 9));
+        assert_eq!((word((&raw const WORD) as usize), word(8)), (Some(WORD), None));
         // Below eight the kernel takes an address, without its lowest bits, for none.
         for nowhere in [0, 1, 7, 8, 4095, usize::MAX] {
             assert!(!can_read(nowhere, 1) && !can_write(nowhere, 1), "{nowhere}");

@@ -17,6 +17,7 @@ mod link;
 mod memory;
 mod names;
 mod net;
+mod numbers;
 mod open;
 mod print;
 mod raw;

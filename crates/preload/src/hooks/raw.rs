@@ -8,7 +8,7 @@ use crate::calls::{self, VECTOR};
 use crate::hooks::net::{is_pacing, receive_many, send_many};
 use crate::hooks::read::{offset, read_with_flags};
 use crate::hooks::write::write_with_flags;
-use crate::hooks::{advice, copy, exec, memory};
+use crate::hooks::{advice, copy, exec, memory, numbers};
 use crate::loading::Target;
 use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
@@ -38,96 +38,11 @@ const fn flags(number: c_long, last: usize) -> c_int {
     if matches!(number, libc::SYS_preadv2 | libc::SYS_pwritev2) { last as c_int } else { 0 }
 }
 
-/// The number of fchmodat2(2), the same on all architectures.
-const FCHMODAT2: c_long = 452;
-
-/// Returns true if the call of this number is a metadata operation that returns no descriptor.
-const fn is_operation(number: c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_unlinkat
-            | libc::SYS_renameat
-            | libc::SYS_renameat2
-            | libc::SYS_mkdirat
-            | libc::SYS_mknodat
-            | libc::SYS_linkat
-            | libc::SYS_symlinkat
-            | libc::SYS_newfstatat
-            | libc::SYS_statx
-            | libc::SYS_faccessat
-            | libc::SYS_faccessat2
-            | libc::SYS_readlinkat
-            | libc::SYS_fchmodat
-            | FCHMODAT2
-            | libc::SYS_fchownat
-            | libc::SYS_utimensat
-            | libc::SYS_getxattr
-            | libc::SYS_lgetxattr
-            | libc::SYS_listxattr
-            | libc::SYS_llistxattr
-            | libc::SYS_setxattr
-            | libc::SYS_lsetxattr
-            | libc::SYS_removexattr
-            | libc::SYS_lremovexattr
-            | libc::SYS_statfs
-    ) || old::is_operation(number)
-}
-
-/// Returns true if the call of this number opens a file by name.
-const fn opens(number: c_long) -> bool {
-    matches!(number, libc::SYS_openat | libc::SYS_openat2) || old::opens(number)
-}
-
-/// Calls with names relative to the working directory alone, which newer machines have no numbers for.
-#[cfg(target_arch = "x86_64")]
-mod old {
-    use core::ffi::c_long;
-
-    pub(super) const fn is_operation(number: c_long) -> bool {
-        matches!(
-            number,
-            libc::SYS_unlink
-                | libc::SYS_rename
-                | libc::SYS_mkdir
-                | libc::SYS_rmdir
-                | libc::SYS_mknod
-                | libc::SYS_link
-                | libc::SYS_symlink
-                | libc::SYS_stat
-                | libc::SYS_lstat
-                | libc::SYS_access
-                | libc::SYS_readlink
-                | libc::SYS_chmod
-                | libc::SYS_chown
-                | libc::SYS_lchown
-                | libc::SYS_utime
-                | libc::SYS_utimes
-        )
-    }
-
-    pub(super) const fn opens(number: c_long) -> bool {
-        matches!(number, libc::SYS_open | libc::SYS_creat)
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod old {
-    use core::ffi::c_long;
-
-    pub(super) const fn is_operation(_: c_long) -> bool {
-        false
-    }
-
-    pub(super) const fn opens(_: c_long) -> bool {
-        false
-    }
-}
-
 hooks! {
     /// syscall(2), with the seven arguments that it can have.
     fn [syscall] (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long, real => {
         // SAFETY: the program's own arguments.
-        let call = || unsafe { real(number, a, b, c, d, e, f) };
+        let call = move || unsafe { real(number, a, b, c, d, e, f) };
         let fd = a as i32;
         match number {
             // The most frequent one, in programs that wait for locks by number.
@@ -169,8 +84,6 @@ hooks! {
             }
             libc::SYS_sendmmsg => send_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
             libc::SYS_recvmmsg => receive_many(fd, b as *const _, d as i32, || call() as isize) as c_long,
-            _ if is_operation(number) => calls::operation(call),
-            _ if opens(number) => calls::open(|| call() as i32).into(),
             libc::SYS_close => calls::close(fd, || call() as i32).into(),
             libc::SYS_close_range => {
                 files::will_close_range(a as u32, b as u32, c as i32);
@@ -198,7 +111,8 @@ hooks! {
             }
             libc::SYS_prctl => confinement::by_prctl(a as i32, b, c, call),
             libc::SYS_seccomp => confinement::by_seccomp(a as u32, c, call),
-            _ => call(),
+            libc::SYS_ftruncate => calls::truncate(fd, b as i64, || call() as i32).into(),
+            _ => numbers::make(number, [a, b, c, d, e], call),
         }
     }
 }
