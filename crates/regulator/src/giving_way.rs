@@ -7,7 +7,7 @@
 use discnice_ledger::Board;
 use discnice_ledger::board::{ALL_DISKS, Totals, Work};
 use discnice_ledger::policy::throttle::INTERVAL;
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 use crate::host::{FileStatus, Host};
 use crate::{File, Regulator};
@@ -102,25 +102,33 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Notes on which disk a file lies that was found to cost something.
-    pub(crate) fn note_disk(&self, fd: i32, file: &File) {
-        if self.board.is_none() || file.is_placed() {
+    /// Notes on which disk a file lies that was found to have moved `bytes`.
+    pub(crate) fn note_disk(&self, fd: i32, file: &File, bytes: u64) {
+        if self.board.is_none() {
+            return;
+        }
+        let epoch = self.class.media_epoch();
+        if let Some(place) = file.place_in(epoch) {
+            self.class.note_medium(place, Bytes::new(bytes));
             return;
         }
         // A descriptor that is not at hand now may be at the next call.
         let Some(status) = self.host.status(fd) else { return };
-        file.set_placed();
-        self.note_place(status);
+        if let Some(place) = self.note_place(status, bytes) {
+            file.set_place(epoch, place);
+        }
     }
 
-    /// Notes the disk of a file that lies on one: what was charged meanwhile need not be of this file, such as /dev/null.
-    pub fn note_place(&self, status: FileStatus) {
-        if let Some(board) = self.board
-            && status.disk
-            && self.class.is_new_device(status.device)
-        {
+    /// Notes the disk of a file that lies on one, and that `bytes` were moved there; returns its place on the board. What was
+    /// charged meanwhile need not be of this file, such as /dev/null.
+    pub fn note_place(&self, status: FileStatus, bytes: u64) -> Option<usize> {
+        let board = self.board.filter(|_| status.disk)?;
+        let find = || {
             let disk = self.host.disk_of(status.device);
-            self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));
-        }
+            disk.map_or(ALL_DISKS, |disk| board.disk(disk))
+        };
+        let place = self.class.medium_of(status.device, find);
+        self.class.note_medium(place, Bytes::new(bytes));
+        Some(place)
     }
 }

@@ -114,7 +114,7 @@ impl<H: Host> Regulator<'_, H> {
         let _ = self.settle(thread, ticket);
         let written = thread.writes.take_dirtied();
         if written > 0 {
-            self.note_disk(to.0, to.1);
+            self.note_disk(to.0, to.1, written);
         }
         if !self.class.is_free() && written > 0 && result > 0 && to.1.is_regular() {
             self.note_dirtied(thread, to, written, None, result as u64);

@@ -64,7 +64,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Counts the metadata operations that a thread has done since they were last counted, and its changes.
     pub fn count_operations(&self, thread: &Thread) {
-        self.count_changes(thread);
+        let _ = self.count_changes(thread);
         let done = thread.names.take();
         if done > 0 {
             let meter = self.class.meter(Resource::Metadata);
@@ -72,11 +72,12 @@ impl<H: Host> Regulator<'_, H> {
         }
     }
 
-    /// Counts the changes of names and inodes that a thread has made since they were last counted.
-    pub fn count_changes(&self, thread: &Thread) {
+    /// Counts the changes of names and inodes that a thread has made since they were last counted; returns what they dirty.
+    pub fn count_changes(&self, thread: &Thread) -> u64 {
         let changes = thread.names.take_changes();
         if changes > 0 {
             self.class.note_changed_names(changes);
         }
+        changes * BLOCK
     }
 }

@@ -108,7 +108,7 @@ impl<H: Host> Regulator<'_, H> {
         let seemed_cached = ticket.forecast.is_some_and(|forecast| forecast.read == 0);
         let (read, _) = self.settle(thread, ticket);
         if read > 0 {
-            self.note_disk(fd, file);
+            self.note_disk(fd, file, read);
         }
         if read == 0 || result <= 0 || !self.class.is_limited() || !file.is_regular() {
             return;

@@ -163,7 +163,7 @@ impl<H: Host> Regulator<'_, H> {
         // Also what was found before: in between it read, or the waits of others were looked at.
         let written = thread.writes.take_dirtied();
         if written > 0 {
-            self.note_disk(fd, file);
+            self.note_disk(fd, file, written);
         }
         if self.class.is_free() || !file.is_regular() {
             return;

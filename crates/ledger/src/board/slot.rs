@@ -154,6 +154,7 @@ impl Board {
 
     /// Writes what a class has been charged where every class of the user finds it.
     pub fn publish(&self, class: &Class, now: Nanos) {
+        class.age_media(now);
         if let Some(slot) = self.slot(class) {
             slot.publish(class, now);
             return;

@@ -32,14 +32,10 @@ pub(super) struct Header {
     pub(super) settings: AtomicU32,
     /// See [`Class::weight`].
     pub(super) weight: AtomicU32,
-    /// The media of the board that the class's files are on, one bit for each.
-    media: AtomicU32,
     /// The class's slot on the board plus one; zero for none.
     slot: AtomicU32,
     /// The id of the board's block plus one; zero for none.
     board: AtomicU64,
-    /// The last file system, as stat(2) numbers it, that was looked up among the media.
-    device: AtomicU64,
     /// The observation that the thresholds follow.
     followed: AtomicU64,
     pub(super) name: [AtomicU64; NAME_MAX.div_ceil(8)],
@@ -154,22 +150,6 @@ impl Class {
 
     pub(crate) fn set_slot(&self, slot: usize) {
         self.header.slot.store(slot as u32 + 1, Ordering::Relaxed);
-    }
-
-    /// The media of the board that the class's files are on, one bit for each.
-    pub(crate) fn media(&self) -> u32 {
-        self.header.media.load(Ordering::Relaxed)
-    }
-
-    /// Notes that the class has files at this place of the board's media.
-    pub fn note_medium(&self, place: usize) {
-        self.header.media.fetch_or(1 << (place as u32 & 31), Ordering::Relaxed);
-    }
-
-    /// Returns true if a file system, as stat(2) numbers it, differs from the last one.
-    #[must_use]
-    pub fn is_new_device(&self, device: u64) -> bool {
-        self.header.device.swap(device, Ordering::Relaxed) != device
     }
 
     /// Notes that an observation is followed; returns whether it was not yet.

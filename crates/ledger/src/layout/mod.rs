@@ -6,6 +6,7 @@
 //! - `header`: name, counters, settings;
 //! - `thresholds`: a meter for each resource;
 //! - `held`: which thresholds hold now;
+//! - `media` and `places`: what the class moves on which medium;
 //! - `fleet`: what many machines share;
 //! - `disk_total`: what the class may move in all;
 //! - `advice`: what the user's own policy says;
@@ -28,7 +29,9 @@ mod foreign;
 mod header;
 mod held;
 mod least;
+mod media;
 mod membership;
+mod places;
 #[cfg(test)]
 mod tests;
 mod thresholds;
@@ -43,6 +46,7 @@ use crate::policy::{Pace, Resource};
 pub use foreign::Foreign;
 use header::Header;
 use least::Least;
+use places::Places;
 pub use thresholds::Direction;
 use unmet::Unmet;
 
@@ -90,6 +94,7 @@ pub struct Class {
     least: Least,
     uplink: Uplink,
     path_shares: PathShares,
+    places: Places,
     passed: Passed,
     members: [Member; MEMBERS],
     /// What a watcher outside knows of the members, slot by slot.
@@ -185,6 +190,7 @@ const _: () = {
     assert!(size_of::<Least>() == 64);
     assert!(size_of::<Uplink>() == 64);
     assert!(size_of::<PathShares>() == 576);
+    assert!(size_of::<Places>() == 128);
     assert!(size_of::<Passed>() == 640);
     assert!(
         core::mem::offset_of!(Class, members)
@@ -198,6 +204,7 @@ const _: () = {
                 + 64
                 + 64
                 + 576
+                + 128
                 + 640
     );
     assert!(size_of::<Held>() == 64);

@@ -218,9 +218,9 @@ pub(super) fn name_to_change(directory: i32, path: *const c_char) -> Option<Why>
     }
     let Some(regulator) = engine::regulator() else { return turn };
     if is_asked {
-        regulator.count_changes(thread);
+        let bytes = regulator.count_changes(thread);
         if yields && let Some(status) = place(directory, path) {
-            regulator.note_place(status.into());
+            let _ = regulator.note_place(status.into(), bytes);
         }
     }
     if may_wait && regulator.admit_change() { Some(Why::Reserved) } else { turn }

@@ -3,11 +3,12 @@
 mod reading;
 mod writing;
 
-use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use discnice_estimator::cache::Detector;
 use discnice_estimator::file_systems::FILE_SYSTEMS;
 use discnice_estimator::regions::FileKey;
+use discnice_ledger::board::MEDIA;
 
 use crate::host::FileStatus;
 
@@ -41,8 +42,6 @@ const SYNCHRONOUS: u32 = 1 << 13;
 const EMPTIED: u32 = 1 << 14;
 /// The kernel has read ahead although it should not, and will go on from there.
 const RUN_AHEAD: u32 = 1 << 15;
-/// The disk that it lies on has been noted.
-const PLACED: u32 = 1 << 16;
 /// The number of an error that its next fsync(2) or close(2) returns; the kernel's numbers end below 134, those of
 /// disks at 122 (EDQUOT).
 const OWED_SHIFT: u32 = 17;
@@ -56,6 +55,10 @@ const MADE: u32 = 1 << 29;
 const HALVED: u32 = 1 << 30;
 /// Nothing of it was cached when it was opened: what we read of it leaves the cache.
 const FOREIGN: u32 = 1 << 31;
+/// How [`File::placed`] is divided.
+const PLACE_BITS: u32 = 4;
+const PLACE_MASK: u8 = (1 << PLACE_BITS) - 1;
+const _: () = assert!(MEDIA <= 1 << PLACE_BITS);
 const _: () = assert!(FILE_SYSTEMS.is_power_of_two() && SLOT_MASK < MADE);
 
 /// Hints about one descriptor; all zeroes means that nothing is known.
@@ -68,7 +71,10 @@ pub struct File {
     /// Read-ahead slices in a row that found everything cached.
     dry: AtomicU16,
     /// Pages that were rewritten unasked since the kernel was asked which are dirty.
-    unasked: AtomicU16,
+    unasked: AtomicU8,
+    /// The place of its medium on the board, and in the upper half the epoch of the class in which that was found; zero for
+    /// none.
+    placed: AtomicU8,
     /// Offset at which a sequential reader would read next.
     next: AtomicU64,
     /// Up to where a stream has been read ahead and paid for.
@@ -118,7 +124,8 @@ impl File {
         Self {
             flags: AtomicU32::new(0),
             dry: AtomicU16::new(0),
-            unasked: AtomicU16::new(0),
+            unasked: AtomicU8::new(0),
+            placed: AtomicU8::new(0),
             next: AtomicU64::new(0),
             paid: AtomicU64::new(0),
             ramp: AtomicU64::new(0),
@@ -144,6 +151,7 @@ impl File {
         if !self.is_blank() {
             self.flags.store(0, R);
             self.unasked.store(0, R);
+            self.placed.store(0, R);
             self.next.store(0, R);
             self.step.store(0, R);
             self.jumped.store(false, R);
@@ -283,11 +291,13 @@ impl File {
         self.has(REGULAR)
     }
 
-    pub(crate) fn is_placed(&self) -> bool {
-        self.has(PLACED)
+    /// The place of its medium on the board, if that was found in this epoch of the class.
+    pub(crate) fn place_in(&self, epoch: u8) -> Option<usize> {
+        let placed = self.placed.load(R);
+        (placed >> PLACE_BITS == epoch).then(|| usize::from(placed & PLACE_MASK))
     }
 
-    pub(crate) fn set_placed(&self) {
-        self.set(PLACED, true);
+    pub(crate) fn set_place(&self, epoch: u8, place: usize) {
+        self.placed.store(epoch << PLACE_BITS | place as u8 & PLACE_MASK, R);
     }
 }

@@ -11,7 +11,7 @@ use crate::host::WriteMode;
 /// Dirtied bytes are counted in whole pages, at both ends.
 const ROUNDED: u64 = 2 * PAGE;
 /// Pages that may be rewritten before the kernel is asked which are dirty.
-const UNASKED: u16 = 16;
+const UNASKED: u8 = 16;
 
 impl File {
     /// Returns true if a write is known to find all its pages dirty, unless so much was rewritten
@@ -28,9 +28,9 @@ impl File {
 
     /// Returns how many pages are rewritten unasked after a write of so many bytes.
     #[inline(always)]
-    fn rewritten_with(&self, count: usize) -> u16 {
-        let pages = (count / PAGE as usize).min(UNASKED as usize) as u16 + 1;
-        self.unasked.load(R) + pages
+    fn rewritten_with(&self, count: usize) -> u8 {
+        let pages = (count / PAGE as usize).min(UNASKED as usize) as u8 + 1;
+        self.unasked.load(R).saturating_add(pages)
     }
 
     /// Counts a write that finds its pages dirty, as [`Self::knows_dirty`] said.

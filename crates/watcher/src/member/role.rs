@@ -6,6 +6,7 @@ use discnice_sys::time;
 
 use super::Watched;
 use crate::accounting::Rest;
+use crate::others::disks;
 
 /// What charges the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,15 @@ impl Watched {
     pub(crate) fn is_without_library(&self) -> bool {
         self.role == Role::Outside && self.reason.is_without_library()
             || self.member().is_some_and(|member| member.state() == State::Notified)
+    }
+
+    /// The devices that its files lie on, without those that its library notes.
+    pub(crate) fn disks(&self) -> Vec<u64> {
+        if self.role == Role::Preloaded && !self.is_without_library() {
+            disks::readable(self.id())
+        } else {
+            disks::of(self.id())
+        }
     }
 
     /// Tells the class how the process is held, and why.

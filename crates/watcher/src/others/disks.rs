@@ -4,6 +4,8 @@
 //! proc_pid_fdinfo(5) says on which mount a descriptor's file is, proc_pid_mountinfo(5) of which device that is, and
 //! proc_pid_maps(5) of which device what is mapped.
 
+use std::path::Path;
+
 use crate::process::{self, descriptors, mountinfo};
 use crate::tuning;
 
@@ -25,13 +27,23 @@ const IN_MEMORY: [&str; 12] = [
 
 /// The numbers of the devices, major in the upper half, each once.
 pub(crate) fn of(id: u32) -> Vec<u64> {
+    devices(id, |_| true)
+}
+
+/// The devices as in [`of`], without those that are only written: the library in a process notes where it writes, and many a
+/// job writes next to nothing but a log on the system's disk.
+pub(crate) fn readable(id: u32) -> Vec<u64> {
+    devices(id, descriptors::can_read)
+}
+
+fn devices(id: u32, counts: impl Fn(&Path) -> bool) -> Vec<u64> {
     let mut mounts = mountinfo::of(Some(id));
     mounts.retain(|mount| !IN_MEMORY.iter().any(|kind| mount.kind == *kind));
     let mut devices = mapped(&process::maps(id).unwrap_or_default());
     // An anonymous number is that of memory, unless it is mounted.
     devices
         .retain(|device| device >> 32 != 0 || mounts.iter().any(|mount| mount.device == *device));
-    let open = open(id);
+    let open = open(id, counts);
     devices
         .extend(mounts.iter().filter(|mount| open.contains(&mount.id)).map(|mount| mount.device));
     devices.sort_unstable();
@@ -39,9 +51,9 @@ pub(crate) fn of(id: u32) -> Vec<u64> {
     devices
 }
 
-/// The mounts of what it has open.
-fn open(id: u32) -> Vec<u32> {
-    let links = descriptors::of(id, tuning::others::DISK_DESCRIPTORS);
+/// The mounts of those descriptors that count.
+fn open(id: u32, counts: impl Fn(&Path) -> bool) -> Vec<u32> {
+    let links = descriptors::of(id, tuning::others::DISK_DESCRIPTORS).filter(|link| counts(link));
     let mut mounts: Vec<u32> = links.filter_map(|link| descriptors::mount(&link)).collect();
     mounts.sort_unstable();
     mounts.dedup();
@@ -74,6 +86,7 @@ fn mapped(maps: &str) -> Vec<u64> {
 mod tests {
     use super::*;
     use discnice_sys::traffic;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
     #[test]
@@ -81,6 +94,19 @@ mod tests {
         let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
         let device = traffic::id_of(file.as_file().metadata().unwrap().dev());
         assert!(of(std::process::id()).contains(&device));
+    }
+
+    #[test]
+    fn what_is_only_written_is_left_out() {
+        let named = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        let reader = std::fs::File::open(named.path()).unwrap();
+        let log = std::fs::File::options().append(true).open(named.path()).unwrap();
+        let counts = |wanted: &std::fs::File| {
+            let is_wanted = |link: &Path| descriptors::number(link) == Some(wanted.as_raw_fd());
+            let counts = |link: &Path| is_wanted(link) && descriptors::can_read(link);
+            !open(std::process::id(), counts).is_empty()
+        };
+        assert_eq!((counts(&reader), counts(&log)), (true, false));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use discnice_sys::{deadline, procfs};
 use rustix::fs::getxattr;
 
-/// The owner's right to write, which a link has if its descriptor has it.
+/// The owner's rights to read and to write, which a link has if its descriptor has them.
+const READABLE: u32 = 0o400;
 const WRITABLE: u32 = 0o200;
 
 /// The links of the descriptors of process `id`, at most so many; none while it executes a program, as to follow one would
@@ -34,6 +35,11 @@ pub(crate) fn is_tcp(link: &Path) -> Option<bool> {
 /// Whether a link's descriptor can write; `None` when it was closed meanwhile.
 pub(crate) fn can_write(link: &Path) -> Option<bool> {
     fs::symlink_metadata(link).ok().map(|link| link.mode() & WRITABLE != 0)
+}
+
+/// Returns true if the descriptor of a link can be read from, or if that is not known.
+pub(crate) fn can_read(link: &Path) -> bool {
+    fs::symlink_metadata(link).map_or(true, |link| link.mode() & READABLE != 0)
 }
 
 /// The number of the mount that a link's file lies on.

@@ -6,12 +6,11 @@
 use discnice_ledger::Board;
 use discnice_ledger::board::{ALL_DISKS, Moved};
 use discnice_sys::{deadline, futex, time, traffic};
-use discnice_units::Nanos;
+use discnice_units::{Bytes, Nanos};
 
 use super::Watch;
 use crate::member::Watched;
 use crate::network::Looked;
-use crate::others::disks;
 use crate::schedule::crowd;
 use crate::tuning;
 
@@ -123,20 +122,26 @@ impl Watch {
         self.members.all.contains_key(&id)
     }
 
-    /// Notes the disks with files of the members that moved something of late.
+    /// Notes the disks with files of the members that moved something of late, if what they moved is not known by their calls:
+    /// each of these disks may have got an equal part of it.
     fn note_places(&self, now: Nanos, board: &Board) {
+        let unplaced = self.class.unplaced().get();
+        if unplaced == 0 {
+            return;
+        }
         let recent = |member: &&Watched| {
             now < member.seen_moving().plus(tuning::others::ACTIVE_FOR)
                 && member.moved() >= tuning::others::STARTUP_BYTES
         };
         let recent = self.members.all.values().filter(recent);
-        let mut devices: Vec<u64> = recent.flat_map(|member| disks::of(member.id())).collect();
+        let mut devices: Vec<u64> = recent.flat_map(Watched::disks).collect();
         devices.sort_unstable();
         devices.dedup();
+        let part = Bytes::new(unplaced / (devices.len() as u64).max(1));
         for device in devices {
             let disk = traffic::disk_of_id(device);
             // One without a disk of its own (btrfs, overlayfs), as for a member that notes it itself.
-            self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)));
+            self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)), part);
         }
     }
 

@@ -4,6 +4,7 @@ mod network;
 mod watched;
 
 use discnice_sys::block::BlockId;
+use discnice_units::Bytes;
 use std::alloc::{Layout, alloc_zeroed};
 
 use crate::policy::throttle::{INTERVAL, RELEASE, STALE};
@@ -43,7 +44,7 @@ impl Machine {
             .with_when(When::Busy)
             .with_weight(weight);
         class.set_limits(self.now, &limits);
-        class.note_medium(self.board.disk(DISK));
+        class.note_medium(self.board.disk(DISK), Bytes::new(1 << 20));
         class
     }
 
@@ -253,4 +254,24 @@ fn names_that_a_class_changes_explain_a_journal_and_those_it_looks_at_do_not() {
     };
     assert!(beside(1000, 0), "20 MB/s of others");
     assert!(!beside(1000, 600), "its own journal");
+}
+
+/// A job that had read its program on the system's disk was held for whatever used that disk, and what it moved on another
+/// one was taken for that of others.
+#[test]
+fn a_disk_that_a_class_does_not_use_any_more_is_not_given_way_on() {
+    let mut machine = Machine::new();
+    let class = machine.class(1, 1 << 20, 100);
+    let place = machine.board.disk(OTHER_DISK);
+    class.note_medium(place, Bytes::new(1 << 20));
+    let begun = machine.now;
+    let mut held = Nanos(0);
+    while machine.now.minus(begun) < Nanos(40 * Nanos::SECOND.0) {
+        class.note_medium(machine.board.disk(DISK), Bytes::new(1 << 20));
+        machine.pass(class, 50 << 20, [0, 400 << 20]);
+        if class.is_limited() {
+            held = machine.now.minus(begun);
+        }
+    }
+    assert!((15..25).contains(&(held.0 / Nanos::SECOND.0)), "{held}");
 }
