@@ -72,7 +72,7 @@ impl Medium {
         let mut suspected = false;
         if waited > 0 {
             self.suspected.store(0, Ordering::Relaxed);
-        } else if !self.is_throttled() && work.in_flight > 0 && self.believes(now) {
+        } else if work.in_flight > 0 && self.suspects(now, news) {
             waited = exact.strangers.saturating_mul(span);
             suspected = waited > 0;
         }
@@ -83,9 +83,15 @@ impl Medium {
         (Waits { attack, ..seen }, suspected)
     }
 
-    /// Returns true if waiting tasks are believed to wait for this disk.
-    fn believes(&self, now: Nanos) -> bool {
-        now.0 >= self.doubted_until.load(Ordering::Relaxed)
+    /// Returns true if waiting tasks are believed to wait for this disk: they were not doubted of late, or classes are held as
+    /// they wait and all that the disk has served since may be theirs as well as the classes' own, of which some is still on
+    /// its way.
+    fn suspects(&self, now: Nanos, news: &News) -> bool {
+        if !self.is_throttled() {
+            return now.0 >= self.doubted_until.load(Ordering::Relaxed);
+        }
+        let is_suspected = self.suspected.load(Ordering::Relaxed) != 0;
+        is_suspected && news.moved.inward > 0 && self.inward_pool.load(Ordering::Relaxed) > 0
     }
 
     /// Classes are held from now on, maybe only as tasks wait; or they are free again, and none of those tasks' requests was seen.

@@ -16,6 +16,8 @@ struct Watched {
     reads: bool,
     /// Read by the class, and not by the disk yet.
     in_flight: u64,
+    /// True if the disk serves the others first.
+    starved: bool,
 }
 
 impl Watched {
@@ -25,8 +27,14 @@ impl Watched {
     fn new() -> Self {
         let machine = Machine::new();
         let class = machine.class(1, 1 << 20, 100);
-        let mut watched =
-            Self { machine, class, work: Work::default(), reads: false, in_flight: 0 };
+        let mut watched = Self {
+            machine,
+            class,
+            work: Work::default(),
+            reads: false,
+            in_flight: 0,
+            starved: false,
+        };
         watched.pass(0, 0);
         watched.reads = true;
         watched
@@ -39,7 +47,8 @@ impl Watched {
         let Self { machine, class, work, .. } = self;
         machine.now = machine.now.plus(Self::STEP);
         let own = if class.is_limited() || !self.reads { 0 } else { Self::PIECE };
-        let done = std::mem::replace(&mut self.in_flight, own);
+        let done = if self.starved { 0 } else { std::mem::take(&mut self.in_flight) };
+        self.in_flight += own;
         class.meter(Resource::Read).settle(class.pace(), machine.now, 0, own);
         machine.board.publish(class, machine.now);
         machine.disks[0].inward += done + others * 4096;
@@ -47,7 +56,7 @@ impl Watched {
         let requests = done / size + others;
         work.requests += requests;
         work.waited = work.waited.plus(Nanos(requests * Self::STEP.0));
-        work.in_flight = own / size + strangers;
+        work.in_flight = self.in_flight / size + strangers;
         let claimed = machine.board.claim_observation_after(machine.now, Self::STEP);
         let gap = claimed.expect("no other process looks");
         let mut totals = Totals::new(Nanos(0));
@@ -96,4 +105,20 @@ fn what_was_charged_and_never_comes_hides_no_more_than_the_disk_can_have_in_hand
     let (unknown, small) = (onset(0), onset(128 << 10));
     assert!((14..=18).contains(&small), "1 MiB, its piece: {small}");
     assert!((60..=68).contains(&unknown), "4 MiB, its one request at most: {unknown}");
+}
+
+/// mq-deadline starves the idle class as long as others ask. What of a job is on its way then explained the small reads of
+/// another user, so that the job was let go after each short suspicion, with all that it could put on its way.
+#[test]
+fn a_suspicion_lasts_until_it_is_known_what_the_disk_serves() {
+    let mut disk = Watched::new();
+    disk.work.largest = 256 << 10;
+    assert!((0..50).all(|_| !disk.pass(0, 0)), "alone");
+    disk.starved = true;
+    assert!((0..3).any(|_| disk.pass(3, 1)), "suspected");
+    assert!((0..40).all(|_| disk.pass(3, 1)), "nothing of the job was served");
+    disk.starved = false;
+    assert!((0..40).all(|_| disk.pass(3, 1)), "now they are seen");
+    let end = (0..100).position(|_| !disk.pass(0, 0)).expect("free again");
+    assert!(end <= 25, "within 500 ms: {end}");
 }
