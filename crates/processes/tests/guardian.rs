@@ -99,7 +99,7 @@ fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {
         assert!(Instant::now() < deadline, "{otherwise}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_micros(500));
     }
 }
 
