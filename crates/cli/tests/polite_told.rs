@@ -8,12 +8,12 @@ use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use polite_support::{Killed, environment, polite, said, soon, text, told, within};
+use polite_support::{Killed, Scene, environment, polite, said, soon, text, told, within};
 
 //= ms-manners/3-false-progress
 #[test]
 fn progress_that_is_not_the_jobs_is_told() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let log = scene.path().join("log");
     let mut lines = fs::File::create(&log).unwrap();
     let metric = format!("lines:{}", log.display());
@@ -31,7 +31,7 @@ fn progress_that_is_not_the_jobs_is_told() {
 
 #[test]
 fn a_target_file_set_aside_is_told_in_status() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let targets = scene.path().join("state/discnice/targets");
     fs::create_dir_all(&targets).unwrap();
     fs::write(targets.join("tar-0123.set-aside"), "damaged").unwrap();
@@ -42,7 +42,7 @@ fn a_target_file_set_aside_is_told_in_status() {
 
 #[test]
 fn a_state_directory_that_takes_nothing_is_told_of() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let state = scene.path().join("state");
     fs::write(&state, "a file in its place").unwrap();
     let output = polite(scene.path(), &["--", "true"]).output().unwrap();
@@ -59,7 +59,7 @@ fn a_state_directory_that_takes_nothing_is_told_of() {
 
 #[test]
 fn a_full_state_directory_is_told_of() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let state = scene.path().join("state");
     fs::create_dir(&state).unwrap();
     let script = "mount -t tmpfs -o size=8k,mode=700 none \"$1\" || exit 42; cat /dev/zero > \"$1/full\"; \
@@ -89,7 +89,7 @@ fn assert_told_once(output: &Output) {
 //= ms-manners/4.5-outside-priority
 #[test]
 fn the_priority_is_the_options_or_follows_the_class() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let class = ["--class", "kin", "--weight", "30"];
     let start = |words: &[&str]| {
         let words = [&class[..], words, &["--", "sleep", "60"]].concat();
@@ -118,7 +118,7 @@ fn the_priority_is_the_options_or_follows_the_class() {
 
 #[test]
 fn parameters_are_checked_before_the_command_starts() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let refused = |words: &[&str], why: &str| {
         let words = [words, &["--", "echo", "ran"]].concat();
         let output = polite(scene.path(), &words).output().unwrap();

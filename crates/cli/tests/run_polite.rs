@@ -14,7 +14,7 @@ use discnice_progress::testpoint::arbiter::Seat;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
 use discnice_units::Nanos;
-use polite_support::{Killed, environment, polite, said, soon, text, told};
+use polite_support::{Killed, Scene, environment, polite, said, soon, text, told};
 
 fn regulator_of(scene: &Path, job: &Child) -> u32 {
     let regulator = soon("nobody regulates", || told(scene, job.id())?["regulator"].as_u64());
@@ -48,7 +48,7 @@ fn hog(scene: &Path) -> Seat {
 //= ms-manners/4-designate
 #[test]
 fn the_command_keeps_its_process_its_parent_and_its_descriptors() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let script = "echo $$ $PPID; ls /proc/$$/fd; wc -w < /proc/$$/task/$$/children; pwd; cat";
     let plain = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
     let mut child = polite(scene.path(), &["--", "sh", "-c", script])
@@ -70,7 +70,7 @@ fn the_command_keeps_its_process_its_parent_and_its_descriptors() {
 
 #[test]
 fn exit_statuses_signals_and_failures_are_the_commands() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let status = |words: &[&str]| polite(scene.path(), words).stderr(Stdio::null()).status();
     assert_eq!(status(&["--", "sh", "-c", "exit 7"]).unwrap().code(), Some(7));
     assert_eq!(status(&["--", "/nowhere/at/all"]).unwrap().code(), Some(127));
@@ -89,7 +89,7 @@ fn exit_statuses_signals_and_failures_are_the_commands() {
 
 #[test]
 fn the_regulator_survives_the_terminal_and_ends_with_the_job() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let mut job = polite(scene.path(), &["--", "sleep", "100"]).spawn().unwrap();
     let regulator = regulator_of(scene.path(), &job);
     let found = procfs::stat(regulator).unwrap();
@@ -114,7 +114,7 @@ fn the_regulator_survives_the_terminal_and_ends_with_the_job() {
 #[test]
 fn a_stopped_job_ends_when_asked_to() {
     for name in ["-TERM", "-INT", "-KILL"] {
-        let scene = tempfile::tempdir().unwrap();
+        let scene = Scene::new();
         let _turn = hog(scene.path());
         // A shell starts what it leaves in the background with SIGINT ignored, and that is inherited.
         let mut job = Command::new("env");
@@ -132,7 +132,7 @@ fn a_stopped_job_ends_when_asked_to() {
 //= ms-manners/3-priority-inversion
 #[test]
 fn a_job_that_holds_what_others_wait_for_goes_on() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let lock = scene.path().join("lock");
     fs::write(&lock, "").unwrap();
     let _turn = hog(scene.path());
@@ -157,7 +157,7 @@ fn a_job_that_holds_what_others_wait_for_goes_on() {
 
 #[test]
 fn a_regulator_does_not_wait_for_the_dead() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     let _turn = hog(scene.path());
     let mut job = polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
     let regulator = regulator_of(scene.path(), &job);
@@ -170,7 +170,7 @@ fn a_regulator_does_not_wait_for_the_dead() {
 #[test]
 fn a_killed_regulator_leaves_nothing_stopped() {
     for _ in 0..3 {
-        let scene = tempfile::tempdir().unwrap();
+        let scene = Scene::new();
         let _turn = hog(scene.path());
         let mut job =
             polite(scene.path(), &["--", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
@@ -185,7 +185,7 @@ fn a_killed_regulator_leaves_nothing_stopped() {
 
 #[test]
 fn limits_and_manners_together() {
-    let scene = tempfile::tempdir().unwrap();
+    let scene = Scene::new();
     // The library is built in release mode only.
     let program = Path::new(env!("CARGO_BIN_EXE_discnice")).parent().and_then(Path::parent);
     let program = program.expect("a build folder").join("release/discnice");

@@ -1,8 +1,43 @@
 //! What the tests of polite jobs share: commands in a place of their own, and what `status` tells of a job.
 
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A folder for what a test's jobs keep, removed with all of it once nothing writes there any more: the regulator of a job
+/// saves its targets after the job has ended.
+pub struct Scene(Option<TempDir>);
+
+impl Scene {
+    pub fn new() -> Self {
+        Self(Some(tempfile::tempdir().unwrap()))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.as_ref().expect("it is there until dropped").path()
+    }
+
+    /// Returns true if a process has the folder in its environment.
+    fn is_in_use(&self) -> bool {
+        let name = self.path().as_os_str().as_bytes();
+        let has_it = |process: fs::DirEntry| {
+            let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.windows(name.len()).any(|part| part == name)
+        };
+        fs::read_dir("/proc").unwrap().flatten().any(has_it)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = within(Duration::from_secs(2), || (!self.is_in_use()).then_some(()));
+        self.0 = None;
+    }
+}
 
 pub fn environment<'a>(command: &'a mut Command, scene: &Path) -> &'a mut Command {
     command.env("XDG_RUNTIME_DIR", scene).env("XDG_STATE_HOME", scene.join("state"))
