@@ -11,7 +11,7 @@ STRIP ?= strip
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
 
-.PHONY: help book build program demo test lint clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
+.PHONY: help book build program demo test lint style clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -38,7 +38,10 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: program clippy rustdoc locks ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
+lint: style rustdoc ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
+
+# What of it needs the program, or is soon done.
+style: program clippy locks
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask check-layers
 	$(CARGO) xtask check-tests
