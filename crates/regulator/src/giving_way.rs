@@ -5,7 +5,7 @@
 //! All that it takes is the totals of the machine and the charges on the board.
 
 use discnice_ledger::Board;
-use discnice_ledger::board::{ALL_DISKS, Totals, Work};
+use discnice_ledger::board::{Totals, Work};
 use discnice_ledger::policy::throttle::INTERVAL;
 use discnice_units::{Bytes, Nanos};
 
@@ -123,10 +123,7 @@ impl<H: Host> Regulator<'_, H> {
     /// charged meanwhile need not be of this file, such as /dev/null.
     pub fn note_place(&self, status: FileStatus, bytes: u64) -> Option<usize> {
         let board = self.board.filter(|_| status.disk)?;
-        let find = || {
-            let disk = self.host.disk_of(status.device);
-            disk.map_or(ALL_DISKS, |disk| board.disk(disk))
-        };
+        let find = || board.place(self.host.disk_of(status.device));
         let place = self.class.medium_of(status.device, find);
         self.class.note_medium(place, Bytes::new(bytes));
         Some(place)

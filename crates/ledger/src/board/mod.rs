@@ -159,6 +159,12 @@ impl Board {
         &self.media
     }
 
+    /// The place of what lies on this disk; [`ALL_DISKS`] for what has no disk of its own (btrfs, overlayfs).
+    #[must_use]
+    pub fn place(&self, disk: Option<u64>) -> usize {
+        disk.map_or(ALL_DISKS, |disk| self.disk(disk))
+    }
+
     /// The place of a disk among the media: one that is not among them yet takes the first free
     /// place, and shares [`ALL_DISKS`] when there is none.
     #[must_use]

@@ -4,7 +4,7 @@
 //! no observations. Their watcher does, for all members alike.
 
 use discnice_ledger::Board;
-use discnice_ledger::board::{ALL_DISKS, Moved};
+use discnice_ledger::board::Moved;
 use discnice_sys::{deadline, futex, time, traffic};
 use discnice_units::{Bytes, Nanos};
 
@@ -139,9 +139,7 @@ impl Watch {
         devices.dedup();
         let part = Bytes::new(unplaced / (devices.len() as u64).max(1));
         for device in devices {
-            let disk = traffic::disk_of_id(device);
-            // One without a disk of its own (btrfs, overlayfs), as for a member that notes it itself.
-            self.class.note_medium(disk.map_or(ALL_DISKS, |disk| board.disk(disk)), part);
+            self.class.note_medium(board.place(traffic::disk_of_id(device)), part);
         }
     }
 
