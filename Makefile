@@ -10,6 +10,9 @@ LIBRARIES ?= $(RELEASE)
 STRIP ?= strip
 # Each test that lacks something has a line here (tests/requirements).
 SKIPPED = $(CURDIR)/target/skipped
+# Tests that mostly wait, of which more run at a time than there are processors.
+WAITING = discnice-waiting-tests
+WAITING_PROGRAMS = $(addprefix --test ,$(basename $(notdir $(wildcard tests/waiting/tests/*.rs))))
 
 .PHONY: help book build program demo test lint style clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
 
@@ -33,7 +36,9 @@ demo: ## Build the program and the library, then run the main job: one copy unli
 
 test: program ## All tests that need nothing but this machine
 	@mkdir -p $(dir $(SKIPPED)) && : >$(SKIPPED)
-	@DISCNICE_SKIPPED=$(SKIPPED) $(CARGO) test --workspace --locked --no-fail-fast; passed=$$?; \
+	@export DISCNICE_SKIPPED=$(SKIPPED); \
+	$(CARGO) test --workspace --exclude $(WAITING) --locked --no-fail-fast; passed=$$?; \
+	$(CARGO) test --workspace --locked --no-fail-fast $(WAITING_PROGRAMS) -- --test-threads=8 || passed=$$?; \
 	awk -F '\t' '{ times[$$1]++ } \
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
