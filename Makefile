@@ -14,7 +14,7 @@ SKIPPED = $(CURDIR)/target/skipped
 WAITING = discnice-waiting-tests
 WAITING_PROGRAMS = $(addprefix --test ,$(basename $(notdir $(wildcard tests/waiting/tests/*.rs))))
 
-.PHONY: help book build program demo test lint style clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
+.PHONY: help book build program demo test test-programs lint style clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -54,6 +54,10 @@ style: program clippy locks
 	$(CARGO) xtask requirements --check
 	$(CARGO) xtask check-symbols $(RELEASE)/libdiscnice.so
 	$(CARGO) xtask check-size $(RELEASE)/discnice
+
+# What Cargo builds in the folder of the tests, one after the other.
+test-programs: clippy rustdoc
+	$(CARGO) test --workspace --locked --no-run
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
