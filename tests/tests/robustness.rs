@@ -16,7 +16,7 @@ use discnice_tests::{cold, product, skip};
 const KILLS: usize = 100;
 const KILLS_VARIABLE: &str = "DISCNICE_TEST_KILLS";
 /// Longest time for which harm is done to a job that takes a few seconds.
-const HARM: Duration = Duration::from_secs(50);
+const HARM: Duration = Duration::from_secs(15);
 
 /// Marsaglia's xorshift64: reproducible.
 struct Random(u64);
