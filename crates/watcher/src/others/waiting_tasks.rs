@@ -13,6 +13,7 @@ use discnice_sys::traffic;
 use discnice_units::Nanos;
 
 use crate::others::disks;
+use crate::others::elsewhere::{self, Done, Elsewhere};
 use crate::process;
 use crate::tuning;
 
@@ -31,6 +32,7 @@ struct Suspect {
     /// The disks that its files lie on, and when they were looked up.
     disks: Option<Vec<u64>>,
     placed_at: Option<Nanos>,
+    elsewhere: Elsewhere,
     traffic: Traffic,
 }
 
@@ -75,11 +77,11 @@ impl WaitingTasks {
                 self.meet(id, now);
             }
         }
-        for suspect in &mut self.suspects {
-            if suspect.look(now) {
-                each(suspect.disks(now));
-            }
-        }
+        let mut waiting: Vec<_> = self.suspects.iter_mut().collect();
+        waiting.retain_mut(|one| one.look(now));
+        waiting.iter_mut().for_each(|one| one.place(now));
+        let disks = if waiting.is_empty() { Vec::new() } else { elsewhere::look_at_disks() };
+        waiting.iter_mut().for_each(|one| each(one.disks(&disks)));
     }
 
     /// Takes the next processes of the present round.
@@ -110,16 +112,20 @@ impl WaitingTasks {
 
 impl Suspect {
     /// Creates one that was just seen waiting.
-    const fn new(id: u32, thread: u32, now: Nanos) -> Self {
-        let traffic = Traffic { seen: None, waits: 0, moves: 0 };
+    fn new(id: u32, thread: u32, now: Nanos) -> Self {
+        let (traffic, elsewhere) = (Traffic::default(), Elsewhere::default());
         let (switches, disks, placed_at) = ((0, now), None, None);
-        Self { id, thread, waited_at: now, switches, disks, placed_at, traffic }
+        Self { id, thread, waited_at: now, switches, disks, placed_at, elsewhere, traffic }
     }
 
     /// Looks at it again; returns true if it waits, or has waited for what it moved since the last look.
     fn look(&mut self, now: Nanos) -> bool {
         let waits = self.waits(now);
-        self.traffic.note(waits, moved_by(self.id)) || waits
+        // Of another user's process, it cannot be read.
+        let moved = procfs::io(self.id).map(|io| io.bytes);
+        self.elsewhere.note(moved.map(|[read, _]| read));
+        let all = moved.map(|[read, written]| read.saturating_add(written));
+        self.traffic.note(waits, all) || waits
     }
 
     /// Returns true if it waits and has run within [`tuning::others::TASK_HUNG`].
@@ -141,15 +147,22 @@ impl Suspect {
         moves
     }
 
-    /// Returns the disks that its files lie on; `None` if they cannot be looked up.
-    fn disks(&mut self, now: Nanos) -> Option<&[u64]> {
+    /// Looks up now and then which disks its files lie on.
+    fn place(&mut self, now: Nanos) {
         if self.placed_at.is_none_or(|at| now >= at.plus(tuning::others::TASK_DISKS_FOR)) {
             self.placed_at = Some(now);
             let disks: Option<Vec<u64>> =
                 disks::of(self.id).into_iter().map(traffic::disk_of_id).collect();
             self.disks = disks.filter(|disks| !disks.is_empty());
+            self.elsewhere.begin();
         }
-        self.disks.as_deref()
+    }
+
+    /// Returns the disks that its files lie on; `None` if they cannot be looked up, or if it reads on others, as all disks show
+    /// that were looked at since.
+    fn disks(&mut self, all: &[Done]) -> Option<&[u64]> {
+        let disks = self.disks.as_deref()?;
+        (!self.elsewhere.is_shown(disks, all)).then_some(disks)
     }
 }
 
@@ -166,12 +179,6 @@ impl Traffic {
         }
         is_new && self.waits.saturating_mul(tuning::others::MOVES_PER_WAIT) >= self.moves
     }
-}
-
-/// Bytes that a process of this user has read from disks and is to write; `None` for one of another user.
-fn moved_by(id: u32) -> Option<u64> {
-    let [read, written] = procfs::io(id)?.bytes;
-    Some(read.saturating_add(written))
 }
 
 /// Returns a thread of the process that waits for a disk.
