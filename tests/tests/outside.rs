@@ -220,7 +220,7 @@ for _ in range(8):
     file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY, 0o600)
     os.unlink(sys.argv[1])
     os.write(file, bytes(3_000_000))
-    time.sleep(0.05)
+    time.sleep(0.2)
     os.close(file)
 time.sleep(2)
 "#;
