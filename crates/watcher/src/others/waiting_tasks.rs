@@ -80,7 +80,8 @@ impl WaitingTasks {
         let mut waiting: Vec<_> = self.suspects.iter_mut().collect();
         waiting.retain_mut(|one| one.look(now));
         waiting.iter_mut().for_each(|one| one.place(now));
-        let disks = if waiting.is_empty() { Vec::new() } else { elsewhere::look_at_disks() };
+        let is_placed = waiting.iter().any(|one| one.disks.is_some());
+        let disks = if is_placed { elsewhere::look_at_disks() } else { Vec::new() };
         waiting.iter_mut().for_each(|one| each(one.disks(&disks)));
     }
 
