@@ -107,6 +107,7 @@ pub fn pause() -> Option<(&'static Class, Option<&'static Member>)> {
     let member = engine::member(class);
     if let Some(member) = member {
         member.set_state(State::Confined);
+        class.watcher().announce();
     }
     engine::suspend();
     Some((class, member))

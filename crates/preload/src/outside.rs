@@ -12,8 +12,10 @@ use crate::environment::Carry;
 use crate::loading::Target;
 use crate::{engine, environment};
 
-/// A watcher that is awake notices within this, also on a machine with much to do.
+/// A watcher that gets the processor notices within this.
 const PATIENCE: Nanos = Nanos::from_millis(100);
+/// A watcher that has not looked since gets no processor, and is waited for this long.
+const STARVED: Nanos = Nanos::from_millis(1_000);
 /// How often is looked whether it has.
 const LOOK: Nanos = Nanos(200_000);
 
@@ -75,15 +77,17 @@ fn wait_for(class: &'static Class, is_done: impl Fn() -> bool) {
     if !class.is_limited() {
         return;
     }
+    let watcher = class.watcher();
+    let announced = watcher.arrivals();
     engine::announce(class);
-    let deadline = time::now().plus(PATIENCE);
+    let begun = time::now();
     loop {
         let now = time::now();
-        let watcher = class.watcher();
         let coming = watcher.is_coming(now.0);
         // One that has shown itself lately: a PID namespace of our own may know it by no number.
         let here = watcher.process(now.0, |_| true).is_some();
-        if !coming && (!here || now >= deadline) || is_done() {
+        let patience = if watcher.has_answered(announced) { PATIENCE } else { STARVED };
+        if !coming && (!here || now >= begun.plus(patience)) || is_done() {
             return;
         }
         // No wake-up comes; the time-out ends each wait.

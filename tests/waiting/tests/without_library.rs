@@ -2,15 +2,16 @@
 //! as they do bare and are held all the same.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use discnice_tests::bare::assert_same;
 use discnice_tests::class::Class;
 use discnice_tests::guest::{Compiler, musl};
-use discnice_tests::process::{Outcome, run};
+use discnice_tests::process::{Group, Outcome, run, send};
 use discnice_tests::{cold, product, skip};
 
 const SIZE: usize = 8 << 20;
@@ -64,6 +65,51 @@ fn programs_of_another_libc_start_and_are_held() {
         ],
         &data,
     );
+}
+
+/// A daemon of a test's own, and the process of it that watches.
+fn daemon_in(runtime: &Path) -> (Group, i32) {
+    let mut command = product::discnice(["policyd", "--idle", "20s"]);
+    let daemon = Group::start_silent(command.env("XDG_RUNTIME_DIR", runtime));
+    let children = format!("/proc/{0}/task/{0}/children", daemon.id());
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        let worker = fs::read_to_string(&children).unwrap_or_default();
+        if let Some(worker) = worker.split_whitespace().next().and_then(|id| id.parse().ok()) {
+            return (daemon, worker);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it watches nothing");
+}
+
+/// As on a machine on which the watcher gets no processor for a while.
+#[test]
+fn a_program_waits_for_a_watcher_that_is_late() {
+    const LATE: Duration = Duration::from_millis(400);
+    let folder = product::folder();
+    let Some(reader) = musl(folder.path(), "reader.c") else { skip!("no musl-gcc") };
+    let (data, runtime) = (folder.path().join("data"), folder.path().join("run"));
+    cold::make(&data, SIZE).expect("a file");
+    run(product::as_user("mkdir").args(["-m", "700"]).arg(&runtime)).succeeded();
+    let (_daemon, worker) = daemon_in(&runtime);
+    let script = "echo here; read line; \"$@\"; true";
+    let words = ["run", "--disk", "4M", "--", "sh", "-c", script, "sh", text(&reader), text(&data)];
+    let mut command = product::discnice(words);
+    command.env("XDG_RUNTIME_DIR", &runtime).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut job = command.spawn().expect("it starts");
+    let mut here = [0; 5];
+    job.stdout.as_mut().expect("piped").read_exact(&mut here).expect("it is there");
+    thread::sleep(Duration::from_millis(300));
+    send(worker, libc::SIGSTOP);
+    let begun = Instant::now();
+    drop(job.stdin.take());
+    thread::sleep(LATE);
+    send(worker, libc::SIGCONT);
+    assert!(job.wait().expect("it ends").success());
+    let took = begun.elapsed();
+    // Bare, and unheld, it ends at once. Half of it may be paid for in advance.
+    assert!(took >= LATE + Duration::from_millis(900), "took {took:?}");
 }
 
 /// A root directory with nothing in it but musl, a reader, and data.

@@ -67,7 +67,7 @@ use crate::waits::Waits;
 /// "DiscNice" in ASCII.
 const MAGIC: u64 = u64::from_le_bytes(*b"DiscNice");
 /// Version of the layout.
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 /// Processes that one class can name; more are regulated but not listed.
 pub const MEMBERS: usize = 16_384;
 /// Longest name of a class, in bytes.
@@ -178,8 +178,8 @@ impl Class {
 
 const _: () = {
     assert!(core::mem::offset_of!(Class, watcher) == 448);
-    assert!(core::mem::offset_of!(Class, occupied) == 448 + 64);
-    assert!(core::mem::offset_of!(Class, meters) == 448 + 64 + MEMBERS / 8);
+    assert!(core::mem::offset_of!(Class, occupied) == 448 + 128);
+    assert!(core::mem::offset_of!(Class, meters) == 448 + 128 + MEMBERS / 8);
     assert!(size_of::<Meter>() == 832);
     assert!(size_of::<Member>() == 64);
     assert!(size_of::<Waits>() == 768);

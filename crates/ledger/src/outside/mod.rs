@@ -34,6 +34,8 @@ pub struct Watcher {
     coming: AtomicU64,
     /// How many became members, or began to execute a program.
     arrivals: AtomicU32,
+    /// What [`Self::arrivals`] was when the watcher last looked for all of them.
+    answered: AtomicU32,
     /// The process that starts another watcher when this one is killed.
     keeper: AtomicU32,
     /// Bytes that were charged from outside, also for members that have ended, by [`Mechanism`].
@@ -51,6 +53,21 @@ impl Watcher {
     #[must_use]
     pub fn arrivals(&self) -> u32 {
         self.arrivals.load(Ordering::Acquire)
+    }
+
+    /// Notes that all were looked for that had announced themselves when [`Self::arrivals`] returned this.
+    pub fn answer(&self, arrivals: u32) {
+        // Of a thousand classes each page that is written counts.
+        if self.answered.load(Ordering::Relaxed) != arrivals {
+            self.answered.store(arrivals, Ordering::Release);
+        }
+    }
+
+    /// Returns true if the watcher has looked for all that had announced themselves when [`Self::arrivals`] returned this.
+    #[must_use]
+    pub fn has_answered(&self, arrivals: u32) -> bool {
+        // The number of arrivals starts again at zero some day.
+        self.answered.load(Ordering::Acquire).wrapping_sub(arrivals) <= u32::MAX / 2
     }
 
     /// Notes bytes charged to the class from outside, for a process that is made to wait by

@@ -48,6 +48,22 @@ fn births_are_followed_by_the_process_that_said_so() {
 }
 
 #[test]
+fn arrivals_are_answered_once_all_were_looked_for() {
+    let watcher = zeroed::<Watcher>();
+    watcher.announce();
+    let first = watcher.arrivals();
+    watcher.announce();
+    assert!(!watcher.has_answered(first));
+    watcher.answer(first);
+    assert!(watcher.has_answered(first));
+    assert!(!watcher.has_answered(watcher.arrivals()), "one came later");
+    watcher.answer(u32::MAX);
+    watcher.answer(2);
+    assert!(watcher.has_answered(u32::MAX), "the number has started again");
+    assert!(!watcher.has_answered(3));
+}
+
+#[test]
 fn what_was_charged_from_outside_is_known_by_mechanism() {
     let watcher = zeroed::<Watcher>();
     watcher.note_charged(Mechanism::Freeze, Bytes::new(3));

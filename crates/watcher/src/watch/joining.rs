@@ -48,6 +48,7 @@ impl Watch {
                 }
             }
         }
+        self.class.watcher().answer(self.discovery.arrivals);
     }
 
     /// Notes for the user a process that is neither charged nor readable: a watcher that was

@@ -84,6 +84,20 @@ fn a_later_process_with_a_members_number_is_not_watched_in_any_state() {
 }
 
 #[test]
+fn what_has_announced_itself_is_answered_by_the_next_step() {
+    let innocent = Innocent::start();
+    let (_, class) = watched(&innocent, State::Executing, None);
+    let watcher = class.watcher();
+    assert!(watcher.has_answered(watcher.arrivals()), "before it began to watch");
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    watcher.announce();
+    assert!(!watcher.has_answered(watcher.arrivals()));
+    watch.step(1, &mut Census::default());
+    assert!(watcher.has_answered(watcher.arrivals()));
+}
+
+#[test]
 fn the_slot_of_a_dead_life_is_freed() {
     let innocent = Innocent::start();
     let (_, class) = watched(&innocent, State::Outside, Some(innocent.started() - 1));
