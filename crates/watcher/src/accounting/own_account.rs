@@ -144,13 +144,14 @@ impl OwnAccount {
         Ok(self.source.account()? == self.seen)
     }
 
-    /// Looks again; what no child has claimed since the last look is the process's own.
+    /// Looks again; what no child has claimed since the last look is the process's own. `by_now` is asked after the account
+    /// was read, as what changes that may happen at any moment before.
     ///
     /// # Errors
     /// `ESRCH` when the process is gone.
-    pub fn look(&mut self) -> io::Result<Io> {
+    pub fn look(&mut self, by_now: impl FnOnce() -> Rest) -> io::Result<Io> {
         let before = self.unclaimed;
-        self.update()?;
+        self.update(by_now)?;
         self.unclaimed = self.unclaimed.minus(before);
         self.own = self.own.plus(before);
         Ok(self.own)
@@ -160,11 +161,14 @@ impl OwnAccount {
     ///
     /// # Errors
     /// As [`Self::look`].
-    pub fn update(&mut self) -> io::Result<()> {
+    pub fn update(&mut self, by_now: impl FnOnce() -> Rest) -> io::Result<()> {
         let seen = self.source.account()?;
         let new = seen.minus(std::mem::replace(&mut self.seen, seen));
         if new == Io::default() {
             return Ok(());
+        }
+        if by_now() == Rest::Known {
+            self.rest = Rest::Known;
         }
         let own = match &mut self.threads {
             None => new,

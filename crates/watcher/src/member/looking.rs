@@ -7,6 +7,7 @@ use discnice_units::Nanos;
 
 use super::role::{Role, rest};
 use super::{Gone, Watched, mark};
+use crate::accounting::Rest;
 use crate::process;
 use crate::schedule::crowd;
 use crate::schedule::stops::{self, Decision};
@@ -76,7 +77,10 @@ impl Watched {
         };
         self.take_part(state);
         self.accounting.end_unknown_children(now, rest(self.role, state));
-        if self.accounting.account.look().is_err() || self.pinned.has_ended() {
+        let (role, listed) = (self.role, self.member());
+        // One that confines itself after its state was read may have moved all that it will, and have ended, by now.
+        let by_now = || listed.map_or(Rest::Children, |member| rest(role, member.state()));
+        if self.accounting.account.look(by_now).is_err() || self.pinned.has_ended() {
             return Err(Gone::Ended);
         }
         let moved = match self.role {
@@ -116,11 +120,10 @@ impl Watched {
     /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
     /// it already; then what is left there of no known process `is_own`.
     pub fn end(&mut self, is_own: bool) {
-        if let Some(state) = self.member().map(discnice_ledger::Member::state) {
-            self.accounting.account.set_rest(rest(self.role, state));
-        }
+        let rest = self.member().map(|member| rest(self.role, member.state()));
+        rest.into_iter().for_each(|rest| self.accounting.account.set_rest(rest));
         // Unreadable when its parent has waited for it: then what is new is that of the parent.
-        let _ = self.accounting.account.update();
+        let _ = self.accounting.account.update(|| Rest::Children);
         if is_own {
             self.accounting.account.settle();
         }

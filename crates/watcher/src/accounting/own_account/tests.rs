@@ -33,7 +33,7 @@ fn a_process_that_slept_did_nothing() {
     std::thread::sleep(Duration::from_millis(50));
     let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
     assert!(!account.has_slept(), "nothing is known of it yet");
-    account.look().unwrap();
+    account.look(|| Rest::Known).unwrap();
     assert!(account.has_slept() && account.has_slept());
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     std::thread::sleep(Duration::from_millis(50));
@@ -58,23 +58,47 @@ fn what_no_child_claims_is_ones_own() {
     // Not this process's, in which other tests write at the same time.
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut child = shell(folder.path(), 1, 0);
-    await_sleep(child.id());
+    await_state(child.id(), 'S');
     let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
     let (before, rest) = (account.own(), Io { read: 5 << 20, ..CHILD });
     account.unclaimed = rest;
     account.inherit(Io { read: 1 << 20, ..CHILD });
     assert_eq!(account.coming, Io::default());
-    assert!(account.look().unwrap().read >= before.read + (4 << 20) && !account.may_be_bereaved());
+    assert!(
+        account.look(|| Rest::Known).unwrap().read >= before.read + (4 << 20)
+            && !account.may_be_bereaved()
+    );
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-/// Waits until a process is blocked.
-fn await_sleep(id: u32) {
+/// As a program that installs a seccomp filter and ends soon: what it moved is no thread's any more, and its state was read
+/// before the filter was there.
+#[test]
+fn what_was_moved_until_the_account_was_read_is_told_by_the_state_of_then() {
+    use std::io::Write;
+    for (by_now, least, most) in [(Rest::Known, 3 << 20, u64::MAX), (Rest::Children, 0, 1 << 20)] {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut child = shell(folder.path(), 3, 0);
+        await_state(child.id(), 'S');
+        let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Children).unwrap();
+        let before = account.own().written;
+        child.stdin.as_mut().unwrap().write_all(b"\n\n").unwrap();
+        await_state(child.id(), 'Z');
+        account.look(|| by_now).unwrap();
+        account.settle();
+        let written = account.own().written - before;
+        assert!((least..=most).contains(&written), "{by_now:?}: {written}");
+        child.wait().unwrap();
+    }
+}
+
+/// Waits until a process is in this state.
+fn await_state(id: u32, wanted: char) {
     let deadline = Instant::now() + Duration::from_secs(10);
     let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     // Behind its name, which is in brackets.
-    while !state().rsplit_once(") ").unwrap().1.starts_with('S') {
+    while !state().rsplit_once(") ").unwrap().1.starts_with(wanted) {
         assert!(Instant::now() < deadline, "it goes on: {}", state());
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -98,14 +122,14 @@ fn is_not_the_parents(told: bool) {
     while account.seen.written < 4 << 20 {
         assert!(Instant::now() < deadline, "{account:?}: the kernel adds what the child did");
         std::thread::sleep(Duration::from_millis(10));
-        let own = account.look().unwrap();
+        let own = account.look(|| Rest::Known).unwrap();
         assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
     }
     if !told {
         assert!(account.may_be_bereaved());
         account.inherit(CHILD);
     }
-    let own = account.look().unwrap();
+    let own = account.look(|| Rest::Known).unwrap();
     assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
     let later = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
     assert!(later.own().written < 1 << 20, "{later:?}: also for one who comes later");
