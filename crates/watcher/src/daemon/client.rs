@@ -10,9 +10,11 @@ use std::time::Instant;
 
 use discnice_sys::block::BlockId;
 
-use crate::daemon::server::RULES;
 use crate::daemon::singleton;
 use crate::daemon::tuning;
+
+/// The line that asks how many rules are followed.
+pub(crate) const RULES: &[u8] = b"rules";
 
 /// Whether to wait until policyd has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +52,14 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
             Err(_) => std::thread::sleep(tuning::daemon::CLIENT_RETRY),
         }
     }
+}
+
+/// Has the policyd that is there watch the class in this block.
+///
+/// # Errors
+/// There is none, it does not answer, or there is no such class.
+pub(crate) fn hand_over(place: &singleton::DaemonFiles, block: BlockId) -> io::Result<()> {
+    UnixStream::connect(place.socket()).and_then(|stream| ask(stream, block, Answer::Awaited))
 }
 
 /// How many rules policyd follows; `None` if it is one that knows no rules. Starts none.

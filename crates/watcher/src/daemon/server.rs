@@ -11,6 +11,7 @@ use discnice_sys::{deadline, time};
 use discnice_units::Nanos;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::daemon::client::{self, RULES};
 use crate::daemon::connections::Connections;
 use crate::daemon::rules::patrol::Patrol;
 use crate::daemon::settings::Settings;
@@ -21,9 +22,6 @@ use crate::daemon::watched_classes::WatchedClasses;
 use crate::holding;
 use crate::schedule::reactor::Reactor;
 
-/// The line that asks how many rules are followed.
-pub(crate) const RULES: &[u8] = b"rules";
-
 /// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -33,11 +31,15 @@ pub enum End {
     Done,
 }
 
-/// The right to be the only one; one that was just killed may keep it for a moment, until its worker has ended, too.
-fn claim(place: &DaemonFiles) -> io::Result<Option<Only>> {
+/// The right to be the only one; one that was just killed may keep it for a moment, until its worker has ended, too. Without
+/// it, `first` is watched by the one that has it: what started this daemon may not have waited for an answer.
+fn claim_or_hand_over(place: &DaemonFiles, first: Option<BlockId>) -> io::Result<Option<Only>> {
     for _ in 0..200 {
         if let Some(only) = place.claim()? {
             return Ok(Some(only));
+        }
+        if first.is_some_and(|block| client::hand_over(place, block).is_ok()) {
+            return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -51,7 +53,7 @@ fn claim(place: &DaemonFiles) -> io::Result<Option<Only>> {
 pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Result<End> {
     let passed = socket_activation::passed();
     let place = DaemonFiles::find()?;
-    let Some(only) = claim(&place)? else { return Ok(End::NotNeeded) };
+    let Some(only) = claim_or_hand_over(&place, first)? else { return Ok(End::NotNeeded) };
     let listener = passed.map_or_else(|| place.listen(&only), Ok)?;
     raise_descriptors();
     holding::step_out();
