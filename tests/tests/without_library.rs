@@ -85,8 +85,7 @@ fn daemon_in(runtime: &Path) -> (Group, i32) {
     panic!("it watches nothing");
 }
 
-/// A shell in a class of 4 MiB/s that starts a musl program once its input ends. That reads `data`, and is held only if the
-/// class is watched.
+/// A shell in a class of 4 MiB/s that starts a musl program once its input ends. That reads `data`.
 fn waiting_shell(
     runtime: &Path,
     options: &[&str],
@@ -106,9 +105,6 @@ fn waiting_shell(
     (shell, input)
 }
 
-/// Bare, and unheld, the program ends at once. Half of what it reads may be paid for in advance.
-const HELD: Duration = Duration::from_millis(900);
-
 /// As on a machine on which the watcher gets no processor for a while.
 #[test]
 fn a_program_waits_for_a_watcher_that_is_late() {
@@ -126,7 +122,8 @@ fn a_program_waits_for_a_watcher_that_is_late() {
     send(worker, libc::SIGCONT);
     assert!(shell.wait().expect("it ends").success());
     let took = begun.elapsed();
-    assert!(took >= LATE + HELD, "took {took:?}");
+    // Bare, and unheld, the program ends within some milliseconds.
+    assert!(took >= LATE, "took {took:?}");
 }
 
 /// As when several commands begin at once while there is no daemon: each starts one, and does not wait for long.
@@ -146,15 +143,17 @@ fn a_daemon_that_is_not_needed_hands_over_what_it_was_started_for() {
     let number = |line: &str| line.split_whitespace().nth(4)?.parse::<u64>().ok();
     let blocks: BTreeSet<u64> = segments.filter_map(number).collect();
     assert!(!blocks.is_empty(), "{maps}");
-    for block in blocks {
+    let took = blocks.iter().map(|block| {
         let mut other = product::discnice(["policyd", "--watch", &format!("{block:x}")]);
+        let begun = Instant::now();
         run(other.env("XDG_RUNTIME_DIR", &runtime)).succeeded();
-    }
-    let begun = Instant::now();
+        begun.elapsed()
+    });
+    // It ends once it is answered that the class is watched; otherwise it waits for a second to take the place of the other.
+    let soonest = took.min().expect("a block");
+    assert!(soonest < Duration::from_millis(900), "{soonest:?}");
     drop(input);
     assert!(shell.wait().expect("it ends").success());
-    let took = begun.elapsed();
-    assert!(took >= HELD, "took {took:?}");
 }
 
 /// A root directory with nothing in it but musl, a reader, and data.
