@@ -34,7 +34,8 @@ pub enum End {
 /// The right to be the only one; one that was just killed may keep it for a moment, until its worker has ended, too. Without
 /// it, `first` is watched by the one that has it: what started this daemon may not have waited for an answer.
 fn claim_or_hand_over(place: &DaemonFiles, first: Option<BlockId>) -> io::Result<Option<Only>> {
-    for _ in 0..200 {
+    let until = time::now().plus(tuning::daemon::DYING);
+    while time::now() < until {
         if let Some(only) = place.claim()? {
             return Ok(Some(only));
         }
