@@ -120,8 +120,9 @@ impl Watched {
     /// Charges what it did before it ended. Those of its children that ended before it must have left their accounts to
     /// it already; then what is left there of no known process `is_own`.
     pub fn end(&mut self, is_own: bool) {
-        let rest = self.member().map(|member| rest(self.role, member.state()));
-        rest.into_iter().for_each(|rest| self.accounting.account.set_rest(rest));
+        if let Some(state) = self.member().map(discnice_ledger::Member::state) {
+            self.accounting.account.set_rest(rest(self.role, state));
+        }
         // Unreadable when its parent has waited for it: then what is new is that of the parent.
         let _ = self.accounting.account.update(|| Rest::Children);
         if is_own {
