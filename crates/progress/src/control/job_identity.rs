@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,18 +15,26 @@ const INTERPRETERS: [&str; 16] = [
     "lua", "Rscript", "java", "tclsh",
 ];
 
-/// The executable and, of an interpreter, the script.
+/// The executable and, of an interpreter, the script; empty if this user may not look at the process. `None` while
+/// it begins a program, and when it ends: its memory goes, and with that what it executes, before it is a zombie.
 #[must_use]
-pub fn of(process: Process) -> String {
+pub fn of(process: Process) -> Option<String> {
     if !tree::can_be_looked_at(process.id()) {
-        return String::new();
+        return None;
     }
     let proc = PathBuf::from(format!("/proc/{}", process.id()));
-    let executable = unmarked(fs::read_link(proc.join("exe")).unwrap_or_default());
+    let executable = match fs::read_link(proc.join("exe")) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Some(String::new()),
+        Err(_) => return None,
+    };
     let words = fs::read(proc.join("cmdline")).unwrap_or_default();
     let folder = fs::read_link(proc.join("cwd")).unwrap_or_default();
+    // What was read in between is that program's only if it is still there.
+    fs::read_link(proc.join("exe")).ok().filter(|now| *now == executable)?;
+    let executable = unmarked(executable);
     let script = script(&executable, &words, &folder).unwrap_or_default();
-    format!("{}\0{}", executable.display(), script.display())
+    Some(format!("{}\0{}", executable.display(), script.display()))
 }
 
 /// A path without what the kernel adds to that of a file that is gone, as a program's is once it was upgraded.
@@ -80,14 +89,29 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(
-            (before.as_str(), after),
-            (format!("{}\0", program.display()).as_str(), before.clone())
+            (before.as_deref(), &after),
+            (Some(format!("{}\0", program.display()).as_str()), &before)
         );
     }
 
     #[test]
     fn of_a_living_process() {
         let own = Process::find(std::process::id()).unwrap();
-        assert_eq!(of(own), format!("{}\0", std::env::current_exe().unwrap().display()));
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(of(own), Some(format!("{}\0", program.display())));
+    }
+
+    #[test]
+    fn a_process_that_ends_is_no_other_job() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let process = Process::find(child.id()).unwrap();
+        assert!(of(process).is_some());
+        child.kill().unwrap();
+        while process.stat().is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let ended = of(process);
+        child.wait().unwrap();
+        assert_eq!((ended, of(process)), (None, None));
     }
 }

@@ -50,9 +50,10 @@ impl Kept {
         }
     }
 
+    /// Returns where the targets are kept; `None` if they are not, or if it is not known what the process executes.
     fn store(&self) -> Option<Store> {
-        let identity = format!("{}\0{}", self.job, self.circumstances);
-        Some(Store::new(self.directory.clone()?, identity))
+        let directory = self.directory.clone().filter(|_| !self.job.is_empty())?;
+        Some(Store::new(directory, format!("{}\0{}", self.job, self.circumstances)))
     }
 
     /// Takes over the targets of what the first process executes now, if that has changed: `nice`,
@@ -61,7 +62,7 @@ impl Kept {
     pub(crate) fn follow(&mut self) -> Option<Vec<String>> {
         // When the first process has ended, the job is its descendants, and still the same.
         let root = self.root.filter(|root| root.stat().is_some())?;
-        let job = job_identity::of(root);
+        let job = job_identity::of(root)?;
         if job == self.job {
             return None;
         }
@@ -88,8 +89,8 @@ impl Kept {
     /// As [`Store::save`].
     pub(crate) fn save(&mut self) -> io::Result<()> {
         self.saved_at = clock::now();
-        // What was never looked at, or taught nothing, has nothing to say to the next run.
-        if self.job.is_empty() || self.targets.iter().next().is_none() {
+        // What taught nothing has nothing to say to the next run.
+        if self.targets.iter().next().is_none() {
             return Ok(());
         }
         self.store().map_or(Ok(()), |store| store.save(&self.targets))
