@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::{Outcome, run, send};
+use crate::process::{Outcome, only_child, run, send};
 use crate::product;
 
 /// Bytes a second that all machines have together.
@@ -164,9 +164,7 @@ impl Scene {
     /// The process that watches: the daemon's only child.
     #[must_use]
     pub fn worker(&self) -> Option<i32> {
-        let id = self.policyd.as_ref()?.0.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
-        children.split_whitespace().next()?.parse().ok()
+        only_child(self.policyd.as_ref()?.0.id()).map(u32::cast_signed)
     }
 
     /// Starts a program that writes without end in one of the classes.

@@ -104,6 +104,13 @@ pub fn with_in_environment(entry: &str) -> Vec<u32> {
     ids.filter(has_it).collect()
 }
 
+/// Returns the child of a process that has one, as the worker of a policyd.
+#[must_use]
+pub fn only_child(id: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    children.ok()?.split_whitespace().next()?.parse().ok()
+}
+
 /// Runs a command to its end; `None` if it takes longer than `time`.
 ///
 /// # Panics

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Group, run_within, until};
+use discnice_tests::process::{Group, only_child, run_within, until};
 use discnice_tests::served::Served;
 use discnice_tests::{cold, product, skip};
 use tempfile::TempDir;
@@ -33,12 +33,6 @@ struct Daemon {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The only child of a policyd, if it has one.
-fn worker_of(keeper: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"));
-    children.ok()?.split_whitespace().next()?.parse().ok()
-}
-
 impl Daemon {
     fn start() -> Self {
         Self::start_by(&mut product::discnice(POLICYD))
@@ -52,8 +46,8 @@ impl Daemon {
             let mut process = Group::start(command);
             let id = process.id();
             let mut is_over = || process.try_wait().expect("it is ours").is_some();
-            until("policyd watches, or another one does", || worker_of(id).is_some() || is_over());
-            if worker_of(id).is_some() {
+            until("policyd watches, or another one does", || only_child(id).is_some() || is_over());
+            if only_child(id).is_some() {
                 return Self { process, _turn: turn };
             }
         }
@@ -64,7 +58,7 @@ impl Daemon {
     fn worker(&self) -> u32 {
         let mut worker = None;
         until("policyd watches", || {
-            worker = worker_of(self.process.id());
+            worker = only_child(self.process.id());
             worker.is_some()
         });
         worker.expect("it was there")

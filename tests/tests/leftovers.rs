@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use discnice_tests::process::{only_child, until};
 use discnice_tests::product;
 
 /// Descriptors more than before are no leak yet: helpers are started when they are first needed.
@@ -30,16 +31,12 @@ impl Daemon {
 
     /// The process that watches: the daemon's only child.
     fn worker(&self) -> u32 {
-        let children = format!("/proc/{0}/task/{0}/children", self.0.id());
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            let text = fs::read_to_string(&children).unwrap_or_default();
-            if let Some(Ok(id)) = text.split_whitespace().next().map(str::parse) {
-                return id;
-            }
-            assert!(Instant::now() < deadline, "it watches nothing");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let mut worker = None;
+        until("it watches nothing", || {
+            worker = only_child(self.0.id());
+            worker.is_some()
+        });
+        worker.expect("it is there")
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use discnice_tests::class::Class;
-use discnice_tests::process::{Group, Outcome, run, send, wait, within};
+use discnice_tests::process::{Group, Outcome, only_child, run, send, wait, within};
 use discnice_tests::{product, skip};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -215,8 +215,7 @@ impl Daemon {
     }
 
     fn worker(&self) -> Option<i32> {
-        let children = format!("/proc/{0}/task/{0}/children", self.0.id());
-        fs::read_to_string(children).ok()?.split_whitespace().next()?.parse().ok()
+        only_child(self.0.id()).map(u32::cast_signed)
     }
 
     /// Kills both before the keeper sees that its worker is gone.

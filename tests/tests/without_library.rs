@@ -1,18 +1,16 @@
 //! Programs that cannot load the library, as they have another libc or none, or as it is not in their root directory, start
 //! as they do bare and are held all the same.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use discnice_tests::bare::assert_same;
 use discnice_tests::class::Class;
 use discnice_tests::guest::{Compiler, musl};
-use discnice_tests::process::{Group, Outcome, run, send};
+use discnice_tests::process::{Outcome, run};
 use discnice_tests::{cold, product, skip};
 
 const SIZE: usize = 8 << 20;
@@ -66,94 +64,6 @@ fn programs_of_another_libc_start_and_are_held() {
         ],
         &data,
     );
-}
-
-/// A daemon of a test's own, in a runtime directory that is made for it, and the process of it that watches.
-fn daemon_in(runtime: &Path) -> (Group, i32) {
-    run(product::as_user("mkdir").args(["-m", "700"]).arg(runtime)).succeeded();
-    let mut command = product::discnice(["policyd", "--idle", "20s"]);
-    let daemon = Group::start_silent(command.env("XDG_RUNTIME_DIR", runtime));
-    let children = format!("/proc/{0}/task/{0}/children", daemon.id());
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(20) {
-        let worker = fs::read_to_string(&children).unwrap_or_default();
-        if let Some(worker) = worker.split_whitespace().next().and_then(|id| id.parse().ok()) {
-            return (daemon, worker);
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it watches nothing");
-}
-
-/// A shell in a class of 4 MiB/s that starts a musl program once its input ends. That reads `data`.
-fn waiting_shell(
-    runtime: &Path,
-    options: &[&str],
-    reader: &Path,
-    data: &Path,
-) -> (Child, ChildStdin) {
-    let script = "echo here; read line; \"$@\"; true";
-    let words = ["--", "sh", "-c", script, "sh", text(reader), text(data)];
-    let mut command = product::discnice(["run", "--disk", "4M"]);
-    command.args(options).args(words).env("XDG_RUNTIME_DIR", runtime);
-    let mut shell =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut here = [0; 5];
-    shell.stdout.as_mut().expect("piped").read_exact(&mut here).expect("it is there");
-    thread::sleep(Duration::from_millis(300));
-    let input = shell.stdin.take().expect("piped");
-    (shell, input)
-}
-
-/// As on a machine on which the watcher gets no processor for a while.
-#[test]
-fn a_program_waits_for_a_watcher_that_is_late() {
-    const LATE: Duration = Duration::from_millis(400);
-    let folder = product::folder();
-    let Some(reader) = musl(folder.path(), "reader.c") else { skip!("no musl-gcc") };
-    let (data, runtime) = (folder.path().join("data"), folder.path().join("run"));
-    cold::make(&data, SIZE).expect("a file");
-    let (_daemon, worker) = daemon_in(&runtime);
-    let (mut shell, input) = waiting_shell(&runtime, &[], &reader, &data);
-    send(worker, libc::SIGSTOP);
-    let begun = Instant::now();
-    drop(input);
-    thread::sleep(LATE);
-    send(worker, libc::SIGCONT);
-    assert!(shell.wait().expect("it ends").success());
-    let took = begun.elapsed();
-    // Bare, and unheld, the program ends within some milliseconds.
-    assert!(took >= LATE, "took {took:?}");
-}
-
-/// As when several commands begin at once while there is no daemon: each starts one, and does not wait for long.
-#[test]
-fn a_daemon_that_is_not_needed_hands_over_what_it_was_started_for() {
-    let folder = product::folder();
-    let Some(reader) = musl(folder.path(), "reader.c") else { skip!("no musl-gcc") };
-    let (data, runtime) = (folder.path().join("data"), folder.path().join("run"));
-    cold::make(&data, SIZE).expect("a file");
-    let _daemon = daemon_in(&runtime);
-    // Which is not asked to watch this class.
-    let options = ["--mechanism", "preload"];
-    let (mut shell, input) = waiting_shell(&runtime, &options, &reader, &data);
-    // The class, and what all classes share, of which the daemon says that it is none.
-    let maps = fs::read_to_string(format!("/proc/{}/maps", shell.id())).expect("it lives");
-    let segments = maps.lines().filter(|line| line.contains("/SYSV"));
-    let number = |line: &str| line.split_whitespace().nth(4)?.parse::<u64>().ok();
-    let blocks: BTreeSet<u64> = segments.filter_map(number).collect();
-    assert!(!blocks.is_empty(), "{maps}");
-    let took = blocks.iter().map(|block| {
-        let mut other = product::discnice(["policyd", "--watch", &format!("{block:x}")]);
-        let begun = Instant::now();
-        run(other.env("XDG_RUNTIME_DIR", &runtime)).succeeded();
-        begun.elapsed()
-    });
-    // It ends once it is answered that the class is watched; otherwise it waits for a second to take the place of the other.
-    let soonest = took.min().expect("a block");
-    assert!(soonest < Duration::from_millis(900), "{soonest:?}");
-    drop(input);
-    assert!(shell.wait().expect("it ends").success());
 }
 
 /// A root directory with nothing in it but musl, a reader, and data.
