@@ -1,7 +1,7 @@
 //! A message bus with services that a script plays: UPower, NetworkManager, logind, and a desktop that shows notifications.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -69,10 +69,16 @@ impl Bus {
         fs::write(&draft, value).and_then(|()| fs::rename(&draft, &place)).expect("a file");
     }
 
+    /// The socket of the bus.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("bus")
+    }
+
     /// The address of the bus.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("unix:path={}", self.folder.path().join("bus").display())
+        format!("unix:path={}", self.socket().display())
     }
 
     /// The questions that were asked, with what can be answered.

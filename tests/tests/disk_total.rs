@@ -1,6 +1,7 @@
 //! `--disk-total`: a class that has moved its bytes is held by each mechanism, says so, and goes on when it gets more.
 
 use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -251,6 +252,36 @@ fn without_an_answer_it_is_held_on() {
         (Some(125), 1),
         "{refused:?}"
     );
+}
+
+/// As one is that the bus starts once something is to be shown.
+#[test]
+fn a_desktop_that_is_slow_to_show_is_heard() {
+    if !Bus::can_be() {
+        skip!("no dbus-daemon, or no Python");
+    }
+    let bus = Bus::start();
+    bus.say("late", "1.5");
+    bus.say("answer", "unbounded");
+    let mut job = Job::start_on(&bus.address(), &ASKS, WRITES);
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
+    assert_eq!((bus.asked().lines().count(), job.told().matches("no desktop").count()), (1, 0));
+}
+
+#[test]
+fn a_desktop_that_comes_later_is_asked() {
+    if !Bus::can_be() {
+        skip!("no dbus-daemon, or no Python");
+    }
+    let folder = product::folder();
+    let address = format!("unix:path={}/bus", folder.path().display());
+    let mut job = Job::start_on(&address, &ASKS, WRITES);
+    until("it is told", || job.told().contains("no desktop to ask on (--ask): "));
+    let bus = Bus::start();
+    bus.say("answer", "unbounded");
+    symlink(bus.socket(), folder.path().join("bus")).expect("a link");
+    assert!(wait(&mut job.group, &"the job").success(), "{}", job.told());
+    assert_eq!((bus.asked().lines().count(), job.told().matches("no desktop").count()), (1, 1));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 """Plays UPower, NetworkManager, logind and a desktop on a bus, with Python's own library alone. Each property has the value that
 stands in a file of its name in the folder, of the type that stands before it. A notification is noted in the file "asked", and
-answered at once by the action in the file "answer", if there is one.
+answered at once by the action in the file "answer", if there is one. The desktop takes the seconds in the file "late" to show it.
 
 usage: fake_services.py SOCKET FOLDER
 """
@@ -9,6 +9,7 @@ import pathlib
 import socket
 import struct
 import sys
+import time
 
 DESKTOP = "org.freedesktop.Notifications"
 NAMES = ["org.freedesktop.UPower", "org.freedesktop.NetworkManager", "org.freedesktop.login1", DESKTOP]
@@ -109,6 +110,8 @@ def main(path, folder):
         if fields.get(5) == len(NAMES) + 1:
             (folder / "ready").touch()
         if kind == 1 and fields.get(3) == "Notify":
+            if (folder / "late").exists():
+                time.sleep(float((folder / "late").read_text()))
             with open(folder / "asked", "a") as asked:
                 print(notified(body), file=asked)
             answer = [(5, b"u", struct.pack("<I", number)), (6, b"s", text(fields[7])), (8, b"g", b"\x01u\0")]

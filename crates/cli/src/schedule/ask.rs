@@ -1,5 +1,8 @@
 //! What `--ask` does: once a class has used up its disk total, the desktop asks the user what is to happen.
 
+use std::io;
+use std::time::{Duration, Instant};
+
 use discnice_escape::Foreign;
 use discnice_units::Bytes;
 
@@ -14,6 +17,9 @@ const MORE: &str = "more";
 const UNBOUNDED: &str = "unbounded";
 const END: &str = "end";
 
+/// A desktop that is not there may come, as when a user logs in, or its service is started anew.
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// Asks each time that the total is used up.
 #[derive(Debug)]
 pub struct Ask {
@@ -22,6 +28,10 @@ pub struct Ask {
     /// The total that was asked about last.
     asked: Option<Bytes>,
     question: Option<Question>,
+    /// When to ask, if no question is shown.
+    ask_at: Option<Instant>,
+    /// Set once the user was told that there is no desktop to ask on about this total.
+    is_told: bool,
     /// The class, with those of its children.
     family: Family,
 }
@@ -30,7 +40,7 @@ impl Ask {
     /// Begins with what the class may move in all now.
     pub fn begin(found: &Found) -> Self {
         let (portion, family) = (found.class.disk_total(), Family::of(*found));
-        Self { portion, asked: None, question: None, family }
+        Self { portion, asked: None, question: None, ask_at: None, is_told: false, family }
     }
 
     /// Asks once the total is used up, and does what was answered.
@@ -42,21 +52,41 @@ impl Ask {
             // The one before may still be shown, if the class got more in another way.
             self.question = None;
             self.asked = total;
-            self.question = total.and_then(|_| self.ask(&job.found));
-        } else if let Some(question) = &mut self.question {
-            let answer = question.answer().transpose();
-            if let Some(answer) = answer {
+            self.ask_at = total.map(|_| Instant::now());
+            self.is_told = false;
+        }
+        match self.hear(&job.found) {
+            Ok(None) => {}
+            Ok(Some(answer)) => {
                 self.question = None;
                 // Without an answer the class is held on, as without a question.
-                if let Ok(Answer::Chosen(action)) = answer {
+                if let Answer::Chosen(action) = answer {
                     self.follow(job, &action);
                 }
             }
+            Err(error) => self.ask_later(&error),
         }
     }
 
-    fn ask(&self, found: &Found) -> Option<Question> {
-        let socket = bus::session();
+    /// Asks if it is time to; returns what was answered by now.
+    fn hear(&mut self, found: &Found) -> io::Result<Option<Answer>> {
+        if self.ask_at.take_if(|at| *at <= Instant::now()).is_some() {
+            self.question = Some(self.ask(found)?);
+        }
+        self.question.as_mut().map_or(Ok(None), Question::answer)
+    }
+
+    /// There is no desktop, or none any more.
+    fn ask_later(&mut self, error: &io::Error) {
+        self.question = None;
+        self.ask_at = Some(Instant::now() + AGAIN);
+        if !std::mem::replace(&mut self.is_told, true) {
+            tell!("discnice: no desktop to ask on (--ask): {error}; it is looked for every 5 s");
+        }
+    }
+
+    fn ask(&self, found: &Found) -> io::Result<Question> {
+        let socket = bus::session().ok_or(io::ErrorKind::NotFound)?;
         let portion = self.portion.map_or_else(String::new, |portion| portion.to_string());
         let more = format!("{portion} more");
         let actions = [(MORE, &*more), (UNBOUNDED, "No bound"), (END, "End the job")]
@@ -64,10 +94,7 @@ impl Ask {
         let name = found.name();
         let title = format!("{} is held: it has used up its disk total", Foreign::text(&name));
         let text = "What is to happen?";
-        let asked = socket
-            .ok_or_else(|| std::io::ErrorKind::NotFound.into())
-            .and_then(|socket| Question::ask(&socket, &title, text, &actions));
-        asked.inspect_err(|error| tell!("discnice: no desktop to ask on (--ask): {error}")).ok()
+        Question::ask(&socket, &title, text, &actions)
     }
 
     fn follow(&self, job: &Job, action: &str) {

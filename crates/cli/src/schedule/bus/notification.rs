@@ -41,14 +41,18 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct Question {
     bus: Bus,
-    number: u32,
+    /// The call that asks.
+    serial: u32,
+    /// What the desktop calls the question, once it has said that.
+    number: Option<u32>,
 }
 
 impl Question {
-    /// Asks on the desktop behind this socket.
+    /// Asks on the desktop behind this socket. A service that shows notifications may be started for that, which takes
+    /// its time: it is not waited for.
     ///
     /// # Errors
-    /// There is none, or none that shows notifications.
+    /// There is none.
     pub fn ask(socket: &Path, title: &str, text: &str, actions: &[Action<'_>]) -> io::Result<Self> {
         let until = Instant::now() + PATIENCE;
         let mut bus = Bus::connect(socket, until)?;
@@ -65,23 +69,25 @@ impl Question {
             Argument::Signed(FOR_EVER),
         ];
         let serial = bus.call(&NOTIFY, &arguments, true)?;
-        let number = bus.answer(serial, until)?.number();
-        Ok(Self { bus, number: number.ok_or(io::ErrorKind::Unsupported)? })
+        Ok(Self { bus, serial, number: None })
     }
 
     /// Returns the answer, if there is one by now.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The bus is gone, or no service shows notifications.
     pub fn answer(&mut self) -> io::Result<Option<Answer>> {
         while let Some(message) = self.bus.message(Instant::now())? {
+            if message.answers(self.serial) {
+                self.number = Some(message.number().ok_or(io::ErrorKind::Unsupported)?);
+            }
             if let Some((number, Some(name))) = message.signal("ActionInvoked")
-                && number == self.number
+                && Some(number) == self.number
             {
                 return Ok(Some(Answer::Chosen(name.to_owned())));
             }
-            if message.signal("NotificationClosed").is_some_and(|(number, _)| number == self.number)
-            {
+            let closed = message.signal("NotificationClosed");
+            if closed.is_some_and(|(number, _)| Some(number) == self.number) {
                 return Ok(Some(Answer::Closed));
             }
         }
@@ -92,6 +98,8 @@ impl Question {
 impl Drop for Question {
     fn drop(&mut self) {
         // One that was answered is closed already.
-        let _ = self.bus.call(&CLOSE, &[Argument::Number(self.number)], false);
+        let _ = self.answer();
+        let closed = |number| self.bus.call(&CLOSE, &[Argument::Number(number)], false);
+        let _ = self.number.map(closed);
     }
 }
