@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,20 +37,27 @@ impl Daemon {
         send(worker.cast_signed(), signal);
     }
 
-    /// Starts a shell in a class of its own, which becomes a program once its input ends.
-    fn waiting_shell(&self, options: &[&str], program: &Path) -> (Child, ChildStdin) {
-        let script = "echo here; read line; \"$@\"; true";
-        let words = ["--", "sh", "-c", script, "sh", program.to_str().expect("UTF-8"), "/dev/null"];
+    /// Starts a command in a class of its own, which says "here", and does something once its input ends.
+    fn waiting(&self, options: &[&str], words: &[&str]) -> (Child, ChildStdin) {
         let mut command = product::discnice(["run", "--disk", "4M"]);
-        command.args(options).args(words).env("XDG_RUNTIME_DIR", &self.runtime);
-        let mut shell =
+        command.args(options).arg("--").args(words).env("XDG_RUNTIME_DIR", &self.runtime);
+        let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut here = [0; 5];
-        shell.stdout.as_mut().expect("piped").read_exact(&mut here).expect("it is there");
-        let input = shell.stdin.take().expect("piped");
-        (shell, input)
+        child.stdout.as_mut().expect("piped").read_exact(&mut here).expect("it is there");
+        let input = child.stdin.take().expect("piped");
+        (child, input)
     }
 }
+
+/// Becomes or starts the program that it is given.
+const SHELL: [&str; 4] = ["sh", "-c", "echo here; read line; \"$@\"; true", "sh"];
+const PYTHON: [&str; 3] = [
+    "/usr/bin/python3",
+    "-c",
+    "import os, sys; print('here', flush=True); sys.stdin.read(); \
+     os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)",
+];
 
 /// As on a machine on which the watcher gets no processor for a while.
 #[test]
@@ -59,18 +66,20 @@ fn a_program_waits_for_a_watcher_that_is_late() {
     let daemon = Daemon::start();
     let folder = product::folder();
     let Some(reader) = musl(folder.path(), "reader.c") else { skip!("no musl-gcc") };
-    let (mut shell, input) = daemon.waiting_shell(&[], &reader);
-    // policyd knows the shell by then.
-    thread::sleep(Duration::from_millis(300));
-    daemon.signal(libc::SIGSTOP);
-    let begun = Instant::now();
-    drop(input);
-    thread::sleep(LATE);
-    daemon.signal(libc::SIGCONT);
-    assert!(shell.wait().expect("it ends").success());
-    let took = begun.elapsed();
-    // Bare, and unheld, the program ends within some milliseconds.
-    assert!(took >= LATE, "took {took:?}");
+    let program = [reader.to_str().expect("UTF-8"), "/dev/null"];
+    for starter in [&SHELL[..], &PYTHON] {
+        let (mut child, input) = daemon.waiting(&[], &[starter, &program].concat());
+        // policyd knows the process by then.
+        thread::sleep(Duration::from_millis(300));
+        daemon.signal(libc::SIGSTOP);
+        drop(input);
+        // Bare, and if it does not wait, the program ends within some milliseconds.
+        thread::sleep(LATE);
+        let ended = child.try_wait().expect("it is ours");
+        daemon.signal(libc::SIGCONT);
+        assert!(ended.is_none(), "{starter:?}: {ended:?}");
+        assert!(child.wait().expect("it ends").success());
+    }
 }
 
 /// As when several commands begin at once while there is no daemon: each starts one, and does not wait for long.
@@ -78,7 +87,8 @@ fn a_program_waits_for_a_watcher_that_is_late() {
 fn a_daemon_that_is_not_needed_hands_over_what_it_was_started_for() {
     let daemon = Daemon::start();
     // policyd is not asked to watch this class.
-    let (mut shell, input) = daemon.waiting_shell(&["--mechanism", "preload"], Path::new("cat"));
+    let (mut shell, input) =
+        daemon.waiting(&["--mechanism", "preload"], &[&SHELL[..], &["cat"]].concat());
     // The class, and what all classes share, of which the daemon says that it is none.
     let maps = fs::read_to_string(format!("/proc/{}/maps", shell.id())).expect("it lives");
     let segments = maps.lines().filter(|line| line.contains("/SYSV"));

@@ -64,8 +64,8 @@ pub struct Member {
     state: AtomicU32,
     generation: AtomicU32,
     process: AtomicU32,
-    /// Padding that keeps the sixty-four bit fields aligned on every machine.
-    _reserved: AtomicU32,
+    /// How many of its threads start programs that escape the library.
+    bearing: AtomicU32,
     books: Books,
     name: [AtomicU64; NAME / 8],
 }
@@ -77,7 +77,7 @@ impl Member {
             state: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             process: AtomicU32::new(0),
-            _reserved: AtomicU32::new(0),
+            bearing: AtomicU32::new(0),
             books: Books::default(),
             name: [AtomicU64::new(0), AtomicU64::new(0)],
         }
@@ -131,6 +131,7 @@ impl Member {
         // By exchanges, which no step of `expect` can come between.
         self.state.swap(State::Claimed as u32, Ordering::AcqRel);
         self.generation.fetch_add(1, Ordering::Relaxed);
+        self.bearing.store(0, Ordering::Relaxed);
         if !known {
             self.books.reset(charged);
         }
@@ -157,9 +158,28 @@ impl Member {
         if self.generation.compare_exchange(generation, next, won, lost).is_ok()
             && self.state.compare_exchange(before, executing, won, lost).is_ok()
         {
+            self.bearing.store(0, Ordering::Relaxed);
             self.books.reset(Charged::default());
         }
         true
+    }
+
+    /// Notes that a thread of the process starts a program that no library of ours gets into: its children are the
+    /// watcher's to find until [`Self::end_bearing`].
+    pub fn begin_bearing(&self) {
+        self.bearing.fetch_add(1, Ordering::Release);
+    }
+
+    /// Ends what [`Self::begin_bearing`] began.
+    pub fn end_bearing(&self) {
+        let fewer = |threads: u32| threads.checked_sub(1);
+        let _ = self.bearing.fetch_update(Ordering::Release, Ordering::Relaxed, fewer);
+    }
+
+    /// Returns true between [`Self::begin_bearing`] and [`Self::end_bearing`].
+    #[must_use]
+    pub fn is_bearing(&self) -> bool {
+        self.bearing.load(Ordering::Acquire) > 0
     }
 
     /// Marks what the process is doing.

@@ -59,17 +59,38 @@ pub fn depart(target: Target) -> Option<Departure> {
     Some(Departure { token: Token { member: id, ..token }, carried, member, borrowed })
 }
 
-/// What of ours a program finds that this process is about to start as a child.
-pub fn carry_to_child(target: Target) -> Carry {
-    let Some(class) = engine::class() else { return Carry::Nothing };
+/// This process is about to start a program as a child.
+#[derive(Debug)]
+pub struct Birth {
+    /// What of ours the program finds in its environment.
+    pub carried: Carry,
+    /// The member that says so, if our library does not get into the program.
+    bearing: Option<&'static Member>,
+}
+
+/// Prepares to start a program as a child. The member says so if our library does not get into that: the watcher, if it is
+/// told of births, finds the child before that executes the program.
+pub fn bear(target: Target) -> Birth {
+    let Some(class) = engine::class() else {
+        return Birth { carried: Carry::Nothing, bearing: None };
+    };
     let (entry, member) = (Entry::of(target), engine::member(class));
+    let bearing = member.filter(|_| entry.escapes());
+    bearing.into_iter().for_each(Member::begin_bearing);
     let known = engine::id().zip(member).is_some_and(|(id, member)| {
-        if entry.escapes() {
-            outside::await_known(class, id, member);
+        if bearing.is_some() {
+            outside::await_bearing(class, id, member);
         }
         outside::is_known(class, id, member)
     });
-    entry.carry(class, known)
+    Birth { carried: entry.carry(class, known), bearing }
+}
+
+impl Birth {
+    /// The program was started, or could not be.
+    pub fn end(self) {
+        self.bearing.into_iter().for_each(Member::end_bearing);
+    }
 }
 
 impl Departure {

@@ -67,6 +67,15 @@ pub fn await_known(class: &'static Class, id: MemberId, member: &Member) {
     wait_for(class, || is_known(class, id, member));
 }
 
+/// Waits until the watcher, if there is one, knows this process, and that it [is bearing](Member::is_bearing): it finds
+/// children by their parents.
+pub fn await_bearing(class: &'static Class, id: MemberId, member: &Member) {
+    let watcher = class.watcher();
+    watcher.announce();
+    let announced = watcher.arrivals();
+    wait_for(class, || watcher.has_answered(announced) && is_known(class, id, member));
+}
+
 /// Waits until the watcher, if there is one, has noticed `member` for this reason, as that it is about to become a
 /// program that our library cannot enter: one that only copies a file would have done that before, at full speed.
 pub fn await_notice(class: &'static Class, id: MemberId, member: &Member, reason: Reason) {

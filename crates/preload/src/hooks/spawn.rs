@@ -5,28 +5,33 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use core::{mem, ptr};
 
 use crate::environment::{current, environ};
+use crate::lifecycle::{self, Birth};
 use crate::loading::Target;
 use crate::real::{descriptor, errno, hooks, reals, set_errno};
-use crate::{engine, environment, files, lifecycle};
+use crate::{engine, environment, files};
 
 type Block = *const *const c_char;
 
 /// Calls `real` with the environment for a new process, when what its program reads to start has been brought in.
 fn spawn<T>(block: Block, target: Target, real: impl FnOnce(Block) -> T) -> T {
-    real(prepare(block, target))
+    let (block, birth) = prepare(block, target);
+    let result = real(block);
+    birth.into_iter().for_each(Birth::end);
+    result
 }
 
 /// Brings in what a program reads to start; returns the environment for its process.
 #[inline(never)]
-fn prepare(block: Block, target: Target) -> Block {
-    let Some(token) = engine::token() else { return block };
+fn prepare(block: Block, target: Target) -> (Block, Option<Birth>) {
+    let Some(token) = engine::token() else { return (block, None) };
     if let Some(regulator) = engine::regulator() {
         target.bring_in(&regulator);
     }
-    let carried = lifecycle::carry_to_child(target);
+    let birth = lifecycle::bear(target);
     // SAFETY: the program gives its own block, which libc would read next.
-    let ours = unsafe { environment::with_ours(block, environment::scratch(), &token, carried) };
-    ours.unwrap_or(block)
+    let ours =
+        unsafe { environment::with_ours(block, environment::scratch(), &token, birth.carried) };
+    (ours.unwrap_or(block), Some(birth))
 }
 
 /// Calls a function of libc that starts a program with the environment of the moment, while our

@@ -164,6 +164,12 @@ impl Watched {
         self.role == Role::Outside
     }
 
+    /// Returns true while it starts a program that our library does not bring itself into.
+    #[must_use]
+    pub fn is_bearing(&self) -> bool {
+        self.member().is_some_and(Member::is_bearing)
+    }
+
     /// When it moved bytes last.
     #[must_use]
     pub fn moved_at(&self) -> Nanos {

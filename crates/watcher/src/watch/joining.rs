@@ -183,7 +183,7 @@ impl Watch {
     fn bears_outside(&mut self, parent: u32, child: &Newcomer) -> bool {
         let Some(parent) = self.members.all.get_mut(&parent) else { return true };
         parent.follow_role();
-        parent.bears_outside() || child.is_apart()
+        parent.bears_outside() || parent.is_bearing() || child.is_apart()
     }
 
     /// Whether a process descends from a member, as far as can be seen. One that our library is in and

@@ -50,6 +50,9 @@ impl Watch {
         if arrived {
             self.discovery.arrivals = self.class.watcher().arrivals();
             self.members.look_at(now, Watched::has_changed, |_| ());
+            if self.members.all.values().any(Watched::is_bearing) {
+                self.discovery.lively_until = now.plus(tuning::discovery::FORKING_FOR);
+            }
             self.roll_call();
             self.discovery.roll_call.note_answered(now);
         }

@@ -144,6 +144,25 @@ fn a_descendant_that_registers_while_it_is_met_keeps_what_it_was_charged() {
 }
 
 #[test]
+fn a_child_is_watched_from_its_birth_while_its_preloaded_parent_starts_what_escapes() {
+    let (child, own) = (Innocent::start(), process::id());
+    let newcomer = || [Rc::new(procfs::stat(child.0.id()).unwrap().into())];
+    let class = class();
+    let (slot, member) = class.register(own, Charged::default(), process::exists).unwrap();
+    class.held(slot).unwrap().begin(member, procfs::stat(own).unwrap().started);
+    let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
+    watch.step(1, &mut Census::default());
+    assert!(!watch.meet(&newcomer()), "our library registers its children");
+    member.begin_bearing();
+    class.watcher().announce();
+    watch.step(1, &mut Census::default());
+    assert!(watch.discovery.lively_until > time::now(), "births matter at once");
+    assert!(watch.meet(&newcomer()));
+    member.end_bearing();
+    assert!(!member.is_bearing());
+}
+
+#[test]
 fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
     let [first, joined, orphan] = std::array::from_fn(|_| Innocent::start());
     let class = class();
