@@ -49,21 +49,17 @@ fn programs_of_another_libc_start_and_are_held() {
     let Some(reader) = musl(folder.path(), "reader.c") else { skip!("no musl-gcc") };
     let data = folder.path().join("data");
     cold::make(&data, SIZE).expect("a file");
-    let (reader, data_name) = (text(&reader), text(&data));
-    assert_held(&[reader, data_name, "1"], &data);
-    assert_held(&["sh", "-c", "\"$@\"; true", "sh", reader, data_name, "1"], &data);
-    assert_held(&["env", "-i", reader, data_name, "1"], &data);
-    assert_held(
-        &[
-            "/usr/bin/python3",
-            "-c",
-            "import os, sys; os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)",
-            reader,
-            data_name,
-            "1",
-        ],
-        &data,
-    );
+    let spawn =
+        "import os, sys; os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)";
+    let starters: [&[&str]; 4] = [
+        &[],
+        &["sh", "-c", "\"$@\"; true", "sh"],
+        &["env", "-i"],
+        &["/usr/bin/python3", "-c", spawn],
+    ];
+    for starter in starters {
+        assert_held(&[starter, &[text(&reader), text(&data), "1", "1000"]].concat(), &data);
+    }
 }
 
 /// A root directory with nothing in it but musl, a reader, and data.

@@ -275,8 +275,12 @@ mod tests {
         // The first of all others, which comes last, and more new ones than there is time for.
         patrol.fresh = std::iter::repeat_n(1, 100_000).collect();
         let (mut now, mut looks) = (Nanos::SECOND, 0);
-        // Other tests start processes meanwhile.
-        let enough = || 2 * (tree::every_process().count() / (tuning::rules::LEAST / 2) + 2);
+        // Other tests start processes meanwhile, and end others, which stay in the round that was begun with them.
+        let mut most = 0;
+        let mut enough = || {
+            most = most.max(tree::every_process().count());
+            2 * (most / (tuning::rules::LEAST / 2) + 2)
+        };
         while !FOUND.load(Relaxed) && looks < enough() {
             patrol.step(now);
             now = now.plus(tuning::rules::LONGEST);
