@@ -55,7 +55,7 @@ pub fn call_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<()> {
 /// # Errors
 /// It has ended, or the class is full.
 pub fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
-    let account = OwnAccount::open(pinned.id(), Charged::default(), Rest::Known)
+    let account = OwnAccount::open(pinned.id(), Charged::default(), || Rest::Known)
         .with_context(|| format!("process {} has ended", pinned.id()))?;
     enlist(found.class, pinned, account.own().into(), reason).context("the class is full")?;
     Ok(())

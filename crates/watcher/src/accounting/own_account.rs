@@ -62,13 +62,14 @@ pub enum Rest {
 }
 
 impl OwnAccount {
-    /// Opens the account of process `id`, of which at least `charged` is its own.
+    /// Opens the account of process `id`, of which at least `charged` is its own. `by_now` is asked as in [`Self::look`].
     ///
     /// # Errors
     /// It is gone, or hides its account.
-    pub fn open(id: u32, charged: Charged, rest: Rest) -> io::Result<Self> {
+    pub fn open(id: u32, charged: Charged, by_now: impl FnOnce() -> Rest) -> io::Result<Self> {
         let source = Source::open(format!("/proc/{id}/io"))?;
         let seen = source.account()?;
+        let rest = by_now();
         let memory = Source::open_if_plenty(format!("/proc/{id}/statm"));
         let threads = (rest == Rest::Children || has_reaped(id)).then(|| threads(id));
         let own = threads.as_ref().map_or(seen, |threads| sum(threads.values()));
@@ -91,7 +92,7 @@ impl OwnAccount {
         if read <= charged.read && written <= charged.written {
             return Ok(Io { read: charged.read, written: charged.written, cancelled: 0 });
         }
-        Self::open(id, charged, rest).map(|account| account.own())
+        Self::open(id, charged, || rest).map(|account| account.own())
     }
 
     /// At least so much is the process's own: it said so itself.

@@ -75,13 +75,16 @@ impl Watched {
         // That is told anew while it lasts.
         let before = before.filter(|reason| *reason != Reason::Paused).unwrap_or(Reason::None);
         let reason = if reason == Reason::None { before } else { reason };
-        let role = role(class, member.state());
-        let Ok(account) =
-            OwnAccount::open(pinned.id(), member.books().charged(), rest(role, member.state()))
-        else {
+        // One that confines itself now may have moved all that it will, and have ended, when its account is read.
+        let by_now = || {
+            let state = member.state();
+            rest(role(class, state), state)
+        };
+        let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), by_now) else {
             held.set_how(Mechanism::None, Reason::Hidden);
             return None;
         };
+        let role = role(class, member.state());
         let begun = role == Role::Outside && account.own().written > 0;
         let unlinked =
             if begun { UnlinkedFiles::begun(pinned.id()) } else { UnlinkedFiles::default() };

@@ -31,7 +31,7 @@ fn a_process_that_slept_did_nothing() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut child = shell(folder.path(), 1, 0);
     std::thread::sleep(Duration::from_millis(50));
-    let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    let mut account = OwnAccount::open(child.id(), Charged::default(), || Rest::Known).unwrap();
     assert!(!account.has_slept(), "nothing is known of it yet");
     account.look(|| Rest::Known).unwrap();
     assert!(account.has_slept() && account.has_slept());
@@ -59,7 +59,7 @@ fn what_no_child_claims_is_ones_own() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut child = shell(folder.path(), 1, 0);
     await_state(child.id(), 'S');
-    let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    let mut account = OwnAccount::open(child.id(), Charged::default(), || Rest::Known).unwrap();
     let (before, rest) = (account.own(), Io { read: 5 << 20, ..CHILD });
     account.unclaimed = rest;
     account.inherit(Io { read: 1 << 20, ..CHILD });
@@ -81,7 +81,8 @@ fn what_was_moved_until_the_account_was_read_is_told_by_the_state_of_then() {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut child = shell(folder.path(), 3, 0);
         await_state(child.id(), 'S');
-        let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Children).unwrap();
+        let mut account =
+            OwnAccount::open(child.id(), Charged::default(), || Rest::Children).unwrap();
         let before = account.own().written;
         child.stdin.as_mut().unwrap().write_all(b"\n\n").unwrap();
         await_state(child.id(), 'Z');
@@ -91,6 +92,29 @@ fn what_was_moved_until_the_account_was_read_is_told_by_the_state_of_then() {
         assert!((least..=most).contains(&written), "{by_now:?}: {written}");
         child.wait().unwrap();
     }
+}
+
+/// So that none of it was moved in a state that is not asked for any more.
+#[test]
+fn the_state_is_asked_for_after_the_account_that_is_opened_was_read() {
+    use std::io::Write;
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let script = "read go; exec dd if=/dev/zero of=a bs=1M count=3 status=none";
+    let mut command = Command::new("sh");
+    command.current_dir(folder.path()).args(["-c", script]).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let id = child.id();
+    await_state(id, 'S');
+    let confines = || {
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        await_state(id, 'Z');
+        Rest::Known
+    };
+    let mut account = OwnAccount::open(id, Charged::default(), confines).unwrap();
+    assert!(account.own().written < 1 << 20, "{account:?}");
+    account.look(|| Rest::Known).unwrap();
+    assert!(account.own().written >= 3 << 20, "{account:?}");
+    child.wait().unwrap();
 }
 
 /// Waits until a process is in this state.
@@ -112,7 +136,7 @@ fn is_not_the_parents(told: bool) {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut child = shell(folder.path(), 4, 0);
     std::thread::sleep(Duration::from_millis(50));
-    let mut account = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    let mut account = OwnAccount::open(child.id(), Charged::default(), || Rest::Known).unwrap();
     account.expect_children();
     if told {
         account.inherit(CHILD);
@@ -131,7 +155,7 @@ fn is_not_the_parents(told: bool) {
     }
     let own = account.look(|| Rest::Known).unwrap();
     assert!(own.written < 1 << 20, "{own:?}: the child's 4 MiB are the child's");
-    let later = OwnAccount::open(child.id(), Charged::default(), Rest::Known).unwrap();
+    let later = OwnAccount::open(child.id(), Charged::default(), || Rest::Known).unwrap();
     assert!(later.own().written < 1 << 20, "{later:?}: also for one who comes later");
     child.kill().unwrap();
     child.wait().unwrap();
