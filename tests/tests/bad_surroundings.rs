@@ -47,7 +47,8 @@ fn paths(scene: &Scene) -> Vec<Vec<u8>> {
     all.extend([
         vec![b'x'; 5000],
         [b"/".to_vec(), vec![b'y'; 5000]].concat(),
-        b"/tmp/\xff\xfe".to_vec(),
+        // It is made where a user may.
+        bytes(&scene.path("").join(OsStr::from_bytes(b"\xff\xfe"))),
     ]);
     all
 }
