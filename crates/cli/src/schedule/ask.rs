@@ -81,7 +81,10 @@ impl Ask {
         self.question = None;
         self.ask_at = Some(Instant::now() + AGAIN);
         if !std::mem::replace(&mut self.is_told, true) {
-            tell!("discnice: no desktop to ask on (--ask): {error}; it is looked for every 5 s");
+            let every = AGAIN.as_secs();
+            tell!(
+                "discnice: no desktop to ask on (--ask): {error}; it is looked for every {every} s"
+            );
         }
     }
 
