@@ -111,6 +111,20 @@ pub fn only_child(id: u32) -> Option<u32> {
     children.ok()?.split_whitespace().next()?.parse().ok()
 }
 
+/// Waits until a process has a child; returns that.
+///
+/// # Panics
+/// It gets none.
+#[must_use]
+pub fn await_child(id: u32) -> u32 {
+    let mut child = None;
+    until("it has no child", || {
+        child = only_child(id);
+        child.is_some()
+    });
+    child.expect("it was there")
+}
+
 /// Runs a command to its end; `None` if it takes longer than `time`.
 ///
 /// # Panics

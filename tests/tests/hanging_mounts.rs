@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use discnice_tests::class::Class;
 use discnice_tests::guest::Compiler;
-use discnice_tests::process::{Group, only_child, run_within, until};
+use discnice_tests::process::{Group, await_child, only_child, run_within, until};
 use discnice_tests::served::Served;
 use discnice_tests::{cold, product, skip};
 use tempfile::TempDir;
@@ -56,12 +56,7 @@ impl Daemon {
 
     /// The process that watches: its only child.
     fn worker(&self) -> u32 {
-        let mut worker = None;
-        until("policyd watches", || {
-            worker = only_child(self.process.id());
-            worker.is_some()
-        });
-        worker.expect("it was there")
+        await_child(self.process.id())
     }
 }
 

@@ -9,13 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use discnice_tests::guest::musl;
-use discnice_tests::process::{Group, only_child, run, send, until};
+use discnice_tests::process::{Group, await_child, run, send};
 use discnice_tests::{product, skip};
 use tempfile::TempDir;
 
-/// A policyd of a test's own, in a runtime directory that is made for it.
+/// A policyd of a test's own, in a runtime directory that is made for it, and the process of it that watches.
 struct Daemon {
-    keeper: Group,
+    _keeper: Group,
+    worker: u32,
     runtime: PathBuf,
     _folder: TempDir,
 }
@@ -27,14 +28,12 @@ impl Daemon {
         run(product::as_user("mkdir").args(["-m", "700"]).arg(&runtime)).succeeded();
         let mut command = product::discnice(["policyd", "--idle", "20s"]);
         let keeper = Group::start_silent(command.env("XDG_RUNTIME_DIR", &runtime));
-        let daemon = Self { keeper, runtime, _folder: folder };
-        until("it watches nothing", || only_child(daemon.keeper.id()).is_some());
-        daemon
+        let worker = await_child(keeper.id());
+        Self { _keeper: keeper, worker, runtime, _folder: folder }
     }
 
     fn signal(&self, signal: i32) {
-        let worker = only_child(self.keeper.id()).expect("it watches");
-        send(worker.cast_signed(), signal);
+        send(self.worker.cast_signed(), signal);
     }
 
     /// Starts a command in a class of its own, which says "here", and does something once its input ends.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use discnice_tests::process::{only_child, until};
+use discnice_tests::process::await_child;
 use discnice_tests::product;
 
 /// Descriptors more than before are no leak yet: helpers are started when they are first needed.
@@ -31,12 +31,7 @@ impl Daemon {
 
     /// The process that watches: the daemon's only child.
     fn worker(&self) -> u32 {
-        let mut worker = None;
-        until("it watches nothing", || {
-            worker = only_child(self.0.id());
-            worker.is_some()
-        });
-        worker.expect("it is there")
+        await_child(self.0.id())
     }
 }
 
