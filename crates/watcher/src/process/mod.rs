@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use discnice_processes::tree::{self, Process};
-use discnice_sys::procfs;
+use discnice_sys::procfs::{self, Stat};
 use discnice_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -185,6 +185,24 @@ pub fn pin_now(id: i32) -> Result<Pinned, Refusal> {
     if pinned.has_ended() { Err(Refusal::NoProcess(id)) } else { Ok(pinned) }
 }
 
+/// Takes hold of the identity of process `id`, which a class lists, if it can be looked at now, or has ended and its account
+/// can still be read: Linux 6.18 shows that of a process that is not waited for yet to the superuser only.
+///
+/// # Errors
+/// As [`pin`].
+pub fn pin_listed(id: i32) -> Result<Pinned, Refusal> {
+    pin_now(id).or_else(|refusal| pin_ended(id).ok_or(refusal))
+}
+
+/// Takes hold of the identity of process `id` if it has ended, is not waited for yet, and shows its account.
+fn pin_ended(id: i32) -> Option<Pinned> {
+    let descriptor = pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()).ok()?;
+    // What the descriptor means has ended too: it is this process, or an earlier one of its number.
+    let stat = procfs::stat(id.cast_unsigned()).filter(Stat::has_ended)?;
+    procfs::io(stat.id)?;
+    Some(Pinned { process: Process::of(&stat), descriptor })
+}
+
 /// Whether /proc cannot be read now for want of a descriptor.
 fn is_exhausted() -> bool {
     let error =
@@ -275,7 +293,14 @@ mod tests {
         assert!(pinned.has_ended(), "a zombie has ended");
         assert!(lives(std::process::id()) && !lives(child.id()));
         assert_eq!(pin(id).unwrap_err(), Refusal::NoProcess(id));
+        let ended = pin_listed(id);
+        assert_eq!(ended.is_ok(), procfs::io(child.id()).is_some());
+        assert!(
+            ended.is_ok_and(|one| one.has_ended() && one.process == pinned.process)
+                || !geteuid().is_root()
+        );
         child.wait().unwrap();
         assert_eq!(pin(id).unwrap_err(), Refusal::NoProcess(id));
+        assert_eq!(pin_listed(id).unwrap_err(), Refusal::NoProcess(id));
     }
 }

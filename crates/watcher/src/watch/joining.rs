@@ -14,7 +14,7 @@ use super::reaping::reaper;
 use crate::discovery::newcomer::{Newcomer, is_helper};
 use crate::discovery::pid_namespace;
 use crate::member::Watched;
-use crate::process::{Pinned, Refusal, is_hidden, lives, pin_now};
+use crate::process::{Pinned, Refusal, is_hidden, lives, pin_listed, pin_now};
 use crate::tuning;
 
 impl Watch {
@@ -30,7 +30,7 @@ impl Watch {
             .collect();
         for (slot, id) in listed {
             deadline::renew();
-            let pinned = pin_now(id.cast_signed());
+            let pinned = pin_listed(id.cast_signed());
             if matches!(pinned, Err(Refusal::Executing(_))) {
                 self.discovery.roll_call.note_unseen();
             }
@@ -153,7 +153,8 @@ impl Watch {
         }
         // Though it may have ended since it was seen: the next newcomer may be its child.
         self.note_kin(id);
-        let pinned = match pin_now(id.cast_signed()) {
+        let pin = if listed.is_some() { pin_listed } else { pin_now };
+        let pinned = match pin(id.cast_signed()) {
             Ok(pinned) => pinned,
             Err(refusal) => {
                 if let Refusal::Executing(_) = refusal {

@@ -23,6 +23,8 @@ use crate::process::pin;
 
 use super::*;
 
+mod ended;
+
 #[allow(unsafe_code, reason = "a class lives in raw memory")]
 fn class() -> &'static Class {
     let layout = Layout::from_size_align(Class::SIZE, 4096).unwrap();
