@@ -5,7 +5,7 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 use serde::{Serialize, Serializer};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::running::Running;
 
 /// The reason that binds; of several limits the one that holds longest.
@@ -31,7 +31,7 @@ pub enum Binding {
 
 impl Binding {
     /// What binds a class now, if it is ahead of anything; `rests` tells whether it stands for its memory.
-    pub fn of(found: &Found, rests: bool) -> Option<Self> {
+    pub fn of(found: &MappedClass, rests: bool) -> Option<Self> {
         let (class, now) = (found.class, time::now());
         let unmet = class.unmet();
         if !unmet.is_empty()

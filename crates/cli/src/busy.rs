@@ -2,7 +2,7 @@
 
 use discnice_ledger::policy::throttle::Thresholds;
 use discnice_ledger::policy::{Limits, Resource, When};
-use discnice_registry::Board;
+use discnice_registry::MappedBoard;
 
 use crate::bandwidth::bandwidth;
 use crate::config::Config;
@@ -15,7 +15,7 @@ pub fn prepare(limits: &Limits) -> anyhow::Result<()> {
     if limits.when() != When::Busy {
         return Ok(());
     }
-    let found = Board::find_or_create()?;
+    let found = MappedBoard::find_or_create()?;
     // A file that cannot be read is told of where its limits are needed.
     let busy = Config::load().map(|config| config.busy()).unwrap_or_default();
     found.board.set_thresholds(&busy.applied(&Thresholds::of(bandwidth())));

@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use discnice_registry::name;
 use discnice_sys::block::BlockId;
 
-pub use discnice_registry::Class as Found;
+pub use discnice_registry::MappedClass;
 pub use discnice_registry::Origin;
 pub use discnice_registry::classes::{all, find, find_or_create, of_other_versions};
 pub use discnice_registry::name::automatic as automatic_name;
@@ -20,7 +20,7 @@ use crate::complaint;
 ///
 /// # Errors
 /// The classes cannot be listed.
-pub fn named(name: &str) -> anyhow::Result<Option<Found>> {
+pub fn named(name: &str) -> anyhow::Result<Option<MappedClass>> {
     Ok(all()?.into_iter().find(|found| found.name() == name))
 }
 
@@ -28,7 +28,7 @@ pub fn named(name: &str) -> anyhow::Result<Option<Found>> {
 ///
 /// # Errors
 /// There is none: what may have been meant.
-pub fn existing(name: &str) -> anyhow::Result<Found> {
+pub fn existing(name: &str) -> anyhow::Result<MappedClass> {
     find(name).with_context(|| match similar(name) {
         Some(similar) => format!("no class {name}; did you mean {similar}?"),
         None => format!("no class {name}; see `discnice class list`"),
@@ -39,7 +39,7 @@ pub fn existing(name: &str) -> anyhow::Result<Found> {
 ///
 /// # Errors
 /// As [`existing`].
-pub fn known(name: &str) -> anyhow::Result<Found> {
+pub fn known(name: &str) -> anyhow::Result<MappedClass> {
     named(name)?.map_or_else(|| existing(name), Ok)
 }
 
@@ -76,7 +76,7 @@ pub fn known_name_parser() -> impl TypedValueParser<Value = String> {
 }
 
 /// Unmaps classes that `top` and `metrics` looked at: they do so again and again.
-pub fn let_go(classes: Vec<Found>) {
+pub fn let_go(classes: Vec<MappedClass>) {
     for found in classes {
         // SAFETY: both copied what they show before they call this.
         unsafe { found.unmap() };

@@ -10,7 +10,7 @@ use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_watcher::process::lives;
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::counters::Counters;
 use crate::looks::RESTS_PER_LOOK;
 
@@ -23,8 +23,8 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// child that was seen once is counted to its end.
 #[derive(Debug)]
 pub struct Family {
-    own: Found,
-    children: Vec<Found>,
+    own: MappedClass,
+    children: Vec<MappedClass>,
     /// What children's classes came to that are gone.
     gone: Counters,
     next: Instant,
@@ -32,7 +32,7 @@ pub struct Family {
 
 impl Family {
     /// The class and those of children that there are now.
-    pub fn of(own: Found) -> Self {
+    pub fn of(own: MappedClass) -> Self {
         let (children, gone) = (Vec::new(), Counters::ZERO);
         let mut family = Self { own, children, gone, next: Instant::now() };
         family.look();
@@ -68,12 +68,12 @@ impl Family {
     }
 
     /// The class of the parents of these children.
-    pub fn own(&self) -> &Found {
+    pub fn own(&self) -> &MappedClass {
         &self.own
     }
 
     /// All of them, that one first.
-    pub fn classes(&self) -> impl Iterator<Item = &Found> {
+    pub fn classes(&self) -> impl Iterator<Item = &MappedClass> {
         std::iter::once(&self.own).chain(&self.children)
     }
 
@@ -94,7 +94,7 @@ impl Drop for Family {
 }
 
 /// Whether a watcher has yet to take leave of a member that has ended.
-fn is_owed(found: &Found) -> bool {
+fn is_owed(found: &MappedClass) -> bool {
     let has_ended = |process: u32| !process::exists(process);
     found.class.watcher().process(time::now().0, lives).is_some()
         && found.class.living_slots(has_ended).next().is_some()

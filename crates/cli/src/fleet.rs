@@ -10,7 +10,7 @@ use discnice_units::{Nanos, Rate};
 use discnice_watcher::daemon::client::Answer;
 use serde::Serialize;
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::config::Config;
 use crate::watching;
 
@@ -67,7 +67,7 @@ impl Share {
 }
 
 /// Puts a class into the fleet that the configuration names for it, or takes it out.
-pub(crate) fn follow(found: &Found, config: &Config) {
+pub(crate) fn follow(found: &MappedClass, config: &Config) {
     let (class, now) = (found.class, time::now());
     let named = config.fleet(&found.name()).is_some();
     let changed = match (named, class.fleet().is_joined()) {
@@ -82,7 +82,7 @@ pub(crate) fn follow(found: &Found, config: &Config) {
 
 /// Has the class's lease held before a command starts in it, and waits for the first answer of its server; returns what
 /// is wrong, in one line.
-pub(crate) fn await_lease(found: &Found) -> Option<String> {
+pub(crate) fn await_lease(found: &MappedClass) -> Option<String> {
     let class = found.class;
     if !class.fleet().is_joined() {
         return None;

@@ -13,7 +13,7 @@ use discnice_watcher::daemon::client::Answer;
 use discnice_watcher::process::{Pinned, pin};
 use discnice_watcher::watch::enlist;
 
-use crate::classes::{self, Found, Origin};
+use crate::classes::{self, MappedClass, Origin};
 use crate::family::Family;
 use crate::watching;
 
@@ -25,7 +25,7 @@ pub const ADVANCE: Nanos = Nanos::from_millis(50);
 ///
 /// # Errors
 /// No class can be made, or no daemon can be had. The process is in no class then.
-pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<Found> {
+pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<MappedClass> {
     let (found, origin) = classes::find_or_create(name)?;
     if origin == Origin::New {
         found.set_limits(&Limits::UNLIMITED);
@@ -44,7 +44,7 @@ pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<Found> {
 ///
 /// # Errors
 /// There is no daemon, and the processes are as they were found.
-pub fn call_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<()> {
+pub fn call_daemon(found: &MappedClass, pinned: &[Pinned]) -> anyhow::Result<()> {
     watching::watch(found, Answer::Awaited)
         .inspect_err(|_| release(found, pinned))
         .context("no daemon to limit the processes (see `discnice policyd --help`)")
@@ -54,7 +54,7 @@ pub fn call_daemon(found: &Found, pinned: &[Pinned]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// It has ended, or the class is full.
-pub fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
+pub fn enter(found: &MappedClass, pinned: &Pinned, reason: Reason) -> anyhow::Result<()> {
     let account = OwnAccount::open(pinned.id(), Charged::default(), || Rest::Known)
         .with_context(|| format!("process {} has ended", pinned.id()))?;
     enlist(found.class, pinned, account.own().into(), reason).context("the class is full")?;
@@ -63,7 +63,7 @@ pub fn enter(found: &Found, pinned: &Pinned, reason: Reason) -> anyhow::Result<(
 
 /// Enters the present descendants of the attached processes. The watcher finds later ones, and
 /// those that end or are forked meanwhile.
-pub fn enter_descendants(found: &Found, tree: &Tree) {
+pub fn enter_descendants(found: &MappedClass, tree: &Tree) {
     // A child that was just born may have a class of its own already.
     let family = Family::of(*found);
     let is_listed = |id| family.classes().any(|found| found.class.listed(id).is_some());
@@ -75,7 +75,7 @@ pub fn enter_descendants(found: &Found, tree: &Tree) {
 }
 
 /// Leaves the processes as they were found, with their descendants.
-pub fn release(found: &Found, pinned: &[Pinned]) {
+pub fn release(found: &MappedClass, pinned: &[Pinned]) {
     if found.is_automatic() {
         release_attached(found, |_| true);
         // Another command may have been first.
@@ -88,7 +88,7 @@ pub fn release(found: &Found, pinned: &[Pinned]) {
 
 /// Releases those of these processes and their descendants that were attached, paused or not. They go on once the
 /// watcher has seen that.
-pub fn release_tree(found: &Found, roots: &[Process]) {
+pub fn release_tree(found: &MappedClass, roots: &[Process]) {
     let tree = Tree::new(roots);
     // Children may be in classes of their own.
     let family = Family::of(*found);
@@ -98,7 +98,7 @@ pub fn release_tree(found: &Found, roots: &[Process]) {
     }
 }
 
-fn release_attached(found: &Found, is_ours: impl Fn(u32) -> bool) {
+fn release_attached(found: &MappedClass, is_ours: impl Fn(u32) -> bool) {
     for member in found.class.living(process::exists) {
         if member.state() == State::Outside && is_ours(member.process()) {
             member.release();

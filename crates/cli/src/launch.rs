@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::program::Kind;
 use crate::{child, inheritance, memory};
 
@@ -40,7 +40,7 @@ pub fn bar_from_rights() -> io::Result<()> {
 
 /// The variables that carry the library and the class into the command.
 pub fn variables(
-    found: &Found,
+    found: &MappedClass,
     member: Option<MemberId>,
     library: &Path,
 ) -> [(&'static str, OsString); 2] {
@@ -54,7 +54,7 @@ pub fn variables(
 
 /// What leads the library to the class and to the member that it is, and to the directory of blocks that are files
 /// where one is.
-fn token(found: &Found, member: Option<MemberId>) -> OsString {
+fn token(found: &MappedClass, member: Option<MemberId>) -> OsString {
     let blocks = [Some(found.block), found.class.board()];
     let is_file = |id: &BlockId| matches!(id.store(), Some(Store::File(_)));
     let needed = blocks.iter().flatten().any(is_file);
@@ -76,7 +76,7 @@ pub fn for_program(kind: Kind, variables: [(&'static str, OsString); 2]) -> Vari
 
 /// Makes this process a member of the class, which keeps being so as the command. Until it executes that
 /// ([`expect_command`]) it charges itself.
-pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
+pub fn enlist(found: &MappedClass, name: &OsStr) -> Option<MemberId> {
     // What this program read to start, and wrote into files of its own, is not the job's.
     let Usage { read, written } = process::usage();
     let before = Charged { read, written };
@@ -93,14 +93,14 @@ pub fn enlist(found: &Found, name: &OsStr) -> Option<MemberId> {
 
 /// Notes that this process, which is that member, is about to execute the command: what is not charged by our library then
 /// is charged from outside.
-pub fn expect_command(found: &Found, id: MemberId) {
+pub fn expect_command(found: &MappedClass, id: MemberId) {
     if let Some(member) = found.class.member(id, process::id()) {
         member.set_state(State::Executing);
     }
 }
 
 /// Has this process, which is that member, charged and held from outside.
-pub fn leave_to_watcher(found: &Found, id: MemberId) {
+pub fn leave_to_watcher(found: &MappedClass, id: MemberId) {
     if let (Some(member), Some(held)) =
         (found.class.member(id, process::id()), found.class.held(id))
     {
@@ -118,7 +118,7 @@ fn started() -> Option<u64> {
 
 /// Brings what the program at `path` reads to start into the page cache, at the class's rate, as
 /// its member.
-pub fn bring_in(found: &Found, member: MemberId, path: &Path) {
+pub fn bring_in(found: &MappedClass, member: MemberId, path: &Path) {
     let class = found.class;
     let Some(member) = class.member(member, process::id()) else { return };
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return };

@@ -8,7 +8,7 @@ use discnice_ledger::{MemberId, State};
 use discnice_supervisor::{Reach, Refused};
 use discnice_sys::process;
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::output::tell;
 use crate::program::{Kind, obstacle};
 
@@ -162,7 +162,7 @@ impl Plan {
     ///
     /// # Errors
     /// Why that is not possible.
-    pub fn enter(&self, found: &Found, member: Option<MemberId>) -> Result<(), Refused> {
+    pub fn enter(&self, found: &MappedClass, member: Option<MemberId>) -> Result<(), Refused> {
         let Some(reach) = self.reach() else { return Ok(()) };
         let member = member.and_then(|id| found.class.member(id, process::id()));
         let set = |state| member.inspect(|member| member.set_state(state));
@@ -175,7 +175,7 @@ impl Plan {
             );
         };
         // Where there is none to be had, the class is held whatever others do.
-        let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+        let board = discnice_registry::MappedBoard::find_or_create().ok().map(|found| found.board);
         discnice_supervisor::enter(found.class, board, reach, complain).inspect_err(|_| {
             set(State::Executing);
         })

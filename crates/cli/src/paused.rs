@@ -15,7 +15,7 @@ use discnice_watcher::daemon::client::Answer;
 use discnice_watcher::process::{Pinned, examine, pin, tracer};
 use rustix::process::getpid;
 
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::commands::member_report;
 use crate::family::Family;
 use crate::{joining, membership, watching};
@@ -38,7 +38,7 @@ pub enum Subject {
 /// A class, or one of its members with its descendants.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
-    found: Found,
+    found: MappedClass,
     part: Option<Process>,
 }
 
@@ -105,12 +105,12 @@ impl Subject {
 
 impl Chosen {
     /// All of a class.
-    pub fn class(found: Found) -> Self {
+    pub fn class(found: MappedClass) -> Self {
         Self { found, part: None }
     }
 
     /// A process of a class, with its descendants.
-    pub fn part(found: Found, process: Process) -> Self {
+    pub fn part(found: MappedClass, process: Process) -> Self {
         Self { found, part: Some(process) }
     }
 
@@ -144,7 +144,7 @@ impl Chosen {
     }
 
     /// The class that it is, or is a part of.
-    pub fn found(self) -> Found {
+    pub fn found(self) -> MappedClass {
         self.found
     }
 
@@ -185,7 +185,7 @@ impl Chosen {
         // One that its watcher does not know yet is noted at the next look.
         self.members(|member, held| held.map(|held| held.set_paused(member, paused)));
         let family = Family::of(self.found);
-        family.classes().for_each(Found::wake);
+        family.classes().for_each(MappedClass::wake);
     }
 
     /// Pauses it; returns the processes that do not stand, with the reasons.

@@ -15,7 +15,7 @@ use discnice_watcher::process::{
     Pinned, Refusal, examine, is_this_program, pin, real_user, threads,
 };
 
-use crate::classes::{self, Found, Origin};
+use crate::classes::{self, MappedClass, Origin};
 use crate::config::{Config, rules};
 use crate::joining::{ADVANCE, enter};
 use crate::output::tell;
@@ -69,7 +69,7 @@ impl std::fmt::Display for Unfit {
 ///
 /// # Errors
 /// Why not.
-pub fn fitness(pinned: &Pinned, classes: &[Found]) -> Result<(), Unfit> {
+pub fn fitness(pinned: &Pinned, classes: &[MappedClass]) -> Result<(), Unfit> {
     let id = pinned.id();
     if real_user(id.cast_signed()) != Some(user()) {
         return Err(Unfit::Foreign);
@@ -94,7 +94,7 @@ fn ancestry(id: u32) -> impl Iterator<Item = u32> {
 
 /// The class that a process is in, or that it is about to enter: one of its ancestors' or, of those that are gone, the
 /// one that its environment names.
-fn class_of<'a>(pinned: &Pinned, classes: &'a [Found]) -> Option<&'a Found> {
+fn class_of<'a>(pinned: &Pinned, classes: &'a [MappedClass]) -> Option<&'a MappedClass> {
     let listed = ancestry(pinned.id()).find_map(|id| {
         let pinned = pin(id.cast_signed()).ok()?;
         classes.iter().find(|found| membership::lists(found, &pinned))
@@ -126,7 +126,7 @@ fn admit(candidate: Candidate<'_>) -> Result<Option<BlockId>, String> {
 fn take_in(
     candidate: Candidate<'_>,
     pinned: &Pinned,
-    classes: &[Found],
+    classes: &[MappedClass],
 ) -> Result<BlockId, String> {
     if ancestry(process::id()).any(|ancestor| ancestor == pinned.id()) {
         return Err("this daemon descends from it and would hold itself".into());
@@ -155,7 +155,7 @@ fn take_in(
 }
 
 /// Makes its present descendants members that are in no class.
-fn take_in_descendants(found: &Found, pinned: &Pinned, classes: &[Found]) {
+fn take_in_descendants(found: &MappedClass, pinned: &Pinned, classes: &[MappedClass]) {
     if has_no_children(pinned.id()) {
         return;
     }

@@ -9,7 +9,7 @@ use discnice_watcher::accounting::{OwnAccount, Rest};
 use discnice_watcher::discovery::pid_namespace;
 use discnice_watcher::process::{lives, name};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 
 /// A member with a process that exists and has not ended.
 #[derive(Debug, Clone, Copy)]
@@ -28,14 +28,14 @@ pub struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// The members of a class.
-    pub fn all(found: &Found) -> impl Iterator<Item = Running<'static>> {
+    pub fn all(found: &MappedClass) -> impl Iterator<Item = Running<'static>> {
         let (class, block) = (found.class, found.block);
         let slots = class.living_slots(|_| true);
         slots.filter_map(move |(slot, member)| Running::find(class, block, slot, member))
     }
 
     /// The process of this number, if the class lists it, and not an ended one that had the number.
-    pub fn listed(found: &Found, process: u32) -> Option<Running<'static>> {
+    pub fn listed(found: &MappedClass, process: u32) -> Option<Running<'static>> {
         let (slot, member) = found.class.listed(process)?;
         Running::find(found.class, found.block, slot, member)
     }

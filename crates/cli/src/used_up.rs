@@ -4,7 +4,7 @@ use discnice_escape::Foreign;
 use discnice_sys::block::BlockId;
 use discnice_units::Bytes;
 
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::family::Family;
 use crate::output::tell;
 
@@ -30,12 +30,12 @@ impl Teller {
 }
 
 /// The total, if it is used up. What a class is given may be used up again before the next look.
-pub fn total(found: &Found) -> Option<Bytes> {
+pub fn total(found: &MappedClass) -> Option<Bytes> {
     found.class.disk_total().filter(|_| found.class.is_used_up())
 }
 
 /// What is to be done about it, in words.
-pub fn told(found: &Found) -> String {
+pub fn told(found: &MappedClass) -> String {
     let name = found.name();
     let (most, name) = (found.class.disk_total(), Foreign::text(&name));
     let most = most.map_or_else(String::new, |most| format!(" of {most}"));

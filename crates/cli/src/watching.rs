@@ -4,13 +4,13 @@
 
 use discnice_watcher::daemon::client::{self, Answer};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 
 /// Has policyd watch the class; starts it if need be.
 ///
 /// # Errors
 /// It cannot be started, or does not answer.
-pub fn watch(found: &Found, answer: Answer) -> std::io::Result<()> {
+pub fn watch(found: &MappedClass, answer: Answer) -> std::io::Result<()> {
     client::watch(found.block, &std::env::current_exe()?, answer)
 }
 

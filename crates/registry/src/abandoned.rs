@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use discnice_ledger::State;
 use discnice_ledger::outside::Account;
+use discnice_ledger::{Class, State};
 use discnice_sys::{process, procfs};
 
 use crate::store::now;
@@ -23,7 +23,7 @@ pub(crate) fn is_abandoned(since: u64, crowded: bool) -> bool {
 
 /// Whether a process is a member that need not have the class mapped: it executes a program, or it is held from outside by a
 /// daemon that may have been killed. Any member will do where it is unknown if the class is `mapped`.
-pub(crate) fn is_in_use(class: &discnice_ledger::Class, mapped: Option<bool>) -> bool {
+pub(crate) fn is_in_use(class: &Class, mapped: Option<bool>) -> bool {
     class.living_slots(process::exists).any(|(slot, member)| {
         let may_be_unmapped = !matches!(member.state(), State::Active | State::Claimed);
         let known = class.held(slot).and_then(|held| held.of(member));

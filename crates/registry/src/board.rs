@@ -5,6 +5,7 @@
 use std::io;
 use std::ptr::NonNull;
 
+use discnice_ledger::Board;
 use discnice_sys::block::{Block, BlockId};
 
 use crate::entry::{Entries, Entry};
@@ -15,15 +16,15 @@ const NAME: &str = "@board";
 
 /// A board and where it lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Board {
+pub struct MappedBoard {
     /// The mapped board.
-    pub board: &'static discnice_ledger::Board,
+    pub board: &'static Board,
     /// Its block.
     pub block: BlockId,
 }
 
-impl Board {
-    const SIZE: usize = discnice_ledger::Board::SIZE;
+impl MappedBoard {
+    const SIZE: usize = Board::SIZE;
 
     /// This user's board, made if need be.
     ///
@@ -55,7 +56,7 @@ impl Board {
     fn map(id: BlockId) -> Option<Self> {
         let block = store::adopt(id, Self::SIZE)?;
         // SAFETY: mapped, so long, at a page's start; it is unmapped only where nothing refers to it.
-        let board = unsafe { discnice_ledger::Board::adopt(block.start, block.length) };
+        let board = unsafe { Board::adopt(block.start, block.length) };
         match board {
             Ok(board) if !block.removed => Some(Self { board, block: block.id }),
             _ => {
@@ -87,7 +88,7 @@ impl Board {
     fn create() -> io::Result<Self> {
         let Block { id, start, length, .. } = store::create(Self::SIZE)?;
         // SAFETY: a new block is zeroed, so long, and no other process's yet.
-        match unsafe { discnice_ledger::Board::create(start, length) } {
+        match unsafe { Board::create(start, length) } {
             Ok(board) => Ok(Self { board, block: id }),
             Err(foreign) => Err(io::Error::other(format!("new shared memory is {foreign}"))),
         }
@@ -103,7 +104,7 @@ fn is_left(one: &Listed, own: Option<BlockId>, old: impl Fn(u64) -> bool) -> boo
 fn remove_unused(blocks: impl Iterator<Item = Listed>, used: &[BlockId]) {
     for one in blocks.filter(|one| !used.contains(&one.id)) {
         // Another program's may be as large.
-        let Some(found) = Board::map(one.id) else { continue };
+        let Some(found) = MappedBoard::map(one.id) else { continue };
         // SAFETY: `found` goes no further than this.
         unsafe { found.unmap() };
         // Another command may have been first.
@@ -117,12 +118,13 @@ mod tests {
 
     #[test]
     fn boards_that_no_class_uses_are_removed() {
-        let [left, used] = std::array::from_fn(|_| Board::create().unwrap().block);
-        let others = store::create(Board::SIZE).unwrap();
+        let [left, used] = std::array::from_fn(|_| MappedBoard::create().unwrap().block);
+        let others = store::create(MappedBoard::SIZE).unwrap();
         let blocks = [left, used, others.id];
         let listed = |id| Listed { id, attached: Some(false), touched: 0 };
         remove_unused(blocks.into_iter().map(listed), &[used]);
-        let there = blocks.map(|id| store::adopt(id, Board::SIZE).is_some_and(|one| !one.removed));
+        let there =
+            blocks.map(|id| store::adopt(id, MappedBoard::SIZE).is_some_and(|one| !one.removed));
         assert_eq!(there, [false, true, true], "one left, one used, one of another program");
         for id in [used, others.id] {
             store::remove(id).unwrap();

@@ -6,26 +6,26 @@ use std::io;
 use std::ptr::NonNull;
 
 use anyhow::Context;
-use discnice_ledger::Foreign;
 use discnice_ledger::policy::Limits;
+use discnice_ledger::{Class, Foreign};
 use discnice_sys::block::{Block, BlockId, Store};
 use discnice_sys::{futex, shm, time};
 
 use crate::abandoned::{is_abandoned, is_in_use};
 use crate::entry::{Entries, Entry};
 use crate::store::{self, Listed, now};
-use crate::{Board, name};
+use crate::{MappedBoard, name};
 
 /// So many classes are a crowd.
 const CROWD: usize = 1024;
 
-pub(crate) const SIZE: usize = discnice_ledger::Class::SIZE;
+pub(crate) const SIZE: usize = Class::SIZE;
 
 /// A class and where it lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Class {
+pub struct MappedClass {
     /// The mapped class.
-    pub class: &'static discnice_ledger::Class,
+    pub class: &'static Class,
     /// Its block.
     pub block: BlockId,
     /// Set if its block was removed, so that no other process will find it, though its members are
@@ -33,7 +33,7 @@ pub struct Class {
     pub removed: bool,
 }
 
-impl Class {
+impl MappedClass {
     /// The class's name.
     #[must_use]
     pub fn name(&self) -> String {
@@ -121,7 +121,7 @@ impl Class {
 
 /// The class in this block, if it is one of this user's.
 #[must_use]
-pub fn attach(id: BlockId) -> Option<Class> {
+pub fn attach(id: BlockId) -> Option<MappedClass> {
     map(id).ok()
 }
 
@@ -133,11 +133,11 @@ enum Unusable {
     Foreign(Foreign),
 }
 
-fn map(id: BlockId) -> Result<Class, Unusable> {
+fn map(id: BlockId) -> Result<MappedClass, Unusable> {
     let block = store::adopt(id, SIZE).ok_or(Unusable::Unmapped)?;
     // SAFETY: mapped, so long, at a page's start; it is unmapped only where nothing refers to it.
-    match unsafe { discnice_ledger::Class::adopt(block.start, block.length, None) } {
-        Ok(class) => Ok(Class { class, block: id, removed: block.removed }),
+    match unsafe { Class::adopt(block.start, block.length, None) } {
+        Ok(class) => Ok(MappedClass { class, block: id, removed: block.removed }),
         Err(foreign) => {
             // SAFETY: nothing refers to the mapping.
             unsafe { block.unmap() };
@@ -146,7 +146,7 @@ fn map(id: BlockId) -> Result<Class, Unusable> {
     }
 }
 
-pub(crate) fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<Class> {
+pub(crate) fn attach_if(id: BlockId, wanted: impl Fn(&MappedClass) -> bool) -> Option<MappedClass> {
     let found = attach(id)?;
     if wanted(&found) {
         return Some(found);
@@ -156,19 +156,18 @@ pub(crate) fn attach_if(id: BlockId, wanted: impl Fn(&Class) -> bool) -> Option<
     None
 }
 
-pub(crate) fn create(name: &str) -> anyhow::Result<Class> {
+pub(crate) fn create(name: &str) -> anyhow::Result<MappedClass> {
     let block = create_block().context("no shared memory for the class (see `discnice doctor`)")?;
     let (nonce, created) = (store::random(), now());
     // SAFETY: a new block is zeroed, so long, and no other process's yet.
-    let class = unsafe {
-        discnice_ledger::Class::create(block.start, block.length, nonce, name.as_bytes(), created)
-    };
+    let class =
+        unsafe { Class::create(block.start, block.length, nonce, name.as_bytes(), created) };
     let class = class.map_err(|foreign| anyhow::anyhow!("new shared memory is {foreign}"))?;
     // Without a board its traffic is taken for others' by classes that give way.
-    if let Ok(board) = Board::find_or_create() {
+    if let Ok(board) = MappedBoard::find_or_create() {
         class.set_board(board.block);
     }
-    Ok(Class { class, block: block.id, removed: false })
+    Ok(MappedClass { class, block: block.id, removed: false })
 }
 
 fn create_block() -> io::Result<Block> {
@@ -210,7 +209,7 @@ pub(crate) fn sweep(listed: &[Listed], why: Sweep) {
     let old = |since: u64| is_abandoned(since, crowded);
     let unused = listed.iter().filter(|one| one.attached != Some(true));
     for one in unused.filter(|one| why != Sweep::Passing || old(one.touched)) {
-        let Some(found) = attach_if(one.id, Class::is_automatic) else { continue };
+        let Some(found) = attach_if(one.id, MappedClass::is_automatic) else { continue };
         if !is_in_use(found.class, one.attached) && old(found.class.idle_since(one.touched)) {
             // Another command may have been first.
             let _ = found.remove();

@@ -7,10 +7,10 @@ use discnice_sys::{process, time};
 
 use crate::abandoned::is_abandoned;
 use crate::class::{
-    Class, SIZE, Sweep, attach_if, create, is_of_other_version, sweep, sweep_quietly,
+    MappedClass, SIZE, Sweep, attach_if, create, is_of_other_version, sweep, sweep_quietly,
 };
 use crate::entry::Entries;
-use crate::{Board, name, store};
+use crate::{MappedBoard, name, store};
 
 /// Share of commands that look for abandoned classes, one in so many, as the kernel writes a line
 /// for each class.
@@ -30,14 +30,15 @@ pub enum Origin {
 
 /// The class of this name, if there is one.
 #[must_use]
-pub fn find(name: &str) -> Option<Class> {
+pub fn find(name: &str) -> Option<MappedClass> {
     find_by(Entries::open().ok().as_ref(), name)
 }
 
-fn find_by(entries: Option<&Entries>, name: &str) -> Option<Class> {
+fn find_by(entries: Option<&Entries>, name: &str) -> Option<MappedClass> {
     let entry = entries.and_then(|entries| entries.read(name));
     let entered = entry.and_then(|entry| {
-        let is_it = |found: &Class| found.class.nonce() == entry.nonce && is_named(found, name);
+        let is_it =
+            |found: &MappedClass| found.class.nonce() == entry.nonce && is_named(found, name);
         attach_if(entry.block, is_it)
     });
     // Its entry may lie in the directory of a session that is over.
@@ -48,7 +49,7 @@ fn find_by(entries: Option<&Entries>, name: &str) -> Option<Class> {
     entered.or_else(listed)
 }
 
-fn is_named(found: &Class, name: &str) -> bool {
+fn is_named(found: &MappedClass, name: &str) -> bool {
     !found.removed && found.name() == name
 }
 
@@ -57,7 +58,7 @@ fn is_named(found: &Class, name: &str) -> bool {
 ///
 /// # Errors
 /// There is no shared memory left.
-pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
+pub fn find_or_create(name: &str) -> anyhow::Result<(MappedClass, Origin)> {
     if process::id().is_multiple_of(SWEEPERS) {
         sweep_quietly(Sweep::Passing);
     }
@@ -67,7 +68,7 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
     let entries = Entries::open().ok();
     if let Some(entries) = &entries {
         // Before: making the board takes the same lock.
-        let _ = Board::find_or_create();
+        let _ = MappedBoard::find_or_create();
         entries.lock();
     }
     if let Some(found) = find_by(entries.as_ref(), name) {
@@ -91,17 +92,17 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(Class, Origin)> {
 ///
 /// # Errors
 /// The kernel's list cannot be read.
-pub fn all() -> anyhow::Result<Vec<Class>> {
+pub fn all() -> anyhow::Result<Vec<MappedClass>> {
     let listed = store::list(SIZE).context("cannot list shared memory")?;
     sweep(&listed, Sweep::Looking);
-    let limits = |found: &Class| found.class.is_limited() || found.class.yields();
-    let has_members = |found: &Class| found.class.living(process::exists).next().is_some();
-    let holds = |found: &Class| !found.removed || limits(found) && has_members(found);
-    let mut classes: Vec<Class> =
+    let limits = |found: &MappedClass| found.class.is_limited() || found.class.yields();
+    let has_members = |found: &MappedClass| found.class.living(process::exists).next().is_some();
+    let holds = |found: &MappedClass| !found.removed || limits(found) && has_members(found);
+    let mut classes: Vec<MappedClass> =
         listed.iter().filter_map(|one| attach_if(one.id, holds)).collect();
-    classes.sort_by_cached_key(Class::name);
+    classes.sort_by_cached_key(MappedClass::name);
     let boards: Vec<_> = classes.iter().filter_map(|found| found.class.board()).collect();
-    Board::sweep(|since| is_abandoned(since, false), &boards);
+    MappedBoard::sweep(|since| is_abandoned(since, false), &boards);
     Ok(classes)
 }
 
@@ -110,9 +111,10 @@ pub fn all() -> anyhow::Result<Vec<Class>> {
 ///
 /// # Errors
 /// The kernel's list cannot be read.
-pub fn of_children(parent: &Class, known: &[BlockId]) -> anyhow::Result<Vec<Class>> {
+pub fn of_children(parent: &MappedClass, known: &[BlockId]) -> anyhow::Result<Vec<MappedClass>> {
     let listed = store::list(SIZE).context("cannot list shared memory")?;
-    let is_child = |found: &Class| !found.removed && found.class.parent() == Some(parent.block);
+    let is_child =
+        |found: &MappedClass| !found.removed && found.class.parent() == Some(parent.block);
     let new = listed.iter().map(|one| one.id).filter(|id| !known.contains(id));
     Ok(new.filter_map(|id| attach_if(id, is_child)).collect())
 }

@@ -28,6 +28,6 @@ pub mod entry;
 pub mod name;
 mod store;
 
-pub use board::Board;
-pub use class::Class;
+pub use board::MappedBoard;
+pub use class::MappedClass;
 pub use classes::Origin;

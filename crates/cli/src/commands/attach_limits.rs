@@ -24,7 +24,7 @@ use discnice_watcher::watch::Watch;
 use rustix::process::getpid;
 
 use super::limits::LimitArgs;
-use crate::classes::{self, Found, Origin};
+use crate::classes::{self, MappedClass, Origin};
 use crate::config::{self, Config};
 use crate::family::Family;
 use crate::joining::{ADVANCE, call_daemon, enter, enter_descendants, release};
@@ -158,9 +158,9 @@ fn show_and_keep(mut schedule: Schedule, job: &Job) -> anyhow::Result<()> {
 }
 
 /// Watches until no member is left, unless another watcher lives.
-fn keep(found: &Found) {
+fn keep(found: &MappedClass) {
     let Ok(mut reactor) = Reactor::new() else { return };
-    let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+    let board = discnice_registry::MappedBoard::find_or_create().ok().map(|found| found.board);
     let (class, helpers, mut observer) = (found.class, Helpers::on(board), Observer::at(board));
     let mut announced = board.and_then(|board| Announced::on(board).ok());
     let (mut watch, mut census): (Option<Watch>, _) = (None, Census::default());
@@ -209,7 +209,7 @@ fn keep(found: &Found) {
     }
 }
 
-fn show(found: &Found, now: Nanos) -> anyhow::Result<()> {
+fn show(found: &MappedClass, now: Nanos) -> anyhow::Result<()> {
     let rate = |way| {
         let meter = found.class.direction(way);
         (Rate::per_second(meter.recent().rate(now)), Bytes::new(meter.total()))

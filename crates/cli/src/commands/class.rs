@@ -10,7 +10,7 @@ use discnice_watcher::daemon::client::Answer;
 
 use super::limits::LimitArgs;
 use super::status;
-use crate::classes::{self, Found, Origin};
+use crate::classes::{self, MappedClass, Origin};
 use crate::config::{self, Config};
 use crate::output::counted;
 use crate::running::Running;
@@ -104,12 +104,12 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
 }
 
 /// Changes limits and wakes all threads that wait by the old ones.
-pub fn change(found: &Found, limits: &LimitArgs) -> anyhow::Result<()> {
+pub fn change(found: &MappedClass, limits: &LimitArgs) -> anyhow::Result<()> {
     apply(found, limits.over(found.class.limits())?)
 }
 
 /// Sets limits, unless they contradict each other, and wakes all threads that wait by the old ones.
-pub fn apply(found: &Found, limits: Limits) -> anyhow::Result<()> {
+pub fn apply(found: &MappedClass, limits: Limits) -> anyhow::Result<()> {
     limits.check()?;
     let limits = config::permitted(&found.name(), limits);
     busy::prepare(&limits)?;

@@ -12,7 +12,7 @@ use super::by_mechanism::ByMechanism;
 use super::limits::{Cache, Shared};
 use super::member_report::MemberReport;
 use crate::binding::Binding;
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::fleet::Share;
 use crate::prediction::PredictionReport;
 use crate::running::Running;
@@ -107,7 +107,7 @@ pub struct ClassReport {
 
 impl ClassReport {
     /// What is known of a class; `seen`: with what was predicted and what the kernel says of each of its processes.
-    pub fn of(found: &Found, seen: bool) -> Self {
+    pub fn of(found: &MappedClass, seen: bool) -> Self {
         let class = found.class;
         let (limits, now) = (class.limits(), time::now());
         let (waits, waited) = class.waits();
@@ -193,23 +193,25 @@ impl ClassReport {
 }
 
 /// Reports of all classes, for people.
-pub fn all(classes: &[Found]) -> Vec<ClassReport> {
-    let every =
-        |part: &[Found]| part.iter().map(|found| ClassReport::of(found, false)).collect::<Vec<_>>();
+pub fn all(classes: &[MappedClass]) -> Vec<ClassReport> {
+    let every = |part: &[MappedClass]| {
+        part.iter().map(|found| ClassReport::of(found, false)).collect::<Vec<_>>()
+    };
     by_all(classes, every).into_iter().flatten().collect()
 }
 
 /// Reports of all classes, for machines: an array that stands `depth` deep in what is printed.
-pub fn to_json(classes: &[Found], depth: usize) -> serde_json::Result<String> {
-    let every =
-        |part: &[Found]| json::array(part.iter().map(|found| ClassReport::of(found, true)), depth);
+pub fn to_json(classes: &[MappedClass], depth: usize) -> serde_json::Result<String> {
+    let every = |part: &[MappedClass]| {
+        json::array(part.iter().map(|found| ClassReport::of(found, true)), depth)
+    };
     let parts: serde_json::Result<Vec<String>> = by_all(classes, every).into_iter().collect();
     Ok(json::join(parts?, depth))
 }
 
 /// What `every` makes of all classes; of many, by all processors, in parts: the kernel takes some microseconds
 /// for each member's life and account.
-fn by_all<T: Send>(classes: &[Found], every: impl Fn(&[Found]) -> T + Sync) -> Vec<T> {
+fn by_all<T: Send>(classes: &[MappedClass], every: impl Fn(&[MappedClass]) -> T + Sync) -> Vec<T> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     if classes.len() < MANY || workers == 1 {
         return vec![every(classes)];

@@ -12,7 +12,7 @@ use discnice_watcher::Refusal;
 use discnice_watcher::holding::let_go_of_abandoned;
 use discnice_watcher::process::tracer;
 
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::running::Running;
 use crate::{joining, values};
 
@@ -58,7 +58,7 @@ fn wait_for_release(process: Process) {
 }
 
 /// The class that an attached process is in.
-fn attached(classes: &[Found], pid: i32) -> anyhow::Result<(&Found, Process)> {
+fn attached(classes: &[MappedClass], pid: i32) -> anyhow::Result<(&MappedClass, Process)> {
     ensure!(pid > 0, "{pid} is not a PID; give the PID of an attached process");
     let id = pid.unsigned_abs();
     let Some(process) = Process::find(id) else {

@@ -10,7 +10,7 @@ use discnice_estimator::fuse_reads::InodeTable;
 use discnice_estimator::{Estimation, Estimator, Modules, Overhead, Verdict};
 use discnice_graybox::profile::{Mount, Profile, Trust};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 
 /// Assumed read-ahead window of a disk that does not tell its own, in pages: the kernel's default
 /// (include/linux/pagemap.h, `VM_READAHEAD_PAGES`).
@@ -49,7 +49,7 @@ fn modules(text: &str) -> Result<Modules, &'static str> {
 impl EstimatorArgs {
     /// Makes the class follow what was given, and leaves the rest as it is. What files cost that it makes it is told
     /// in any case.
-    pub fn apply(&self, found: &Found) {
+    pub fn apply(&self, found: &MappedClass) {
         let now = found.class.estimation();
         tell_calibrated(now);
         if self.estimator.is_none() && self.estimator_modules.is_none() {

@@ -7,7 +7,7 @@ use clap::Args;
 use discnice_metrics::{Address, Audience, ClassMetrics, Held, Listener, serve, text};
 
 use super::member_report;
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::output::{self, tell};
 use crate::running::Running;
 
@@ -60,7 +60,7 @@ fn current() -> anyhow::Result<String> {
     Ok(text(metrics))
 }
 
-fn of(found: &Found) -> ClassMetrics {
+fn of(found: &MappedClass) -> ClassMetrics {
     let mut held = Held::default();
     for running in Running::all(found) {
         if member_report::escape(&running).is_some() {

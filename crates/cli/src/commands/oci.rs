@@ -140,7 +140,7 @@ impl Call<'_> {
 }
 
 /// Removes a container's class, unless members live on. A killed one may be there for a moment.
-fn remove(found: &classes::Found) {
+fn remove(found: &classes::MappedClass) {
     for _ in 0..LOOKS {
         if found.class.living(lives).next().is_none() {
             // Another command may have been first.

@@ -13,7 +13,7 @@ use discnice_progress::testpoint::{paths, store};
 use discnice_units::Nanos;
 use discnice_watcher::holding::Job;
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::config;
 use crate::output::tell;
 use crate::terminal::Tap;
@@ -158,7 +158,7 @@ impl PoliteArgs {
     ///
     /// # Errors
     /// No process could be made, or `/proc` cannot be read: the command then runs unregulated.
-    pub fn start_beside(&self, class: Option<Found>) -> anyhow::Result<launch::HeldBack> {
+    pub fn start_beside(&self, class: Option<MappedClass>) -> anyhow::Result<launch::HeldBack> {
         let limits = class.map_or(Limits::UNLIMITED, |found| found.class.limits());
         let mut options = self.options(Vec::new(), text(&limits))?;
         // Its regulator saves what it has learnt when no longer observed.
@@ -207,7 +207,7 @@ impl Outside for Attended {
 }
 
 /// A regulator without an observer, beside a command that may be under limits.
-struct Unattended(Option<Found>);
+struct Unattended(Option<MappedClass>);
 
 impl Outside for Unattended {
     fn tell(&mut self, _: &str) {}

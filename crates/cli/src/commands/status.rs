@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::status_table::table;
 use super::{class_report, status_polite, status_why};
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::output::{self, counted, say};
 use crate::watching::read_the_clock_by_libc;
 
@@ -80,7 +80,7 @@ struct Others {
 }
 
 /// Prints classes, with their members if `members`.
-pub fn print(classes: &[Found], json: bool, members: bool) -> anyhow::Result<()> {
+pub fn print(classes: &[MappedClass], json: bool, members: bool) -> anyhow::Result<()> {
     if json {
         output::json(&class_report::to_json(classes, 0)?)?;
         return Ok(());

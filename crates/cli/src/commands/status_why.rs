@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::status_table::width_of_names;
 use super::trace::words;
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::output::{self, Lines, say};
 
 /// One row. Counts are since the class was made.
@@ -47,7 +47,7 @@ pub fn run(class: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns what was counted in a class: of each that decides, the most frequent reasons first.
-fn rows(found: &Found) -> impl Iterator<Item = Row> {
+fn rows(found: &MappedClass) -> impl Iterator<Item = Row> {
     let name = found.name();
     By::ALL.into_iter().flat_map(move |by| {
         let row = |why| {

@@ -5,7 +5,7 @@ use discnice_estimator::Totals;
 use discnice_ledger::policy::{Limits, Memory, Resource};
 use discnice_units::{Bytes, Rate};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::escapes::Escaped;
 use crate::explanation;
 use crate::guest;
@@ -14,7 +14,7 @@ use crate::report::{self, Course, WORTH_TELLING, Waited};
 
 /// A line on standard error, as time(1); one of what was waited for, if anything was; and one for each process that was
 /// not held.
-pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Escaped]) {
+pub fn tell_all(found: &MappedClass, course: &Course, waited: &Waited, escaped: &[Escaped]) {
     tell_traffic(found, course);
     if let Some(verdict) = report::verdict(found, course, waited) {
         tell!("discnice: {verdict}");
@@ -40,7 +40,7 @@ pub fn tell_all(found: &Found, course: &Course, waited: &Waited, escaped: &[Esca
     }
 }
 
-fn tell_traffic(found: &Found, course: &Course) {
+fn tell_traffic(found: &MappedClass, course: &Course) {
     let (total, seconds) = (course.total(), course.elapsed().as_secs_f64());
     let amount = |one| Bytes::new(total.total(one));
     let [read, written] = [Resource::Read, Resource::Write].map(amount);

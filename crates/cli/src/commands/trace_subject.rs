@@ -5,14 +5,14 @@ use discnice_escape::Foreign;
 use discnice_ledger::trace::Record;
 use discnice_watcher::process::{Pinned, pin};
 
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::membership;
 use crate::running::Running;
 
 /// A class, or one process of it.
 pub(super) struct Subject {
     /// The class.
-    pub found: Found,
+    pub found: MappedClass,
     process: Option<Pinned>,
 }
 

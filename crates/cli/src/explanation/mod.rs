@@ -10,7 +10,7 @@ pub mod running;
 pub mod waiting;
 
 use discnice_ledger::policy::{Limits, Pace, Resource, When};
-use discnice_registry::Board;
+use discnice_registry::MappedBoard;
 use discnice_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -103,7 +103,7 @@ pub fn limits(limits: &Limits) -> Vec<String> {
     let thresholds = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
     let mut said: Vec<String> = thresholds.map(|one| rate(one, limits.rate(one)) + when).collect();
     if limits.when() == When::Busy
-        && let Ok(found) = Board::find_or_create()
+        && let Ok(found) = MappedBoard::find_or_create()
     {
         let busy = found.board.thresholds();
         said.push(format!("others: busy above {} on a disk, until below {}", busy.high, busy.low));

@@ -9,14 +9,14 @@ use discnice_units::{Bytes, Nanos};
 use discnice_watcher::process::{Pinned, examine};
 
 use super::{Explanation, PROGRESS, limits, others, waiting};
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::commands::member_report::MemberReport;
 use crate::output::counted;
 use crate::own_policy;
 use crate::running::Running;
 
 /// Explains what a class holds.
-pub fn class(found: &Found) -> Explanation {
+pub fn class(found: &MappedClass) -> Explanation {
     let own = found.class.limits();
     let members: Vec<MemberReport> =
         Running::all(found).map(|running| MemberReport::of(&running, &own, false)).collect();
@@ -44,7 +44,7 @@ pub fn class(found: &Found) -> Explanation {
 }
 
 /// Explains what holds a process, or that nothing does.
-pub fn process(pinned: &Pinned, class: Option<Found>) -> Explanation {
+pub fn process(pinned: &Pinned, class: Option<MappedClass>) -> Explanation {
     let id = pinned.id();
     let name = others::name(id);
     let about = format!("process {id} ({})", Foreign::text(&name));

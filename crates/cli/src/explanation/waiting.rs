@@ -2,20 +2,20 @@
 
 use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Resource, Resources};
-use discnice_registry::Board;
+use discnice_registry::MappedBoard;
 use discnice_sys::{procfs, time};
 use discnice_units::Nanos;
 use discnice_watcher::process::{call, maps, threads};
 
 use super::others;
 use crate::binding::conditions;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::running::Running;
 use crate::uplink::Queue;
 use crate::used_up;
 
 /// Everything that holds members of a class now.
-pub fn of_class(found: &Found) -> Vec<String> {
+pub fn of_class(found: &MappedClass) -> Vec<String> {
     let name = found.name();
     let mut said = Vec::new();
     let unmet = found.class.unmet();
@@ -41,12 +41,12 @@ pub fn of_class(found: &Found) -> Vec<String> {
 }
 
 /// Says that the class has used up its disk total.
-fn used_up(found: &Found) -> Option<String> {
+fn used_up(found: &MappedClass) -> Option<String> {
     found.class.is_used_up().then(|| used_up::told(found))
 }
 
 /// Thresholds that the class is ahead of.
-fn debts(found: &Found) -> impl Iterator<Item = String> {
+fn debts(found: &MappedClass) -> impl Iterator<Item = String> {
     let (class, now) = (found.class, time::now());
     let limited = class.limited();
     Resource::ALL.into_iter().filter(move |one| limited.contains(*one)).filter_map(move |one| {
@@ -58,7 +58,7 @@ fn debts(found: &Found) -> impl Iterator<Item = String> {
 }
 
 /// The others that are given way to, or that there are none.
-fn busy(found: &Found) -> Vec<String> {
+fn busy(found: &MappedClass) -> Vec<String> {
     let class = found.class;
     if !class.yields() {
         return Vec::new();
@@ -66,7 +66,7 @@ fn busy(found: &Found) -> Vec<String> {
     if class.limited().is_empty() {
         return vec!["nothing: others are not busy, so its limits are not in force".into()];
     }
-    let Ok(board) = Board::find_or_create() else {
+    let Ok(board) = MappedBoard::find_or_create() else {
         return vec!["it is always held: whether others are busy is not known".into()];
     };
     let mut said = Vec::new();
@@ -84,7 +84,7 @@ fn busy(found: &Found) -> Vec<String> {
 }
 
 /// What holds one process now.
-pub fn of_process(found: &Found, running: &Running<'_>) -> Vec<String> {
+pub fn of_process(found: &MappedClass, running: &Running<'_>) -> Vec<String> {
     let id = running.member.process();
     if let Some(account) = running.held {
         match account.reason {

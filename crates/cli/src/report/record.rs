@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use super::course::{Course, Sample, limit};
 use super::verdict::verdict;
 use super::waited::{Part, Waited};
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::escapes::Escaped;
 use crate::launch::Ended;
 
@@ -136,7 +136,7 @@ impl Record {
     /// The record of a job that has ended.
     pub fn new(
         command: &[OsString],
-        found: &Found,
+        found: &MappedClass,
         course: &Course,
         waited: &Waited,
         ended: Ended,

@@ -6,7 +6,7 @@ use discnice_units::Rate;
 use super::course::Course;
 use super::waited::Waited;
 use crate::binding::Binding;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::explanation;
 
 /// Waits of less time, in seconds, are not told of.
@@ -14,7 +14,7 @@ pub const WORTH_TELLING: f64 = 0.05;
 
 /// A sentence without its subject: time by the clock, time of all threads, and each reason with its part, longest first.
 /// None if the job waited for nothing that is worth telling.
-pub fn verdict(found: &Found, course: &Course, waited: &Waited) -> Option<String> {
+pub fn verdict(found: &MappedClass, course: &Course, waited: &Waited) -> Option<String> {
     let threads = course.total().waited + waited.stood();
     let seconds = course.elapsed().as_secs_f64();
     let parts = waited.parts(threads, seconds);

@@ -8,7 +8,7 @@ use discnice_watcher::process::{threads, tracer};
 use serde::Serialize;
 
 use crate::binding::Binding;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::explanation::others::Moving;
 use crate::explanation::waiting;
 use crate::family::Family;
@@ -129,7 +129,7 @@ impl Waited {
 }
 
 /// What these members of a class wait for, if any does.
-fn reason(found: &Found, running: &[Running<'_>]) -> Option<Binding> {
+fn reason(found: &MappedClass, running: &[Running<'_>]) -> Option<Binding> {
     let rests = running.iter().any(Running::rests);
     Binding::of(found, rests).filter(|_| running.iter().any(is_waiting))
 }

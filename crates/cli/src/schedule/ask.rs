@@ -8,7 +8,7 @@ use discnice_units::Bytes;
 
 use super::bus::{self, Action, Answer, Question};
 use super::job::Job;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::family::Family;
 use crate::output::tell;
 use crate::used_up;
@@ -38,7 +38,7 @@ pub struct Ask {
 
 impl Ask {
     /// Begins with what the class may move in all now.
-    pub fn begin(found: &Found) -> Self {
+    pub fn begin(found: &MappedClass) -> Self {
         let (portion, family) = (found.class.disk_total(), Family::of(*found));
         Self { portion, asked: None, question: None, ask_at: None, is_told: false, family }
     }
@@ -69,7 +69,7 @@ impl Ask {
     }
 
     /// Asks if it is time to; returns what was answered by now.
-    fn hear(&mut self, found: &Found) -> io::Result<Option<Answer>> {
+    fn hear(&mut self, found: &MappedClass) -> io::Result<Option<Answer>> {
         if self.ask_at.take_if(|at| *at <= Instant::now()).is_some() {
             self.question = Some(self.ask(found)?);
         }
@@ -88,7 +88,7 @@ impl Ask {
         }
     }
 
-    fn ask(&self, found: &Found) -> io::Result<Question> {
+    fn ask(&self, found: &MappedClass) -> io::Result<Question> {
         let socket = bus::session().ok_or(io::ErrorKind::NotFound)?;
         let portion = self.portion.map_or_else(String::new, |portion| portion.to_string());
         let more = format!("{portion} more");

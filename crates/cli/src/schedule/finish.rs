@@ -12,7 +12,7 @@ use super::calendar::clock;
 use super::job::Job;
 use super::moment::Moment;
 use super::usual::{Guardian, Paced, set_rate};
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::explanation;
 use crate::family::Family;
 use crate::output::tell;
@@ -54,7 +54,7 @@ pub struct Finish {
 
 impl Finish {
     /// `most`: the highest rate; `usual`: the one that is there.
-    pub fn new(found: Found, by: Moment, most: Rate, usual: Rate) -> Self {
+    pub fn new(found: MappedClass, by: Moment, most: Rate, usual: Rate) -> Self {
         let (now, paced) = (Instant::now(), Paced { set: usual, usual });
         let spare = (by.left() / SPARE).min(SPARE_MOST);
         let (guardian, first, family) = (None, None, Family::of(found));
@@ -92,7 +92,7 @@ impl Finish {
     }
 
     /// Tells a guardian what is about to be set. A class of the job's own ends with it.
-    fn guard(&mut self, found: Found) {
+    fn guard(&mut self, found: MappedClass) {
         if self.guardian.is_none() && !found.is_automatic() {
             self.guardian = Guardian::start(found).ok();
         }
@@ -100,7 +100,7 @@ impl Finish {
     }
 
     /// Gives the class its usual rate: other jobs of it go on, and later ones begin there.
-    pub fn end(&self, found: &Found) {
+    pub fn end(&self, found: &MappedClass) {
         self.paced.end(found);
     }
 
@@ -128,7 +128,7 @@ impl Finish {
     }
 
     /// Tells that nothing is known, unless it was: once a file has been read to its end, the job ends or begins with another.
-    fn tell_unknown(&mut self, now: Instant, found: &Found) {
+    fn tell_unknown(&mut self, now: Instant, found: &MappedClass) {
         if !self.told && self.first.is_none() && now > self.begun + PATIENCE {
             self.told = true;
             let usual = self.usual_in_words(found);
@@ -138,7 +138,7 @@ impl Finish {
         }
     }
 
-    fn tell_late(&mut self, found: &Found) {
+    fn tell_late(&mut self, found: &MappedClass) {
         if !std::mem::replace(&mut self.told, true) {
             let (clock, usual) = (clock(), self.usual_in_words(found));
             tell!(
@@ -147,7 +147,7 @@ impl Finish {
         }
     }
 
-    fn usual_in_words(&self, found: &Found) -> String {
+    fn usual_in_words(&self, found: &MappedClass) -> String {
         match self.paced.usual {
             Rate::UNLIMITED => self.paced.usual.to_string(),
             rate => format!("{rate}{}", explanation::when(found.class.limits().when())),

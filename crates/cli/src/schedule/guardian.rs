@@ -10,7 +10,7 @@ use discnice_processes::tree::{PROCESS, Process, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::paused::Chosen;
 
 /// So many processes of a job are told at most.
@@ -29,7 +29,7 @@ impl Guardian {
     ///
     /// # Errors
     /// Descriptors or processes are short.
-    pub fn start(found: Found, parts: Vec<Chosen>) -> io::Result<Self> {
+    pub fn start(found: MappedClass, parts: Vec<Chosen>) -> io::Result<Self> {
         let parent = Process::find(getpid().as_raw_nonzero().get().unsigned_abs());
         let parent = parent.ok_or(io::ErrorKind::Unsupported)?;
         let (socket, its) = UnixDatagram::pair()?;
@@ -72,7 +72,7 @@ fn hear(socket: &UnixDatagram, processes: &mut Vec<Process>) {
 }
 
 /// The guardian's whole life.
-fn guard(parent: Process, socket: &UnixDatagram, found: Found, parts: &[Chosen]) {
+fn guard(parent: Process, socket: &UnixDatagram, found: MappedClass, parts: &[Chosen]) {
     become_one();
     let mut processes = Vec::new();
     // There is no descriptor of a parent that has ended already.

@@ -6,7 +6,7 @@ use discnice_processes::tree::{Process, Tree};
 use discnice_processes::wishes;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::config;
 use crate::family::Family;
 use crate::output::tell;
@@ -17,7 +17,7 @@ use crate::running::Running;
 #[derive(Debug)]
 pub struct Job {
     /// Its class.
-    pub found: Found,
+    pub found: MappedClass,
     /// Its first processes.
     pub roots: Vec<Process>,
 }

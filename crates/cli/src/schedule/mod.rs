@@ -29,7 +29,7 @@ use discnice_ledger::policy::{Limits, Resource};
 
 pub use job::Job;
 
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::config;
 use ask::Ask;
 use conditions::OnlyWhen;
@@ -89,7 +89,7 @@ impl ScheduleArgs {
 
     /// What is to be done for a job of this class. `has_own`: whether the class has a limit that was given for this job or
     /// class, or in the configuration, not the built-in default. Only --finish-by asks for that.
-    pub fn begin(&self, found: &Found, has_own: impl FnOnce() -> bool) -> Schedule {
+    pub fn begin(&self, found: &MappedClass, has_own: impl FnOnce() -> bool) -> Schedule {
         let finish = |by| {
             let usual = found.class.total().threshold();
             let most = if has_own() {
@@ -138,7 +138,7 @@ impl Schedule {
     }
 
     /// The job has ended.
-    pub fn end(&mut self, found: &Found) {
+    pub fn end(&mut self, found: &MappedClass) {
         self.only.iter_mut().for_each(|only| only.over(found));
         if let Some(finish) = &self.finish {
             finish.end(found);

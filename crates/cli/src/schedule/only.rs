@@ -12,7 +12,7 @@ use super::job::Job;
 use super::until::Then;
 use crate::binding::conditions;
 use crate::child;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::output::tell;
 use crate::paused::Chosen;
 
@@ -49,7 +49,7 @@ pub struct Only {
 
 impl Only {
     /// Looks for the first time. A class of the job's own stands before anything runs in it.
-    pub fn begin(wanted: &OnlyWhen, found: &Found) -> Self {
+    pub fn begin(wanted: &OnlyWhen, found: &MappedClass) -> Self {
         let mut watcher = Watcher::new(wanted);
         let unmet = watcher.unmet();
         found.class.set_unmet(unmet);
@@ -65,7 +65,7 @@ impl Only {
     }
 
     /// Has the job guarded before it stands for the first time.
-    fn guard(&mut self, found: Found, parts: Vec<Chosen>) {
+    fn guard(&mut self, found: MappedClass, parts: Vec<Chosen>) {
         if self.guardian.is_none() {
             // Where processes are short, the job stands without a guardian.
             self.guardian = Guardian::start(found, parts).ok();
@@ -127,7 +127,7 @@ impl Only {
     }
 
     /// Lets go on what stands because of us, also what the ended first processes of the job have left.
-    fn let_go(&mut self, found: &Found) {
+    fn let_go(&mut self, found: &MappedClass) {
         if found.is_automatic() {
             return Chosen::class(*found).go_on();
         }
@@ -137,7 +137,7 @@ impl Only {
     }
 
     /// The job's first process has ended.
-    pub fn over(&mut self, found: &Found) {
+    pub fn over(&mut self, found: &MappedClass) {
         if self.is_ours() {
             self.tree.refresh();
             self.let_go(found);

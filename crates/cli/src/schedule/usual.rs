@@ -11,7 +11,7 @@ use discnice_units::Rate;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::guardian;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 
 /// A rate that is set for a while, and the one that holds otherwise.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub struct Paced {
 
 impl Paced {
     /// Gives the class its usual rate, unless it has another one than was set here: the user's own.
-    pub fn end(self, found: &Found) {
+    pub fn end(self, found: &MappedClass) {
         if found.class.total().threshold() == self.set && self.set != self.usual {
             set_rate(found, self.usual);
         }
@@ -42,7 +42,7 @@ impl Paced {
 }
 
 /// Sets the rate that holds, not the one that is kept for later versions of the class.
-pub fn set_rate(found: &Found, rate: Rate) {
+pub fn set_rate(found: &MappedClass, rate: Rate) {
     let limits = found.class.limits().with(Resource::Total, rate);
     found.class.set_limits(time::now(), &limits);
     futex::wake_all(found.class.changes());
@@ -57,7 +57,7 @@ impl Guardian {
     ///
     /// # Errors
     /// Descriptors or processes are short.
-    pub fn start(found: Found) -> io::Result<Self> {
+    pub fn start(found: MappedClass) -> io::Result<Self> {
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         fork::detached(told, move |told| guard(told, &found))?;
         Ok(Self(tell))
@@ -71,7 +71,7 @@ impl Guardian {
 }
 
 /// The guardian's whole life.
-fn guard(mut told: File, found: &Found) {
+fn guard(mut told: File, found: &MappedClass) {
     guardian::become_one();
     let (mut last, mut bytes) = (None, [0; 16]);
     while told.read_exact(&mut bytes).is_ok() {

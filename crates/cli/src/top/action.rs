@@ -6,7 +6,7 @@ use discnice_units::Rate;
 use discnice_watcher::process::pin;
 use rustix::process::Signal;
 
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::commands::class;
 use crate::membership;
 use crate::output::counted;
@@ -116,6 +116,6 @@ pub fn processes(count: usize) -> String {
     counted(count, "process", "processes")
 }
 
-fn find(name: &str) -> anyhow::Result<Found> {
+fn find(name: &str) -> anyhow::Result<MappedClass> {
     classes::named(name)?.with_context(|| format!("class {name} is gone"))
 }

@@ -5,7 +5,7 @@ use discnice_sys::time;
 use discnice_units::Nanos;
 
 use crate::binding::Binding;
-use crate::classes::{self, Found};
+use crate::classes::{self, MappedClass};
 use crate::commands::member_report;
 use crate::running::Running;
 
@@ -68,7 +68,7 @@ impl Snapshot {
 }
 
 impl Class {
-    fn of(found: &Found, now: Nanos) -> Self {
+    fn of(found: &MappedClass, now: Nanos) -> Self {
         let class = found.class;
         let limits = class.limits();
         let running: Vec<Running<'_>> = Running::all(found).collect();

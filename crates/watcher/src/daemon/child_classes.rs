@@ -3,14 +3,18 @@
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
 use discnice_ledger::policy::{Choice, Pace};
-use discnice_registry::{Class, classes, name};
+use discnice_registry::{MappedClass, classes, name};
 
 use crate::daemon::tuning;
 use crate::daemon::watched_class::WatchedClass;
 use crate::watch::{Child, enlist};
 
 /// Makes the class of a child, which is a member of it; where that is not possible, of its parent's.
-pub(crate) fn settle(parent: &Class, child: &Child, kept: &[WatchedClass]) -> Option<Class> {
+pub(crate) fn settle(
+    parent: &MappedClass,
+    child: &Child,
+    kept: &[WatchedClass],
+) -> Option<MappedClass> {
     let listed = parent.class.listed(child.pinned.id());
     let account = listed.and_then(|(slot, member)| parent.class.held(slot)?.of(member));
     if account.is_some_and(|account| account.started == child.pinned.process.started) {
@@ -26,7 +30,7 @@ pub(crate) fn settle(parent: &Class, child: &Child, kept: &[WatchedClass]) -> Op
     made
 }
 
-fn make(parent: &Class, child: &Child) -> Option<Class> {
+fn make(parent: &MappedClass, child: &Child) -> Option<MappedClass> {
     let (made, _) =
         classes::find_or_create(&name::of_child(&parent.name(), child.pinned.id())).ok()?;
     made.class.set_parent(parent.block);
@@ -39,7 +43,7 @@ fn make(parent: &Class, child: &Child) -> Option<Class> {
 }
 
 /// Gives a child's class what its parent's has: the limits, and whether it is paused; returns whether it had something else.
-pub(crate) fn follow(parent: &Class, child: &Class) -> bool {
+pub(crate) fn follow(parent: &MappedClass, child: &MappedClass) -> bool {
     let limits = parent.class.limits().with_per_child(false);
     // A program is the policy of the one class that it was named for.
     let own = limits.pace().policy == Choice::Program;
@@ -57,6 +61,6 @@ pub(crate) fn follow(parent: &Class, child: &Class) -> bool {
 }
 
 /// Whether this is the class of a child of members of `parent`.
-pub(crate) fn is_child(kept: &WatchedClass, parent: &Class) -> bool {
+pub(crate) fn is_child(kept: &WatchedClass, parent: &MappedClass) -> bool {
     kept.child_of == Some(parent.block)
 }

@@ -11,7 +11,7 @@ use discnice_fleet::fault::report;
 use discnice_fleet::script::{Granted, Reply};
 use discnice_fleet::{Address, Fault, Link, Node, settings};
 use discnice_processes::fork;
-use discnice_registry::{Class, class};
+use discnice_registry::{MappedClass, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{futex, process, time};
 use discnice_units::{Bytes, Nanos};
@@ -79,7 +79,7 @@ impl LeaseHolder {
 
 /// What the thread knows.
 struct Holder {
-    mapped: Class,
+    mapped: MappedClass,
     addresses: Addresses,
     name: String,
     node: Node,
@@ -95,7 +95,7 @@ struct Holder {
 }
 
 impl Holder {
-    fn new(mapped: Class, addresses: Addresses) -> Self {
+    fn new(mapped: MappedClass, addresses: Addresses) -> Self {
         let (class, now) = (mapped.class, time::now());
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         // The class's number tells classes of one name on machines of one name apart, and a class from a later one.
@@ -260,7 +260,7 @@ impl Holder {
     }
 }
 
-fn done(mapped: &Class) -> Done {
+fn done(mapped: &MappedClass) -> Done {
     let class = mapped.class;
     let at = time::now();
     let owed = class.total().paid_at(at, 0).minus(at);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use discnice_ledger::policy::memory::Regulation;
 use discnice_ledger::primitive::Ordering;
-use discnice_registry::Class;
+use discnice_registry::MappedClass;
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
@@ -20,7 +20,7 @@ use crate::{Helpers, Watch};
 /// One class.
 #[derive(Debug)]
 pub(crate) struct WatchedClass {
-    pub(crate) mapped: Class,
+    pub(crate) mapped: MappedClass,
     /// The class of which a member's child has this one. Kept here, as the class itself is in no cache.
     pub(crate) child_of: Option<BlockId>,
     /// Elsewhere in memory, so that what is looked at again and again for each class lies together.
@@ -55,7 +55,7 @@ pub(crate) struct WatchedClass {
 
 impl WatchedClass {
     /// Begins to watch the class.
-    pub(crate) fn new(mapped: Class, helpers: Helpers) -> Self {
+    pub(crate) fn new(mapped: MappedClass, helpers: Helpers) -> Self {
         let mut watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
         watch.serve_children();
         let (due, patience) = (Nanos(0), Nanos(0));

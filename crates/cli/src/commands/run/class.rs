@@ -4,7 +4,7 @@ use discnice_ledger::policy::Limits;
 use discnice_sys::process;
 
 use super::Run;
-use crate::classes::{self, Found, Origin};
+use crate::classes::{self, MappedClass, Origin};
 use crate::commands::class;
 use crate::commands::limits::LimitArgs;
 use crate::config::{self, Config};
@@ -52,7 +52,7 @@ impl Run {
     }
 
     /// Changes a class that is there already: by the preset, and then by the options.
-    fn change(&self, found: &Found) -> anyhow::Result<()> {
+    fn change(&self, found: &MappedClass) -> anyhow::Result<()> {
         let (config, before) = (Config::load()?, found.class.limits());
         let wanted = match &self.preset {
             Some(preset) => self.limits.over(presets::over(&config, preset, before)?)?,
@@ -66,7 +66,7 @@ impl Run {
         &self,
         limits: &Limits,
         strict: Strictness,
-    ) -> Result<(Found, bool), Unheld> {
+    ) -> Result<(MappedClass, bool), Unheld> {
         // The registry, the board, the library's copy and policyd all lie in it.
         discnice_paths::keep_runtime();
         let command = self.command.first().map(|word| word.to_string_lossy()).unwrap_or_default();

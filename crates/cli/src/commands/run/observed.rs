@@ -6,7 +6,7 @@ use discnice_processes::tree::Process;
 
 use super::Run;
 use crate::child;
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::commands::summary;
 use crate::escapes::Escapes;
 use crate::family::Family;
@@ -23,7 +23,7 @@ impl Run {
     /// Runs the command as a child, and listens to what it prints.
     pub(super) fn listen(
         &self,
-        prepared: Option<(Found, bool)>,
+        prepared: Option<(MappedClass, bool)>,
         strict: Strictness,
         tap: Tap,
     ) -> io::Result<Ended> {
@@ -40,7 +40,7 @@ impl Run {
     /// Runs the command as a child, and tells at the end what it did.
     pub(super) fn observe(
         &self,
-        made: (Found, bool),
+        made: (MappedClass, bool),
         draft: Option<Draft>,
         strict: Strictness,
         tap: Option<Tap>,
@@ -103,7 +103,7 @@ impl Run {
 }
 
 /// The job that the child of this process is.
-fn child_in(found: Found) -> Option<Job> {
+fn child_in(found: MappedClass) -> Option<Job> {
     let root = Process::find(child::id()?)?;
     Some(Job { found, roots: vec![root] })
 }

@@ -11,7 +11,7 @@ use discnice_units::Nanos;
 use discnice_watcher::daemon::client::Answer;
 
 use super::{NOT_EXECUTABLE, NOT_FOUND, Run};
-use crate::classes::Found;
+use crate::classes::MappedClass;
 use crate::holding::{Holding, Unheld};
 use crate::launch::{self, Variables};
 use crate::mechanism::Plan;
@@ -26,7 +26,7 @@ const ARRIVAL: Nanos = Nanos::from_millis(500);
 
 impl Run {
     /// Executes the command; returns the exit status only if that failed, or was refused.
-    pub(super) fn execute(&self, prepared: Option<(Found, bool)>, strict: Strictness) -> u8 {
+    pub(super) fn execute(&self, prepared: Option<(MappedClass, bool)>, strict: Strictness) -> u8 {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let status = match self.hold(prepared, name, strict) {
             Err(refusal) => {
@@ -49,7 +49,7 @@ impl Run {
     /// Makes everything ready that is to hold the command.
     fn hold(
         &self,
-        prepared: Option<(Found, bool)>,
+        prepared: Option<(MappedClass, bool)>,
         name: &OsStr,
         strict: Strictness,
     ) -> Result<(Option<Variables>, Option<HeldBack>), Refusal> {
@@ -70,7 +70,7 @@ impl Run {
     /// command needs in its environment.
     fn submit(
         &self,
-        found: &Found,
+        found: &MappedClass,
         name: &OsStr,
         strict: Strictness,
     ) -> Result<Option<Variables>, Refusal> {
@@ -121,7 +121,12 @@ impl Run {
 
     /// Has the class watched from outside, for what the other mechanisms cannot see. The command
     /// waits for that only if it has no other, or must have it.
-    fn have_watched(&self, found: &Found, plan: &Plan, strict: Strictness) -> Result<(), Refusal> {
+    fn have_watched(
+        &self,
+        found: &MappedClass,
+        plan: &Plan,
+        strict: Strictness,
+    ) -> Result<(), Refusal> {
         // One that gives way may be free at the moment, and its watcher sees whether others are busy.
         let steered = found.class.fleet().is_joined() || own_policy::is_own(&found.class.limits());
         let always = found.class.yields() || steered;

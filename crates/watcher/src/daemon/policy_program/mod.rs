@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use discnice_ledger::advice::Health;
 use discnice_ledger::policy::Choice;
 use discnice_processes::fork;
-use discnice_registry::{Class, class};
+use discnice_registry::{MappedClass, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{futex, process, time};
 use discnice_units::Nanos;
@@ -55,7 +55,7 @@ impl Adviser {
 
 /// What the thread knows.
 struct Asker {
-    mapped: Class,
+    mapped: MappedClass,
     programs: Programs,
     program: Option<Program>,
     /// When to start it again.

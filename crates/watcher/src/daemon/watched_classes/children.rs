@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use discnice_ledger::board::Arrivals;
-use discnice_registry::Class;
+use discnice_registry::MappedClass;
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 
@@ -82,7 +82,12 @@ impl WatchedClasses {
     }
 
     /// Calls `with` for each class of a child of `parent`'s members, and has those be looked at next for which it returns true.
-    fn hurry_children(&mut self, now: Nanos, parent: &Class, with: impl Fn(&Class) -> bool) {
+    fn hurry_children(
+        &mut self,
+        now: Nanos,
+        parent: &MappedClass,
+        with: impl Fn(&MappedClass) -> bool,
+    ) {
         for child in self.kept.iter_mut().filter(|kept| child_classes::is_child(kept, parent)) {
             if with(&child.mapped) {
                 child.watch.look_at_all();

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use discnice_ledger::Board;
 use discnice_ledger::board::Arrivals;
-use discnice_registry::{Class, classes};
+use discnice_registry::{MappedClass, classes};
 use discnice_sys::block::BlockId;
 use discnice_sys::{deadline, process, time};
 use discnice_units::Nanos;
@@ -38,7 +38,7 @@ pub struct WatchedClasses {
     /// What they came to when they were looked through last, or changed.
     sum: Sum,
     /// Classes that another process watches, and until when that may be one that is just dying.
-    taken: Vec<(Class, Nanos)>,
+    taken: Vec<(MappedClass, Nanos)>,
     census: Census,
     pressure: Pressure,
     helpers: Helpers,
@@ -58,7 +58,7 @@ impl WatchedClasses {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let board = discnice_registry::Board::find_or_create().ok().map(|found| found.board);
+        let board = discnice_registry::MappedBoard::find_or_create().ok().map(|found| found.board);
         let announced = board.and_then(|board| Announced::on(board).ok());
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());
         let (census, helpers) = (Census::default(), Helpers::on(board));
@@ -279,7 +279,7 @@ impl WatchedClasses {
     }
 }
 
-fn unmap(class: Class) {
+fn unmap(class: MappedClass) {
     // SAFETY: whatever referred to it was dropped, and each class that is found has a mapping of its own.
     unsafe { class.unmap() };
 }

@@ -1,7 +1,7 @@
 //! Classes are taken under watch, with the threads that their leases and programs need.
 
 use discnice_ledger::policy::Choice;
-use discnice_registry::{Class, class};
+use discnice_registry::{MappedClass, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
@@ -71,13 +71,13 @@ impl WatchedClasses {
         true
     }
 
-    pub(super) fn keep(&mut self, mapped: Class) {
+    pub(super) fn keep(&mut self, mapped: MappedClass) {
         self.keep_or_wait(mapped, time::now().plus(tuning::daemon::DYING));
     }
 
     /// Watches the class, unless another process does that still lives at `deadline`: `discnice
     /// attach` watches its own.
-    pub(super) fn keep_or_wait(&mut self, mapped: Class, deadline: Nanos) {
+    pub(super) fn keep_or_wait(&mut self, mapped: MappedClass, deadline: Nanos) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
             let mut kept = WatchedClass::new(mapped, self.helpers.clone());
